@@ -1,0 +1,193 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The arithmetic half of the emitter protocol over LLVM values.
+
+A truth is an i1, a slot an i64, a value of type t an LLVM value of the matching type. No fast-math
+flag is ever set, so LLVM keeps IEEE 754 results; NaN payloads are the meanings' business.
+"""
+
+from __future__ import annotations
+
+from llvmlite import ir
+
+from ferryvm.isa.emitter import Condition, Emitter
+from ferryvm.isa.type import F32, F64, I32, I64, Type, to_float
+
+I1 = ir.IntType(1)
+WORD = ir.IntType(64)
+LLVM_TYPE: dict[Type, ir.Type] = {
+    I32: ir.IntType(32),
+    I64: WORD,
+    F32: ir.FloatType(),
+    F64: ir.DoubleType(),
+}
+
+_PREDICATE = {"eq": "==", "ne": "!=", "lt": "<", "gt": ">", "le": "<=", "ge": ">="}
+
+
+def word(value: int) -> ir.Constant:
+    """An i64 constant."""
+    return ir.Constant(WORD, value)
+
+
+class Arithmetic(Emitter[ir.Value]):
+    """Constants, integers, truths, floats and conversions, at `self.builder`."""
+
+    builder: ir.IRBuilder
+
+    def _intrinsic(self, name: str, result: ir.Type, *arguments: ir.Value) -> ir.Value:
+        # The name spells the types out; declaring it by hand spares llvmlite's name mangling.
+        module = self.builder.module
+        function = module.globals.get(name)
+        if function is None:
+            signature = ir.FunctionType(result, [argument.type for argument in arguments])
+            function = ir.Function(module, signature, name)
+        return self.builder.call(function, arguments)
+
+    def constant(self, t: Type, bits: int) -> ir.Value:
+        if not t.is_float:
+            return ir.Constant(LLVM_TYPE[t], bits)
+        value = to_float(t, bits)
+        if value != value:  # the payload of a NaN does not survive a float constant
+            return ir.Constant(LLVM_TYPE[t.integer], bits).bitcast(LLVM_TYPE[t])
+        return ir.Constant(LLVM_TYPE[t], value)
+
+    def add(self, t: Type, a: ir.Value, b: ir.Value) -> ir.Value:
+        return self.builder.add(a, b)
+
+    def sub(self, t: Type, a: ir.Value, b: ir.Value) -> ir.Value:
+        return self.builder.sub(a, b)
+
+    def mul(self, t: Type, a: ir.Value, b: ir.Value) -> ir.Value:
+        return self.builder.mul(a, b)
+
+    def div_s(self, t: Type, a: ir.Value, b: ir.Value) -> ir.Value:
+        return self.builder.sdiv(a, b)
+
+    def div_u(self, t: Type, a: ir.Value, b: ir.Value) -> ir.Value:
+        return self.builder.udiv(a, b)
+
+    def rem_s(self, t: Type, a: ir.Value, b: ir.Value) -> ir.Value:
+        return self.builder.srem(a, b)
+
+    def rem_u(self, t: Type, a: ir.Value, b: ir.Value) -> ir.Value:
+        return self.builder.urem(a, b)
+
+    def bit_and(self, t: Type, a: ir.Value, b: ir.Value) -> ir.Value:
+        return self.builder.and_(a, b)
+
+    def bit_or(self, t: Type, a: ir.Value, b: ir.Value) -> ir.Value:
+        return self.builder.or_(a, b)
+
+    def bit_xor(self, t: Type, a: ir.Value, b: ir.Value) -> ir.Value:
+        return self.builder.xor(a, b)
+
+    def shl(self, t: Type, a: ir.Value, b: ir.Value) -> ir.Value:
+        return self.builder.shl(a, b)
+
+    def shr_s(self, t: Type, a: ir.Value, b: ir.Value) -> ir.Value:
+        return self.builder.ashr(a, b)
+
+    def shr_u(self, t: Type, a: ir.Value, b: ir.Value) -> ir.Value:
+        return self.builder.lshr(a, b)
+
+    def clz(self, t: Type, a: ir.Value) -> ir.Value:
+        return self._intrinsic(f"llvm.ctlz.{t}", a.type, a, ir.Constant(I1, 0))
+
+    def ctz(self, t: Type, a: ir.Value) -> ir.Value:
+        return self._intrinsic(f"llvm.cttz.{t}", a.type, a, ir.Constant(I1, 0))
+
+    def popcnt(self, t: Type, a: ir.Value) -> ir.Value:
+        return self._intrinsic(f"llvm.ctpop.{t}", a.type, a)
+
+    def compare(self, t: Type, condition: Condition, a: ir.Value, b: ir.Value) -> ir.Value:
+        base, _, sign = condition.value.partition("_")
+        predicate = _PREDICATE[base]
+        if t.is_float:
+            if condition is Condition.NE:
+                return self.builder.fcmp_unordered(predicate, a, b)
+            return self.builder.fcmp_ordered(predicate, a, b)
+        if sign == "u":
+            return self.builder.icmp_unsigned(predicate, a, b)
+        return self.builder.icmp_signed(predicate, a, b)
+
+    def all(self, p: ir.Value, q: ir.Value) -> ir.Value:
+        return self.builder.and_(p, q)
+
+    def any(self, p: ir.Value, q: ir.Value) -> ir.Value:
+        return self.builder.or_(p, q)
+
+    def none(self, p: ir.Value) -> ir.Value:
+        return self.builder.not_(p)
+
+    def truth_to_i32(self, p: ir.Value) -> ir.Value:
+        return self.builder.zext(p, LLVM_TYPE[I32])
+
+    def select(self, p: ir.Value, a: ir.Value, b: ir.Value) -> ir.Value:
+        return self.builder.select(p, a, b)
+
+    def fadd(self, t: Type, a: ir.Value, b: ir.Value) -> ir.Value:
+        return self.builder.fadd(a, b)
+
+    def fsub(self, t: Type, a: ir.Value, b: ir.Value) -> ir.Value:
+        return self.builder.fsub(a, b)
+
+    def fmul(self, t: Type, a: ir.Value, b: ir.Value) -> ir.Value:
+        return self.builder.fmul(a, b)
+
+    def fdiv(self, t: Type, a: ir.Value, b: ir.Value) -> ir.Value:
+        return self.builder.fdiv(a, b)
+
+    def fsqrt(self, t: Type, a: ir.Value) -> ir.Value:
+        return self._intrinsic(f"llvm.sqrt.{t}", a.type, a)
+
+    def fceil(self, t: Type, a: ir.Value) -> ir.Value:
+        return self._intrinsic(f"llvm.ceil.{t}", a.type, a)
+
+    def ffloor(self, t: Type, a: ir.Value) -> ir.Value:
+        return self._intrinsic(f"llvm.floor.{t}", a.type, a)
+
+    def ftrunc(self, t: Type, a: ir.Value) -> ir.Value:
+        return self._intrinsic(f"llvm.trunc.{t}", a.type, a)
+
+    def fnearest(self, t: Type, a: ir.Value) -> ir.Value:
+        return self._intrinsic(f"llvm.roundeven.{t}", a.type, a)
+
+    def wrap(self, a: ir.Value) -> ir.Value:
+        return self.builder.trunc(a, LLVM_TYPE[I32])
+
+    def extend_s(self, a: ir.Value) -> ir.Value:
+        return self.builder.sext(a, WORD)
+
+    def extend_u(self, a: ir.Value) -> ir.Value:
+        return self.builder.zext(a, WORD)
+
+    def to_float_s(self, to: Type, t: Type, a: ir.Value) -> ir.Value:
+        return self.builder.sitofp(a, LLVM_TYPE[to])
+
+    def to_float_u(self, to: Type, t: Type, a: ir.Value) -> ir.Value:
+        return self.builder.uitofp(a, LLVM_TYPE[to])
+
+    def to_int_s(self, to: Type, t: Type, a: ir.Value) -> ir.Value:
+        return self.builder.fptosi(a, LLVM_TYPE[to])
+
+    def to_int_u(self, to: Type, t: Type, a: ir.Value) -> ir.Value:
+        return self.builder.fptoui(a, LLVM_TYPE[to])
+
+    def promote(self, a: ir.Value) -> ir.Value:
+        return self.builder.fpext(a, LLVM_TYPE[F64])
+
+    def demote(self, a: ir.Value) -> ir.Value:
+        return self.builder.fptrunc(a, LLVM_TYPE[F32])
+
+    def reinterpret(self, to: Type, t: Type, a: ir.Value) -> ir.Value:
+        return self.builder.bitcast(a, LLVM_TYPE[to])
+
+    def to_slot(self, t: Type, a: ir.Value) -> ir.Value:
+        if t.is_float:
+            a = self.builder.bitcast(a, LLVM_TYPE[t.integer])
+        return self.builder.zext(a, WORD) if t.bits == 32 else a
+
+    def from_slot(self, t: Type, a: ir.Value) -> ir.Value:
+        if t.bits == 32:
+            a = self.builder.trunc(a, LLVM_TYPE[I32])
+        return self.builder.bitcast(a, LLVM_TYPE[t]) if t.is_float else a

@@ -1,0 +1,63 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Direct threading: each handler ends in a tail call of the next one.
+
+Handlers share one signature of the six machine registers under a calling convention that passes
+them all in processor registers, so a dispatch is a load and a jump. A cell's first word is the
+address of its handler; a target immediate is the distance in bytes to the target's cell.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+
+from llvmlite import ir
+
+from ferryvm.machine.control import Status
+from ferryvm_backends._llvm.weaver import POINTER, Registers, StackWeaver
+
+HANDLER = ir.FunctionType(ir.VoidType(), [POINTER] * 6)
+CONVENTION = "preserve_nonecc"
+
+
+class _Callee:
+    """A handler's address as llvmlite wants a callee: it asks for the signature, which an
+    opaque pointer has not."""
+
+    function_type = HANDLER
+    type = POINTER
+
+    def __init__(self, address: ir.Value) -> None:
+        self._address = address
+
+    def get_reference(self) -> str:
+        return str(self._address.get_reference())
+
+
+def call_handler(
+    builder: ir.IRBuilder, address: ir.Value, registers: Registers, tail: bool = True
+) -> None:
+    """Call the handler at `address` and return; a `tail` call needs a handler as its caller."""
+    arguments = [getattr(registers, field.name) for field in dataclasses.fields(Registers)]
+    builder.call(
+        _Callee(address), arguments, cconv=CONVENTION, tail="musttail" if tail else "notail"
+    )
+    builder.ret_void()
+
+
+class ThreadedWeaver(StackWeaver):
+    """Weaves one handler a function."""
+
+    def __init__(self, module: ir.Module, counting: bool, exits: dict[Status, ir.Function]) -> None:
+        self.module = module
+        self.counting = counting
+        self.exits = exits
+
+    def _dispatch(self, registers: Registers) -> None:
+        handler = self.builder.load(registers.ip, typ=POINTER, align=8)
+        call_handler(self.builder, handler, registers)
+
+    def _exit(self, registers: Registers, status: Status) -> None:
+        call_handler(self.builder, self.exits[status], registers)
+
+    def _target_cell(self, target: ir.Value) -> ir.Value:
+        return self._offset(self._ip, target)

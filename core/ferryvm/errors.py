@@ -1,0 +1,77 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Errors that users read: one base class, data in fields, one clear line in the message.
+
+A message says what was wrong, where, and what is allowed. The command line prints it and exits with
+2 (a trap, which is the program's own fault, exits with 1); it never shows a Python traceback.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import difflib
+from collections.abc import Iterable, Sequence
+
+
+class FerryError(Exception):
+    """Base of every error that this package raises on purpose."""
+
+
+@dataclasses.dataclass(frozen=True, order=True)
+class Position:
+    """A place in a source text; line and column count from 1."""
+
+    file: str
+    line: int
+    column: int
+
+    def __str__(self) -> str:
+        return f"{self.file}:{self.line}:{self.column}"
+
+
+@dataclasses.dataclass(frozen=True)
+class Diagnostic:
+    """One fault in a source text."""
+
+    position: Position
+    message: str
+    source_line: str = ""
+    """The text of the line, shown with a caret below the column; empty where there is none."""
+    length: int = 1
+    """Characters to underline."""
+
+    def __str__(self) -> str:
+        head = f"{self.position}: {self.message}"
+        if not self.source_line:
+            return head
+        # Tabs are kept so that the caret stands under its column on any terminal.
+        before = self.source_line[: self.position.column - 1]
+        indent = "".join("\t" if character == "\t" else " " for character in before)
+        caret = "^" * max(1, min(self.length, len(self.source_line) - len(before)))
+        return f"{head}\n    {self.source_line}\n    {indent}{caret}"
+
+
+class SourceError(FerryError):
+    """One or more faults in a source text, in the order of their positions."""
+
+    def __init__(self, diagnostics: Sequence[Diagnostic]) -> None:
+        self.diagnostics = tuple(sorted(diagnostics, key=lambda d: d.position))
+        super().__init__("\n".join(str(diagnostic) for diagnostic in self.diagnostics))
+
+
+class ImageError(FerryError):
+    """A file is not a usable image: another format, another version, truncated or altered."""
+
+
+class UnknownNameError(FerryError):
+    """A name that nothing bears; the message suggests near ones and lists what is allowed."""
+
+    def __init__(self, kind: str, name: str, known: Iterable[str]) -> None:
+        self.kind, self.name, self.known = kind, name, tuple(sorted(known))
+        allowed = ", ".join(self.known) or "none"
+        super().__init__(f"no {kind} {name!r}{suggestion(name, self.known)} (known: {allowed})")
+
+
+def suggestion(name: str, known: Iterable[str]) -> str:
+    """`; did you mean 'x'?` for the nearest known name, or nothing."""
+    near = difflib.get_close_matches(name, list(known), n=1, cutoff=0.6)
+    return f"; did you mean {near[0]!r}?" if near else ""

@@ -1,0 +1,26 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The instruction set: types, the table, the emitter protocol that meanings are written in.
+
+Importing this package declares every instruction; `INSTRUCTIONS` is complete from then on.
+"""
+
+# The order of these imports is the order of opcodes.
+from ferryvm.isa import variable, numeric, conversion, heap, control  # isort: skip  # noqa: F401,I001
+from ferryvm.isa.table import BY_MNEMONIC, HEADER, INSTRUCTIONS, Flow, Immediate, Instruction
+from ferryvm.isa.trap import Trap
+from ferryvm.isa.type import F32, F64, I32, I64, Type
+
+__all__ = [
+    "BY_MNEMONIC",
+    "F32",
+    "F64",
+    "HEADER",
+    "I32",
+    "I64",
+    "INSTRUCTIONS",
+    "Flow",
+    "Immediate",
+    "Instruction",
+    "Trap",
+    "Type",
+]

@@ -1,0 +1,162 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The instruction table: how an instruction is declared, and the list of all of them.
+
+An instruction is one declaration: mnemonic, immediate, stack effect, one line of
+documentation and its meaning. Everything else (interpreters, disassembler, verifier,
+docs/isa.md) is derived from the declaration, so there is no second place to keep in step.
+
+    @instruction("i64.add", pops=(I64, I64), pushes=(I64,))
+    def add(m, a, b):
+        \"\"\"Sum modulo 2^64.\"\"\"
+        return m.add(I64, a, b)
+
+A meaning receives the emitter, then the immediate if there is one, then the operands, deepest
+first; it returns what is pushed. Opcodes follow the order of declaration; the pinned list in
+tests/isa/opcodes.txt makes a renumbering visible.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import enum
+import zlib
+from collections.abc import Callable
+from typing import Any
+
+from ferryvm.isa.type import Type
+
+
+class Immediate(enum.Enum):
+    """What the one immediate of an instruction is, and so how it is checked and printed."""
+
+    NONE = "none"
+    I32 = "i32 literal"
+    I64 = "i64 literal"
+    F32 = "f32 literal"
+    F64 = "f64 literal"
+    LOCAL = "local number, parameters first"
+    STATIC = "static number"
+    OFFSET = "unsigned 32-bit byte offset"
+    TARGET = "label"
+    FUNCTION = "function"
+    SIGNATURE = "signature number"
+    HOST = "host import"
+    LABELS = "labels, the last one for any other index"
+    RESULTS = "number of results"
+
+    @property
+    def literal(self) -> Type | None:
+        """The type of a literal immediate, None for other kinds."""
+        return _LITERALS.get(self)
+
+
+_LITERALS = {
+    Immediate.I32: Type.I32,
+    Immediate.I64: Type.I64,
+    Immediate.F32: Type.F32,
+    Immediate.F64: Type.F64,
+}
+
+
+class Flow(enum.Enum):
+    """Where control can go after an instruction (traps apart)."""
+
+    NEXT = "next"
+    JUMP = "jump"
+    BRANCH = "branch"
+    TABLE = "table"
+    CALL = "call"
+    CALL_INDIRECT = "call_indirect"
+    HOST = "host"
+    RETURN = "return"
+    STOP = "stop"
+
+
+@dataclasses.dataclass(frozen=True)
+class Variable:
+    """A type that the instruction leaves open; equal names in one instruction are one type."""
+
+    name: str
+
+    def __str__(self) -> str:
+        return self.name
+
+
+T, U = Variable("t"), Variable("u")
+HEADER = Variable("header")
+"""One of the two words that `mark` reserves; only `call` takes them away."""
+
+Operand = Type | Variable
+Meaning = Callable[..., Any]
+
+
+@dataclasses.dataclass(frozen=True)
+class Instruction:
+    """One row of the table."""
+
+    opcode: int
+    mnemonic: str
+    immediate: Immediate
+    pops: tuple[Operand, ...]
+    pushes: tuple[Operand, ...]
+    flow: Flow
+    chapter: str
+    summary: str
+    meaning: Meaning = dataclasses.field(compare=False, repr=False)
+
+    @property
+    def effect(self) -> str:
+        """The stack effect in the usual notation, deepest operand first: `( i64 i64 -- i64 )`."""
+        if self.flow in (Flow.CALL, Flow.CALL_INDIRECT):
+            index = " i32" if self.flow is Flow.CALL_INDIRECT else ""
+            return f"( header header arguments{index} -- results )"
+        if self.flow is Flow.HOST:
+            return "( arguments -- results )"
+        if self.flow is Flow.RETURN:
+            return "( results -- )"
+        left = " ".join(str(t) for t in self.pops)
+        right = " ".join(str(t) for t in self.pushes)
+        return f"( {left} -- {right} )".replace("  ", " ")
+
+
+INSTRUCTIONS: list[Instruction] = []
+"""The whole table, at index = opcode."""
+
+BY_MNEMONIC: dict[str, Instruction] = {}
+
+
+def instruction(
+    mnemonic: str,
+    immediate: Immediate = Immediate.NONE,
+    pops: tuple[Operand, ...] = (),
+    pushes: tuple[Operand, ...] = (),
+    flow: Flow = Flow.NEXT,
+) -> Callable[[Meaning], Meaning]:
+    """Declare an instruction whose meaning is the decorated function."""
+
+    def declare(meaning: Meaning) -> Meaning:
+        if mnemonic in BY_MNEMONIC:
+            raise ValueError(f"instruction {mnemonic} is declared twice")
+        row = Instruction(
+            len(INSTRUCTIONS),
+            mnemonic,
+            immediate,
+            pops,
+            pushes,
+            flow,
+            meaning.__module__.rpartition(".")[2],
+            (meaning.__doc__ or "").strip().replace("\n    ", " "),
+            meaning,
+        )
+        if not row.summary:
+            raise ValueError(f"instruction {mnemonic} has no documentation")
+        INSTRUCTIONS.append(row)
+        BY_MNEMONIC[mnemonic] = row
+        return meaning
+
+    return declare
+
+
+def fingerprint() -> int:
+    """CRC-32 of the mnemonics in opcode order: images of another table are refused by it."""
+    return zlib.crc32("\n".join(row.mnemonic for row in INSTRUCTIONS).encode())

@@ -1,0 +1,95 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Value types of the machine and their bits.
+
+A value is a bit pattern of its type's width, never a host number: this is what lets a
+NaN's payload, a signed zero or a wrapped integer cross from one engine to another unchanged.
+In memory every value takes one 64-bit word; a 32-bit value stands in the low half and the
+high half is zero.
+"""
+
+from __future__ import annotations
+
+import enum
+import struct
+
+WORD_BYTES = 8
+
+
+class Type(enum.Enum):
+    """The four value types, under WebAssembly's names."""
+
+    I32 = "i32"
+    I64 = "i64"
+    F32 = "f32"
+    F64 = "f64"
+
+    is_float: bool
+    bits: int
+    mask: int
+
+    def __init__(self, text: str) -> None:
+        self.is_float = text[0] == "f"
+        self.bits = int(text[1:])
+        self.mask = (1 << self.bits) - 1
+
+    @property
+    def integer(self) -> Type:
+        """The integer type of the same width."""
+        return Type.I32 if self.bits == 32 else Type.I64
+
+    def __str__(self) -> str:
+        return self.value
+
+
+I32, I64, F32, F64 = Type.I32, Type.I64, Type.F32, Type.F64
+
+CANONICAL_NAN = {F32: 0x7FC0_0000, F64: 0x7FF8_0000_0000_0000}
+"""The one NaN that arithmetic yields (WebAssembly's deterministic profile)."""
+
+
+def signed(type_: Type, bits: int) -> int:
+    """The two's complement reading of an integer bit pattern."""
+    return bits - (1 << type_.bits) if bits >> (type_.bits - 1) else bits
+
+
+def to_float(type_: Type, bits: int) -> float:
+    """The number that a float bit pattern stands for."""
+    if type_ is F64:
+        return float(struct.unpack("<d", struct.pack("<Q", bits))[0])
+    return float(struct.unpack("<f", struct.pack("<I", bits))[0])
+
+
+def from_float(type_: Type, value: float) -> int:
+    """The bit pattern of `value`, rounded to nearest even; every NaN becomes canonical."""
+    if value != value:
+        return CANONICAL_NAN[type_]
+    if type_ is F64:
+        return int(struct.unpack("<Q", struct.pack("<d", value))[0])
+    try:
+        return int(struct.unpack("<I", struct.pack("<f", value))[0])
+    except OverflowError:  # rounds past the largest finite f32
+        return 0xFF80_0000 if value < 0 else 0x7F80_0000
+
+
+def to_python(type_: Type, bits: int) -> int | float:
+    """The Python number of a bit pattern: signed for integers."""
+    return to_float(type_, bits) if type_.is_float else signed(type_, bits)
+
+
+def from_python(type_: Type, value: int | float) -> int:
+    """The bit pattern of a Python number; integers wrap to the type's width."""
+    if type_.is_float:
+        return from_float(type_, float(value))
+    return int(value) & type_.mask
+
+
+def format_value(type_: Type, bits: int) -> str:
+    """The shortest decimal text that reads back as the same value (`nan`, `inf` for those)."""
+    if not type_.is_float:
+        return str(signed(type_, bits))
+    value = to_float(type_, bits)
+    if type_ is F64 or value != value or value in (float("inf"), float("-inf")):
+        return repr(value)
+    import numpy as np  # only f32 needs the shortest text of a narrower type
+
+    return repr(float(str(np.float32(value))))

@@ -1,0 +1,99 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The control block: the one record through which engines and backends hand over control.
+
+It is a C struct, so that native code, a device buffer and Python see the same bytes. Positions in
+the stack are word numbers and positions in the heap byte offsets, never addresses: the first half
+(up to `instructions`) is the whole of a program's registers and can be written to a file. The
+second half binds the record to the memory of this process. docs/architecture.md has the table.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import enum
+
+ABI_VERSION = 1
+
+
+class Status(enum.IntEnum):
+    """Why a backend gave control back; what `pc` then means is in docs/architecture.md."""
+
+    RUNNING = 0
+    HALT = 1
+    """The program ended; pc is the `halt` instruction, its result on top of the stack."""
+    LEAVE = 2
+    """The backend goes no further from pc, another one can."""
+    HOST = 3
+    """A host call waits to be performed: pc is its instruction, arguments are on the stack."""
+    TRAP = 4
+    """pc is the instruction that trapped, state is as before it."""
+    GUARD = 5
+    """A speculation failed at pc, state is as before it."""
+    GROW = 6
+    """pc is an allocation that needs `wanted` bytes of heap, state is as before it."""
+    INTERRUPTED = 7
+    """The interrupt flag was seen; pc is the instruction to go on with."""
+    FUEL = 8
+    """Fuel ran out; pc is the instruction to go on with."""
+    HOT = 9
+    """A loop head or function entry became hot; pc is that place."""
+
+
+class ControlBlock(ctypes.Structure):
+    """Registers and bindings of one execution. Sizes in bytes unless a line says otherwise."""
+
+    abi_version: int
+    status: int
+    trap: int
+    exit_id: int
+    pc: int
+    sp: int
+    fp: int
+    hp: int
+    fuel: int
+    instructions: int
+    interrupt: int
+    reserved: int
+    wanted: int
+    heap_capacity: int
+    heap_limit: int
+    static_count: int
+    table_size: int
+    statics: int
+    stack: int
+    stack_end: int
+    heap: int
+    code: int
+    functions: int
+    table: int
+
+    _fields_ = [
+        ("abi_version", ctypes.c_uint32),  # ABI_VERSION
+        ("status", ctypes.c_uint32),  # a Status
+        ("trap", ctypes.c_uint32),  # a Trap, when status is TRAP
+        ("exit_id", ctypes.c_uint32),  # number of the host import or guard that left
+        ("pc", ctypes.c_uint64),  # instruction number
+        ("sp", ctypes.c_uint64),  # words of the stack in use
+        ("fp", ctypes.c_uint64),  # word number of the running function's frame
+        ("hp", ctypes.c_uint64),  # bytes of the heap in use
+        ("fuel", ctypes.c_int64),  # instructions that may still complete, when counting
+        ("instructions", ctypes.c_uint64),  # completed, when counting
+        ("interrupt", ctypes.c_uint32),  # set to 1 by another thread to stop the program
+        ("reserved", ctypes.c_uint32),
+        ("wanted", ctypes.c_uint64),  # heap bytes asked for, when status is GROW
+        ("heap_capacity", ctypes.c_uint64),  # bytes usable now
+        ("heap_limit", ctypes.c_uint64),  # bytes that growth may reach
+        ("static_count", ctypes.c_uint64),  # words
+        ("table_size", ctypes.c_uint64),  # entries of the function table
+        ("statics", ctypes.c_uint64),  # addresses from here on
+        ("stack", ctypes.c_uint64),
+        ("stack_end", ctypes.c_uint64),
+        ("heap", ctypes.c_uint64),
+        ("code", ctypes.c_uint64),  # what the backend prepared, in its own form
+        ("functions", ctypes.c_uint64),  # descriptors, DESCRIPTOR_WORDS words each
+        ("table", ctypes.c_uint64),  # function numbers, a word each
+    ]
+
+
+DESCRIPTOR_WORDS = 8
+"""Words of a function descriptor: the `FunctionField`s, then zeros (a power of two in all)."""
