@@ -1,0 +1,90 @@
+# SPDX-License-Identifier: Apache-2.0
+"""ferryvm: a virtual machine that ferries a running program between execution engines.
+
+>>> import ferryvm
+>>> ferryvm.run(ferryvm.compile("(* 6 7)")).value
+42
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from ferryvm.engine import Engine, Execution, ProgramInterrupted, RunResult, TrapError
+from ferryvm.errors import FerryError, SourceError
+from ferryvm.image import load, save
+from ferryvm.program import Program
+from ferryvm.verify import Verified, VerifyError, verify
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "Engine",
+    "Execution",
+    "FerryError",
+    "Program",
+    "ProgramInterrupted",
+    "RunResult",
+    "SourceError",
+    "TrapError",
+    "Verified",
+    "VerifyError",
+    "assemble",
+    "compile",
+    "disassemble",
+    "load",
+    "read",
+    "run",
+    "save",
+    "verify",
+]
+
+
+def compile(text: str, file: str = "<string>", optimize: bool = True) -> Program:
+    """The program of a Skiff text. Raises SourceError with every fault found."""
+    from ferryvm import skiff  # front ends load only for those who use them
+
+    return skiff.compile(text, file, optimize)
+
+
+def assemble(text: str, file: str = "<string>", optimize: bool = False) -> Program:
+    """The program of an assembly text. Raises SourceError with every fault found."""
+    from ferryvm import asm
+
+    return asm.assemble(text, file, optimize)
+
+
+def disassemble(program: Program) -> str:
+    """Assembly text that assembles to the same program."""
+    from ferryvm import asm
+
+    return asm.disassemble(program)
+
+
+def read(path: str | Path, optimize: bool = True) -> Program:
+    """The program in a file, by its suffix: .skiff, .fasm or .fvm.
+
+    Raises FerryError where the file cannot be read or its text has faults.
+    """
+    path = Path(path)
+    if path.suffix == ".fvm":
+        return load(path)
+    if path.suffix not in (".skiff", ".fasm"):
+        raise FerryError(f"{path}: suffix {path.suffix!r} is none of .skiff, .fasm, .fvm")
+    try:
+        text = path.read_text(encoding="utf-8")
+    except OSError as error:
+        raise FerryError(f"{path}: cannot be read: {error.strerror}") from None
+    except UnicodeDecodeError as error:
+        raise FerryError(f"{path}: not UTF-8 text (byte {error.start})") from None
+    if path.suffix == ".skiff":
+        return compile(text, str(path), optimize)
+    return assemble(text, str(path))
+
+
+def run(program: Program, backend: str = "threaded", fuel: int | None = None) -> RunResult:
+    """Run a program from its start until it halts or `fuel` instructions have completed.
+
+    Raises VerifyError, TrapError, BackendError; ProgramInterrupted on Ctrl-C.
+    """
+    return Engine(backend).start(program).run(fuel)

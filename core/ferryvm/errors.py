@@ -58,10 +58,6 @@ class SourceError(FerryError):
         super().__init__("\n".join(str(diagnostic) for diagnostic in self.diagnostics))
 
 
-class ImageError(FerryError):
-    """A file is not a usable image: another format, another version, truncated or altered."""
-
-
 class UnknownNameError(FerryError):
     """A name that nothing bears; the message suggests near ones and lists what is allowed."""
 

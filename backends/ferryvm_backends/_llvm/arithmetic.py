@@ -138,7 +138,9 @@ class Arithmetic(Emitter[ir.Value]):
         return self.builder.fdiv(a, b)
 
     def fsqrt(self, t: Type, a: ir.Value) -> ir.Value:
-        return self._intrinsic(f"llvm.sqrt.{t}", a.type, a)
+        # LLVM folds `NaN if x < 0 else sqrt(x)` to sqrt(x); the fence keeps our NaN canonical.
+        root = self._intrinsic(f"llvm.sqrt.{t}", a.type, a)
+        return self._intrinsic(f"llvm.arithmetic.fence.{t}", a.type, root)
 
     def fceil(self, t: Type, a: ir.Value) -> ir.Value:
         return self._intrinsic(f"llvm.ceil.{t}", a.type, a)

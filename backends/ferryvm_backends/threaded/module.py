@@ -1,13 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """The LLVM module of the threaded interpreter.
 
-    run(control)          the C entry: registers from the control block, then the first handler
-    handlers              table of addresses: plain[opcode] … counting[opcode] … fused groups …
+    run(control)      the C entry: registers from the control block, then the first handler
+    plain             addresses of handlers: one an instruction by opcode, then the fused ones
+    counting          addresses of handlers that pay fuel, one an instruction by opcode
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from llvmlite import ir
 
@@ -18,7 +19,8 @@ from ferryvm_backends._llvm.weaver import POINTER, Registers
 from ferryvm_backends.threaded.weaver import CONVENTION, HANDLER, ThreadedWeaver, call_handler
 
 RUN = "ferry_threaded_run"
-HANDLERS = "ferry_threaded_handlers"
+PLAIN = "ferry_threaded_plain"
+COUNTING = "ferry_threaded_counting"
 
 EXITS = (
     Status.HALT,
@@ -47,31 +49,35 @@ def _exit(module: ir.Module, status: Status) -> ir.Function:
     return function
 
 
-def build(groups: Sequence[Sequence[Instruction]]) -> ir.Module:
-    """The module with handlers for every instruction and for every fused group."""
-    module = ir.Module("ferry_threaded")
-    exits = {status: _exit(module, status) for status in EXITS}
-    plain = ThreadedWeaver(module, False, exits)
-    counting = ThreadedWeaver(module, True, exits)
-    singles = [(row,) for row in INSTRUCTIONS]
-
-    def weave(weaver: ThreadedWeaver, group: Sequence[Instruction], prefix: str) -> ir.Function:
-        function, registers = _define(module, prefix + " ".join(row.mnemonic for row in group))
-        weaver.builder = ir.IRBuilder(function.append_basic_block())
-        weaver.weave(group, registers)
-        return function
-
-    handlers = [weave(plain, group, "") for group in singles]
-    handlers += [weave(counting, group, "counting ") for group in singles]
-    handlers += [weave(plain, group, "") for group in groups]
-    table_type = ir.ArrayType(POINTER, len(handlers))
-    table = ir.GlobalVariable(module, table_type, HANDLERS)
-    table.global_constant = True
-    table.initializer = ir.Constant(table_type, [h.bitcast(POINTER) for h in handlers])
-
+def _run(module: ir.Module) -> None:
     run = ir.Function(module, ir.FunctionType(ir.VoidType(), [POINTER]), RUN)
     builder = ir.IRBuilder(run.append_basic_block())
     registers = unpack(builder, run.args[0])
     first = builder.load(registers.ip, typ=POINTER, align=8)
     call_handler(builder, first, registers, tail=False)
-    return module
+
+
+def build(fused: Sequence[Sequence[Instruction]]) -> Iterator[ir.Module]:
+    """The module with handlers for every instruction and for every fused group."""
+    module = ir.Module("ferry_threaded")
+    exits = {status: _exit(module, status) for status in EXITS}
+    singles = [(row,) for row in INSTRUCTIONS]
+
+    def table(symbol: str, counting: bool, groups: Sequence[Sequence[Instruction]]) -> None:
+        weaver = ThreadedWeaver(counting, exits)
+        handlers = []
+        for group in groups:
+            names = " ".join(row.mnemonic for row in group)
+            function, registers = _define(module, f"counting {names}" if counting else names)
+            weaver.builder = ir.IRBuilder(function.append_basic_block())
+            weaver.weave(group, registers)
+            handlers.append(function)
+        array = ir.ArrayType(POINTER, len(handlers))
+        variable = ir.GlobalVariable(module, array, symbol)
+        variable.global_constant = True
+        variable.initializer = ir.Constant(array, [h.bitcast(POINTER) for h in handlers])
+
+    table(PLAIN, False, [*singles, *fused])
+    table(COUNTING, True, singles)
+    _run(module)
+    yield module

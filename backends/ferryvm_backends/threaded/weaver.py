@@ -47,8 +47,7 @@ def call_handler(
 class ThreadedWeaver(StackWeaver):
     """Weaves one handler a function."""
 
-    def __init__(self, module: ir.Module, counting: bool, exits: dict[Status, ir.Function]) -> None:
-        self.module = module
+    def __init__(self, counting: bool, exits: dict[Status, ir.Function]) -> None:
         self.counting = counting
         self.exits = exits
 

@@ -1,0 +1,41 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Assembly, both ways, and the classic listing form (docs/assembly.md is the manual of both)."""
+
+from __future__ import annotations
+
+from ferryvm.asm import classic
+from ferryvm.asm.inference import infer
+from ferryvm.asm.parser import Parser
+from ferryvm.asm.source import Source
+from ferryvm.asm.writer import write
+from ferryvm.listing import Listing, peephole
+from ferryvm.listing.decode import decode
+from ferryvm.listing.encode import encode
+from ferryvm.program import Program
+
+__all__ = ["assemble", "disassemble", "parse", "write"]
+
+
+def parse(text: str, file: str = "<string>") -> Listing:
+    """The listing that a text stands for; its first token tells the form.
+
+    Raises SourceError with every fault in the text.
+    """
+    source = Source(text, file)
+    if classic.is_classic(source):
+        return infer(source, classic.read(source))
+    return Parser(source).parse()
+
+
+def assemble(text: str, file: str = "<string>", optimize: bool = False) -> Program:
+    """The program that a text stands for, not verified; `optimize` applies the peephole.
+
+    Raises SourceError with every fault in the text.
+    """
+    listing = parse(text, file)
+    return encode(peephole.optimize(listing) if optimize else listing)
+
+
+def disassemble(program: Program) -> str:
+    """The text that assembles to `program`, in every bit; raises DecodeError if there is none."""
+    return write(decode(program))

@@ -1,0 +1,12 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Running verified programs on backends: start, stop, save, resume."""
+
+from ferryvm.engine.execution import (
+    Engine,
+    Execution,
+    ProgramInterrupted,
+    RunResult,
+    TrapError,
+)
+
+__all__ = ["Engine", "Execution", "ProgramInterrupted", "RunResult", "TrapError"]

@@ -38,7 +38,7 @@ class Type(enum.Enum):
         return Type.I32 if self.bits == 32 else Type.I64
 
     def __str__(self) -> str:
-        return self.value
+        return str(self.value)
 
 
 I32, I64, F32, F64 = Type.I32, Type.I64, Type.F32, Type.F64

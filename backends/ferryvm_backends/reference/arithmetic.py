@@ -1,0 +1,205 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The arithmetic half of the emitter protocol over bit patterns in Python ints.
+
+Written for being obviously right: integers by Python's own, floats by Python's binary64 where
+one rounding is provably enough, by exact rationals where it is not.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+from ferryvm.isa.emitter import Condition, Emitter
+from ferryvm.isa.type import F32, F64, Type, from_float, signed, to_float
+
+
+def _from_integer(t: Type, value: int) -> int:
+    """Bits of the float nearest to an integer, ties to even, with one rounding."""
+    if t is F64:
+        return from_float(F64, float(value))  # Python rounds int to float correctly
+    mantissa = 24
+    excess = abs(value).bit_length() - mantissa
+    if excess > 0:
+        # Round to 24 bits here: going through binary64 would round twice.
+        quotient, rest = divmod(abs(value), 1 << excess)
+        half = 1 << (excess - 1)
+        if rest > half or (rest == half and quotient & 1):
+            quotient += 1
+        value = (quotient << excess) * (1 if value > 0 else -1)
+    return from_float(F32, float(value))
+
+
+class PythonArithmetic(Emitter[int]):
+    """Values are bit patterns; a truth is a bool; a slot is a word.
+
+    binary32 results are computed in binary64 and rounded once more. For sum, difference, product,
+    quotient and square root that is exact: binary64 has more than twice binary32's digits plus
+    two (Figueroa, "When is double rounding innocuous?", SIGNUM 30(3), 1995).
+    """
+
+    def constant(self, t: Type, bits: int) -> int:
+        return bits
+
+    def add(self, t: Type, a: int, b: int) -> int:
+        return (a + b) & t.mask
+
+    def sub(self, t: Type, a: int, b: int) -> int:
+        return (a - b) & t.mask
+
+    def mul(self, t: Type, a: int, b: int) -> int:
+        return (a * b) & t.mask
+
+    def div_s(self, t: Type, a: int, b: int) -> int:
+        x, y = signed(t, a), signed(t, b)
+        quotient = abs(x) // abs(y)
+        return (quotient if (x < 0) == (y < 0) else -quotient) & t.mask
+
+    def div_u(self, t: Type, a: int, b: int) -> int:
+        return a // b
+
+    def rem_s(self, t: Type, a: int, b: int) -> int:
+        x, y = signed(t, a), signed(t, b)
+        rest = abs(x) % abs(y)
+        return (rest if x >= 0 else -rest) & t.mask
+
+    def rem_u(self, t: Type, a: int, b: int) -> int:
+        return a % b
+
+    def bit_and(self, t: Type, a: int, b: int) -> int:
+        return a & b
+
+    def bit_or(self, t: Type, a: int, b: int) -> int:
+        return a | b
+
+    def bit_xor(self, t: Type, a: int, b: int) -> int:
+        return a ^ b
+
+    def shl(self, t: Type, a: int, b: int) -> int:
+        return (a << b) & t.mask
+
+    def shr_s(self, t: Type, a: int, b: int) -> int:
+        return (signed(t, a) >> b) & t.mask
+
+    def shr_u(self, t: Type, a: int, b: int) -> int:
+        return a >> b
+
+    def clz(self, t: Type, a: int) -> int:
+        return t.bits - a.bit_length()
+
+    def ctz(self, t: Type, a: int) -> int:
+        return (a & -a).bit_length() - 1 if a else t.bits
+
+    def popcnt(self, t: Type, a: int) -> int:
+        return a.bit_count()
+
+    def compare(self, t: Type, condition: Condition, a: int, b: int) -> int:
+        base, _, sign = condition.value.partition("_")
+        x: float = a
+        y: float = b
+        if t.is_float:
+            x, y = to_float(t, a), to_float(t, b)
+        elif sign == "s":
+            x, y = signed(t, a), signed(t, b)
+        return _COMPARISONS[base](x, y)
+
+    def all(self, p: int, q: int) -> int:
+        return bool(p and q)
+
+    def any(self, p: int, q: int) -> int:
+        return bool(p or q)
+
+    def none(self, p: int) -> int:
+        return not p
+
+    def truth_to_i32(self, p: int) -> int:
+        return 1 if p else 0
+
+    def select(self, p: int, a: int, b: int) -> int:
+        return a if p else b
+
+    def fadd(self, t: Type, a: int, b: int) -> int:
+        return from_float(t, to_float(t, a) + to_float(t, b))
+
+    def fsub(self, t: Type, a: int, b: int) -> int:
+        return from_float(t, to_float(t, a) - to_float(t, b))
+
+    def fmul(self, t: Type, a: int, b: int) -> int:
+        return from_float(t, to_float(t, a) * to_float(t, b))
+
+    def fdiv(self, t: Type, a: int, b: int) -> int:
+        x, y = to_float(t, a), to_float(t, b)
+        if y == 0:  # Python raises where IEEE 754 has a result
+            if x == 0 or math.isnan(x):
+                return from_float(t, math.nan)
+            return from_float(t, math.copysign(math.inf, x) * math.copysign(1, y))
+        return from_float(t, x / y)
+
+    def fsqrt(self, t: Type, a: int) -> int:
+        x = to_float(t, a)
+        return from_float(t, math.nan if x < 0 else math.sqrt(x))
+
+    def fceil(self, t: Type, a: int) -> int:
+        return self._round(t, a, math.ceil)
+
+    def ffloor(self, t: Type, a: int) -> int:
+        return self._round(t, a, math.floor)
+
+    def ftrunc(self, t: Type, a: int) -> int:
+        return self._round(t, a, math.trunc)
+
+    def fnearest(self, t: Type, a: int) -> int:
+        return self._round(t, a, round)
+
+    def _round(self, t: Type, a: int, rounding: object) -> int:
+        x = to_float(t, a)
+        if not math.isfinite(x):
+            return from_float(t, x)
+        assert callable(rounding)
+        return from_float(t, math.copysign(float(rounding(x)), x))
+
+    def wrap(self, a: int) -> int:
+        return a & 0xFFFF_FFFF
+
+    def extend_s(self, a: int) -> int:
+        return (a ^ 0x8000_0000) - 0x8000_0000 & 0xFFFF_FFFF_FFFF_FFFF
+
+    def extend_u(self, a: int) -> int:
+        return a
+
+    def to_float_s(self, to: Type, t: Type, a: int) -> int:
+        return _from_integer(to, signed(t, a))
+
+    def to_float_u(self, to: Type, t: Type, a: int) -> int:
+        return _from_integer(to, a)
+
+    def to_int_s(self, to: Type, t: Type, a: int) -> int:
+        return math.trunc(to_float(t, a)) & to.mask
+
+    def to_int_u(self, to: Type, t: Type, a: int) -> int:
+        return math.trunc(to_float(t, a)) & to.mask
+
+    def promote(self, a: int) -> int:
+        return from_float(F64, to_float(F32, a))
+
+    def demote(self, a: int) -> int:
+        return from_float(F32, to_float(F64, a))
+
+    def reinterpret(self, to: Type, t: Type, a: int) -> int:
+        return a
+
+    def to_slot(self, t: Type, a: int) -> int:
+        return a
+
+    def from_slot(self, t: Type, a: int) -> int:
+        return a & t.mask
+
+
+_COMPARISONS: dict[str, Callable[[float, float], bool]] = {
+    "eq": lambda x, y: x == y,
+    "ne": lambda x, y: x != y,
+    "lt": lambda x, y: x < y,
+    "gt": lambda x, y: x > y,
+    "le": lambda x, y: x <= y,
+    "ge": lambda x, y: x >= y,
+}

@@ -1,0 +1,44 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The energy of five bodies after a number of steps of 0.01."""
+
+from math import sqrt
+
+BODIES = 5
+
+
+def work(steps: int) -> float:
+    """Energy at the end."""
+    each = [float(i) for i in range(BODIES)]
+    x = [d * 3.25 for d in each]
+    y = [1.5 - d * 0.75 for d in each]
+    z = [d * d * 0.125 for d in each]
+    vx = [0.1 * d - 0.05 * d * d for d in each]
+    vy = [0.5 - 0.15 * d for d in each]
+    vz = [0.02 * d for d in each]
+    mass = [8.0 / (1.0 + 4.0 * d) for d in each]
+    dt = 0.01
+    for _ in range(steps):
+        for i in range(BODIES):
+            for j in range(i + 1, BODIES):
+                dx, dy, dz = x[i] - x[j], y[i] - y[j], z[i] - z[j]
+                square = dx * dx + dy * dy + dz * dz
+                pull = dt / (square * sqrt(square))
+                mi, mj = mass[i] * pull, mass[j] * pull
+                vx[i] = vx[i] - dx * mj
+                vy[i] = vy[i] - dy * mj
+                vz[i] = vz[i] - dz * mj
+                vx[j] = vx[j] + dx * mi
+                vy[j] = vy[j] + dy * mi
+                vz[j] = vz[j] + dz * mi
+        for i in range(BODIES):
+            x[i] = x[i] + dt * vx[i]
+            y[i] = y[i] + dt * vy[i]
+            z[i] = z[i] + dt * vz[i]
+    total = 0.0
+    for i in range(BODIES):
+        speed = vx[i] * vx[i] + vy[i] * vy[i] + vz[i] * vz[i]
+        total = total + 0.5 * mass[i] * speed
+        for j in range(i + 1, BODIES):
+            dx, dy, dz = x[i] - x[j], y[i] - y[j], z[i] - z[j]
+            total = total - mass[i] * mass[j] / sqrt(dx * dx + dy * dy + dz * dz)
+    return total

@@ -1,0 +1,67 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What `ferry run` of a trivial program costs, as whole processes with a warm cache."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from benchmarks.benchmark import BenchmarkError
+from benchmarks.build import written
+from benchmarks.measure import interleave, median
+
+TARGET_MILLISECONDS = 120.0
+PROGRAM = "(print! (* 6 7))\n"
+IMPORTS = "import numpy, llvmlite.binding"
+
+
+def commands() -> dict[str, list[str]]:
+    """The two processes: ferry on a trivial program, and the imports that it cannot do without."""
+    program = written("trivial.skiff", PROGRAM.encode())
+    ferry = shutil.which("ferry")
+    start = [ferry] if ferry else [sys.executable, "-m", "ferryvm.cli"]
+    return {
+        "ferry": [*start, "run", str(program)],
+        "imports": [sys.executable, "-c", IMPORTS],
+    }
+
+
+def measure(rounds: int, progress: Callable[[str], None]) -> dict[str, Any]:
+    """Medians of both processes and of their difference in each round, in milliseconds."""
+    tasks = commands()
+    for command in tasks.values():  # fills ferry's cache, and the file system's
+        _process(command)
+    times: dict[str, list[float]] = {name: [] for name in tasks}
+    timed = {name: _timer(command) for name, command in tasks.items()}
+    for name, milliseconds in interleave(timed, rounds, {}):
+        times[name].append(milliseconds)
+        progress(f"{name}: {milliseconds:.1f} ms")
+    pairs = zip(times["ferry"], times["imports"], strict=True)
+    over = median([ferry - imports for ferry, imports in pairs])
+    return {
+        "command": " ".join(tasks["ferry"]),
+        "rounds": rounds,
+        "ferry_ms": median(times["ferry"]),
+        "imports_ms": median(times["imports"]),
+        "over_ms": over,
+        "target_ms": TARGET_MILLISECONDS,
+        "is_met": over <= TARGET_MILLISECONDS,
+    }
+
+
+def _timer(command: Sequence[str]) -> Callable[[], float]:
+    return lambda: _process(command)
+
+
+def _process(command: Sequence[str]) -> float:
+    """Milliseconds that a process takes from start to end."""
+    start = time.perf_counter()
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    milliseconds = (time.perf_counter() - start) * 1e3
+    if done.returncode != 0:
+        raise BenchmarkError(f"{' '.join(command)} failed: {done.stderr.strip()}")
+    return milliseconds

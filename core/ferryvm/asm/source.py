@@ -1,0 +1,117 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The text that is being assembled: its tokens with their places, and the faults found in it.
+
+Faults are collected, so that one run shows them all; `check` raises what was collected.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+from collections.abc import Iterable, Iterator
+
+from ferryvm.errors import Diagnostic, Position, SourceError, suggestion
+
+MOST_FAULTS = 100
+"""After this many faults a text is not what we take it for, and reading on helps nobody."""
+
+_LONGEST_SHOWN = 400
+"""Characters past which a line is not shown below its fault."""
+
+_NEAR_CANDIDATES = 2000
+"""Names compared with an unknown one, so that a fault in a large text stays cheap."""
+
+_TOKEN = re.compile(
+    r"""
+      (?P<skip>    [\s,]+ | ;.* )
+    | (?P<string>  :?"(?:[^"\\]|\\.)*" )
+    | (?P<single>  [()] )
+    | (?P<word>    [^\s,;()"]+ )
+    | (?P<open>    " )
+    """,
+    re.VERBOSE,
+)
+_CLASSIC_TOKEN = re.compile(r";.*|[^\s;]+")
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Token:
+    """A piece of the text with its place; `text` is as it was written."""
+
+    text: str
+    line: int
+    column: int
+
+
+class Fault(Exception):  # noqa: N818 - not an error of its own: it becomes one line of a SourceError
+    """What ends the reading of one statement."""
+
+    def __init__(self, token: Token, message: str) -> None:
+        self.token, self.message = token, message
+        super().__init__(message)
+
+
+class Source:
+    """A text, its file's name and the faults found so far."""
+
+    def __init__(self, text: str, file: str) -> None:
+        self.file = file
+        self.lines = [line.removesuffix("\r") for line in text.split("\n")]
+        self.diagnostics: list[Diagnostic] = []
+
+    def tokens(self, number: int) -> list[Token]:
+        """The tokens of a line (from 1); commas are spaces, a string is one token."""
+        found = []
+        for match in _TOKEN.finditer(self.lines[number - 1]):
+            if match.lastgroup == "skip":
+                continue
+            token = Token(match.group(), number, match.start() + 1)
+            if match.lastgroup == "open":
+                raise Fault(token, "this string has no closing quote on its line")
+            found.append(token)
+        return found
+
+    def classic_tokens(self) -> list[Token]:
+        """The tokens of the whole text in the classic form: whatever white space separates."""
+        found = []
+        for number, line in enumerate(self.lines, start=1):
+            for match in _CLASSIC_TOKEN.finditer(line):
+                if not match.group().startswith(";"):
+                    found.append(Token(match.group(), number, match.start() + 1))
+        return found
+
+    def first_tokens(self) -> Iterator[str]:
+        """Texts of the tokens in order, read only as far as asked for."""
+        for line in self.lines:
+            for match in _CLASSIC_TOKEN.finditer(line):
+                if not match.group().startswith(";"):
+                    yield match.group()
+
+    def position(self, token: Token) -> Position:
+        """Where a token stands."""
+        return Position(self.file, token.line, token.column)
+
+    def fault(self, token: Token, message: str) -> None:
+        """Note a fault; raises SourceError when there are too many to go on."""
+        line = self.lines[token.line - 1]
+        shown = line if len(line) <= _LONGEST_SHOWN else ""
+        length = max(1, len(token.text))
+        self.diagnostics.append(Diagnostic(self.position(token), message, shown, length))
+        if len(self.diagnostics) >= MOST_FAULTS:
+            self.check()
+
+    def check(self) -> None:
+        """Raise SourceError if there are faults."""
+        if self.diagnostics:
+            raise SourceError(self.diagnostics)
+
+
+def near(name: str, known: Iterable[str]) -> str:
+    """`suggestion` among the known names of about the same length."""
+    candidates = []
+    for candidate in known:
+        if abs(len(candidate) - len(name)) <= 1 + len(name) // 2:
+            candidates.append(candidate)
+        if len(candidates) == _NEAR_CANDIDATES:
+            break
+    return suggestion(name, candidates)

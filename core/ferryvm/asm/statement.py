@@ -1,0 +1,129 @@
+# SPDX-License-Identifier: Apache-2.0
+"""One statement of assembly, read from left to right.
+
+Every reader takes the next token, or raises a Fault that says what was expected in its place.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+
+from ferryvm.asm import literal
+from ferryvm.asm.literal import LiteralFault
+from ferryvm.asm.source import Fault, Token, near
+from ferryvm.isa import Type
+from ferryvm.program import Signature
+
+TYPES = {str(type_): type_ for type_ in Type}
+
+
+@contextlib.contextmanager
+def reading(token: Token) -> Iterator[None]:
+    """A context in which what is wrong with a literal is a fault of `token`."""
+    try:
+        yield
+    except LiteralFault as fault:
+        raise Fault(token, str(fault)) from None
+
+
+def name_of(token: Token) -> str:
+    """The name that a token stands for."""
+    with reading(token):
+        return literal.name(token.text)
+
+
+def literal_of(type_: Type, token: Token) -> int:
+    """The bit pattern of a literal of type `type_`."""
+    with reading(token):
+        return literal.literal_bits(type_, token.text)
+
+
+def unsigned_of(token: Token, bits: int) -> int:
+    """The number that a token stands for, below 2^`bits`."""
+    with reading(token):
+        value = literal.integer(token.text)
+    if value is None:
+        raise Fault(token, f"expected a number, found {token.text!r}")
+    if not 0 <= value < 1 << bits:
+        raise Fault(token, f"{token.text} is out of range: 0 to {(1 << bits) - 1} are allowed")
+    return value
+
+
+def type_of(token: Token) -> Type:
+    """The type that a token names."""
+    if token.text not in TYPES:
+        hint = near(token.text, TYPES)
+        raise Fault(token, f"expected a type (i32, i64, f32, f64), found {token.text!r}{hint}")
+    return TYPES[token.text]
+
+
+class Statement:
+    """A mnemonic or directive, `head`, and what is left of its operands."""
+
+    def __init__(self, head: Token, operands: list[Token]) -> None:
+        self.head, self.operands, self.at = head, operands, 0
+
+    def peek(self) -> str:
+        """The text of the next token; empty at the end."""
+        return self.operands[self.at].text if self.at < len(self.operands) else ""
+
+    def next(self, expected: str) -> Token:
+        """The next token."""
+        if self.at == len(self.operands):
+            found = "nothing more" if self.at else "nothing"
+            raise Fault(self.head, f"{self.head.text} takes {expected}, found {found}")
+        self.at += 1
+        return self.operands[self.at - 1]
+
+    def accept(self, text: str) -> bool:
+        """Whether the next token is `text`, which is then taken."""
+        if self.peek() != text:
+            return False
+        self.at += 1
+        return True
+
+    def rest(self) -> list[Token]:
+        """All tokens that are left."""
+        left, self.at = self.operands[self.at :], len(self.operands)
+        return left
+
+    def finish(self) -> None:
+        """Raise a Fault unless every token was taken."""
+        if self.at < len(self.operands):
+            extra = self.operands[self.at]
+            count = f"{self.at} operand{'' if self.at == 1 else 's'}" if self.at else "no operand"
+            raise Fault(extra, f"{self.head.text} takes {count} here, found also {extra.text!r}")
+
+    def signature(self) -> tuple[Signature, list[Token | None]]:
+        """`( [name] type ... ) -> ( type ... )` and the tokens of the names.
+
+        The parameters, or the arrow and the results, can be left out.
+        """
+        types: list[Type] = []
+        names: list[Token | None] = []
+        if self.peek() != "->":
+            opening = self.next("a signature like (i64 f64) -> (i64)")
+            if opening.text != "(":
+                raise Fault(opening, "expected a signature like (i64 f64) -> (i64), "
+                                     f"found {opening.text!r}")
+            while not self.accept(")"):
+                token = self.next("a type or )")
+                name = None if token.text in TYPES else token
+                if name is not None:
+                    name_of(name)
+                    token = self.next("a type after the parameter's name")
+                names.append(name)
+                types.append(type_of(token))
+        return Signature(tuple(types), self._results()), names
+
+    def _results(self) -> tuple[Type, ...]:
+        if not self.accept("->"):
+            return ()
+        token = self.next("a result type after ->")
+        if token.text != "(":
+            return (type_of(token),)
+        results = []
+        while not self.accept(")"):
+            results.append(type_of(self.next("a type or )")))
+        return tuple(results)

@@ -1,0 +1,112 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A listing as assembly text; reading it gives the same listing, positions included."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+
+from ferryvm.asm.literal import format_bytes, format_literal, format_name, format_string
+from ferryvm.errors import Position
+from ferryvm.isa import Immediate
+from ferryvm.listing import FunctionListing, Label, Line, Listing
+from ferryvm.program import Data, Signature, Static
+
+_BYTES_A_LINE = 64
+
+
+def write(listing: Listing) -> str:
+    """The assembly text of a listing, with every position stated by `.file` and `.loc`."""
+    return "".join(f"{line}\n" for line in _Writer(listing).lines())
+
+
+def _signature(signature: Signature) -> str:
+    """A signature for the end of a statement, with a space before it; empty for () -> ()."""
+    text = ""
+    if signature.parameters:
+        text += f" ({' '.join(map(str, signature.parameters))})"
+    if signature.results:
+        text += f" -> ({' '.join(map(str, signature.results))})"
+    return text
+
+
+class _Writer:
+    def __init__(self, listing: Listing) -> None:
+        self.listing = listing
+        self.files: dict[str, int] = {}
+        for function in listing.functions:
+            for item in function.items:
+                if isinstance(item, Line) and item.position is not None:
+                    self.files.setdefault(item.position.file, len(self.files) + 1)
+        bearers = Counter(static.name for static in listing.statics)
+        self.statics = [
+            format_name(static.name) if bearers[static.name] == 1 else str(number)
+            for number, static in enumerate(listing.statics)
+        ]
+        self.location: Position | None = None
+        self.is_located = False
+        """Whether a `.loc` stands above: before it, text maps to itself."""
+        self.pc = 0
+
+    def lines(self) -> Iterator[str]:
+        listing = self.listing
+        for name, number in self.files.items():
+            yield f".file {number} {format_string(name)}"
+        for signature in listing.extra_signatures:
+            yield ".signature" + (_signature(signature) or " ()")
+        for host in listing.hosts:
+            yield f".host {format_name(host.name)}{_signature(host.signature)}"
+        for static in listing.statics:
+            yield self._static(static)
+        for data in listing.data:
+            yield from self._data(data)
+        for function in listing.table:
+            yield f".table {format_name(function)}"
+        for function_listing in listing.functions:
+            yield ""
+            yield from self._function(function_listing)
+
+    def _static(self, static: Static) -> str:
+        return (f".static {format_name(static.name)} {static.type} "
+                f"= {format_literal(static.type, static.bits)}")
+
+    def _data(self, data: Data) -> Iterator[str]:
+        yield f".data {data.address}"
+        for start in range(0, len(data.bytes), _BYTES_A_LINE):
+            yield f".bytes {format_bytes(data.bytes[start : start + _BYTES_A_LINE])}"
+
+    def _function(self, function: FunctionListing) -> Iterator[str]:
+        head = f".function {format_name(function.name)}{_signature(function.signature)}"
+        yield f"{head}  ; pc {self.pc}"
+        if function.locals:
+            yield f".local {' '.join(map(str, function.locals))}"
+        for item in function.items:
+            if isinstance(item, Label):
+                yield f":{format_name(item.name)}"
+                continue
+            if item.position != self.location or not self.is_located:
+                yield self._locate(item.position)
+            yield f"    {item.row.mnemonic}{self._operand(item)}"
+            self.pc += 1 + (len(item.operand) if isinstance(item.operand, tuple) else 0)
+
+    def _locate(self, position: Position | None) -> str:
+        self.location, self.is_located = position, True
+        if position is None:
+            return ".loc none"
+        return f".loc {self.files[position.file]} {position.line} {position.column}"
+
+    def _operand(self, line: Line) -> str:
+        kind, operand = line.row.immediate, line.operand
+        if kind is Immediate.NONE or operand is None:
+            return ""
+        if isinstance(operand, tuple):
+            return "".join(f" {format_name(name)}" for name in operand)
+        if isinstance(operand, Signature):
+            return _signature(operand) or " ()"
+        if isinstance(operand, str):
+            return f" {format_name(operand)}"
+        if kind.literal is not None:
+            return f" {format_literal(kind.literal, operand)}"
+        if kind is Immediate.STATIC and operand < len(self.statics):
+            return f" {self.statics[operand]}"
+        return f" {operand}"

@@ -1,0 +1,72 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The contract of a backend: what an engine asks of it and may rely on.
+
+    probe() ── usable? ──> accepts(program) ── willing? ──> prepare(program) ──> Artifact
+                                                                                   │
+    Machine (control block, memory) at any reachable pc ──── enter(machine) ───────┘──> Status
+
+One rule makes everything else possible: whenever `enter` returns, control block and memory are
+exactly what the reference backend has at that point.
+"""
+
+from __future__ import annotations
+
+import abc
+import dataclasses
+
+from ferryvm.errors import FerryError
+from ferryvm.machine.control import Status
+from ferryvm.machine.state import Machine
+from ferryvm.verify import Verified
+
+PROTOCOL_VERSION = 1
+"""Version of this contract and of the control block; a backend states the one it was made for."""
+
+
+class BackendError(FerryError):
+    """A backend cannot be used here, or broke; the message names it and says why."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Capabilities:
+    """What a backend can do, as data."""
+
+    fuel: bool = True
+    """Counts instructions exactly and stops when fuel runs out."""
+    interrupt: bool = True
+    """Looks at the interrupt flag often enough to stop within 50 ms."""
+    any_pc: bool = True
+    """Can be entered at every reachable instruction."""
+
+
+class Artifact(abc.ABC):
+    """A program as a backend prepared it. Several machines may use one, one after another."""
+
+    @abc.abstractmethod
+    def enter(self, machine: Machine, counting: bool) -> Status:
+        """Run from `machine.control.pc` until control has to be given back; the status says why.
+
+        `counting`: pay one unit of `control.fuel` an instruction that completes, and leave with
+        FUEL before the first one that cannot be paid.
+        """
+
+
+class Backend(abc.ABC):
+    """An execution engine."""
+
+    name: str
+    version: str
+    protocol: int = PROTOCOL_VERSION
+    capabilities: Capabilities = Capabilities()
+
+    def probe(self) -> str | None:
+        """None if it is usable on this machine, else the reason why not."""
+        return None
+
+    def accepts(self, program: Verified) -> str | None:
+        """None if it can run this program, else the reason why not."""
+        return None
+
+    @abc.abstractmethod
+    def prepare(self, program: Verified) -> Artifact:
+        """The program in the backend's own form. Raises BackendError where that fails."""

@@ -1,0 +1,154 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`ferry repl`: Skiff, one input at a time.
+
+Each input is compiled to a program of its own, which starts with the variables and the heap that
+the one before left behind. An input that fails changes nothing but what it did before it failed.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from ferryvm.engine import Engine, Execution, ProgramInterrupted
+from ferryvm.errors import FerryError, UnknownNameError
+from ferryvm.isa.type import format_value
+
+if TYPE_CHECKING:
+    from prompt_toolkit import PromptSession
+
+_HELP = """\
+Type Skiff forms; an input goes on over several lines until its parentheses close.
+  :help            this text
+  :backend         the engine that runs, and those there are
+  :backend NAME    run on another engine from now on; variables keep their values
+  :quit            leave (or Ctrl-D)
+Ctrl-C stops a running input, or drops the one being typed."""
+
+
+class Repl:
+    """An interactive session, apart from the terminal."""
+
+    def __init__(self, backend: str, write: Callable[[str], object]) -> None:
+        from ferryvm.skiff import Session
+
+        self.engine = Engine(backend, output=self._output)
+        self.session = Session()
+        self.write = write
+        self.execution: Execution | None = None
+
+    def _output(self, data: bytes) -> None:
+        sys.stdout.buffer.write(data)
+        sys.stdout.buffer.flush()
+
+    def is_complete(self, text: str) -> bool:
+        """Whether an input can be taken as it stands."""
+        return text.lstrip().startswith(":") or self.session.is_complete(text)
+
+    def enter(self, text: str) -> bool:
+        """Take one input; False if it asks to leave."""
+        stripped = text.strip()
+        try:
+            if stripped.startswith(":"):
+                return self._command(stripped[1:].split())
+            if stripped:
+                self._run(text)
+        except (FerryError, ProgramInterrupted) as error:
+            self.write(str(error))
+        return True
+
+    def _run(self, text: str) -> None:
+        program = self.session.compile(text)
+        self.execution = self.engine.start(program, after=self.execution)
+        result = self.execution.run()
+        if result.type is not None and result.bits is not None:
+            self.write(f"=> {format_value(result.type, result.bits)}")
+
+    def _command(self, words: list[str]) -> bool:
+        match words:
+            case ["quit"]:
+                return False
+            case ["help"]:
+                self.write(_HELP)
+            case ["backend"]:
+                known = ", ".join(self.engine.registry.names)
+                self.write(f"{self.engine.backend.name} (of {known})")
+            case ["backend", name]:
+                self.engine.backend = self.engine.registry.get(name)
+            case _:
+                name = words[0] if words else ""
+                raise UnknownNameError("command", f":{name}", (":help", ":backend", ":quit"))
+        return True
+
+
+@click.command()
+@click.option("--backend", default="threaded", show_default=True, help="Engine to run on.")
+def repl(backend: str) -> None:
+    """Type Skiff and see what it does."""
+    session = Repl(backend, click.echo)
+    inputs = _typed(session) if sys.stdin.isatty() else _piped(session)
+    for text in inputs:
+        if not session.enter(text):
+            return
+
+
+def _piped(session: Repl) -> Iterator[str]:
+    """Inputs from a file or pipe."""
+    pending = ""
+    for line in sys.stdin:
+        pending += line
+        if session.is_complete(pending):
+            yield pending
+            pending = ""
+    if pending.strip():
+        yield pending  # incomplete: compiling it says what is missing
+
+
+def _typed(session: Repl) -> Iterator[str]:
+    """Inputs from a terminal, with history and editing over several lines."""
+    prompt = _prompt(session)
+    click.echo("ferryvm, Skiff. :help for help, Ctrl-D to leave.")
+    while True:
+        try:
+            yield prompt.prompt("> ")
+        except KeyboardInterrupt:
+            continue
+        except EOFError:
+            return
+
+
+def _prompt(session: Repl) -> PromptSession[str]:
+    import platformdirs
+    from prompt_toolkit import PromptSession
+    from prompt_toolkit.history import FileHistory, History, InMemoryHistory
+    from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
+
+    bindings = KeyBindings()
+
+    @bindings.add("enter")
+    def _enter(event: KeyPressEvent) -> None:
+        buffer = event.current_buffer
+        if session.is_complete(buffer.text):
+            buffer.validate_and_handle()
+        else:
+            buffer.insert_text("\n")
+
+    folder = Path(platformdirs.user_state_dir("ferryvm"))
+    history: History
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / "history").touch()
+        history = FileHistory(str(folder / "history"))
+    except OSError as error:
+        click.echo(f"ferry: no history: {folder}: {error.strerror}", err=True)
+        history = InMemoryHistory()
+    return PromptSession(
+        history=history,
+        multiline=True,
+        key_bindings=bindings,
+        prompt_continuation=lambda width, _line, _wrap: "." * (width - 1) + " ",
+    )

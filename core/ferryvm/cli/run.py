@@ -1,0 +1,180 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`ferry run` and `ferry resume`: a program's output goes to stdout, everything else elsewhere."""
+
+from __future__ import annotations
+
+import functools
+import json
+import math
+import os
+import re
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+import ferryvm
+from ferryvm.engine import Engine, Execution, ProgramInterrupted, RunResult, TrapError
+from ferryvm.engine.execution import Statistics
+from ferryvm.errors import FerryError
+from ferryvm.machine.control import Status
+from ferryvm.machine.memory import Limits
+
+_UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
+
+
+if TYPE_CHECKING:
+    _Parameter = click.ParamType[int]
+else:
+    _Parameter = click.ParamType  # older releases of click are not generic at run time
+
+
+class Size(_Parameter):
+    """Bytes, as a number with an optional K, M or G."""
+
+    name = "size"
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> int:
+        if isinstance(value, int):
+            return value
+        match = re.fullmatch(r"(\d+)([KMG]?)", str(value).upper())
+        if match is None:
+            self.fail(f"{value!r} is no size such as 65536, 64K, 16M or 4G", param, ctx)
+        return int(match[1]) * _UNITS[match[2]]
+
+
+def _options(command: Callable[..., None]) -> Callable[..., None]:
+    """The options that `run` and `resume` share."""
+    for option in reversed(
+        (
+            click.option("--backend", default="threaded", show_default=True, metavar="NAME",
+                         help="Engine to run on; see `ferry backends`."),
+            click.option("--fuel", type=click.IntRange(0), metavar="N",
+                         help="Stop after exactly N instructions."),
+            click.option("--count", is_flag=True, help="Count instructions exactly."),
+            click.option("--save", type=click.Path(path_type=Path, dir_okay=False),
+                         metavar="STATE", help="Where to save the state when the program stops "
+                         "before its end (fuel, Ctrl-C)."),
+            click.option("--stats", metavar="FILE", help="Write figures as JSON; - for stdout."),
+            click.option("--stack-limit", type=Size(), default=Limits().stack, metavar="SIZE",
+                         help="Bytes of stack (64M)."),
+            click.option("--heap-limit", type=Size(), default=Limits().heap, metavar="SIZE",
+                         help="Bytes that the heap may grow to (4G)."),
+        )
+    ):  # fmt: skip
+        command = option(command)
+    return command
+
+
+@click.command()
+@click.argument("file", type=click.Path(path_type=Path))
+@click.option("--peephole/--no-peephole", default=True, help="Optimise what is compiled (on).")
+@_options
+def run(file: Path, peephole: bool, stack_limit: int, heap_limit: int, **options: Any) -> None:
+    """Run FILE (.skiff, .fasm or .fvm) from its start."""
+    began = time.perf_counter()
+
+    def start(engine: Engine) -> Execution:
+        return engine.start(ferryvm.read(file, optimize=peephole))
+
+    _run(start, _engine(options["backend"], stack_limit, heap_limit), began, **options)
+
+
+@click.command()
+@click.argument("state", type=click.Path(path_type=Path))
+@_options
+def resume(state: Path, stack_limit: int, heap_limit: int, **options: Any) -> None:
+    """Go on with a saved STATE, on any backend."""
+    began = time.perf_counter()
+    engine = _engine(options["backend"], stack_limit, heap_limit)
+    _run(lambda engine: engine.resume(state), engine, began, **options)
+
+
+def _engine(backend: str, stack: int, heap: int) -> Engine:
+    limits = Limits(stack=stack, heap=heap)
+    return Engine(backend, limits=limits, output=functools.partial(_write, 1))
+
+
+def _write(descriptor: int, data: bytes) -> None:
+    # Past Python's buffers: what a program wrote is out even if the process is killed next.
+    while data:
+        data = data[os.write(descriptor, data) :]
+
+
+def _run(
+    start: Callable[[Engine], Execution],
+    engine: Engine,
+    began: float,
+    backend: str,
+    fuel: int | None,
+    count: bool,
+    save: Path | None,
+    stats: str | None,
+) -> None:
+    report = _open_report(stats)
+    execution = start(engine)
+    load_seconds = time.perf_counter() - began
+    try:
+        result = execution.run(fuel, count)
+    except ProgramInterrupted:
+        _save(execution, save)
+        raise
+    except TrapError as error:
+        _report(report, execution.statistics, load_seconds, Status.TRAP, trap=error.kind.name)
+        raise
+    if result.status is Status.FUEL:
+        where = execution.machine.position or f"pc {execution.machine.control.pc}"
+        click.echo(f"ferry: {where}: out of fuel after {fuel} instructions", err=True)
+        _save(execution, save)
+    _report(report, result.statistics, load_seconds, result.status, result)
+
+
+def _save(execution: Execution, path: Path | None) -> None:
+    if path is not None:
+        execution.save(path)
+        click.echo(f"ferry: state saved in {path}", err=True)
+
+
+def _open_report(stats: str | None) -> Callable[[str], object] | None:
+    """Where figures go; opened before the program runs, so that nothing runs in vain."""
+    if stats is None:
+        return None
+    if stats == "-":
+        return functools.partial(print, file=sys.stdout, flush=True)
+    try:
+        file = open(stats, "w", encoding="utf-8")  # noqa: SIM115 - closed when the process ends
+    except OSError as error:
+        raise FerryError(f"{stats}: cannot be written: {error.strerror}") from None
+    return lambda text: print(text, file=file, flush=True)
+
+
+def _report(
+    write: Callable[[str], object] | None,
+    statistics: Statistics,
+    load_seconds: float,
+    status: Status,
+    result: RunResult | None = None,
+    trap: str | None = None,
+) -> None:
+    if write is None:
+        return
+    value = result.value if result else None
+    if isinstance(value, float) and not math.isfinite(value):
+        value = str(value)  # type: ignore[assignment]  # JSON has no such numbers
+    seconds = statistics.seconds
+    figures = {
+        "backend": statistics.backend,
+        "status": status.name.lower(),
+        "result": value,
+        "result_type": str(result.type) if result and result.type else None,
+        "result_bits": f"{result.bits:#x}" if result and result.bits is not None else None,
+        "trap": trap,
+        "seconds": {"load": load_seconds, "prepare": seconds.prepare, "run": seconds.run},
+        "instructions": statistics.instructions,
+    }
+    write(json.dumps(figures, indent=2))

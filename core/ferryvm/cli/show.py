@@ -1,0 +1,52 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`ferry isa` and `ferry backends`: what there is."""
+
+from __future__ import annotations
+
+import click
+
+from ferryvm.errors import UnknownNameError
+from ferryvm.isa import BY_MNEMONIC, INSTRUCTIONS, Immediate, Instruction
+from ferryvm.registry import Registry
+
+
+@click.command()
+@click.argument("mnemonic", required=False)
+@click.option("--markdown", is_flag=True, help="Print the whole reference, docs/isa.md.")
+def isa(mnemonic: str | None, markdown: bool) -> None:
+    """List the instruction set, or show all about one MNEMONIC."""
+    if markdown:
+        from ferryvm.isa.reference import markdown as render
+
+        click.echo(render(), nl=False)
+    elif mnemonic is None:
+        for row in INSTRUCTIONS:
+            click.echo(f"{row.mnemonic:24} {row.effect:38} {row.summary}")
+    elif mnemonic in BY_MNEMONIC:
+        click.echo(_describe(BY_MNEMONIC[mnemonic]))
+    else:
+        raise UnknownNameError("instruction", mnemonic, BY_MNEMONIC)
+
+
+def _describe(row: Instruction) -> str:
+    from ferryvm.isa.reference import meaning
+
+    immediate = "" if row.immediate is Immediate.NONE else f"\nimmediate: {row.immediate.value}"
+    lines = "\n".join(f"    {line}" for line in meaning(row))
+    return f"{row.mnemonic}  {row.effect}\n{row.summary}{immediate}\nmeaning:\n{lines}"
+
+
+@click.command()
+def backends() -> None:
+    """List the backends: name, version, source, usable or the reason why not."""
+    from rich.console import Console
+    from rich.table import Table
+
+    table = Table("name", "version", "source", "state", box=None)
+    for line in Registry().listings():
+        table.add_row(line.name, line.version, line.source, line.reason or "usable")
+    # A pipe has no width of its own; a reason must not be cut there.
+    console = Console(markup=False)
+    if not console.is_terminal:
+        console.width = 400
+    console.print(table)

@@ -1,0 +1,258 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Running a program: the loop that enters a backend and does what its status asks for.
+
+    start ──> enter ──> HALT          ──> result
+                ▲  ├──> HOST          perform the call ──┐
+                │  ├──> GROW          grow the heap ─────┤   (or trap)
+                └──┼─────────────────────────────────────┘
+                   ├──> TRAP          ──> TrapError
+                   ├──> FUEL          ──> result, resumable
+                   └──> INTERRUPTED   ──> ProgramInterrupted, resumable
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import time
+from collections.abc import Mapping
+from pathlib import Path
+
+from ferryvm.backend import Artifact, BackendError
+from ferryvm.engine import saved
+from ferryvm.engine.interrupt import interruptible
+from ferryvm.errors import FerryError, Position
+from ferryvm.isa import Trap, Type
+from ferryvm.isa.type import to_python
+from ferryvm.machine.control import Status
+from ferryvm.machine.host import STANDARD, HostFunction, Output, bind
+from ferryvm.machine.memory import Limits
+from ferryvm.machine.state import Frame, Machine
+from ferryvm.program import Program
+from ferryvm.registry import Registry
+from ferryvm.verify import Verified, verify
+
+UNLIMITED = (1 << 63) - 1
+"""Fuel that no program gets through; counting without a limit starts with it."""
+
+
+class TrapError(FerryError):
+    """The program trapped. The execution stays in the state before the trapping instruction."""
+
+    def __init__(self, machine: Machine) -> None:
+        self.kind = Trap(machine.control.trap)
+        self.pc: int = machine.control.pc
+        self.position: Position | None = machine.position
+        self.stack: list[Frame] = machine.frames()
+        """The calls under way, innermost first, without the middle of a deep stack."""
+        super().__init__(_show(machine, f"trap: {self.kind.message}", self.stack))
+
+
+class ProgramInterrupted(KeyboardInterrupt):
+    """The program was interrupted; the execution can go on from where it was."""
+
+    def __init__(self, machine: Machine) -> None:
+        self.pc: int = machine.control.pc
+        self.position: Position | None = machine.position
+        self.stack: list[Frame] = machine.frames()
+        """The calls under way, innermost first, without the middle of a deep stack."""
+        super().__init__(_show(machine, "interrupted", self.stack))
+
+
+def _show(machine: Machine, event: str, stack: list[Frame]) -> str:
+    """What happened and where, then the calls under way, innermost first."""
+    lines = [f"{machine.position or f'pc {machine.control.pc}'}: {event}"]
+    for frame in stack:
+        if frame.skipped:
+            lines.append(f"    ... {frame.skipped} more calls ...")
+        lines.append(f"    in {frame}")
+    return "\n".join(lines)
+
+
+@dataclasses.dataclass(frozen=True)
+class Seconds:
+    """Where the time of a run went, in seconds."""
+
+    load: float
+    """Verifying the program and making its memory."""
+    prepare: float
+    """Bringing it into the backend's form."""
+    run: float
+    """Running it, host calls included."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Statistics:
+    """Figures of a run."""
+
+    backend: str
+    seconds: Seconds
+    instructions: int | None
+    """Instructions completed since the program's start; None where nobody counted."""
+
+
+@dataclasses.dataclass(frozen=True)
+class RunResult:
+    """What a run came to."""
+
+    status: Status
+    """HALT, or FUEL when the fuel ran out before the end."""
+    type: Type | None
+    bits: int | None
+    """The result: the operand on top of the stack at the end; None where there is none."""
+    output: str
+    """What the program wrote, if the engine was given no other output."""
+    statistics: Statistics
+
+    @property
+    def value(self) -> int | float | None:
+        """The result as a Python number, signed for integers."""
+        if self.type is None or self.bits is None:
+            return None
+        return to_python(self.type, self.bits)
+
+
+class Engine:
+    """Runs programs on one backend, under one set of limits."""
+
+    def __init__(
+        self,
+        backend: str = "threaded",
+        *,
+        limits: Limits | None = None,
+        hosts: Mapping[str, HostFunction] | None = None,
+        output: Output | None = None,
+        registry: Registry | None = None,
+    ) -> None:
+        """`hosts`: host functions offered beside the standard ones; `output`: where programs
+        write, collected for the result if None.
+
+        Raises UnknownNameError or BackendError if there is no such usable backend.
+        """
+        self.registry = registry or Registry()
+        self.backend = self.registry.get(backend)
+        self.limits = limits or Limits()
+        self.hosts = {**STANDARD, **(hosts or {})}
+        self.output = output
+
+    def start(self, program: Program | Verified, after: Execution | None = None) -> Execution:
+        """A program at its start. Raises VerifyError, or for host functions as `bind`.
+
+        `after`: an earlier execution whose heap, and whose statics by number, this one goes on
+        with; how an interactive session continues.
+        """
+        began = time.perf_counter()
+        verified = program if isinstance(program, Verified) else verify(program)
+        machine = Machine(verified, self.limits)
+        if after is not None:
+            machine.inherit(after.machine)
+        return Execution(self, machine, time.perf_counter() - began)
+
+    def resume(self, path: Path) -> Execution:
+        """The execution that was saved in a file. Raises ImageError or VerifyError."""
+        began = time.perf_counter()
+        machine, instructions = saved.load(path, self.limits)
+        execution = Execution(self, machine, time.perf_counter() - began)
+        execution.instructions = instructions
+        return execution
+
+
+class Execution:
+    """One program under way; between runs its `machine` can be read, saved or moved."""
+
+    def __init__(self, engine: Engine, machine: Machine, load_seconds: float) -> None:
+        self.engine = engine
+        self.machine = machine
+        self.instructions: int | None = 0
+        """Instructions completed so far; None once a run did not count."""
+        self.statistics = Statistics(engine.backend.name, Seconds(load_seconds, 0.0, 0.0), None)
+        """Figures of the last run, also of one that ended in a trap."""
+        self._hosts = bind(machine.program.hosts, engine.hosts)
+        self._load_seconds = load_seconds
+        self._collected: list[bytes] = []
+        self._output = engine.output or self._collected.append
+        self._artifacts: dict[str, Artifact] = {}
+
+    def save(self, path: Path) -> None:
+        """Write the state to a file; any backend can go on from it. Raises ImageError."""
+        saved.save(self.machine, self.instructions, path)
+
+    def run(
+        self, fuel: int | None = None, count: bool = False, backend: str | None = None
+    ) -> RunResult:
+        """Go on until the program halts or `fuel` instructions have completed.
+
+        `count`: count instructions even without a limit; `backend`: another one than the
+        engine's. Raises TrapError, ProgramInterrupted, BackendError.
+        """
+        chosen = self.engine.registry.get(backend) if backend else self.engine.backend
+        counting = count or fuel is not None
+        if counting and not chosen.capabilities.fuel:
+            raise BackendError(f"backend {chosen.name!r} cannot count instructions")
+        began = time.perf_counter()
+        if chosen.name not in self._artifacts:
+            reason = chosen.accepts(self.machine.verified)
+            if reason is not None:
+                raise BackendError(f"backend {chosen.name!r} refuses the program: {reason}")
+            self._artifacts[chosen.name] = chosen.prepare(self.machine.verified)
+        artifact = self._artifacts[chosen.name]
+        prepared = time.perf_counter()
+        budget = UNLIMITED if fuel is None else fuel
+        self.machine.control.fuel = budget
+        self.machine.control.interrupt = 0
+        try:
+            with interruptible(self.machine.control):
+                status = self._drive(artifact, counting)
+        finally:
+            used = budget - self.machine.control.fuel
+            known = self.instructions is not None and counting
+            self.instructions = (self.instructions or 0) + used if known else None
+            seconds = Seconds(
+                self._load_seconds, prepared - began, time.perf_counter() - prepared
+            )
+            self.statistics = Statistics(chosen.name, seconds, self.instructions)
+        if status is Status.TRAP:
+            raise TrapError(self.machine)
+        if status is Status.INTERRUPTED:
+            raise ProgramInterrupted(self.machine)
+        result = self.machine.result() if status is Status.HALT else None
+        return RunResult(
+            status,
+            result[0] if result else None,
+            result[1] if result else None,
+            b"".join(self._collected).decode(errors="replace"),
+            self.statistics,
+        )
+
+    def _drive(self, artifact: Artifact, counting: bool) -> Status:
+        control = self.machine.control
+        if control.status in (Status.HALT, Status.TRAP):
+            return self.machine.status  # it ended before this run
+        while True:
+            status = artifact.enter(self.machine, counting)
+            if status is Status.HOST:
+                self._call_host(counting)
+            elif status is Status.GROW:
+                if not self.machine.grow():
+                    control.status, control.trap = Status.TRAP, Trap.HEAP_EXHAUSTED
+                    return Status.TRAP
+            else:
+                if status is Status.HALT and counting:
+                    control.fuel -= 1
+                return status
+
+    def _call_host(self, counting: bool) -> None:
+        """Perform the host call at pc and step over it."""
+        machine, control = self.machine, self.machine.control
+        function = self._hosts[control.exit_id]
+        count = len(function.signature.parameters)
+        arguments = machine.memory.stack[control.sp - count : control.sp].tolist()
+        result = function.action(self._output, *arguments)
+        control.sp -= count
+        if function.signature.results:
+            if result is None:
+                raise FerryError(f"host function {function.name} returned no result")
+            machine.memory.stack[control.sp] = result & function.signature.results[0].mask
+            control.sp += 1
+        control.pc += 1
+        if counting:
+            control.fuel -= 1

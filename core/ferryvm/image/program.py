@@ -1,0 +1,228 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Program images: the `.fvm` file (see docs/image.md for the layout of each section)."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+
+from ferryvm.durable import replace_file
+from ferryvm.image.container import ImageError, Kind, Reader, Writer, pack, unpack
+from ferryvm.isa import Type
+from ferryvm.program import (
+    CODE_DTYPE,
+    Code,
+    Data,
+    Function,
+    HostImport,
+    Program,
+    Signature,
+    SourceMap,
+    Static,
+)
+
+PROGRAM = Kind(
+    "a ferryvm program image (.fvm)",
+    b"\x89FVM\r\n\x1a\n",
+    1,
+    ("CODE", "SIGN", "FUNC", "STAT", "DATA", "TABL", "HOST", "SMAP"),
+)
+
+_TYPES = tuple(Type)
+_NUMBER = {t: number for number, t in enumerate(_TYPES)}
+_ROW = np.dtype("<u4")
+
+
+def to_bytes(program: Program) -> bytes:
+    """The image of a program; equal programs have equal images."""
+    return pack(
+        PROGRAM,
+        {
+            "CODE": np.ascontiguousarray(program.code, CODE_DTYPE).tobytes(),
+            "SIGN": _signatures(program),
+            "FUNC": _functions(program),
+            "STAT": _statics(program),
+            "DATA": _data(program),
+            "TABL": np.array(program.table, "<u8").tobytes(),
+            "HOST": _hosts(program),
+            "SMAP": _source_map(program.source_map),
+        },
+    )
+
+
+def from_bytes(content: bytes, name: str = "<bytes>") -> Program:
+    """The program of an image. Raises ImageError; what it returns is not verified yet."""
+    sections = unpack(PROGRAM, content, name)
+
+    def reader(tag: str) -> Reader:
+        return Reader(sections[tag], f"{name}: section {tag}")
+
+    return Program(
+        code=_read_code(reader("CODE")),
+        signatures=_read_signatures(reader("SIGN")),
+        functions=_read_functions(reader("FUNC")),
+        statics=_read_statics(reader("STAT")),
+        data=_read_data(reader("DATA")),
+        table=_read_table(reader("TABL")),
+        hosts=_read_hosts(reader("HOST")),
+        source_map=_read_source_map(reader("SMAP")),
+    )
+
+
+def save(program: Program, path: Path) -> None:
+    """Write the image of a program. Raises ImageError where the file cannot be written."""
+    try:
+        replace_file(path, to_bytes(program))
+    except OSError as error:
+        raise ImageError(f"{path}: cannot be written: {error.strerror}") from None
+
+
+def load(path: Path) -> Program:
+    """The program in a file. Raises ImageError where there is none."""
+    try:
+        content = path.read_bytes()
+    except OSError as error:
+        raise ImageError(f"{path}: cannot be read: {error.strerror}") from None
+    return from_bytes(content, str(path))
+
+
+def _write_types(writer: Writer, types: tuple[Type, ...]) -> None:
+    writer.blob(bytes(_NUMBER[t] for t in types))
+
+
+def _read_types(reader: Reader) -> tuple[Type, ...]:
+    numbers = reader.blob()
+    if any(number >= len(_TYPES) for number in numbers):
+        raise reader.fail(f"type number above {len(_TYPES) - 1}")
+    return tuple(_TYPES[number] for number in numbers)
+
+
+def _read_code(reader: Reader) -> Code:
+    if len(reader.payload) % CODE_DTYPE.itemsize:
+        raise reader.fail(f"code is no multiple of {CODE_DTYPE.itemsize} bytes")
+    return reader.array(CODE_DTYPE, len(reader.payload) // CODE_DTYPE.itemsize)
+
+
+def _write_signature(writer: Writer, signature: Signature) -> None:
+    _write_types(writer, signature.parameters)
+    _write_types(writer, signature.results)
+
+
+def _read_signature(reader: Reader) -> Signature:
+    return Signature(_read_types(reader), _read_types(reader))
+
+
+def _signatures(program: Program) -> bytes:
+    writer = Writer()
+    writer.number(len(program.signatures))
+    for signature in program.signatures:
+        _write_signature(writer, signature)
+    return writer.bytes()
+
+
+def _read_signatures(reader: Reader) -> tuple[Signature, ...]:
+    signatures = tuple(_read_signature(reader) for _ in range(reader.count(16)))
+    reader.end()
+    return signatures
+
+
+def _functions(program: Program) -> bytes:
+    writer = Writer()
+    writer.number(len(program.functions))
+    for function in program.functions:
+        writer.text(function.name)
+        writer.number(function.entry)
+        writer.number(function.signature)
+        _write_types(writer, function.locals)
+    return writer.bytes()
+
+
+def _read_functions(reader: Reader) -> tuple[Function, ...]:
+    functions = tuple(
+        Function(reader.text(), reader.number(), reader.number(), _read_types(reader))
+        for _ in range(reader.count(32))
+    )
+    reader.end()
+    return functions
+
+
+def _statics(program: Program) -> bytes:
+    writer = Writer()
+    writer.number(len(program.statics))
+    for static in program.statics:
+        writer.text(static.name)
+        writer.number(_NUMBER[static.type])
+        writer.number(static.bits)
+    return writer.bytes()
+
+
+def _read_statics(reader: Reader) -> tuple[Static, ...]:
+    statics = []
+    for _ in range(reader.count(24)):
+        name, number, bits = reader.text(), reader.number(), reader.number()
+        if number >= len(_TYPES):
+            raise reader.fail(f"type number above {len(_TYPES) - 1}")
+        statics.append(Static(name, _TYPES[number], bits))
+    reader.end()
+    return tuple(statics)
+
+
+def _data(program: Program) -> bytes:
+    writer = Writer()
+    writer.number(len(program.data))
+    for data in program.data:
+        writer.number(data.address)
+        writer.blob(data.bytes)
+    return writer.bytes()
+
+
+def _read_data(reader: Reader) -> tuple[Data, ...]:
+    data = tuple(Data(reader.number(), reader.blob()) for _ in range(reader.count(16)))
+    reader.end()
+    return data
+
+
+def _read_table(reader: Reader) -> tuple[int, ...]:
+    if len(reader.payload) % 8:
+        raise reader.fail("the function table is no multiple of 8 bytes")
+    return tuple(reader.array("<u8", len(reader.payload) // 8).tolist())
+
+
+def _hosts(program: Program) -> bytes:
+    writer = Writer()
+    writer.number(len(program.hosts))
+    for host in program.hosts:
+        writer.text(host.name)
+        _write_signature(writer, host.signature)
+    return writer.bytes()
+
+
+def _read_hosts(reader: Reader) -> tuple[HostImport, ...]:
+    hosts = tuple(
+        HostImport(reader.text(), _read_signature(reader)) for _ in range(reader.count(24))
+    )
+    reader.end()
+    return hosts
+
+
+def _source_map(source_map: SourceMap) -> bytes:
+    writer = Writer()
+    writer.number(len(source_map.files))
+    for file in source_map.files:
+        writer.text(file)
+    writer.number(len(source_map.rows))
+    writer.parts.append(np.array(source_map.rows, _ROW).tobytes())
+    return writer.bytes()
+
+
+def _read_source_map(reader: Reader) -> SourceMap:
+    files = tuple(reader.text() for _ in range(reader.count(8)))
+    count = reader.count(16)
+    rows = reader.array(_ROW, 4 * count).reshape(count, 4)
+    reader.end()
+    if len(rows) and (np.diff(rows[:, 0].astype(np.int64)) <= 0).any():
+        raise reader.fail("positions are not in the order of their pcs")
+    if (rows[:, 1][rows[:, 2] > 0] >= len(files)).any():
+        raise reader.fail("a position names a file that is not there")
+    return SourceMap(files, tuple(map(tuple, rows.tolist())))

@@ -1,0 +1,189 @@
+# SPDX-License-Identifier: Apache-2.0
+"""From a program to a listing: numbers become names, `encode` undone.
+
+    encode(decode(program)) is program, in every part        (checked before decode returns)
+
+Encoding lays functions out in their order, without gaps, and writes every part in one way. A
+program from elsewhere that is laid out otherwise has no listing and is refused, because a listing
+that came close would assemble to something else.
+"""
+
+from __future__ import annotations
+
+from ferryvm.errors import FerryError
+from ferryvm.isa import BY_MNEMONIC, INSTRUCTIONS, Immediate, Instruction
+from ferryvm.listing import FunctionListing, Item, Label, Line, Listing, Operand
+from ferryvm.listing.encode import encode
+from ferryvm.program import Program, Signature
+
+_JUMP = BY_MNEMONIC["jump"].opcode
+
+
+class DecodeError(FerryError):
+    """A program is not laid out as encoding does it, so no listing stands for it."""
+
+    def __init__(self, message: str, pc: int | None = None) -> None:
+        self.pc = pc
+        where = "" if pc is None else f" at pc {pc}"
+        super().__init__(f"this program has no listing{where}: {message}")
+
+
+def decode(program: Program) -> Listing:
+    """The listing that encodes to `program`; labels are L0, L1 … in the order of their places.
+
+    Raises DecodeError where there is none: functions out of order, jumps from one function into
+    another, numbers that name nothing, or parts that encoding would write in another way.
+    """
+    listing = _Decoder(program).listing()
+    _compare(program, encode(listing))
+    return listing
+
+
+class _Decoder:
+    def __init__(self, program: Program) -> None:
+        self.program = program
+        self.opcodes: list[int] = program.code["opcode"].tolist()
+        self.immediates: list[int] = program.code["immediate"].tolist()
+        self.tables: dict[int, int] = {}
+        """pc of each jump table: pc past its jumps."""
+
+    def listing(self) -> Listing:
+        program = self.program
+        self._check_names()
+        bounds = [function.entry for function in program.functions] + [len(self.opcodes)]
+        if bounds[0] != 0:
+            raise DecodeError("code stands before the first function", 0)
+        listing = Listing(
+            statics=list(program.statics),
+            data=list(program.data),
+            table=[self._function_name(number, None) for number in program.table],
+            hosts=list(program.hosts),
+        )
+        for number, function in enumerate(program.functions):
+            start, end = bounds[number], bounds[number + 1]
+            if end < start:
+                raise DecodeError(
+                    f"function {function.name!r} does not come before the one after it", start
+                )
+            if function.signature >= len(program.signatures):
+                raise DecodeError(f"function {function.name!r} has signature {function.signature}, "
+                                  f"of {len(program.signatures)}")
+            signature = program.signature(number)
+            items = self._items(start, end)
+            listing.functions.append(
+                FunctionListing(function.name, signature, function.locals, items)
+            )
+        if _natural_signatures(listing) != program.signatures:
+            listing.extra_signatures = program.signatures
+        return listing
+
+    def _check_names(self) -> None:
+        for kind, names in (
+            ("function", [function.name for function in self.program.functions]),
+            ("host import", [host.name for host in self.program.hosts]),
+        ):
+            seen: set[str] = set()
+            for name in names:
+                if name in seen:
+                    raise DecodeError(f"two {kind}s are named {name!r}")
+                seen.add(name)
+        for static in self.program.statics:
+            if not 0 <= static.bits <= static.type.mask:
+                raise DecodeError(f"static {static.name!r} starts with more bits than {static.type}")
+
+    def _items(self, start: int, end: int) -> list[Item]:
+        targets = self._targets(start, end)
+        labels = {target: f"L{number}" for number, target in enumerate(sorted(targets))}
+        items: list[Item] = []
+        pc = start
+        while pc < end:
+            if pc in labels:
+                items.append(Label(labels[pc]))
+            row = INSTRUCTIONS[self.opcodes[pc]]
+            position = self.program.source_map.position(pc)
+            past = self.tables.get(pc, pc + 1)
+            operand: Operand
+            if row.immediate is Immediate.LABELS:
+                operand = tuple(labels[target] for target in self.immediates[pc + 1 : past])
+            elif row.immediate is Immediate.TARGET:
+                operand = labels[self.immediates[pc]]
+            else:
+                operand = self._operand(row, pc)
+            items.append(Line(row, operand, position))
+            pc = past
+        if end in labels:
+            items.append(Label(labels[end]))
+        return items
+
+    def _targets(self, start: int, end: int) -> set[int]:
+        """Places in the function that its jumps go to; fills in `tables`."""
+        targets: set[int] = set()
+        inside_tables: set[int] = set()
+        pc = start
+        while pc < end:
+            if self.opcodes[pc] >= len(INSTRUCTIONS):
+                raise DecodeError(f"no instruction has opcode {self.opcodes[pc]}", pc)
+            row = INSTRUCTIONS[self.opcodes[pc]]
+            past = pc + 1
+            if row.immediate is Immediate.LABELS:
+                past = pc + 2 + self.immediates[pc]
+                if past > end or any(opcode != _JUMP for opcode in self.opcodes[pc + 1 : past]):
+                    raise DecodeError("not every entry of a jump table is a jump", pc)
+                self.tables[pc] = past
+                inside_tables.update(range(pc + 1, past))
+                targets.update(self.immediates[pc + 1 : past])
+            elif row.immediate is Immediate.TARGET:
+                targets.add(self.immediates[pc])
+            pc = past
+        for target in targets:
+            if not start <= target <= end:
+                raise DecodeError("a jump goes to it from another function", target)
+            if target in inside_tables:
+                raise DecodeError("a jump goes into a jump table", target)
+        return targets
+
+    def _operand(self, row: Instruction, pc: int) -> Operand:
+        number = self.immediates[pc]
+        match row.immediate:
+            case Immediate.NONE:
+                return None
+            case Immediate.FUNCTION:
+                return self._function_name(number, pc)
+            case Immediate.HOST:
+                if number >= len(self.program.hosts):
+                    raise DecodeError(f"no host import has number {number}", pc)
+                return self.program.hosts[number].name
+            case Immediate.SIGNATURE:
+                if number >= len(self.program.signatures):
+                    raise DecodeError(f"no signature has number {number}", pc)
+                return self.program.signatures[number]
+        literal = row.immediate.literal
+        if literal is not None and number > literal.mask:
+            raise DecodeError(f"the literal has more bits than {literal}", pc)
+        return number
+
+    def _function_name(self, number: int, pc: int | None) -> str:
+        if number >= len(self.program.functions):
+            raise DecodeError(f"no function has number {number}", pc)
+        return self.program.functions[number].name
+
+
+def _natural_signatures(listing: Listing) -> tuple[Signature, ...]:
+    """The signatures in the order in which encoding numbers them by itself."""
+    found: dict[Signature, None] = {}
+    for function in listing.functions:
+        found.setdefault(function.signature)
+        for item in function.items:
+            if isinstance(item, Line) and isinstance(item.operand, Signature):
+                found.setdefault(item.operand)
+    return tuple(found)
+
+
+def _compare(program: Program, again: Program) -> None:
+    """Refuse a program that encoding would write in another way."""
+    for part in ("functions", "signatures", "statics", "data", "table", "hosts", "source_map"):
+        if getattr(program, part) != getattr(again, part):
+            raise DecodeError(f"its {part.replace('_', ' ')} is not as encoding writes it")
+    if program.code.tobytes() != again.code.tobytes():
+        differs = (program.code != again.code).nonzero()[0]
+        raise DecodeError("unused bits of the instruction are set", int(differs[0]))

@@ -1,0 +1,233 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The peephole: applies the rules of `ferryvm.listing.rule` to a listing until none fires.
+
+A rule looks at consecutive items and puts others in their place. Items stand in a linked list; what
+a rewrite touches, and what stands shortly before it, is looked at again, so the work grows with
+the number of rewrites and not with rewrites times items. Labels count their references: one that loses
+its last goes, and what it kept apart becomes one window.
+
+The listing is taken to be one that can run. What it does stays the same: values, output, traps and
+the positions of the instructions that trap. Frames get no deeper.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections import Counter
+from collections.abc import Iterator, Sequence
+
+from ferryvm.isa import Flow
+from ferryvm.listing import Item, Label, Line, Listing
+from ferryvm.listing.rule import LABEL, RULES, Rule
+
+
+@dataclasses.dataclass
+class Work:
+    """How much was done, for those who watch that it stays linear."""
+
+    rewrites: int = 0
+    """Rules applied."""
+    looks: int = 0
+    """Items from which a window was tried."""
+
+
+def optimize(
+    listing: Listing, rules: Sequence[Rule] = RULES, work: Work | None = None
+) -> Listing:
+    """A listing that does the same with fewer instructions; the argument stays as it is."""
+    work = work if work is not None else Work()
+    functions = []
+    for function in listing.functions:
+        items = function.items
+        while True:
+            before = work.rewrites
+            items = _Rewriter(listing, items, rules, work).run()
+            if work.rewrites == before:
+                break
+        functions.append(dataclasses.replace(function, items=items))
+    return dataclasses.replace(listing, functions=functions)
+
+
+def _names(item: Item) -> tuple[str, ...]:
+    """The labels that an item refers to."""
+    if isinstance(item, Line) and item.row.flow in (Flow.JUMP, Flow.BRANCH, Flow.TABLE):
+        if isinstance(item.operand, tuple):
+            return item.operand
+        if isinstance(item.operand, str):
+            return (item.operand,)
+    return ()
+
+
+def _key(item: Item) -> str:
+    return LABEL if isinstance(item, Label) else item.row.mnemonic
+
+
+class _Rewriter:
+    """One function's items as a linked list, and what rules may ask about them (`Window`)."""
+
+    def __init__(
+        self, listing: Listing, items: Sequence[Item], rules: Sequence[Rule], work: Work
+    ) -> None:
+        self.listing, self.work = listing, work
+        self.items: list[Item | None] = [*items, None]  # None: removed, and the end
+        self.end = len(items)
+        self.next = [*range(1, self.end + 1), self.end]
+        self.previous = [-1, *range(self.end)]
+        self.first = 0
+        self.references: Counter[str] = Counter(n for item in items for n in _names(item))
+        self.places = {
+            item.name: place for place, item in enumerate(items) if isinstance(item, Label)
+        }
+        self.forwards: dict[str, str] = {}
+        self.rules: dict[str, list[Rule]] = {}
+        for rule in rules:
+            for key in rule.pattern[0]:
+                self.rules.setdefault(key, []).append(rule)
+        self.reach = max((len(rule.pattern) for rule in rules), default=0)
+        # A stack: the last place first, so that chains of jumps shorten from their ends.
+        self.queue = list(range(self.end))
+        self.is_queued = [True] * self.end + [False]
+
+    def run(self) -> list[Item]:
+        """The items once no rule fires (but for what forwarding has learned since)."""
+        while self.queue:
+            place = self.queue.pop()
+            self.is_queued[place] = False
+            while self.items[place] is not None and self._look(place):
+                pass
+        return [item for item in self._from(self.first) if item is not None]
+
+    def _from(self, place: int) -> Iterator[Item | None]:
+        while place != self.end:
+            yield self.items[place]
+            place = self.next[place]
+
+    def _look(self, place: int) -> bool:
+        """Whether a rule fired on the window that starts at `place`."""
+        self.work.looks += 1
+        head = self.items[place]
+        assert head is not None
+        for rule in self.rules.get(_key(head), ()):
+            window = self._window(place, rule)
+            if window is None:
+                continue
+            replacement = rule.rewrite(Window(self, window[-1]), *(self.items[p] for p in window))
+            if replacement is not None:
+                self._replace(window, replacement)
+                self.work.rewrites += 1
+                return True
+        return False
+
+    def _window(self, place: int, rule: Rule) -> list[int] | None:
+        window = []
+        for keys in rule.pattern:
+            item = self.items[place]
+            if item is None or _key(item) not in keys:
+                return None
+            window.append(place)
+            place = self.next[place]
+        return window
+
+    def _replace(self, window: list[int], replacement: Sequence[Item]) -> None:
+        """Put items in the place of a window; there are never more of them."""
+        assert len(replacement) <= len(window)
+        for place, item in zip(window, replacement, strict=False):
+            self._count(place, item)
+            self.items[place] = item
+        for place in window[len(replacement) :]:
+            self._count(place, None)
+            self._unlink(place)
+        for place in window[: len(replacement)]:
+            self._queue(place)
+        start = window[0]
+        if not replacement:
+            start = self.next[window[-1]]
+            self._queue(start)
+        for _ in range(self.reach):
+            start = self.previous[start]
+            if start < 0:
+                break
+            self._queue(start)
+
+    def _count(self, place: int, new: Item | None) -> None:
+        """Move references from the item at a place to the one that comes there."""
+        old = self.items[place]
+        assert old is not None
+        if isinstance(old, Label):
+            del self.places[old.name]  # no rule puts a label anywhere
+        if new is not None:
+            self.references.update(_names(new))
+        for name in _names(old):
+            self.references[name] -= 1
+            if not self.references[name] and name in self.places:
+                self._queue(self.places[name])
+
+    def _queue(self, place: int) -> None:
+        if not self.is_queued[place] and place != self.end:
+            self.is_queued[place] = True
+            self.queue.append(place)
+
+    def _unlink(self, place: int) -> None:
+        before, after = self.previous[place], self.next[place]
+        self.items[place] = None
+        self.previous[after] = before
+        if before < 0:
+            self.first = after
+        else:
+            self.next[before] = after
+
+
+class Window:
+    """What a rule may ask about the surroundings of its window."""
+
+    def __init__(self, rewriter: _Rewriter, last: int) -> None:
+        self._rewriter, self._last = rewriter, last
+
+    @property
+    def listing(self) -> Listing:
+        """The whole listing, for statics and the like."""
+        return self._rewriter.listing
+
+    def is_used(self, label: str) -> bool:
+        """Whether something jumps to a label."""
+        return self._rewriter.references[label] > 0
+
+    def is_followed_by(self, label: str) -> bool:
+        """Whether only labels, that one among them, stand between the window and the next line."""
+        rewriter = self._rewriter
+        place = rewriter.next[self._last]
+        while isinstance(item := rewriter.items[place], Label):
+            if item.name == label:
+                return True
+            place = rewriter.next[place]
+        return False
+
+    def forward(self, label: str) -> str:
+        """The label where control ends up that goes to `label`, through jumps alone.
+
+        Answers are kept and stay true, since no rewrite changes where control ends up.
+        """
+        rewriter = self._rewriter
+        passed: dict[str, None] = {}
+        while label not in passed and label in rewriter.places:
+            known = rewriter.forwards.get(label)
+            if known is not None and known in rewriter.places:
+                label = known
+                break
+            passed[label] = None
+            onward = self._onward(label)
+            if onward is None:
+                break
+            label = onward
+        for name in passed:
+            rewriter.forwards[name] = label
+        return label
+
+    def _onward(self, label: str) -> str | None:
+        rewriter = self._rewriter
+        item = rewriter.items[rewriter.next[rewriter.places[label]]]
+        if isinstance(item, Label):
+            return item.name
+        if item is not None and item.row.mnemonic == "jump" and isinstance(item.operand, str):
+            return item.operand
+        return None

@@ -1,0 +1,99 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A program's memory: one reservation of address space, three segments, guard pages around.
+
+    guard │ statics │ guard │ stack (grows up) │ guard │ heap: in use │ usable │ reserved │ guard
+
+The heap's limit is reserved at once, so growing moves nothing; pages cost nothing until they are
+touched, and those past the usable part cannot be touched at all. Program code never gets past a
+segment (the verifier and bounds checks see to it); the guards are there for when we are wrong.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import dataclasses
+import mmap
+
+from ferryvm.errors import FerryError
+from ferryvm.isa.type import WORD_BYTES
+
+PAGE = max(mmap.PAGESIZE, mmap.ALLOCATIONGRANULARITY)
+_READ_WRITE = mmap.PROT_READ | mmap.PROT_WRITE
+
+_libc = ctypes.CDLL(None, use_errno=True)
+_libc.mprotect.argtypes = (ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int)
+
+
+class AddressSpaceError(FerryError):
+    """The operating system refuses the address space that was asked for."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Limits:
+    """Sizes of a program's memory, in bytes."""
+
+    stack: int = 64 << 20
+    """The whole stack; a call that would pass it traps."""
+    heap: int = 4 << 30
+    """What the heap may grow to; an allocation past it traps."""
+    first_heap: int = 1 << 20
+    """What the heap starts with, before it grows."""
+
+
+def _pages(size: int) -> int:
+    return -(-size // PAGE) * PAGE
+
+
+class Memory:
+    """The three segments, as addresses for native code and as views for Python."""
+
+    def __init__(self, statics: int, data_end: int, limits: Limits) -> None:
+        """`statics` in words; `data_end` in bytes: the heap is made to hold at least that."""
+        self.limits = limits
+        self.heap_limit = _pages(max(limits.heap, data_end))
+        sizes = [_pages(WORD_BYTES * statics), _pages(limits.stack), self.heap_limit]
+        total = sum(sizes) + PAGE * (len(sizes) + 1)
+        flags = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | getattr(mmap, "MAP_NORESERVE", 0)
+        try:
+            self._map = mmap.mmap(-1, total, flags=flags, prot=_READ_WRITE)
+        except (OSError, OverflowError, ValueError) as error:
+            message = f"cannot reserve {total >> 20} MiB of address space ({error})"
+            raise AddressSpaceError(f"{message}; lower the heap or stack limit") from None
+        self._base = ctypes.addressof(ctypes.c_char.from_buffer(self._map))
+        offsets = []
+        offset = 0
+        for size in sizes:
+            self._protect(offset, PAGE, 0)
+            offsets.append(offset + PAGE)
+            offset += PAGE + size
+        self._protect(offset, PAGE, 0)
+        view = memoryview(self._map)
+        statics_at, stack_at, heap_at = offsets
+        self._heap_at = heap_at
+        self.statics_address = self._base + statics_at
+        self.stack_address = self._base + stack_at
+        self.heap_address = self._base + heap_at
+        self.stack_words = limits.stack // WORD_BYTES
+        self.statics = view[statics_at : statics_at + WORD_BYTES * statics].cast("Q")
+        """Words of the statics."""
+        self.stack = view[stack_at : stack_at + WORD_BYTES * self.stack_words].cast("Q")
+        """Words of the whole stack."""
+        self.heap = view[heap_at : heap_at + self.heap_limit]
+        """Bytes of the heap up to its limit; only the first `heap_capacity` can be touched."""
+        self.heap_capacity = 0
+        self._protect(heap_at, self.heap_limit, 0)
+        self.grow(max(min(limits.first_heap, limits.heap), data_end))
+
+    def _protect(self, offset: int, size: int, protection: int) -> None:
+        if size and _libc.mprotect(self._base + offset, size, protection):
+            raise AddressSpaceError(f"cannot protect memory: errno {ctypes.get_errno()}")
+
+    def grow(self, wanted: int) -> bool:
+        """Make at least `wanted` bytes of the heap usable; False if that is past the limit."""
+        if wanted > self.heap_limit:
+            return False
+        capacity = _pages(min(max(wanted, 2 * self.heap_capacity), self.heap_limit))
+        if capacity > self.heap_capacity:
+            self._protect(self._heap_at, capacity, _READ_WRITE)
+            self.heap_capacity = capacity
+        return True

@@ -1,0 +1,156 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A machine: one running program's control block and memory, and how to read them.
+
+This is what crosses from backend to backend. Nothing in it belongs to an engine: every backend
+sees the same words at the same places, and leaves them as the reference backend would.
+"""
+
+from __future__ import annotations
+
+import collections
+import ctypes
+import dataclasses
+
+import numpy as np
+
+from ferryvm.errors import Position
+from ferryvm.isa import Trap, Type
+from ferryvm.isa.control import HEADER_WORDS
+from ferryvm.isa.emitter import FunctionField
+from ferryvm.isa.type import WORD_BYTES
+from ferryvm.machine.control import ABI_VERSION, DESCRIPTOR_WORDS, ControlBlock, Status
+from ferryvm.machine.memory import Limits, Memory
+from ferryvm.program import Program
+from ferryvm.verify import Verified
+
+
+@dataclasses.dataclass(frozen=True)
+class Frame:
+    """One call that is under way."""
+
+    function: str
+    pc: int
+    """The instruction being run there: the one that stopped, or a call."""
+    position: Position | None
+    skipped: int = 0
+    """Calls between the one before in the list and this one that the list leaves out."""
+
+    def __str__(self) -> str:
+        return f"{self.function} at {self.position or f'pc {self.pc}'}"
+
+
+class Machine:
+    """State of one execution of a verified program, at its start when made."""
+
+    def __init__(self, verified: Verified, limits: Limits | None = None) -> None:
+        self.verified = verified
+        program = self.program = verified.program
+        data_end = max((data.address + len(data.bytes) for data in program.data), default=0)
+        self.memory = Memory(len(program.statics), data_end, limits or Limits())
+        self.descriptors = _descriptors(verified)
+        """Function descriptors, DESCRIPTOR_WORDS words a function."""
+        self._table = np.array(program.table, np.uint64)
+        self.control = ControlBlock()
+        self.bind()
+        for number, static in enumerate(program.statics):
+            self.memory.statics[number] = static.bits
+        for data in program.data:
+            self.memory.heap[data.address : data.address + len(data.bytes)] = data.bytes
+        control = self.control
+        control.hp = -(-data_end // WORD_BYTES) * WORD_BYTES
+        control.pc = program.functions[0].entry
+        control.sp = HEADER_WORDS + len(program.functions[0].locals)
+        if verified.frame_words[0] > self.memory.stack_words:
+            control.status, control.trap = Status.TRAP, Trap.STACK_OVERFLOW
+
+    def bind(self) -> None:
+        """Write the addresses of this process into the control block."""
+        control, memory = self.control, self.memory
+        control.abi_version = ABI_VERSION
+        control.heap_capacity = memory.heap_capacity
+        control.heap_limit = memory.heap_limit
+        control.static_count = len(memory.statics)
+        control.table_size = len(self._table)
+        control.statics = memory.statics_address
+        control.stack = memory.stack_address
+        control.stack_end = memory.stack_address + WORD_BYTES * memory.stack_words
+        control.heap = memory.heap_address
+        control.functions = self.descriptors.ctypes.data
+        control.table = self._table.ctypes.data
+
+    def inherit(self, earlier: Machine) -> None:
+        """Take over an earlier machine's heap and the values of its statics.
+
+        For a program whose statics begin with the earlier one's and that brings no data.
+        """
+        count = len(earlier.memory.statics)
+        self.memory.statics[:count] = earlier.memory.statics
+        hp = earlier.control.hp
+        self.memory.grow(hp)
+        self.memory.heap[:hp] = earlier.memory.heap[:hp]
+        self.control.hp = hp
+        self.control.heap_capacity = self.memory.heap_capacity
+
+    @property
+    def address(self) -> int:
+        """Address of the control block, for native code."""
+        return ctypes.addressof(self.control)
+
+    @property
+    def status(self) -> Status:
+        """Why the machine stopped."""
+        return Status(self.control.status)
+
+    @property
+    def position(self) -> Position | None:
+        """Source position of the current instruction."""
+        return self.program.source_map.position(self.control.pc)
+
+    def grow(self) -> bool:
+        """Make room for the allocation that left with GROW; False if the limit forbids it."""
+        grown = self.memory.grow(self.control.wanted)
+        self.control.heap_capacity = self.memory.heap_capacity
+        return grown
+
+    def result(self) -> tuple[Type, int] | None:
+        """Type and bits of the operand on top of the stack, None if there is no operand."""
+        types = self.verified.operand_types(self.control.pc)
+        top = types[-1] if types else None
+        return (top, self.memory.stack[self.control.sp - 1]) if top else None
+
+    def frames(self, most: int = 12) -> list[Frame]:
+        """The calls under way, innermost first: at most `most` of them from each end."""
+        stack = self.memory.stack
+        pc, fp = self.control.pc, self.control.fp
+        inner: list[int] = []
+        outer: collections.deque[int] = collections.deque(maxlen=most)
+        depth = 0
+        while True:
+            (inner if depth < most else outer).append(pc)
+            depth += 1
+            distance = stack[fp + 1]
+            if not distance:
+                break
+            pc, fp = stack[fp] - 1, fp - distance
+        skipped = depth - len(inner) - len(outer)
+        frames = [self._frame(pc, 0) for pc in inner]
+        frames += [self._frame(pc, 0 if index else skipped) for index, pc in enumerate(outer)]
+        return frames
+
+    def _frame(self, pc: int, skipped: int) -> Frame:
+        name = self.program.functions[self.verified.owner(pc)].name
+        return Frame(name, pc, self.program.source_map.position(pc), skipped)
+
+
+def _descriptors(verified: Verified) -> np.ndarray[tuple[int, ...], np.dtype[np.uint64]]:
+    """The function descriptors that calls read (see `FunctionField`)."""
+    program: Program = verified.program
+    words = np.zeros((len(program.functions), DESCRIPTOR_WORDS), np.uint64)
+    for number, function in enumerate(program.functions):
+        parameters = program.signatures[function.signature].parameters
+        words[number, FunctionField.ENTRY] = function.entry
+        words[number, FunctionField.PARAMETERS] = len(parameters)
+        words[number, FunctionField.LOCALS] = len(function.locals)
+        words[number, FunctionField.FRAME] = verified.frame_words[number]
+        words[number, FunctionField.SIGNATURE] = function.signature
+    return words

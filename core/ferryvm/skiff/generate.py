@@ -1,0 +1,361 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A typed tree to a listing.
+
+Shapes that the interpreters are fast on are made here and not left to the peephole:
+
+    (while c body ...)      jump test        (if (and a b) x y)     a  jump_unless else
+                     top:   body ...                                b  jump_unless else
+                     test:  c                                       x  jump end
+                            jump_if top                      else:  y
+                                                             end:
+
+A condition goes straight into jumps: `and`, `or` and `not` are control flow and never numbers, and
+a comparison is negated by the jump that follows it (never by the opposite comparison, which is
+another thing for NaN).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from ferryvm.isa import BY_MNEMONIC, Type
+from ferryvm.listing import FunctionListing, Item, Label, Line, Listing
+from ferryvm.listing import Operand as Immediate
+from ferryvm.program import HostImport, Signature, Static
+from ferryvm.skiff import tree
+from ferryvm.skiff.number import number_bits
+from ferryvm.skiff.operator import ELEMENTS, Element, converter
+from ferryvm.skiff.tree import Function, Node, Tree, Variable
+from ferryvm.skiff.type import NOTHING, Named, VectorOf, default, find, machine_type
+
+
+def generate(program: Tree) -> Listing:
+    """The listing of a tree without faults."""
+    names = {function.name for function in program.functions[1:]}
+    main = program.functions[0]
+    while main.name in names:  # the program may have a function `main` of its own
+        main.name += "_"
+    hosts: dict[str, HostImport] = {}
+    listing = Listing()
+    for static in program.statics:
+        listing.statics.append(Static(static.name, machine_type(static.type)))
+    for function in program.functions:
+        listing.functions.append(_Generator(function, hosts).generate(is_main=function is main))
+    listing.hosts = list(hosts.values())
+    return listing
+
+
+def _is_nothing(node: Node) -> bool:
+    return default(node.type) == NOTHING
+
+
+class _Generator:
+    def __init__(self, function: Function, hosts: dict[str, HostImport]) -> None:
+        self.function = function
+        self.hosts = hosts
+        self.items: list[Item] = []
+        self.labels = 0
+        self.rules: dict[type[Node], Callable[[Any], None]] = {
+            tree.Literal: self._literal,
+            tree.Get: self._get,
+            tree.Set: self._set,
+            tree.Block: self._block,
+            tree.Choice: self._choice,
+            tree.While: self._while,
+            tree.Logic: self._logic,
+            tree.Not: self._not,
+            tree.Operation: self._operation,
+            tree.Direct: self._direct,
+            tree.Convert: self._convert,
+            tree.Call: self._call,
+            tree.Print: self._print,
+            tree.WriteByte: self._write_byte,
+            tree.MakeVector: self._make_vector,
+            tree.VectorRef: self._vector_ref,
+            tree.VectorSet: self._vector_set,
+            tree.VectorLength: self._vector_length,
+        }
+
+    def generate(self, *, is_main: bool) -> FunctionListing:
+        function = self.function
+        for number, variable in enumerate(function.locals):
+            variable.number = number
+        returns = default(function.result) != NOTHING
+        for node in function.body[:-1]:
+            self.statement(node)
+        last = function.body[-1] if function.body else tree.Block(function.place, [], "begin")
+        emit = self.value if returns and function.body else self.statement
+        if is_main:
+            emit(last)
+            self.emit(last, "halt")
+        else:
+            self._tail(last, emit, int(returns))
+        types = tuple(machine_type(variable.type) for variable in function.locals)
+        count = len(function.parameters)
+        results = (machine_type(function.result),) if returns and not is_main else ()
+        signature = Signature(types[:count], results)
+        return FunctionListing(function.name, signature, types[count:], self.items)
+
+    # Building blocks
+
+    def emit(self, node: Node, mnemonic: str, immediate: Immediate = None) -> None:
+        """Add an instruction that comes from a node."""
+        self.items.append(Line(BY_MNEMONIC[mnemonic], immediate, node.place.position))
+
+    def label(self, kind: str) -> str:
+        """A new label's name."""
+        self.labels += 1
+        return f"{kind}{self.labels}"
+
+    def place(self, name: str) -> None:
+        """Put a label here."""
+        self.items.append(Label(name))
+
+    def host(self, node: Node, name: str, type_: Type) -> None:
+        """Call a host function of one parameter."""
+        self.hosts.setdefault(name, HostImport(name, Signature((type_,))))
+        self.emit(node, "host", name)
+
+    def constant(self, node: Node, type_: Type, bits: int) -> None:
+        """Push a constant."""
+        self.emit(node, f"{type_}.const", bits)
+
+    def value(self, node: Node) -> None:
+        """Code that leaves a node's value."""
+        self.rules[type(node)](node)
+
+    def statement(self, node: Node) -> None:
+        """Code that leaves nothing."""
+        if isinstance(node, tree.Block):
+            self._jit_mark(node, "enter_jit")
+            for child in node.body:
+                self.statement(child)
+            self._jit_mark(node, "leave_jit")
+        elif isinstance(node, tree.Choice):
+            self._arms(node, self.statement)
+        else:
+            self.value(node)
+            if not _is_nothing(node):
+                self.emit(node, "drop")
+
+    # Conditions
+
+    def branch(self, node: Node, target: str, when: bool) -> None:
+        """Code that jumps to the label if the node's truth is `when`, and else falls through."""
+        if isinstance(node, tree.Not):
+            self.branch(node.operand, target, not when)
+        elif isinstance(node, tree.Logic):
+            self._branch_logic(node, target, when)
+        elif isinstance(node, tree.Block) and not node.is_jit:
+            for child in node.body[:-1]:
+                self.statement(child)
+            self.branch(node.body[-1], target, when)
+        elif isinstance(node, tree.Literal):
+            if bool(number_bits(node.number, machine_type(node.type))) is when:
+                self.emit(node, "jump", target)
+        else:
+            self.value(node)
+            if machine_type(node.type) is Type.I64:
+                self.emit(node, "i64.eqz")
+                when = not when
+            self.emit(node, "jump_if" if when else "jump_unless", target)
+
+    def _branch_logic(self, node: tree.Logic, target: str, when: bool) -> None:
+        if node.is_and is not when:  # one operand decides: and is false, or is true
+            for operand in node.operands:
+                self.branch(operand, target, when)
+            return
+        through = self.label("through")
+        for operand in node.operands[:-1]:
+            self.branch(operand, through, not when)
+        self.branch(node.operands[-1], target, when)
+        self.place(through)
+
+    # Control
+
+    def _jit_mark(self, node: tree.Block, mnemonic: str) -> None:
+        if node.is_jit:
+            self.emit(node, mnemonic)
+
+    def _block(self, node: tree.Block) -> None:
+        if _is_nothing(node):
+            self.statement(node)
+            return
+        self._jit_mark(node, "enter_jit")
+        for child in node.body[:-1]:
+            self.statement(child)
+        self.value(node.body[-1])
+        self._jit_mark(node, "leave_jit")
+
+    def _choice(self, node: tree.Choice) -> None:
+        self._arms(node, self.statement if _is_nothing(node) else self.value)
+
+    def _arms(self, node: tree.Choice, emit: Callable[[Node], None]) -> None:
+        end = self.label("end")
+        for number, (condition, body) in enumerate(node.arms):
+            is_last = number == len(node.arms) - 1 and node.otherwise is None
+            otherwise = end if is_last else self.label("else")
+            self.branch(condition, otherwise, False)
+            emit(body)
+            if not is_last:
+                self.emit(node, "jump", end)
+                self.place(otherwise)
+        if node.otherwise is not None:
+            emit(node.otherwise)
+        self.place(end)
+
+    def _tail(self, node: Node, emit: Callable[[Node], None], results: int) -> None:
+        """Code for what a function does last, with a return at the end of every branch."""
+        if isinstance(node, tree.Block) and node.body and not node.is_jit:
+            for child in node.body[:-1]:
+                self.statement(child)
+            self._tail(node.body[-1], emit, results)
+        elif isinstance(node, tree.Choice):
+            for condition, body in node.arms:
+                otherwise = self.label("else")
+                self.branch(condition, otherwise, False)
+                self._tail(body, emit, results)
+                self.place(otherwise)
+            if node.otherwise is not None:
+                self._tail(node.otherwise, emit, results)
+            else:
+                self.emit(node, "return", 0)
+        else:
+            emit(node)
+            self.emit(node, "return", results)
+
+    def _while(self, node: tree.While) -> None:
+        top, test = self.label("top"), self.label("test")
+        self.emit(node, "jump", test)
+        self.place(top)
+        for child in node.body:
+            self.statement(child)
+        self.place(test)
+        self.branch(node.condition, top, True)
+
+    def _logic(self, node: tree.Logic) -> None:
+        """The truth as a number, where one is asked for."""
+        false, end = self.label("false"), self.label("end")
+        self.branch(node, false, False)
+        self.constant(node, Type.I32, 1)
+        self.emit(node, "jump", end)
+        self.place(false)
+        self.constant(node, Type.I32, 0)
+        self.place(end)
+
+    def _not(self, node: tree.Not) -> None:
+        self.value(node.operand)
+        self.emit(node, f"{machine_type(node.operand.type)}.eqz")
+
+    def _call(self, node: tree.Call) -> None:
+        self.emit(node, "mark")
+        for argument in node.arguments:
+            self.value(argument)
+        self.emit(node, "call", node.function.name)
+
+    # Values
+
+    def _literal(self, node: tree.Literal) -> None:
+        type_ = machine_type(node.type)
+        bits = number_bits(node.number, type_)
+        assert bits is not None, "inference has checked every literal"
+        self.constant(node, type_, bits)
+
+    def _get(self, node: tree.Get) -> None:
+        self._access(node, node.variable, "get")
+
+    def _set(self, node: tree.Set) -> None:
+        self.value(node.value)
+        self._access(node, node.variable, "set")
+
+    def _access(self, node: Node, variable: Variable, verb: str) -> None:
+        self.emit(node, f"{'static' if variable.is_static else 'local'}.{verb}", variable.number)
+
+    def _operation(self, node: tree.Operation) -> None:
+        operator, operands = node.operator, node.operands
+        type_ = machine_type(operands[0].type)
+        if operator.name == "~":
+            self.value(operands[0])
+            self.constant(node, type_, type_.mask)
+            self.emit(node, operator.row(type_).mnemonic)
+        elif len(operands) == 1 and operator.name in ("+", "*"):
+            self.value(operands[0])
+        elif len(operands) == 1 and operator.name == "-" and type_.is_float:
+            self.value(operands[0])
+            self.emit(node, f"{type_}.neg")
+        elif len(operands) == 1 and operator.name in ("-", "/"):
+            one = 0 if operator.name == "-" else _ONES[type_]
+            self.constant(node, type_, one)
+            self.value(operands[0])
+            self.emit(node, operator.row(type_).mnemonic)
+        else:
+            self.value(operands[0])
+            if operator.maximum == 1:
+                self.emit(node, operator.row(type_).mnemonic)
+            for operand in operands[1:]:
+                self.value(operand)
+                self.emit(node, operator.row(type_).mnemonic)
+
+    def _direct(self, node: tree.Direct) -> None:
+        for operand in node.operands:
+            self.value(operand)
+        self.emit(node, node.row.mnemonic, node.immediate)
+
+    def _convert(self, node: tree.Convert) -> None:
+        self.value(node.operand)
+        row = converter(node.to, machine_type(node.operand.type))
+        if row is not None:
+            self.emit(node, row.mnemonic)
+
+    # Output and vectors
+
+    def _print(self, node: tree.Print) -> None:
+        for value in node.values:
+            self.value(value)
+            type_ = machine_type(value.type)
+            self.host(node, f"print_{type_}", type_)
+
+    def _write_byte(self, node: tree.WriteByte) -> None:
+        self.value(node.value)
+        self.host(node, "write_byte", Type.I32)
+
+    def _make_vector(self, node: tree.MakeVector) -> None:
+        self.value(node.length)
+        self.emit(node, f"vector.new{_element(node).bits}")
+
+    def _vector_ref(self, node: tree.VectorRef) -> None:
+        element = _element(node.vector)
+        self.value(node.vector)
+        self.value(node.index)
+        self.emit(node, f"vector.element{element.bits}")
+        self.emit(node, element.load, 0)
+
+    def _vector_set(self, node: tree.VectorSet) -> None:
+        element = _element(node.vector)
+        self.value(node.vector)
+        self.value(node.index)
+        self.emit(node, f"vector.element{element.bits}")
+        self.value(node.value)
+        self.emit(node, element.store, 0)
+
+    def _vector_length(self, node: tree.VectorLength) -> None:
+        self.value(node.vector)
+        self.emit(node, "i64.load", 0)
+
+
+_ONES = {
+    Type.I32: 1,
+    Type.I64: 1,
+    Type.F32: 0x3F80_0000,
+    Type.F64: 0x3FF0_0000_0000_0000,
+}
+
+
+def _element(node: Node) -> Element:
+    """How the vector that a node yields keeps its elements."""
+    vector = find(node.type)
+    assert isinstance(vector, VectorOf)
+    element = default(vector.element)
+    assert isinstance(element, Named)
+    return ELEMENTS[element.name]

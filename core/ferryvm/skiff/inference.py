@@ -1,0 +1,387 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Types for every node of a tree, by unification over the whole program.
+
+A form stands where its value is used (`value`, `operand`) or where it is not (`statement`). The
+branches of a choice need one type only where its value is used; a choice with a branch that
+plainly yields nothing (`set!`, `while`, ...) yields nothing as a whole.
+
+The elements of a vector can be narrower than the values read from it, so the two types are linked
+by a *view*, which is settled when one of them is known.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+from ferryvm.errors import Position
+from ferryvm.isa import Type
+from ferryvm.skiff import tree
+from ferryvm.skiff.fault import Faults, Place
+from ferryvm.skiff.number import integer_range, number_bits
+from ferryvm.skiff.operator import ELEMENTS, Family
+from ferryvm.skiff.tree import Block, Choice, Function, Node, Tree
+from ferryvm.skiff.type import (
+    ELEMENT_NAMES,
+    ERROR,
+    FLOATS,
+    I32,
+    I64,
+    INTEGERS,
+    NOTHING,
+    NUMBERS,
+    VALUES,
+    Named,
+    SkiffType,
+    Unknown,
+    VectorOf,
+    conversion,
+    default,
+    describe,
+    find,
+    machine_type,
+    of,
+    unify,
+)
+
+_FAMILIES = {Family.NUMBERS: NUMBERS, Family.INTEGERS: INTEGERS, Family.FLOATS: FLOATS}
+
+
+def infer(program: Tree, faults: Faults) -> None:
+    """Nothing; every node has its type afterwards, or there is a fault that says why not."""
+    inference = _Inference(faults)
+    # In the order of the text, so that of two uses that disagree the later one is the fault.
+    main, *functions = program.functions
+    steps: list[tuple[Position, Callable[[], None]]] = []
+    for function in functions:
+        steps.append((function.place.position, functools.partial(inference.function, function)))
+    for node in main.body[:-1]:
+        steps.append((node.place.position, functools.partial(inference.statement, node)))
+    if main.body:
+        step = functools.partial(inference.result, main, main.body[-1])
+        steps.append((main.body[-1].place.position, step))
+    here = main.place.position.file
+    steps.sort(key=lambda step: (step[0].file == here, step[0]))
+    for _, infer_step in steps:
+        infer_step()
+    inference.settle_views()
+    for variable in program.statics:
+        variable.type = default(variable.type)
+    inference.check_literals()
+
+
+def yields_nothing(node: Node) -> bool:
+    """Whether a form plainly leaves no value, whatever the types turn out to be."""
+    if isinstance(node, Block):
+        return not node.body or yields_nothing(node.body[-1])
+    if isinstance(node, Choice):
+        arms = [body for _, body in node.arms]
+        return node.otherwise is None or any(map(yields_nothing, [*arms, node.otherwise]))
+    if isinstance(node, tree.Call):
+        return find(node.function.result) == NOTHING
+    if isinstance(node, tree.Direct):
+        return not node.row.pushes
+    return isinstance(
+        node, tree.Set | tree.While | tree.Print | tree.WriteByte | tree.VectorSet
+    )
+
+
+class _Inference:
+    def __init__(self, faults: Faults) -> None:
+        self.faults = faults
+        self.views: list[tuple[SkiffType, SkiffType, Place]] = []
+        self.literals: list[tree.Literal] = []
+        self.rules: dict[type[Node], Callable[[Any], SkiffType]] = {
+            tree.Broken: lambda node: ERROR,
+            tree.Literal: self._literal,
+            tree.Get: lambda node: node.variable.type,
+            tree.Set: self._set,
+            tree.While: self._while,
+            tree.Logic: self._logic,
+            tree.Not: self._not,
+            tree.Operation: self._operation,
+            tree.Direct: self._direct,
+            tree.Convert: self._convert,
+            tree.Call: self._call,
+            tree.Print: self._print,
+            tree.WriteByte: self._write_byte,
+            tree.MakeVector: self._make_vector,
+            tree.VectorRef: self._vector_ref,
+            tree.VectorSet: self._vector_set,
+            tree.VectorLength: self._vector_length,
+        }
+
+    def function(self, function: Function) -> None:
+        """Infer a function's body and what it returns."""
+        for node in function.body[:-1]:
+            self.statement(node)
+        if function.body:
+            self.result(function, function.body[-1])
+
+    def result(self, function: Function, last: Node) -> None:
+        """Infer a function's last form."""
+        found = self.value(last)
+        if not unify(function.result, found):
+            if function.stated_result:
+                expected = f"returns {describe(function.result)} as stated"
+            elif find(found) == NOTHING:
+                expected = "is used as a value"
+            else:
+                expected = f"is used as {describe(function.result)}"
+            verb = "yields" if find(found) == NOTHING else "is"
+            message = f"'{function.name}' {expected}, but its last form {verb} {describe(found)}"
+            self.faults.add(last.place, message)
+
+    # Where a form stands
+
+    def statement(self, node: Node) -> None:
+        """Infer a form whose value is not used."""
+        if isinstance(node, Block):
+            for child in node.body:
+                self.statement(child)
+        elif isinstance(node, Choice):
+            for condition, body in node.arms:
+                self.condition(condition)
+                self.statement(body)
+            if node.otherwise is not None:
+                self.statement(node.otherwise)
+        else:
+            self.value(node)
+
+    def value(self, node: Node) -> SkiffType:
+        """The type of a form whose value is used if it has one."""
+        if isinstance(node, Block | Choice) and yields_nothing(node):
+            self.statement(node)
+            node.type = NOTHING
+        elif isinstance(node, Block):
+            for child in node.body[:-1]:
+                self.statement(child)
+            node.type = self.value(node.body[-1])
+        elif isinstance(node, Choice):
+            node.type = self._choice(node)
+        else:
+            node.type = self.rules[type(node)](node)
+        return node.type
+
+    def operand(self, node: Node) -> SkiffType:
+        """The type of a form that must have a value."""
+        found = find(self.value(node))
+        if found == NOTHING:
+            self.faults.add(node.place, f"{_form(node)} yields no value, and one is needed here")
+            return ERROR
+        if isinstance(found, Unknown) and "nothing" in found.domain:
+            unify(found, Unknown(VALUES))
+        return find(found)
+
+    def expect(self, node: Node, expected: SkiffType, what: str) -> None:
+        """Infer a form and unify its type with the expected one."""
+        found = self.operand(node)
+        if not unify(expected, found):
+            message = f"{what} must be {describe(expected)}, found {describe(found)}"
+            self.faults.add(node.place, message)
+
+    def condition(self, node: Node) -> None:
+        """Infer a form that is tested."""
+        self.expect(node, Unknown(INTEGERS), "a condition")
+
+    # Rules
+
+    def _choice(self, node: Choice) -> SkiffType:
+        bodies = []
+        for condition, body in node.arms:
+            self.condition(condition)
+            bodies.append(body)
+        assert node.otherwise is not None
+        result: SkiffType | None = None
+        for body in [*bodies, node.otherwise]:
+            found = self.value(body)
+            if result is None:
+                result = found
+            elif not unify(result, found):
+                message = (
+                    f"the branches of '{node.form}' differ: {describe(result)} before, "
+                    f"{describe(found)} here"
+                )
+                self.faults.add(body.place, message)
+                return ERROR
+        assert result is not None
+        return result
+
+    def _literal(self, node: tree.Literal) -> SkiffType:
+        self.literals.append(node)
+        if node.number.suffix is not None:
+            return of(node.number.suffix)
+        return Unknown(FLOATS if node.number.is_float else NUMBERS)
+
+    def _set(self, node: tree.Set) -> SkiffType:
+        found = self.operand(node.value)
+        variable = node.variable
+        if not unify(variable.type, found):
+            message = f"'{variable.name}' is {describe(variable.type)}, found {describe(found)}"
+            self.faults.add(node.value.place, message)
+        return NOTHING
+
+    def _while(self, node: tree.While) -> SkiffType:
+        self.condition(node.condition)
+        for child in node.body:
+            self.statement(child)
+        return NOTHING
+
+    def _logic(self, node: tree.Logic) -> SkiffType:
+        for operand in node.operands:
+            self.condition(operand)
+        return I32
+
+    def _not(self, node: tree.Not) -> SkiffType:
+        self.condition(node.operand)
+        return I32
+
+    def _operation(self, node: tree.Operation) -> SkiffType:
+        operator = node.operator
+        domain = _FAMILIES[operator.family]
+        common: SkiffType = Unknown(domain)
+        for operand in node.operands:
+            found = self.operand(operand)
+            if unify(common, found):
+                continue
+            if unify(Unknown(domain), found):
+                message = (
+                    f"the operands of '{operator.name}' differ: {describe(common)} before, "
+                    f"{describe(found)} here; convert one, as in ({conversion(common)} ...)"
+                )
+            else:
+                message = f"'{operator.name}' takes {operator.family.value}, found {describe(found)}"
+            self.faults.add(operand.place, message)
+            return I32 if operator.compares else ERROR
+        return I32 if operator.compares else common
+
+    def _direct(self, node: tree.Direct) -> SkiffType:
+        row = node.row
+        open_types: dict[str, SkiffType] = {}
+
+        def static(operand: Any) -> SkiffType:
+            if isinstance(operand, Type):
+                return of(operand)
+            return open_types.setdefault(str(operand), Unknown(VALUES))
+
+        for number, (operand, type_) in enumerate(zip(node.operands, row.pops, strict=True), 1):
+            self.expect(operand, static(type_), f"operand {number} of '{row.mnemonic}'")
+        return static(row.pushes[0]) if row.pushes else NOTHING
+
+    def _convert(self, node: tree.Convert) -> SkiffType:
+        found = self.operand(node.operand)
+        domain = VALUES if node.to is Type.I64 else NUMBERS
+        if not unify(Unknown(domain), found):
+            message = f"'{node.to}' takes numbers, found {describe(found)}"
+            self.faults.add(node.operand.place, message)
+        if isinstance(node.operand, tree.Literal):
+            unify(found, of(node.to))  # an open literal is of that type at once
+        return of(node.to)
+
+    def _call(self, node: tree.Call) -> SkiffType:
+        function = node.function
+        pairs = zip(node.arguments, function.parameters, strict=True)
+        for number, (argument, parameter) in enumerate(pairs, 1):
+            what = f"argument {number} ('{parameter.name}') of '{function.name}'"
+            self.expect(argument, parameter.type, what)
+        return function.result
+
+    def _print(self, node: tree.Print) -> SkiffType:
+        for value in node.values:
+            self.expect(value, Unknown(NUMBERS), "what 'print!' prints")
+        return NOTHING
+
+    def _write_byte(self, node: tree.WriteByte) -> SkiffType:
+        self.expect(node.value, I32, "what 'write-byte!' writes")
+        return NOTHING
+
+    # Vectors
+
+    def _make_vector(self, node: tree.MakeVector) -> SkiffType:
+        self.expect(node.length, I64, "the length of a vector")
+        return VectorOf(node.element)
+
+    def _view(self, vector: Node, index: Node, form: str) -> tuple[SkiffType, SkiffType]:
+        """The types of a vector's elements and of their values."""
+        element: SkiffType = Unknown(ELEMENT_NAMES)
+        self.expect(vector, VectorOf(element), f"the first operand of '{form}'")
+        self.expect(index, I64, "the index of a vector")
+        element = find(element)
+        if isinstance(element, Named):
+            return element, of(ELEMENTS[element.name].value)
+        value = Unknown(NUMBERS)
+        self.views.append((element, value, vector.place))
+        return element, value
+
+    def _vector_ref(self, node: tree.VectorRef) -> SkiffType:
+        return self._view(node.vector, node.index, "vector-ref")[1]
+
+    def _vector_set(self, node: tree.VectorSet) -> SkiffType:
+        element, value = self._view(node.vector, node.index, "vector-set!")
+        self.expect(node.value, value, f"an element of {describe(VectorOf(element))}")
+        return NOTHING
+
+    def _vector_length(self, node: tree.VectorLength) -> SkiffType:
+        vector = VectorOf(Unknown(ELEMENT_NAMES))
+        self.expect(node.vector, vector, "the operand of 'vector-length'")
+        return I64
+
+    def settle_views(self) -> None:
+        """Give every open element type and its value their types."""
+        while self.views:
+            ready = [view for view in self.views if isinstance(find(view[0]), Named)]
+            if not ready:
+                # Nothing makes this vector: its elements are what they are used as.
+                element, value, _ = self.views[0]
+                unify(element, default(value))
+                continue
+            self.views = [view for view in self.views if view not in ready]
+            for element, value, place in ready:
+                settled = find(element)
+                assert isinstance(settled, Named)
+                stored = of(ELEMENTS[settled.name].value)
+                if not unify(value, stored):
+                    message = (
+                        f"an element of (vector {settled.name}) is read as {stored.name}, "
+                        f"and used as {describe(value)} here"
+                    )
+                    self.faults.add(place, message)
+
+    def check_literals(self) -> None:
+        """Note the literals that do not fit the type that they turned out to have."""
+        for literal in self.literals:
+            number = literal.number
+            if number.suffix is None and self.faults:
+                continue  # a fault elsewhere may have left it with another type than it was meant to
+            type_ = machine_type(literal.type)
+            if number_bits(number, type_) is not None:
+                continue
+            text = number.text if len(number.text) <= 40 else number.text[:37] + "..."
+            if type_.is_float:
+                message = f"{text} is too large for {type_}"
+            else:
+                smallest, largest = integer_range(type_, number.is_pattern)
+                message = f"{text} does not fit {type_} ({smallest} to {largest})"
+            self.faults.add(literal.place, message)
+
+
+_NAMES: dict[type[Node], str] = {
+    tree.While: "while",
+    tree.Print: "print!",
+    tree.WriteByte: "write-byte!",
+    tree.VectorSet: "vector-set!",
+}
+
+
+def _form(node: Node) -> str:
+    """A form as a message names it."""
+    if isinstance(node, tree.Set | Block):
+        return f"'{node.form}'"
+    if isinstance(node, Choice):
+        return f"'{node.form}' without else" if node.otherwise is None else f"'{node.form}'"
+    if isinstance(node, tree.Call):
+        return f"'{node.function.name}'"
+    if isinstance(node, tree.Direct):
+        return f"'{node.row.mnemonic}'"
+    return f"'{_NAMES[type(node)]}'"

@@ -1,0 +1,137 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The built-in operators, as data: what they take, and the instruction they are for each type.
+
+Names that are built in cannot be defined, so a program reads the same everywhere.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import enum
+
+from ferryvm.isa import BY_MNEMONIC, INSTRUCTIONS, Immediate, Instruction, Type
+
+
+class Family(enum.Enum):
+    """What operands an operator takes; all of one application have one type."""
+
+    NUMBERS = "numbers"
+    INTEGERS = "integers"
+    FLOATS = "floats"
+
+
+@dataclasses.dataclass(frozen=True)
+class Operator:
+    """An operator and the endings of its instructions."""
+
+    name: str
+    family: Family
+    minimum: int
+    maximum: int | None
+    """Operands that it takes; None where there is no limit (it is applied from the left)."""
+    integer: str = ""
+    """After `i32.` or `i64.`"""
+    float: str = ""
+    """After `f32.` or `f64.`"""
+    compares: bool = False
+    """Whether the result is a truth: i32, 0 or 1."""
+
+    def row(self, type_: Type) -> Instruction:
+        """The instruction for operands of this type."""
+        return BY_MNEMONIC[f"{type_}.{self.float if type_.is_float else self.integer}"]
+
+
+def _table() -> dict[str, Operator]:
+    numbers, integers, floats = Family.NUMBERS, Family.INTEGERS, Family.FLOATS
+    rows = [
+        Operator("+", numbers, 1, None, "add", "add"),
+        Operator("-", numbers, 1, None, "sub", "sub"),
+        Operator("*", numbers, 1, None, "mul", "mul"),
+        Operator("/", numbers, 1, None, "div_s", "div"),
+        Operator("%", integers, 2, 2, "rem_s"),
+        Operator("&", integers, 2, None, "and"),
+        Operator("|", integers, 2, None, "or"),
+        Operator("^", integers, 2, None, "xor"),
+        Operator("~", integers, 1, 1, "xor"),
+        Operator("<<", integers, 2, 2, "shl"),
+        Operator(">>", integers, 2, 2, "shr_s"),
+        Operator(">>>", integers, 2, 2, "shr_u"),
+        Operator("sqrt", floats, 1, 1, float="sqrt"),
+        Operator("abs", floats, 1, 1, float="abs"),
+        Operator("floor", floats, 1, 1, float="floor"),
+        Operator("ceil", floats, 1, 1, float="ceil"),
+        Operator("trunc", floats, 1, 1, float="trunc"),
+        Operator("nearest", floats, 1, 1, float="nearest"),
+        Operator("min", floats, 2, None, float="min"),
+        Operator("max", floats, 2, None, float="max"),
+    ]
+    for name, integer, float_ in (
+        ("<", "lt_s", "lt"),
+        (">", "gt_s", "gt"),
+        ("<=", "le_s", "le"),
+        (">=", "ge_s", "ge"),
+        ("=", "eq", "eq"),
+        ("!=", "ne", "ne"),
+    ):
+        rows.append(Operator(name, numbers, 2, None, integer, float_, compares=True))
+    return {row.name: row for row in rows}
+
+
+OPERATORS = _table()
+
+# These move or keep what lies on the stack, where a form has no name for it.
+_NOT_FORMS = {"static.load", "static.store", "dup", "swap"}
+_IMMEDIATES = {Immediate.NONE, Immediate.OFFSET}
+
+DIRECT = {
+    row.mnemonic: row
+    for row in INSTRUCTIONS
+    if row.chapter != "control"
+    and row.mnemonic not in _NOT_FORMS
+    and (row.immediate in _IMMEDIATES or row.immediate.literal)
+}
+"""Instructions that are operators under their mnemonics."""
+
+CONVERSIONS = {str(type_): type_ for type_ in Type}
+
+_CONVERTERS = {
+    ("i32", "i64"): "i32.wrap_i64",
+    ("i64", "i32"): "i64.extend_i32_s",
+    ("f32", "f64"): "f32.demote_f64",
+    ("f64", "f32"): "f64.promote_f32",
+}
+
+
+def converter(to: Type, from_: Type) -> Instruction | None:
+    """The instruction that converts between two types, None where they are the same."""
+    if to is from_:
+        return None
+    mnemonic = _CONVERTERS.get((to.value, from_.value))
+    if mnemonic is None:
+        verb = "convert" if to.is_float else "trunc"
+        mnemonic = f"{to}.{verb}_{from_}_s"
+    return BY_MNEMONIC[mnemonic]
+
+
+@dataclasses.dataclass(frozen=True)
+class Element:
+    """How a vector keeps its elements."""
+
+    bits: int
+    value: Type
+    load: str
+    store: str
+
+
+ELEMENTS = {
+    "i8": Element(8, Type.I64, "i64.load8_s", "i64.store8"),
+    "u8": Element(8, Type.I64, "i64.load8_u", "i64.store8"),
+    "i16": Element(16, Type.I64, "i64.load16_s", "i64.store16"),
+    "u16": Element(16, Type.I64, "i64.load16_u", "i64.store16"),
+    "i32": Element(32, Type.I32, "i32.load", "i32.store"),
+    "u32": Element(32, Type.I64, "i64.load32_u", "i64.store32"),
+    "i64": Element(64, Type.I64, "i64.load", "i64.store"),
+    "f32": Element(32, Type.F32, "f32.load", "f32.store"),
+    "f64": Element(64, Type.F64, "f64.load", "f64.store"),
+}
+"""The element types of vectors; a narrow one is extended to `value` when it is read."""

@@ -1,0 +1,198 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Text to datums: atoms and lists with their places. No name has a meaning here.
+
+The reader keeps its own stack, so a text of any depth is read or refused, never too deep for Python.
+It refuses more than MAX_NESTING levels because the phases after it are recursive.
+
+An unclosed parenthesis would swallow the rest of the text. When a text ends inside a form, the
+reader goes back to the next parenthesis in column 1 (where forms start in any laid out text) and
+reads on from there: one lost parenthesis costs one form.
+"""
+
+from __future__ import annotations
+
+import bisect
+import dataclasses
+import re
+from collections.abc import Iterator
+
+from ferryvm.errors import Position
+from ferryvm.skiff.fault import Faults, Place
+
+MAX_NESTING = 100
+MAX_RESTARTS = 20
+"""Reading on after an unclosed form reads the rest again, so it happens this often only."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Atom:
+    """A name or a literal."""
+
+    text: str
+    place: Place
+
+
+@dataclasses.dataclass(frozen=True)
+class Sequence:
+    """A parenthesised list."""
+
+    items: tuple[Datum, ...]
+    place: Place
+
+
+Datum = Atom | Sequence
+
+_TOKEN = re.compile(
+    r"""
+      (?P<space>   \s+ | ;[^\n]* )
+    | (?P<comment> \#\| )
+    | (?P<stray>   \|\#(?=[\s()]|\Z) )
+    | (?P<paren>   [()] )
+    | (?P<atom>    [^\s();"'`,\[\]{}]+ )
+    | (?P<string>  "[^"\n]*"? )
+    | (?P<other>   . )
+    """,
+    re.VERBOSE,
+)
+_COMMENT_EDGE = re.compile(r"#\||\|#")
+
+
+def read(text: str, file: str, faults: Faults) -> list[Datum]:
+    """The top-level datums of a text; what could not be read is left out and in `faults`."""
+    faults.add_text(file, text)
+    return _Reader(text, file, faults).read()
+
+
+def is_complete(text: str) -> bool:
+    """Whether no parenthesis and no block comment is open at the end of the text."""
+    depth = 0
+    for kind, start, _ in _tokens(text, 0):
+        if kind == "open comment":
+            return False
+        if kind == "paren":
+            depth += 1 if text[start] == "(" else -1
+            if depth < 0:
+                return True  # more text cannot mend it: let the compiler report it
+    return depth == 0
+
+
+def _tokens(text: str, start: int) -> Iterator[tuple[str, int, int]]:
+    """Kind, start and end of every token but space; `open comment` for one without an end."""
+    while start < len(text):
+        match = _TOKEN.match(text, start)
+        assert match is not None
+        assert match.lastgroup is not None
+        end = match.end()
+        if match.lastgroup == "comment":
+            closed = _comment_end(text, end)
+            if closed is None:
+                yield "open comment", start, end
+                return
+            end = closed
+        elif match.lastgroup != "space":
+            yield match.lastgroup, start, end
+        start = end
+
+
+def _comment_end(text: str, start: int) -> int | None:
+    """Where the block comment ends whose text begins at `start`; comments nest."""
+    depth = 1
+    for match in _COMMENT_EDGE.finditer(text, start):
+        depth += 1 if match[0] == "#|" else -1
+        if depth == 0:
+            return match.end()
+    return None
+
+
+def _is_atom(datum: Datum, text: str) -> bool:
+    return isinstance(datum, Atom) and datum.text == text
+
+
+@dataclasses.dataclass
+class _Open:
+    """A list whose end has not come yet."""
+
+    start: int
+    items: list[Datum] = dataclasses.field(default_factory=list)
+
+
+class _Reader:
+    def __init__(self, text: str, file: str, faults: Faults) -> None:
+        self.text, self.file, self.faults = text, file, faults
+        self.line_starts = [0, *(match.end() for match in re.finditer("\n", text))]
+        self.forms: list[Datum] = []
+
+    def read(self) -> list[Datum]:
+        start: int | None = 0
+        for _ in range(MAX_RESTARTS):
+            if start is not None:
+                start = self._run(start)
+        return self.forms
+
+    def _run(self, start: int) -> int | None:
+        """Read from `start` to the end; the offset to read on from after an unclosed form."""
+        stack: list[_Open] = []
+        too_deep = False
+        restart: int | None = None
+        open_there = 0  # lists open at `restart`
+        unclosed = start  # the innermost of them
+        for kind, begin, end in _tokens(self.text, start):
+            if kind == "paren" and self.text[begin] == "(":
+                if stack and restart is None and self.text[begin - 1] == "\n":
+                    restart, open_there, unclosed = begin, len(stack), stack[-1].start
+                stack.append(_Open(begin))
+                if len(stack) > MAX_NESTING and not too_deep:
+                    too_deep = True
+                    self._fault(begin, 1, f"more than {MAX_NESTING} parentheses are open here")
+            elif kind == "paren" and not stack:
+                self._fault(begin, 1, "')' closes nothing")
+            elif kind == "paren":
+                closed = stack.pop()
+                if len(stack) < open_there:
+                    restart, open_there = None, 0
+                if not too_deep:
+                    items = tuple(closed.items)
+                    self._add(stack, Sequence(items, self._place(closed.start, end)))
+                too_deep = too_deep and bool(stack)
+            elif kind == "atom":
+                self._add(stack, Atom(self.text[begin:end], self._place(begin, end)))
+            elif kind == "open comment":
+                self._fault(begin, 2, "the comment '#|' is never closed with '|#'")
+            elif kind == "stray":
+                self._fault(begin, 2, "'|#' closes no comment")
+            elif kind == "string":
+                self._fault(begin, end - begin, "there are no strings in Skiff")
+            else:
+                character = self.text[begin]
+                self._fault(begin, 1, f"unexpected character {character!r}")
+        if not stack:
+            return None
+        if not too_deep:
+            where = stack[0].start if restart is None else unclosed
+            self._fault(where, 1, "'(' is never closed")
+        self._lose_name(stack)
+        return restart
+
+    def _lose_name(self, stack: list[_Open]) -> None:
+        """Note the name that an unclosed `define` would have defined."""
+        if not (stack[0].items and _is_atom(stack[0].items[0], "define")):
+            return
+        target: Datum | None = stack[0].items[1] if len(stack[0].items) > 1 else None
+        if isinstance(target, Sequence):
+            target = target.items[0] if target.items else None
+        elif target is None and len(stack) > 1 and stack[1].items:
+            target = stack[1].items[0]
+        if isinstance(target, Atom):
+            self.faults.lost_names.add(target.text)
+
+    def _add(self, stack: list[_Open], datum: Datum) -> None:
+        (stack[-1].items if stack else self.forms).append(datum)
+
+    def _place(self, start: int, end: int) -> Place:
+        line = bisect.bisect_right(self.line_starts, start)
+        column = start - self.line_starts[line - 1] + 1
+        newline = self.text.find("\n", start, end)
+        return Place(Position(self.file, line, column), (end if newline < 0 else newline) - start)
+
+    def _fault(self, start: int, length: int, message: str) -> None:
+        self.faults.add(self._place(start, start + length), message)

@@ -1,0 +1,152 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What names mean, and how what a name or a type is written as is read.
+
+Globals are visible in every function, wherever they are defined; top-level forms see variables
+only after their definition. A function's body is one scope (its parameters and `define`s), a
+`let` opens another. Inner names hide outer ones; built-in names cannot be defined at all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from ferryvm.errors import suggestion
+from ferryvm.skiff.fault import Faults, Place
+from ferryvm.skiff.number import looks_numeric, parse_number
+from ferryvm.skiff.operator import CONVERSIONS, DIRECT, ELEMENTS, OPERATORS
+from ferryvm.skiff.reader import Atom, Datum
+from ferryvm.skiff.tree import Function, Variable
+from ferryvm.skiff.type import ELEMENT_NAMES, ERROR, Named, SkiffType, Unknown, VectorOf
+
+FORMS = {
+    "define": "(define name value) or (define (name parameter ...) [-> type] form ...)",
+    "set!": "(set! name value)",
+    "if": "(if condition then [else])",
+    "cond": "(cond (condition form ...) ... [(else form ...)])",
+    "while": "(while condition form ...)",
+    "begin": "(begin form ...)",
+    "let": "(let ((name value) ...) form ...)",
+    "and": "(and condition ...)",
+    "or": "(or condition ...)",
+    "not": "(not condition)",
+    "print!": "(print! value ...)",
+    "write-byte!": "(write-byte! value)",
+    "enter-jit": "(enter-jit ((form ...) ...)), one list of forms",
+    "make-vector": "(make-vector element-type length)",
+    "vector-ref": "(vector-ref vector index)",
+    "vector-set!": "(vector-set! vector index value)",
+    "vector-length": "(vector-length vector)",
+}
+"""The special forms and how each is written."""
+
+_MARKS = {"else", "->", "vector"}
+BUILT_IN = {*FORMS, *OPERATORS, *CONVERSIONS, *DIRECT, *ELEMENTS, *_MARKS}
+
+Global = Variable | Function
+
+
+def show(datum: Datum) -> str:
+    """A datum as a message names it."""
+    if not isinstance(datum, Atom):
+        return "a list"
+    kind = "the number " if parse_number(datum.text) else ""
+    text = datum.text if len(datum.text) <= 40 else datum.text[:37] + "..."
+    return f"{kind}'{text}'"
+
+
+class Scope:
+    """The names visible at one point of the text, and the function that it is in."""
+
+    def __init__(self, faults: Faults, globals_: dict[str, Global], main: Function) -> None:
+        self.faults = faults
+        self.globals = globals_
+        self.function = main
+        self.inner: list[dict[str, Variable]] = []
+        self.statics: list[Variable] = []
+        self.defined_here: dict[str, Place] = {}
+        self.temporaries = 0
+
+    def enter(self, function: Function) -> None:
+        """Go on in the body of another function."""
+        self.function = function
+        self.inner = [{variable.name: variable for variable in function.parameters}]
+
+    def lookup(self, name: str) -> Global | None:
+        """What the name means here."""
+        for names in reversed(self.inner):
+            if name in names:
+                return names[name]
+        return self.globals.get(name)
+
+    def near(self, name: str, kinds: tuple[type, ...], others: Iterable[str] = ()) -> str:
+        """A suggestion for a name that means nothing."""
+        inner = (key for names in self.inner for key in names)
+        outer = (key for key, value in self.globals.items() if isinstance(value, kinds))
+        return suggestion(name, [*inner, *outer, *others])
+
+    def name(self, datum: Datum, what: str) -> str | None:
+        """The name that a datum defines, None (and a fault) if it is not one."""
+        if not isinstance(datum, Atom):
+            self.faults.add(datum.place, f"expected the name of a {what}, found a list")
+        elif parse_number(datum.text) or looks_numeric(datum.text) or datum.text[0] == "#":
+            self.faults.add(datum.place, f"expected the name of a {what}, found {show(datum)}")
+        elif datum.text in BUILT_IN:
+            self.faults.add(datum.place, f"'{datum.text}' is built in and cannot be defined")
+        else:
+            return datum.text
+        return None
+
+    def define_global(self, name: str, place: Place) -> bool:
+        """Whether the name is defined for the first time in this text; else a fault."""
+        first = self.defined_here.setdefault(name, place)
+        if first is not place:
+            line = first.position.line
+            self.faults.add(place, f"'{name}' is already defined in line {line}")
+        return first is place
+
+    def define(self, name: str, place: Place) -> Variable:
+        """A new variable in the innermost scope."""
+        variable = Variable(name, place, is_static=not self.inner)
+        if not self.inner:
+            if self.define_global(name, place):
+                self.globals[name] = variable
+            self.statics.append(variable)
+            return variable
+        earlier = self.inner[-1].get(name)
+        if earlier is not None:
+            line = earlier.place.position.line
+            self.faults.add(place, f"'{name}' is already defined in line {line}")
+        self.inner[-1][name] = variable
+        self.function.locals.append(variable)
+        return variable
+
+    def temporary(self, place: Place) -> Variable:
+        """A new local that no name reaches."""
+        self.temporaries += 1
+        variable = Variable(f"temporary {self.temporaries}", place, is_static=False)
+        self.function.locals.append(variable)
+        return variable
+
+    def type(self, datum: Datum) -> SkiffType:
+        """The type that an annotation writes."""
+        if isinstance(datum, Atom):
+            if datum.text in CONVERSIONS:
+                return Named(datum.text)
+        elif (
+            len(datum.items) == 2
+            and isinstance(datum.items[0], Atom)
+            and datum.items[0].text == "vector"
+        ):
+            return VectorOf(self.element(datum.items[1]))
+        message = f"expected a type (i32 i64 f32 f64 (vector element)), found {show(datum)}"
+        self.faults.add(datum.place, message)
+        return ERROR
+
+    def element(self, datum: Datum) -> SkiffType:
+        """The element type that a datum names."""
+        if isinstance(datum, Atom) and datum.text in ELEMENTS:
+            return Named(datum.text)
+        allowed = " ".join(ELEMENTS)
+        message = f"expected an element type ({allowed}), found {show(datum)}"
+        self.faults.add(datum.place, message)
+        return Unknown(ELEMENT_NAMES)

@@ -1,0 +1,90 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The phases in order, for one text and for the inputs of a session.
+
+    text ──read──> datums ──parse──> tree ──infer──> typed tree ──generate──> Listing ──> Program
+
+A session compiles each input to a whole program: its statics begin with those of the inputs
+before, in the same order, and the functions of the inputs before are compiled into it again.
+"""
+
+from __future__ import annotations
+
+from ferryvm.listing import Listing
+from ferryvm.listing.encode import encode
+from ferryvm.listing.peephole import optimize as rewrite
+from ferryvm.program import Program
+from ferryvm.skiff import reader
+from ferryvm.skiff.fault import Faults
+from ferryvm.skiff.generate import generate
+from ferryvm.skiff.inference import infer
+from ferryvm.skiff.parser import Parsed, parse
+from ferryvm.skiff.reader import Sequence
+from ferryvm.skiff.tree import Variable
+
+
+class Session:
+    """Texts that are compiled one after another, each able to use what came before."""
+
+    def __init__(self) -> None:
+        self.inputs = 0
+        self._statics: list[Variable] = []
+        self._visible: dict[str, Variable] = {}
+        self._functions: dict[str, Sequence] = {}
+        self._texts: dict[str, str] = {}
+
+    def listing(self, text: str, file: str | None = None) -> Listing:
+        """The listing of the next input, not optimised.
+
+        Raises SourceError when there are faults; the session is then as it was before.
+        """
+        file = file or f"<input {self.inputs + 1}>"
+        faults = Faults()
+        for name, earlier in self._texts.items():
+            faults.add_text(name, earlier)
+        datums = reader.read(text, file, faults)
+        parsed = parse(datums, faults, self._visible, self._functions, file)
+        infer(parsed.tree, faults)
+        faults.check()
+        statics = self._number(parsed)
+        parsed.tree.statics = statics
+        listing = generate(parsed.tree)
+        self.inputs += 1
+        self._statics = statics
+        self._functions = parsed.functions
+        self._visible = {n: v for n, v in parsed.globals.items() if isinstance(v, Variable)}
+        used = {definition.place.position.file for definition in parsed.functions.values()}
+        self._texts = {name: t for name, t in {**self._texts, file: text}.items() if name in used}
+        return listing
+
+    def compile(self, text: str, file: str | None = None, optimize: bool = True) -> Program:
+        """The program of the next input; raises SourceError as `listing` does."""
+        listing = self.listing(text, file)
+        return encode(rewrite(listing) if optimize else listing)
+
+    def is_complete(self, text: str) -> bool:
+        """Whether the text can be compiled, rather than needs another line to close a form."""
+        return reader.is_complete(text)
+
+    def _number(self, parsed: Parsed) -> list[Variable]:
+        """All statics, the earlier ones first. A variable that is defined again keeps its number
+        if it keeps its type."""
+        statics = list(self._statics)
+        for variable in parsed.tree.statics:
+            earlier = self._visible.get(variable.name)
+            if earlier is not None and earlier.type == variable.type:
+                variable.number = earlier.number
+                statics[variable.number] = variable
+            else:
+                variable.number = len(statics)
+                statics.append(variable)
+        return statics
+
+
+def parse_listing(text: str, file: str = "<string>") -> Listing:
+    """The listing of a whole text, not optimised; raises SourceError when there are faults."""
+    return Session().listing(text, file)
+
+
+def compile(text: str, file: str = "<string>", optimize: bool = True) -> Program:
+    """The program of a whole text; raises SourceError when there are faults."""
+    return Session().compile(text, file, optimize)

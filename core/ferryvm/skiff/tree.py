@@ -1,0 +1,183 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The syntax tree: names are resolved, every node has a place; inference fills in the types.
+
+Sugar is gone by then: `if` and `cond` are Choice, `let` is a Block that sets its variables, a
+variable's `define` is a Set, `(< a b c)` is a Logic of two comparisons.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+
+from ferryvm.isa import Instruction, Type
+from ferryvm.skiff.fault import Place
+from ferryvm.skiff.number import Number
+from ferryvm.skiff.operator import Operator
+from ferryvm.skiff.type import NOTHING, VALUES, SkiffType, Unknown
+
+
+@dataclasses.dataclass(eq=False)
+class Variable:
+    """A static or a local, one slot."""
+
+    name: str
+    place: Place
+    is_static: bool
+    number: int = -1
+    """Of the static or local; given when the whole text has been read."""
+    type: SkiffType = dataclasses.field(default_factory=lambda: Unknown(VALUES))
+
+
+@dataclasses.dataclass(eq=False)
+class Function:
+    """A function; `main` holds the top-level forms."""
+
+    name: str
+    place: Place
+    parameters: list[Variable]
+    result: SkiffType
+    stated_result: bool = False
+    locals: list[Variable] = dataclasses.field(default_factory=list)
+    """Parameters, then all other locals."""
+    body: list[Node] = dataclasses.field(default_factory=list)
+    is_broken: bool = False
+    """Whether its head has a fault, so that calls of it are not worth checking."""
+
+
+@dataclasses.dataclass(eq=False)
+class Node:
+    """A form. `type` is what it leaves on the stack, NOTHING where that is nothing."""
+
+    place: Place
+    type: SkiffType = dataclasses.field(default=NOTHING, init=False)
+
+
+@dataclasses.dataclass(eq=False)
+class Broken(Node):
+    """A form with a fault that has been reported."""
+
+
+@dataclasses.dataclass(eq=False)
+class Literal(Node):
+    number: Number
+
+
+@dataclasses.dataclass(eq=False)
+class Get(Node):
+    variable: Variable
+
+
+@dataclasses.dataclass(eq=False)
+class Set(Node):
+    variable: Variable
+    value: Node
+    form: str
+    """The form that wrote it: `set!`, `define` or `let`."""
+
+
+@dataclasses.dataclass(eq=False)
+class Block(Node):
+    """Forms in order; its value is the last one's."""
+
+    body: list[Node]
+    form: str
+    is_jit: bool = False
+    """Whether enter_jit and leave_jit stand around it."""
+
+
+@dataclasses.dataclass(eq=False)
+class Choice(Node):
+    arms: list[tuple[Node, Node]]
+    """Conditions and what to do when they hold; the first that holds is taken."""
+    otherwise: Node | None
+    form: str
+
+
+@dataclasses.dataclass(eq=False)
+class While(Node):
+    condition: Node
+    body: list[Node]
+
+
+@dataclasses.dataclass(eq=False)
+class Logic(Node):
+    """`and`, or `or`."""
+
+    is_and: bool
+    operands: list[Node]
+
+
+@dataclasses.dataclass(eq=False)
+class Not(Node):
+    operand: Node
+
+
+@dataclasses.dataclass(eq=False)
+class Operation(Node):
+    """An operator of one to two operands, or more where the operator folds them from the left."""
+
+    operator: Operator
+    operands: list[Node]
+
+
+@dataclasses.dataclass(eq=False)
+class Direct(Node):
+    """An instruction under its mnemonic."""
+
+    row: Instruction
+    immediate: int
+    operands: list[Node]
+
+
+@dataclasses.dataclass(eq=False)
+class Convert(Node):
+    to: Type
+    operand: Node
+
+
+@dataclasses.dataclass(eq=False)
+class Call(Node):
+    function: Function
+    arguments: list[Node]
+
+
+@dataclasses.dataclass(eq=False)
+class Print(Node):
+    values: list[Node]
+
+
+@dataclasses.dataclass(eq=False)
+class WriteByte(Node):
+    value: Node
+
+
+@dataclasses.dataclass(eq=False)
+class MakeVector(Node):
+    element: SkiffType
+    length: Node
+
+
+@dataclasses.dataclass(eq=False)
+class VectorRef(Node):
+    vector: Node
+    index: Node
+
+
+@dataclasses.dataclass(eq=False)
+class VectorSet(Node):
+    vector: Node
+    index: Node
+    value: Node
+
+
+@dataclasses.dataclass(eq=False)
+class VectorLength(Node):
+    vector: Node
+
+
+@dataclasses.dataclass(eq=False)
+class Tree:
+    """A whole text: `functions` has main first, `statics` is in the order of their numbers."""
+
+    functions: list[Function]
+    statics: list[Variable]

@@ -1,0 +1,450 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The verifier: the only place that says whether a program can run.
+
+What it guarantees of every instruction that can be reached, and backends rely on:
+
+- its opcode and immediate are legal, and the places it jumps to exist;
+- it belongs to one function, and control cannot run past the end of the code;
+- the operand stack has one depth and one list of types there (the *stack map*), whichever way
+  control came, and the operands that it pops are of its types;
+- a frame of its function never needs more words than `Verified.frame_words` says.
+
+One pass over the code, each instruction once. Operand stacks are hash-consed lists: equal stacks are
+one number, so pushing, popping and comparing at joins cost the same however deep a stack is.
+
+Checks that need no types are done for all instructions at once, reachable or not; the others
+only for what can be reached. The first fault found is raised.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Sequence
+
+import numpy as np
+
+
+from ferryvm.errors import FerryError, Position
+from ferryvm.isa import HEADER, INSTRUCTIONS, Flow, Immediate, Instruction, Type
+from ferryvm.isa.control import HEADER_WORDS
+from ferryvm.isa.table import Operand
+from ferryvm.program import Program
+
+MAX_STATICS = 1 << 24
+"""Statics that a program may have (128 MiB of them)."""
+
+MAX_DATA_END = 1 << 32
+"""Heap bytes that initial data may reach."""
+
+
+class VerifyCode(enum.Enum):
+    """Why a program is refused. The value is the stable code that tools can match."""
+
+    NO_CODE = "V01"
+    """The program has no functions or no code."""
+    FUNCTION_ENTRY = "V02"
+    """A function starts outside the code."""
+    FUNCTION_SIGNATURE = "V03"
+    """A function or import has a signature that does not exist or has several results."""
+    MAIN_SIGNATURE = "V04"
+    """Function 0 takes parameters or has results."""
+    STATIC_BITS = "V05"
+    """There are too many statics, or one starts with bits that its type has not."""
+    TABLE_ENTRY = "V06"
+    """The function table names a function that does not exist."""
+    DATA_RANGE = "V07"
+    """Initial data lies past the largest address or overlaps."""
+    OPCODE = "V10"
+    """No instruction has this opcode, or reserved bytes are not zero."""
+    IMMEDIATE = "V11"
+    """The immediate is out of range for its kind."""
+    LOCAL = "V12"
+    """The function has no such local."""
+    JUMP_TABLE = "V13"
+    """A jump table is not followed by its jumps."""
+    FALLS_OFF_END = "V20"
+    """Control can run past the end of the code."""
+    SHARED_CODE = "V21"
+    """An instruction is reached from two functions."""
+    RETURN_IN_MAIN = "V22"
+    """Function 0 returns; it must end with halt."""
+    RESULTS = "V23"
+    """A return's number of results is not the function's."""
+    UNDERFLOW = "V30"
+    """An operand is missing."""
+    OPERAND_TYPE = "V31"
+    """An operand has another type than the instruction takes."""
+    HEADER = "V32"
+    """A call has no mark below its arguments, or a frame header is used as a value."""
+    JOIN = "V33"
+    """Two ways to an instruction come with different operand stacks."""
+    STATIC_TYPES = "V34"
+    """static.load or static.store in a program whose statics are not all i64."""
+
+
+class VerifyError(FerryError):
+    """A program was refused: `code`, and `pc` where one instruction is to blame (else None)."""
+
+    def __init__(
+        self, code: VerifyCode, message: str, pc: int | None, position: Position | None
+    ) -> None:
+        self.code, self.pc, self.position = code, pc, position
+        where = "" if pc is None else f" at pc {pc}"
+        source = f" ({position})" if position else ""
+        super().__init__(f"{code.value}{where}{source}: {message}")
+
+
+_KINDS: tuple[Type | None, ...] = (*Type, None)
+_HEADER_KIND = len(Type)
+_NUMBER = {t: number for number, t in enumerate(Type)}
+
+
+def _kind_number(operand: Operand) -> int:
+    """0.. for a type, the header's number for a header, negative for an open type."""
+    if isinstance(operand, Type):
+        return _NUMBER[operand]
+    return _HEADER_KIND if operand is HEADER else -1
+
+
+def _kind_name(number: int) -> str:
+    return "frame header" if number == _HEADER_KIND else str(_KINDS[number])
+
+
+_POPS = [tuple(_kind_number(t) for t in reversed(row.pops)) for row in INSTRUCTIONS]
+_PUSHES = [tuple(_kind_number(t) for t in row.pushes) for row in INSTRUCTIONS]
+_OPEN = [any(n < 0 for n in _POPS[row.opcode] + _PUSHES[row.opcode]) for row in INSTRUCTIONS]
+_FLOWS = [row.flow for row in INSTRUCTIONS]
+_IMMEDIATES = [row.immediate for row in INSTRUCTIONS]
+_BY_IMMEDIATE = {
+    kind: np.array([row.opcode for row in INSTRUCTIONS if row.immediate is kind])
+    for kind in Immediate
+}
+_OPCODE = {row.mnemonic: row.opcode for row in INSTRUCTIONS}
+_STATIC_INDIRECT = [_OPCODE["static.load"], _OPCODE["static.store"]]
+
+
+class Verified:
+    """A program that passed, with what the verifier learned. Only `verify` makes one."""
+
+    def __init__(
+        self,
+        program: Program,
+        owners: list[int],
+        states: list[int],
+        stacks: _Stacks,
+        frame_words: tuple[int, ...],
+    ) -> None:
+        self.program = program
+        self.frame_words = frame_words
+        """Words of the largest frame of each function, header included."""
+        self._owners, self._states, self._stacks = owners, states, stacks
+
+    def is_reachable(self, pc: int) -> bool:
+        """Whether control can get to `pc`: only then has it a stack map."""
+        return self._owners[pc] >= 0
+
+    def owner(self, pc: int) -> int:
+        """Number of the function that the instruction at `pc` belongs to, -1 if unreachable."""
+        return self._owners[pc]
+
+    def operand_types(self, pc: int) -> tuple[Type | None, ...]:
+        """Types of the operand stack before `pc`, deepest first; None for a header word."""
+        return tuple(_KINDS[kind] for kind in self._stacks.kinds_of(self._states[pc]))
+
+    def depth(self, pc: int) -> int:
+        """Words of the operand stack before `pc`."""
+        return self._stacks.depths[self._states[pc]]
+
+
+class _Stacks:
+    """Hash-consed stacks of kinds; stack 0 is empty."""
+
+    def __init__(self) -> None:
+        self.parents, self.kinds, self.depths = [0], [-1], [0]
+        self.known: dict[int, int] = {}
+
+    def push(self, stack: int, kind: int) -> int:
+        key = stack * 8 + kind
+        found = self.known.get(key)
+        if found is None:
+            found = self.known[key] = len(self.parents)
+            self.parents.append(stack)
+            self.kinds.append(kind)
+            self.depths.append(self.depths[stack] + 1)
+        return found
+
+    def kinds_of(self, stack: int) -> list[int]:
+        result = []
+        while stack:
+            result.append(self.kinds[stack])
+            stack = self.parents[stack]
+        return result[::-1]
+
+
+def verify(program: Program) -> Verified:
+    """The program, proved runnable. Raises VerifyError for the first fault found."""
+    _check_tables(program)
+    _check_immediates(program)
+    return _Checker(program).run()
+
+
+def _refuse(program: Program, code: VerifyCode, message: str, pc: int | None = None) -> VerifyError:
+    if pc is not None and int(program.code["opcode"][pc]) < len(INSTRUCTIONS):
+        message = f"{INSTRUCTIONS[int(program.code['opcode'][pc])].mnemonic}: {message}"
+    position = program.source_map.position(pc) if pc is not None else None
+    return VerifyError(code, message, pc, position)
+
+
+def _check_tables(program: Program) -> None:
+    """Everything but code."""
+
+    def refuse(code: VerifyCode, message: str) -> VerifyError:
+        return _refuse(program, code, message)
+
+    count = len(program.code)
+    if not program.functions or not count:
+        raise refuse(VerifyCode.NO_CODE, "a program needs at least one function and its code")
+    for function in program.functions:
+        if not 0 <= function.entry < count:
+            message = f"function {function.name} starts at {function.entry}, code has {count}"
+            raise refuse(VerifyCode.FUNCTION_ENTRY, message)
+        if not 0 <= function.signature < len(program.signatures):
+            message = f"function {function.name} has no signature {function.signature}"
+            raise refuse(VerifyCode.FUNCTION_SIGNATURE, message)
+    for signature in (*program.signatures, *(host.signature for host in program.hosts)):
+        if len(signature.results) > 1:
+            message = f"signature {signature} has {len(signature.results)} results, at most 1"
+            raise refuse(VerifyCode.FUNCTION_SIGNATURE, message)
+    main = program.signature(0)
+    if main.parameters or main.results:
+        message = f"function {program.functions[0].name} starts the program: () -> (), not {main}"
+        raise refuse(VerifyCode.MAIN_SIGNATURE, message)
+    if len(program.statics) > MAX_STATICS:
+        message = f"{len(program.statics)} statics, at most {MAX_STATICS}"
+        raise refuse(VerifyCode.STATIC_BITS, message)
+    for static in program.statics:
+        if not 0 <= static.bits <= static.type.mask:
+            message = f"static {static.name} starts with {static.bits:#x}, not a {static.type}"
+            raise refuse(VerifyCode.STATIC_BITS, message)
+    for entry in program.table:
+        if not 0 <= entry < len(program.functions):
+            message = f"the table names function {entry}, there are {len(program.functions)}"
+            raise refuse(VerifyCode.TABLE_ENTRY, message)
+    end = 0
+    for data in sorted(program.data, key=lambda data: data.address):
+        if data.address < end or data.address + len(data.bytes) > MAX_DATA_END:
+            message = (
+                f"{len(data.bytes)} bytes at {data.address} overlap or pass {MAX_DATA_END:#x}"
+            )
+            raise refuse(VerifyCode.DATA_RANGE, message)
+        end = data.address + len(data.bytes)
+
+
+def _check_immediates(program: Program) -> None:
+    """Opcodes and immediates of every instruction, reachable or not."""
+    opcodes, immediates = program.code["opcode"], program.code["immediate"]
+    reserved = program.code.view(np.uint8).reshape(-1, 16)[:, 2:8].any(axis=1)
+    bad = np.flatnonzero((opcodes >= len(INSTRUCTIONS)) | reserved)
+    if len(bad):
+        message = f"opcode {opcodes[bad[0]]} with reserved bytes is none of {len(INSTRUCTIONS)}"
+        raise _refuse(program, VerifyCode.OPCODE, message, int(bad[0]))
+    limits = {
+        Immediate.NONE: 1,
+        Immediate.I32: 1 << 32,
+        Immediate.F32: 1 << 32,
+        Immediate.STATIC: len(program.statics),
+        Immediate.OFFSET: 1 << 32,
+        Immediate.TARGET: len(opcodes),
+        Immediate.FUNCTION: len(program.functions),
+        Immediate.SIGNATURE: len(program.signatures),
+        Immediate.HOST: len(program.hosts),
+        Immediate.LABELS: len(opcodes),
+        Immediate.RESULTS: 2,
+    }
+    faults = []
+    for kind, limit in limits.items():
+        wrong = np.isin(opcodes, _BY_IMMEDIATE[kind]) & (immediates >= np.uint64(limit))
+        faults += [(int(pc), kind, limit) for pc in np.flatnonzero(wrong)[:1]]
+    if faults:
+        pc, kind, limit = min(faults, key=lambda fault: fault[0])
+        message = f"{kind.value} {immediates[pc]} is not below {limit}"
+        raise _refuse(program, VerifyCode.IMMEDIATE, message, pc)
+    is_jump = np.append(opcodes == _OPCODE["jump"], False)
+    for table in np.flatnonzero(opcodes == _OPCODE["jump_table"]).tolist():
+        jumps = int(immediates[table]) + 1
+        following = is_jump[table + 1 : table + 1 + jumps]
+        if len(following) != jumps or not following.all():
+            raise _refuse(program, VerifyCode.JUMP_TABLE, f"{jumps} jumps must follow", table)
+    if not all(static.type is Type.I64 for static in program.statics):
+        for pc in np.flatnonzero(np.isin(opcodes, _STATIC_INDIRECT)).tolist()[:1]:
+            message = "every static must be i64 for statics to be numbered at run time"
+            raise _refuse(program, VerifyCode.STATIC_TYPES, message, pc)
+
+
+class _Checker:
+    """The pass over types and flow."""
+
+    def __init__(self, program: Program) -> None:
+        self.program = program
+        self.opcodes: list[int] = program.code["opcode"].tolist()
+        self.immediates: list[int] = program.code["immediate"].tolist()
+        self.owners = [-1] * len(self.opcodes)
+        self.states = [0] * len(self.opcodes)
+        self.stacks = _Stacks()
+        self.static_kinds = [_NUMBER[static.type] for static in program.statics]
+        self.parameter_kinds = [
+            tuple(_NUMBER[t] for t in reversed(s.parameters)) for s in program.signatures
+        ]
+        self.result_kinds = [tuple(_NUMBER[t] for t in s.results) for s in program.signatures]
+
+    def run(self) -> Verified:
+        words = [self._function(number) for number in range(len(self.program.functions))]
+        return Verified(self.program, self.owners, self.states, self.stacks, tuple(words))
+
+    def _refuse(self, code: VerifyCode, message: str, pc: int) -> VerifyError:
+        return _refuse(self.program, code, message, pc)
+
+    def _function(self, number: int) -> int:
+        """Check all that is reachable from a function's entry; words of its largest frame."""
+        function = self.program.functions[number]
+        local_kinds = [_NUMBER[t] for t in self.program.frame_types(number)]
+        deepest = 0
+        depths = self.stacks.depths
+        pending: list[int] = []
+        self._reach(number, function.entry, 0, pending, function.entry)
+        while pending:
+            pc = pending.pop()
+            stack = self.states[pc]
+            opcode = self.opcodes[pc]
+            flow = _FLOWS[opcode]
+            if flow is Flow.NEXT or flow is Flow.BRANCH:
+                after = self._apply(pc, opcode, stack, local_kinds)
+            elif flow is Flow.JUMP or flow is Flow.STOP:
+                after = stack
+            elif flow is Flow.TABLE:
+                after = self._pop(pc, stack, _POPS[opcode])
+            else:
+                after = self._call_or_return(pc, opcode, stack, number)
+            if depths[after] > deepest:
+                deepest = depths[after]
+            if flow is Flow.NEXT or flow is Flow.BRANCH or flow.value[:4] in ("call", "host"):
+                self._reach(number, pc + 1, after, pending, pc)
+            if flow is Flow.JUMP or flow is Flow.BRANCH:
+                self._reach(number, self.immediates[pc], after, pending, pc)
+            elif flow is Flow.TABLE:
+                for entry in range(pc + 1, pc + 2 + self.immediates[pc]):
+                    self._reach(number, entry, after, pending, pc)
+        return HEADER_WORDS + len(local_kinds) + deepest
+
+    def _reach(self, function: int, pc: int, stack: int, pending: list[int], source: int) -> None:
+        if pc >= len(self.opcodes):
+            raise self._refuse(VerifyCode.FALLS_OFF_END, "control runs past the last one", source)
+        owner = self.owners[pc]
+        if owner < 0:
+            self.owners[pc] = function
+            self.states[pc] = stack
+            pending.append(pc)
+        elif owner != function:
+            names = [self.program.functions[f].name for f in (owner, function)]
+            message = f"reached from function {names[0]} and from function {names[1]}"
+            raise self._refuse(VerifyCode.SHARED_CODE, message, pc)
+        elif self.states[pc] != stack:
+            left = self._show(self.states[pc])
+            message = f"operands are {left} one way, {self._show(stack)} from pc {source}"
+            raise self._refuse(VerifyCode.JOIN, message, pc)
+
+    def _show(self, stack: int) -> str:
+        kinds = [_kind_name(kind) for kind in self.stacks.kinds_of(stack)[-8:]]
+        more = "... " if self.stacks.depths[stack] > 8 else ""
+        return f"({more}{' '.join(kinds)})"
+
+    def _pop(self, pc: int, stack: int, kinds: Sequence[int]) -> int:
+        """The stack without operands of these kinds, topmost first."""
+        for kind in kinds:
+            found = self.stacks.kinds[stack]
+            if found != kind:
+                raise self._mismatch(pc, found, _kind_name(kind))
+            stack = self.stacks.parents[stack]
+        return stack
+
+    def _mismatch(self, pc: int, found: int, wanted: str) -> VerifyError:
+        if found < 0:
+            message = f"operand of type {wanted} expected, the stack is empty"
+            return self._refuse(VerifyCode.UNDERFLOW, message, pc)
+        code = VerifyCode.HEADER if found == _HEADER_KIND else VerifyCode.OPERAND_TYPE
+        message = f"operand of type {wanted} expected, found {_kind_name(found)}"
+        return self._refuse(code, message, pc)
+
+    def _apply(self, pc: int, opcode: int, stack: int, local_kinds: list[int]) -> int:
+        """The stack after an instruction that neither calls nor returns."""
+        kinds, parents = self.stacks.kinds, self.stacks.parents
+        if not _OPEN[opcode]:
+            for kind in _POPS[opcode]:
+                if kinds[stack] != kind:
+                    raise self._mismatch(pc, kinds[stack], _kind_name(kind))
+                stack = parents[stack]
+            for kind in _PUSHES[opcode]:
+                stack = self.stacks.push(stack, kind)
+            return stack
+        row = INSTRUCTIONS[opcode]
+        bound = self._bind_immediate(pc, row, local_kinds)
+        for operand in reversed(row.pops):
+            found = kinds[stack]
+            wanted = _kind_number(operand)
+            if wanted < 0:
+                wanted = bound.setdefault(str(operand), found)
+            if found != wanted or found < 0 or found == _HEADER_KIND:
+                name = _kind_name(wanted) if 0 <= wanted < _HEADER_KIND else "any value"
+                raise self._mismatch(pc, found, name)
+            stack = parents[stack]
+        for operand in row.pushes:
+            kind = _kind_number(operand)
+            stack = self.stacks.push(stack, bound[str(operand)] if kind < 0 else kind)
+        return stack
+
+    def _bind_immediate(
+        self, pc: int, row: Instruction, local_kinds: list[int]
+    ) -> dict[str, int]:
+        """The open type `t` where the immediate (a local, a static) settles it."""
+        index = self.immediates[pc]
+        if row.immediate is Immediate.LOCAL:
+            if index >= len(local_kinds):
+                message = f"local {index} of {len(local_kinds)}"
+                raise self._refuse(VerifyCode.LOCAL, message, pc)
+            return {"t": local_kinds[index]}
+        if row.immediate is Immediate.STATIC:
+            return {"t": self.static_kinds[index]}
+        return {}
+
+    def _call_or_return(self, pc: int, opcode: int, stack: int, number: int) -> int:
+        """The stack after a call, a host call or a return."""
+        flow, immediate = _FLOWS[opcode], self.immediates[pc]
+        if flow is Flow.HOST:
+            signature = self.program.hosts[immediate].signature
+            stack = self._pop(pc, stack, [_NUMBER[t] for t in reversed(signature.parameters)])
+            for t in signature.results:
+                stack = self.stacks.push(stack, _NUMBER[t])
+            return stack
+        if flow is Flow.RETURN:
+            if number == 0:
+                raise self._refuse(VerifyCode.RETURN_IN_MAIN, "function 0 ends with halt", pc)
+            results = self.result_kinds[self.program.functions[number].signature]
+            if immediate != len(results):
+                name = self.program.functions[number].name
+                message = f"{immediate} results, function {name} has {len(results)}"
+                raise self._refuse(VerifyCode.RESULTS, message, pc)
+            self._pop(pc, stack, results)
+            return stack
+        signature_number = immediate
+        if flow is Flow.CALL:
+            signature_number = self.program.functions[immediate].signature
+        stack = self._pop(pc, stack, _POPS[opcode])
+        stack = self._pop(pc, stack, self.parameter_kinds[signature_number])
+        for _ in range(HEADER_WORDS):
+            if self.stacks.kinds[stack] != _HEADER_KIND:
+                message = "no mark stands right below the arguments"
+                raise self._refuse(VerifyCode.HEADER, message, pc)
+            stack = self.stacks.parents[stack]
+        for kind in self.result_kinds[signature_number]:
+            stack = self.stacks.push(stack, kind)
+        return stack
