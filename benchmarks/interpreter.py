@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 from benchmarks.benchmark import Benchmark, BenchmarkError
 from benchmarks.measure import interleave
-from benchmarks.peers.peer import MissingError, Peer, Task
+from benchmarks.peers.peer import Measurement, MissingError, Peer, Task
 from benchmarks.report import Cell, Report
 
 Progress = Callable[[str], None]
@@ -19,11 +19,10 @@ def compare(
     rounds: int,
     is_full: bool = True,
     progress: Progress = lambda _line: None,
-    unknown: Mapping[str, str] | None = None,
 ) -> Report:
     """The report of running every benchmark on every peer, `rounds` times in turn.
 
-    `unknown`: further peers that are known to be missing, with the reason.
+    A peer that fails on a program is a fault of the report; the others go on.
     """
     report = Report(rounds, is_full, {name: peer.label for name, peer in peers.items()})
     present = {}
@@ -34,44 +33,60 @@ def compare(
         except MissingError as error:
             report.missing[name] = str(error)
             progress(f"{name} takes no part: {error}")
-    for name, reason in (unknown or {}).items():
-        report.labels[name] = name
-        report.missing[name] = reason
     for benchmark in benchmarks:
-        report.cells[benchmark.name] = _one(benchmark, present, rounds, is_full, progress)
+        report.cells[benchmark.name] = _row(benchmark, present, rounds, is_full, progress)
     return report
 
 
-def _one(
+def _row(
     benchmark: Benchmark,
     peers: Mapping[str, Peer],
     rounds: int,
     is_full: bool,
     progress: Progress,
 ) -> dict[str, Cell]:
-    """The cells of one program's row."""
+    """The cells of one program."""
     sizes = benchmark.full if is_full else benchmark.quick
-    cells: dict[str, Cell] = {}
-    tasks: dict[str, Task] = {}
+    cells = {name: Cell() for name in peers}
+    tasks: dict[str, Callable[[], Measurement | None]] = {}
     for name, peer in peers.items():
-        cells[name] = Cell()
         try:
-            tasks[name] = peer.prepare(benchmark, sizes, is_full)
+            tasks[name] = _guarded(cells[name], peer.prepare(benchmark, sizes, is_full))
         except MissingError as error:
             cells[name].missing = str(error)
+        except BenchmarkError as error:
+            cells[name].failure = str(error)
     limits = {
         name: peer.rounds_at_most for name, peer in peers.items() if peer.rounds_at_most is not None
     }
     for name, measurement in interleave(tasks, rounds, limits):
         cell = cells[name]
-        if cell.seconds and cell.result != measurement.result:
-            raise BenchmarkError(
-                f"{benchmark.name}: {name} gave {cell.result!r}, then {measurement.result!r}"
-            )
-        cell.seconds.append(measurement.seconds)
-        cell.result = measurement.result
+        if measurement is None:
+            progress(f"{benchmark.name} {name}: failed: {cell.failure}")
+            continue
         progress(
             f"{benchmark.name} {name}: {measurement.seconds:.4f} s"
             f" ({len(cell.seconds)} of {min(rounds, limits.get(name, rounds))})"
         )
     return cells
+
+
+def _guarded(cell: Cell, task: Task) -> Callable[[], Measurement | None]:
+    """The task, noting its measurement or its failure in the cell; None after a failure."""
+
+    def run() -> Measurement | None:
+        if cell.failure is not None:
+            return None
+        try:
+            measurement = task()
+        except BenchmarkError as error:
+            cell.failure = str(error)
+            return None
+        if cell.seconds and cell.result != measurement.result:
+            cell.failure = f"it gave {cell.result!r}, then {measurement.result!r}"
+            return None
+        cell.seconds.append(measurement.seconds)
+        cell.result = measurement.result
+        return measurement
+
+    return run

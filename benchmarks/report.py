@@ -26,11 +26,13 @@ class Cell:
     seconds: list[float] = dataclasses.field(default_factory=list)
     result: int | float | None = None
     missing: str | None = None
+    failure: str | None = None
+    """What went wrong; then its seconds do not count."""
 
     @property
     def median(self) -> float | None:
         """Seconds, None where it took no part."""
-        return median(self.seconds) if self.seconds and self.missing is None else None
+        return median(self.seconds) if self.seconds and self.failure is None else None
 
 
 @dataclasses.dataclass(frozen=True)
@@ -61,6 +63,8 @@ class Report:
     """Peers that took no part at all, with the reason."""
     cells: dict[str, dict[str, Cell]] = dataclasses.field(default_factory=dict)
     """By program, then by peer."""
+    load_before: float = dataclasses.field(default_factory=lambda: os.getloadavg()[0])
+    """Processes that wanted to run in the minute before; well above 0 blurs the figures."""
 
     def seconds(self, program: str, peer: str) -> float | None:
         """Median seconds of a peer on a program, None where it took no part."""
@@ -79,9 +83,12 @@ class Report:
         return geometric_mean(known), len(known)
 
     def faults(self) -> list[str]:
-        """Programs on which peers disagree, a line each."""
+        """Failures, and programs on which peers disagree, a line each."""
         lines = []
         for program, cells in self.cells.items():
+            for peer, cell in cells.items():
+                if cell.failure is not None:
+                    lines.append(f"{program}: {peer} failed: {cell.failure}")
             results = {p: c.result for p, c in cells.items() if c.result is not None}
             if len(set(results.values())) > 1:
                 said = ", ".join(f"{peer} {result!r}" for peer, result in results.items())
@@ -112,6 +119,7 @@ class Report:
             **circumstances(),
             "rounds": self.rounds,
             "full_size": self.is_full,
+            "load_before": self.load_before,
             "peers": {
                 name: {"label": label, "version": self.versions.get(name)}
                 | ({"missing": self.missing[name]} if name in self.missing else {})
@@ -136,6 +144,8 @@ class Report:
         cell = self.cells[program][peer]
         if cell.missing is not None:
             return {"missing": cell.missing}
+        if cell.failure is not None:
+            return {"failure": cell.failure}
         return {
             "seconds": cell.seconds,
             "median": cell.median,

@@ -3,11 +3,11 @@
 
 from __future__ import annotations
 
-import shutil
 import subprocess
 import sys
 import time
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Any
 
 from benchmarks.benchmark import BenchmarkError
@@ -16,14 +16,16 @@ from benchmarks.measure import interleave, median
 
 TARGET_MILLISECONDS = 120.0
 PROGRAM = "(print! (* 6 7))\n"
+RUN = "from ferryvm.cli import main; main()"
 IMPORTS = "import numpy, llvmlite.binding"
 
 
 def commands() -> dict[str, list[str]]:
     """The two processes: ferry on a trivial program, and the imports that it cannot do without."""
     program = written("trivial.skiff", PROGRAM.encode())
-    ferry = shutil.which("ferry")
-    start = [ferry] if ferry else [sys.executable, "-m", "ferryvm.cli"]
+    # The command of this very Python, not another installation's that happens to be on the path.
+    ferry = Path(sys.executable).with_name("ferry")
+    start = [str(ferry)] if ferry.exists() else [sys.executable, "-c", RUN]
     return {
         "ferry": [*start, "run", str(program)],
         "imports": [sys.executable, "-c", IMPORTS],

@@ -8,6 +8,9 @@ from rich.table import Table
 
 from benchmarks.report import BASELINES, Report
 
+BUSY = 0.5
+"""Load of the minute before a run from which on a table says that its times are blurred."""
+
 
 def show(report: Report, console: Console) -> None:
     """Print medians, means, targets, and who is missing and why."""
@@ -18,6 +21,11 @@ def show(report: Report, console: Console) -> None:
         found = "-" if target.found is None else f"{target.found:.2f}x"
         console.print(
             f"target: {target.name}: at least {target.at_least}x, found {found}: {verdict}"
+        )
+    if report.load_before > BUSY:
+        console.print(
+            f"note: the machine was busy before this run (load {report.load_before:.1f}):"
+            " times are blurred"
         )
     for line in absences(report):
         console.print(line, markup=False)

@@ -32,10 +32,16 @@ class FerryPeer(Peer):
         if is_full and self.name in FULL_SIZE_IS_TOO_MUCH:
             raise MissingError("too slow at full size; takes part with --quick")
         engine = self._engine()
-        program = verify(compiled(benchmark, sizes))
+        try:
+            program = verify(compiled(benchmark, sizes))
+        except FerryError as error:
+            raise BenchmarkError(str(error)) from error
 
         def run() -> Measurement:
-            result = engine.start(program).run()
+            try:
+                result = engine.start(program).run()
+            except FerryError as error:
+                raise BenchmarkError(str(error)) from error
             statistics = result.statistics
             if statistics.backend != self.name:
                 raise BenchmarkError(f"asked for {self.name}, ran on {statistics.backend}")

@@ -74,13 +74,15 @@ def first_line(command: Sequence[str]) -> str:
 
 def measured(benchmark: Benchmark, command: Sequence[str]) -> Measurement:
     """What a driver process printed: seconds and result on one line."""
-    done = subprocess.run(
-        command, capture_output=True, text=True, timeout=SECONDS_A_RUN, check=False
-    )
+    try:
+        done = subprocess.run(
+            command, capture_output=True, text=True, timeout=SECONDS_A_RUN, check=False
+        )
+    except subprocess.TimeoutExpired:
+        raise BenchmarkError(f"took more than {SECONDS_A_RUN:.0f} s") from None
     words = done.stdout.split()
     if done.returncode != 0 or len(words) != 2:
         said = (done.stderr or done.stdout).strip().splitlines() or ["nothing"]
-        raise BenchmarkError(
-            f"{benchmark.name}: {Path(command[0]).name} exited with {done.returncode}: {said[-1]}"
-        )
+        name = Path(command[0]).name
+        raise BenchmarkError(f"{name} exited with {done.returncode}: {said[-1]}")
     return Measurement(float(words[0]), benchmark.read(words[1]))

@@ -45,7 +45,7 @@ class VerifyCode(enum.Enum):
     FUNCTION_ENTRY = "V02"
     """A function starts outside the code."""
     FUNCTION_SIGNATURE = "V03"
-    """A function or import has a signature that does not exist or has several results."""
+    """A signature does not exist, is there twice, or has several results."""
     MAIN_SIGNATURE = "V04"
     """Function 0 takes parameters or has results."""
     STATIC_BITS = "V05"
@@ -215,6 +215,10 @@ def _check_tables(program: Program) -> None:
         if len(signature.results) > 1:
             message = f"signature {signature} has {len(signature.results)} results, at most 1"
             raise refuse(VerifyCode.FUNCTION_SIGNATURE, message)
+    if len(set(program.signatures)) != len(program.signatures):
+        # call_indirect compares numbers: equal types must have equal ones.
+        message = "two signatures have the same types"
+        raise refuse(VerifyCode.FUNCTION_SIGNATURE, message)
     main = program.signature(0)
     if main.parameters or main.results:
         message = f"function {program.functions[0].name} starts the program: () -> (), not {main}"

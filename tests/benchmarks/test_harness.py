@@ -132,14 +132,34 @@ def test_peers_that_disagree_are_a_fault() -> None:
     assert "FAULT loop" in shown(report)
 
 
-def test_result_that_changes_between_rounds_is_refused() -> None:
+def test_result_that_changes_between_rounds_is_a_fault() -> None:
     class Unsteady(FakePeer):
         def prepare(self, benchmark: Benchmark, sizes: tuple[int, ...], is_full: bool) -> Task:
-            results = iter([1, 2])
+            results = iter([1, 2, 2])
             return lambda: Measurement(1.0, next(results))
 
-    with pytest.raises(BenchmarkError, match="loop: gcc gave 1, then 2"):
-        compared(Unsteady("gcc", 1.0))
+    report = compared(Unsteady("lua", 1.0))
+    assert report.faults()[0] == "loop: lua failed: it gave 1, then 2"
+    assert report.seconds("loop", "lua") is None
+
+
+def test_peer_that_fails_is_a_fault_and_the_others_go_on() -> None:
+    class Broken(FakePeer):
+        def prepare(self, benchmark: Benchmark, sizes: tuple[int, ...], is_full: bool) -> Task:
+            if benchmark.name == "fib":
+                raise BenchmarkError("does not compile")
+            return self._fail
+
+        def _fail(self) -> Measurement:
+            raise BenchmarkError("exited with 139")
+
+    report = compared(Broken("lua", 1.0), FakePeer("gcc", 0.5))
+    assert report.faults() == [
+        "loop: lua failed: exited with 139",
+        "fib: lua failed: does not compile",
+    ]
+    assert report.seconds("loop", "gcc") == 0.5
+    assert report.as_json()["programs"]["fib"]["lua"] == {"failure": "does not compile"}
 
 
 def test_target_is_not_known_without_its_peers() -> None:

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Every backend gives the bits, or the trap, that the golden cases state.
 
-A case runs in several dressings, because a backend may fuse neighbouring instructions: with operands
-from constants, with operands from locals, with a `nop` between all instructions, and counting.
+A case runs in several dressings, because a backend may fuse neighbouring instructions: with
+operands from constants or from locals, with a `nop` between all instructions, and counting.
 """
 
 from __future__ import annotations
@@ -53,14 +53,13 @@ def _from_constants(case: Case) -> list[Line]:
 
 
 def _apart(case: Case) -> list[Line]:
-    return [line for pair in zip(_from_constants(case), itertools.repeat(NOP)) for line in pair][:-1]
+    return [x for line in _from_constants(case) for x in (line, NOP)][:-1]
 
 
 def _from_locals(case: Case) -> list[Line]:
     *constants, line = _from_constants(case)
-    numbers = range(len(constants))
-    stores = [(c, Line(BY_MNEMONIC["local.set"], n)) for n, c in zip(numbers, constants, strict=True)]
-    loads = [Line(BY_MNEMONIC["local.get"], n) for n in numbers]
+    stores = [(c, Line(BY_MNEMONIC["local.set"], n)) for n, c in enumerate(constants)]
+    loads = [Line(BY_MNEMONIC["local.get"], n) for n in range(len(constants))]
     return [*itertools.chain(*stores), *loads, line]
 
 
@@ -200,7 +199,10 @@ def _halt_faults(engine: Engine, program: Program, case: Case, count: bool) -> I
 def _smooth_faults(
     engine: Engine, chosen: list[Case], dress: Callable[[Case], list[Line]], count: bool
 ) -> Iterator[str]:
-    """Faults of table lines of one setting that do not trap: one program, an operand left by each."""
+    """Faults of table lines of one setting that do not trap.
+
+    They share one program, in which each leaves its result on the stack.
+    """
     items: list[Item] = [line for case in chosen for line in dress(case)]
     program, _ = _program(chosen[0].setting, [*items, HALT], _types(chosen[0]), None)
     execution = engine.start(program)

@@ -61,7 +61,7 @@ def _agrees(case: Case, answer: str) -> bool:
 )
 @pytest.mark.parametrize("chapter", ["numeric", "conversion"])
 def test_wabt_agrees_with_the_golden_cases(chapter: str, tmp_path: Path) -> None:
-    chosen = [case for case in cases() if case.row.chapter == chapter]
+    chosen = [case for case in cases() if case.row.chapter == chapter and case.code is None]
     text, module = tmp_path / "cases.wat", tmp_path / "cases.wasm"
     functions = "\n".join(_function(number, case) for number, case in enumerate(chosen))
     text.write_text(f"(module\n{functions})")

@@ -107,10 +107,10 @@ CASES = {
     "(make-vector f65 1)": [
         "1:14: expected an element type (i8 u8 i16 u16 i32 u32 i64 f32 f64), found 'f65'"
     ],
-    "(vector-ref 1 2)": ["1:13: the first operand of 'vector-ref' must be a vector, found a number"],
-    "(vector-length 1.5)": [
-        "1:16: the operand of 'vector-length' must be a vector, found a float"
+    "(vector-ref 1 2)": [
+        "1:13: the first operand of 'vector-ref' must be a vector, found a number"
     ],
+    "(vector-length 1.5)": ["1:16: the operand of 'vector-length' must be a vector, found a float"],
     "(vector-set! (make-vector u8 1) 0 1.5)": [
         "1:35: an element of (vector u8) must be i64, found a float"
     ],
@@ -121,9 +121,7 @@ CASES = {
     "(define (f (v (vector u8))) v) (f (make-vector i8 1))": [
         "1:35: argument 1 ('v') of 'f' must be (vector u8), found (vector i8)"
     ],
-    "(print! (if 1 2i32 2.5))": [
-        "1:20: the branches of 'if' differ: i32 before, a float here"
-    ],
+    "(print! (if 1 2i32 2.5))": ["1:20: the branches of 'if' differ: i32 before, a float here"],
     "(+ 1 (set! x 2))(define x 1)": ["1:12: 'x' is used before its definition in line 1"],
     "(define x 1) (+ 1 (set! x 2))": ["1:19: 'set!' yields no value, and one is needed here"],
     "(+ 1 (if 1 2))": ["1:6: 'if' without else yields no value, and one is needed here"],
@@ -151,9 +149,7 @@ CASES = {
     "(i64.rotk 1 2)": ["1:2: no function 'i64.rotk'; did you mean 'i64.rotr'?"],
     # special forms
     "(let (a) 1)": ["1:7: a binding of 'let' is written (name value)"],
-    "(cond (1))": [
-        "1:7: a clause of 'cond' is written (condition form ...) or (else form ...)"
-    ],
+    "(cond (1))": ["1:7: a clause of 'cond' is written (condition form ...) or (else form ...)"],
     "(cond (else 1) (1 2))": ["1:8: 'else' must be the last clause of 'cond'"],
     "(enter-jit (while 0))": [f"1:1: 'enter-jit' is written {FORMS['enter-jit']}"],
     "(enter-jit (begin) (begin))": [f"1:1: 'enter-jit' is written {FORMS['enter-jit']}"],
@@ -205,16 +201,28 @@ def test_faults_show_the_line_and_a_caret() -> None:
 
 def test_faults_of_all_phases_are_reported_at_once_in_the_order_of_the_text(faults: Faults) -> None:
     text = "(define (f x) (sqrt x))\n(f 1i32)\n(g)\n(if)\n(& 1 y)\n1i32 (\n"
-    assert [fault.split(" ")[0] for fault in faults(text)] == ["2:4:", "3:2:", "4:1:", "5:6:", "6:6:"]
+    assert [fault.split(" ")[0] for fault in faults(text)] == [
+        "2:4:",
+        "3:2:",
+        "4:1:",
+        "5:6:",
+        "6:6:",
+    ]
 
 
 def test_a_fault_causes_no_further_faults(faults: Faults) -> None:
     text = "(define x (unknown)) (define (f a) (+ a x)) (+ (f 1.5) (f 2.5) (sqrt (& x 1)))"
-    assert faults(text) == ["1:12: no function 'unknown'", "1:73: '&' takes integers, found a float"]
+    assert faults(text) == [
+        "1:12: no function 'unknown'",
+        "1:73: '&' takes integers, found a float",
+    ]
 
 
-@pytest.mark.parametrize("text", ["(" * 10_000, "(" * 10_000 + ")" * 10_000, "(+ 1 " * 10_000],
-                         ids=["open", "closed", "sums"])
+@pytest.mark.parametrize(
+    "text",
+    ["(" * 10_000, "(" * 10_000 + ")" * 10_000, "(+ 1 " * 10_000],
+    ids=["open", "closed", "sums"],
+)
 def test_nesting_too_deep_is_one_fault(faults: Faults, text: str) -> None:
     found = faults(text)
     assert len(found) == 1
@@ -228,4 +236,7 @@ def test_the_example_of_the_reference_is_reported_as_it_says() -> None:
     report = rest.split("\n\n")[0].strip("\n")
     with pytest.raises(SourceError) as caught:
         parse_listing(text, "sum.skiff")
-    assert "\n".join("    " + line for line in str(caught.value).split("\n")) == "    " + report.strip()
+    assert (
+        "\n".join("    " + line for line in str(caught.value).split("\n"))
+        == "    " + report.strip()
+    )

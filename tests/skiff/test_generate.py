@@ -72,10 +72,22 @@ def test_branches_of_a_function_return_where_they_end(code: Code) -> None:
 
 def test_a_constant_condition_is_no_test(code: Code) -> None:
     assert code("(while #t (print! 1))") == [
-        "jump test2", "top1:", "i64.const 1", "host print_i64", "test2:", "jump top1", "halt",
+        "jump test2",
+        "top1:",
+        "i64.const 1",
+        "host print_i64",
+        "test2:",
+        "jump top1",
+        "halt",
     ]
     assert code("(if 0 1 2)") == [
-        "jump else2", "i64.const 1", "jump end1", "else2:", "i64.const 2", "end1:", "halt",
+        "jump else2",
+        "i64.const 1",
+        "jump end1",
+        "else2:",
+        "i64.const 2",
+        "end1:",
+        "halt",
     ]
 
 

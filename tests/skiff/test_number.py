@@ -41,15 +41,40 @@ def test_literals_are_parsed(text: str, value: int | str, suffix: Type | None) -
     assert (number.value, number.suffix) == (value, suffix)
 
 
-@pytest.mark.parametrize("text", ["", "-", "+", "->", "e5", "i32", "0x", "1i8", "1e", "2.5i32",
-                                  "1_000", "0b2", "١", "infinity", "-nan", "9" * 2000])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "-",
+        "+",
+        "->",
+        "e5",
+        "i32",
+        "0x",
+        "1i8",
+        "1e",
+        "2.5i32",
+        "1_000",
+        "0b2",
+        "\u0661",
+        "infinity",
+        "-nan",
+        "9" * 2000,
+    ],
+)
 def test_other_atoms_are_no_numbers(text: str) -> None:
     assert parse_number(text) is None
 
 
 def test_atoms_that_start_like_a_number_can_only_be_meant_as_one() -> None:
     assert [looks_numeric(text) for text in ("1a", "-2x", ".5.", "-", "a1", "->")] == [
-        True, True, True, False, False, False]
+        True,
+        True,
+        True,
+        False,
+        False,
+        False,
+    ]
 
 
 @pytest.mark.parametrize(

@@ -46,8 +46,10 @@ def test_places_count_lines_and_columns_from_one() -> None:
     outer, last = datums
     assert isinstance(outer, Sequence)
     inner = outer.items[1]
-    found = [(d.place.position.line, d.place.position.column, d.place.length)
-             for d in (outer, inner, last)]
+    found = [
+        (d.place.position.line, d.place.position.column, d.place.length)
+        for d in (outer, inner, last)
+    ]
     assert found == [(1, 1, 2), (2, 3, 3), (2, 9, 1)]
 
 

@@ -58,8 +58,8 @@ class StackWeaver(Arithmetic):
     """Words of memory's part that are popped but still below `registers.sp`."""
     _ip: ir.Value
     """Cell of the instruction being woven."""
-    _before: tuple[list[ir.Value], int]
-    """`_pushed` and `_popped` as they were before it."""
+    _before: tuple[ir.Value, list[ir.Value], int]
+    """`registers.sp`, `_pushed` and `_popped` as they were before it."""
     _open: bool
     """Whether control still reaches the end of what has been woven."""
 
@@ -85,7 +85,7 @@ class StackWeaver(Arithmetic):
         self._pushed, self._popped, self._open = [], 0, True
         for position, row in enumerate(group):
             self._ip = self._offset(registers.ip, CELL_BYTES * position)
-            self._before = (list(self._pushed), self._popped)
+            self._before = (self.registers.sp, list(self._pushed), self._popped)
             if self.counting:
                 self._check_fuel()
             arguments = self._immediate(row)
@@ -119,17 +119,16 @@ class StackWeaver(Arithmetic):
             slot = self._load(self._offset(self.registers.sp, -WORD_BYTES * self._popped))
         return self.from_slot(t, slot) if isinstance(t, Type) else slot
 
-    def _spill(self, pushed: list[ir.Value], popped: int) -> ir.Value:
+    def _spill(self, sp: ir.Value, pushed: list[ir.Value], popped: int) -> ir.Value:
         """Write an operand stack to memory; its stack pointer."""
-        base = self._offset(self.registers.sp, -WORD_BYTES * popped)
+        base = self._offset(sp, -WORD_BYTES * popped)
         for depth, slot in enumerate(pushed):
             self._store(slot, self._offset(base, WORD_BYTES * depth))
         return self._offset(base, WORD_BYTES * len(pushed))
 
     def _flush(self) -> None:
-        self.registers = dataclasses.replace(
-            self.registers, sp=self._spill(self._pushed, self._popped)
-        )
+        sp = self._spill(self.registers.sp, self._pushed, self._popped)
+        self.registers = dataclasses.replace(self.registers, sp=sp)
         self._pushed, self._popped = [], 0
 
     def _go_on(self, ip: ir.Value, taken: bool = False) -> None:

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """The list of fused instructions, and finding them in code.
 
-A trie over opcodes gives, at every pc, the longest listed sequence that starts there. Since every
-pc keeps a cell of its own, sequences may overlap and be entered in the middle: no analysis of
-jump targets is needed.
+A trie over opcodes gives, at every pc, the listed sequences that start there. Since every pc keeps a
+cell of its own, sequences may overlap and be entered in the middle: no analysis of jump targets is
+needed.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from importlib import resources
 
 import tomli
 
-from ferryvm.isa import BY_MNEMONIC, Instruction
+from ferryvm.isa import BY_MNEMONIC, INSTRUCTIONS, Flow, Instruction
 
 Group = tuple[Instruction, ...]
 
@@ -53,18 +53,33 @@ class Fusion:
             node[-1] = first + number
 
     def handlers(self, opcodes: list[int]) -> list[int]:
-        """The number of the handler for each pc: of the longest sequence that starts there."""
-        result = []
+        """The number of the handler for each pc.
+
+        From each pc the sequences that start there are weighed by how many dispatches it then takes
+        to the end of the straight line; at equal counts the longest wins.
+        """
         end = len(opcodes)
-        for pc, opcode in enumerate(opcodes):
-            best = opcode
-            node = self._root.get(opcode)
+        result = [0] * end
+        dispatches = [0] * (end + 1)
+        for pc in range(end - 1, -1, -1):
+            best = opcodes[pc]
+            fewest = dispatches[pc + 1]
+            node = self._root.get(best)
             following = pc + 1
             while node is not None:
-                best = node.get(-1, best)  # type: ignore[attr-defined]
+                number = node.get(-1)  # type: ignore[attr-defined]
+                if number is not None and dispatches[following] <= fewest:
+                    best, fewest = number, dispatches[following]
                 if following == end:
                     break
                 node = node.get(opcodes[following])  # type: ignore[attr-defined]
                 following += 1
-            result.append(best)
+            result[pc] = best
+            dispatches[pc] = 0 if opcodes[pc] in _ENDS else fewest + 1
         return result
+
+
+_ENDS = frozenset(
+    row.opcode for row in INSTRUCTIONS if row.flow in (Flow.JUMP, Flow.RETURN, Flow.STOP)
+)
+"""Instructions after which control does not go on to the next: lines end there."""

@@ -92,9 +92,9 @@ class Parser:
                 self._statement(self.source.tokens(number))
             except Fault as fault:
                 self.source.fault(fault.token, fault.message)
+        self._resolve()
         if not self.order and not self.source.diagnostics:
             self.source.fault(Token("", 1, 1), "no function: a program starts with .function main")
-        self._resolve()
         self.source.check()
         return self.listing
 

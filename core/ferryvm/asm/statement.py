@@ -109,8 +109,9 @@ class Statement:
                                      f"found {opening.text!r}")
             while not self.accept(")"):
                 token = self.next("a type or )")
-                name = None if token.text in TYPES else token
-                if name is not None:
+                name = None
+                if token.text not in TYPES and self.peek() not in (")", ""):
+                    name = token
                     name_of(name)
                     token = self.next("a type after the parameter's name")
                 names.append(name)

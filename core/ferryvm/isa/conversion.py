@@ -48,7 +48,7 @@ def _in_range(m: Emitter[V], to: Type, t: Type, is_signed: bool, a: V) -> tuple[
 
 def _truncate(to: Type, t: Type, is_signed: bool) -> None:
     suffix = "s" if is_signed else "u"
-    kind = "signed" if is_signed else "unsigned"
+    kind = "a signed" if is_signed else "an unsigned"
 
     def convert(m: Emitter[V], a: V) -> V:
         return m.to_int_s(to, t, a) if is_signed else m.to_int_u(to, t, a)
@@ -71,10 +71,10 @@ def _truncate(to: Type, t: Type, is_signed: bool) -> None:
         return m.select(is_nan, m.constant(to, 0), result)
 
     trunc.__doc__ = (
-        f"The operand toward zero, as a {kind} integer; traps on NaN and where it does not fit."
+        f"The operand toward zero, as {kind} integer; traps on NaN and where it does not fit."
     )
     trunc_sat.__doc__ = (
-        f"The operand toward zero, as a {kind} integer; the nearest one where it does not fit, "
+        f"The operand toward zero, as {kind} integer; the nearest one where it does not fit, "
         "0 for NaN."
     )
     instruction(f"{to}.trunc_{t}_{suffix}", pops=(t,), pushes=(to,))(trunc)

@@ -145,7 +145,7 @@ def instruction(
             pushes,
             flow,
             meaning.__module__.rpartition(".")[2],
-            (meaning.__doc__ or "").strip().replace("\n    ", " "),
+            " ".join((meaning.__doc__ or "").split()),
             meaning,
         )
         if not row.summary:

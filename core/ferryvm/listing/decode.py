@@ -183,7 +183,7 @@ def _compare(program: Program, again: Program) -> None:
     """Refuse a program that encoding would write in another way."""
     for part in ("functions", "signatures", "statics", "data", "table", "hosts", "source_map"):
         if getattr(program, part) != getattr(again, part):
-            raise DecodeError(f"its {part.replace('_', ' ')} is not as encoding writes it")
+            raise DecodeError(f"encoding would write its {part.replace('_', ' ')} otherwise")
     if program.code.tobytes() != again.code.tobytes():
         differs = (program.code != again.code).nonzero()[0]
         raise DecodeError("unused bits of the instruction are set", int(differs[0]))

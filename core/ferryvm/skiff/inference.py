@@ -82,9 +82,7 @@ def yields_nothing(node: Node) -> bool:
         return find(node.function.result) == NOTHING
     if isinstance(node, tree.Direct):
         return not node.row.pushes
-    return isinstance(
-        node, tree.Set | tree.While | tree.Print | tree.WriteByte | tree.VectorSet
-    )
+    return isinstance(node, tree.Set | tree.While | tree.Print | tree.WriteByte | tree.VectorSet)
 
 
 class _Inference:
@@ -209,6 +207,8 @@ class _Inference:
         return result
 
     def _literal(self, node: tree.Literal) -> SkiffType:
+        if node.type != NOTHING:
+            return node.type  # it stands in two comparisons of a chain, as one number
         self.literals.append(node)
         if node.number.suffix is not None:
             return of(node.number.suffix)
@@ -251,7 +251,9 @@ class _Inference:
                     f"{describe(found)} here; convert one, as in ({conversion(common)} ...)"
                 )
             else:
-                message = f"'{operator.name}' takes {operator.family.value}, found {describe(found)}"
+                message = (
+                    f"'{operator.name}' takes {operator.family.value}, found {describe(found)}"
+                )
             self.faults.add(operand.place, message)
             return I32 if operator.compares else ERROR
         return I32 if operator.compares else common

@@ -12,7 +12,6 @@ from __future__ import annotations
 import dataclasses
 import math
 import re
-from fractions import Fraction
 
 from ferryvm.isa.type import F32, F64, Type, from_float
 
@@ -95,6 +94,8 @@ def _rounded_to_odd(exact: int | str, value: float) -> float:
     Rounding that to f32 gives what rounding the exact number would; rounding the nearest f64
     (rounding twice) would not always.
     """
+    from fractions import Fraction  # costs milliseconds to load, and f32 literals are rare
+
     difference = Fraction(exact) - Fraction(value)
     if difference == 0 or from_float(F64, value) & 1:
         return value

@@ -8,6 +8,8 @@ variable's `define` is a Set, `(< a b c)` is a Logic of two comparisons.
 from __future__ import annotations
 
 import dataclasses
+import typing
+from typing import TypeVar
 
 from ferryvm.isa import Instruction, Type
 from ferryvm.skiff.fault import Place
@@ -15,8 +17,16 @@ from ferryvm.skiff.number import Number
 from ferryvm.skiff.operator import Operator
 from ferryvm.skiff.type import NOTHING, VALUES, SkiffType, Unknown
 
+T = TypeVar("T")
 
-@dataclasses.dataclass(eq=False)
+
+@typing.dataclass_transform(eq_default=False, field_specifiers=(dataclasses.field,))
+def _node(class_: type[T]) -> type[T]:
+    """A dataclass with nothing but its `__init__`: what is generated costs at every start."""
+    return dataclasses.dataclass(eq=False, repr=False, match_args=False)(class_)
+
+
+@_node
 class Variable:
     """A static or a local, one slot."""
 
@@ -28,7 +38,7 @@ class Variable:
     type: SkiffType = dataclasses.field(default_factory=lambda: Unknown(VALUES))
 
 
-@dataclasses.dataclass(eq=False)
+@_node
 class Function:
     """A function; `main` holds the top-level forms."""
 
@@ -44,7 +54,7 @@ class Function:
     """Whether its head has a fault, so that calls of it are not worth checking."""
 
 
-@dataclasses.dataclass(eq=False)
+@_node
 class Node:
     """A form. `type` is what it leaves on the stack, NOTHING where that is nothing."""
 
@@ -52,22 +62,22 @@ class Node:
     type: SkiffType = dataclasses.field(default=NOTHING, init=False)
 
 
-@dataclasses.dataclass(eq=False)
+@_node
 class Broken(Node):
     """A form with a fault that has been reported."""
 
 
-@dataclasses.dataclass(eq=False)
+@_node
 class Literal(Node):
     number: Number
 
 
-@dataclasses.dataclass(eq=False)
+@_node
 class Get(Node):
     variable: Variable
 
 
-@dataclasses.dataclass(eq=False)
+@_node
 class Set(Node):
     variable: Variable
     value: Node
@@ -75,7 +85,7 @@ class Set(Node):
     """The form that wrote it: `set!`, `define` or `let`."""
 
 
-@dataclasses.dataclass(eq=False)
+@_node
 class Block(Node):
     """Forms in order; its value is the last one's."""
 
@@ -85,7 +95,7 @@ class Block(Node):
     """Whether enter_jit and leave_jit stand around it."""
 
 
-@dataclasses.dataclass(eq=False)
+@_node
 class Choice(Node):
     arms: list[tuple[Node, Node]]
     """Conditions and what to do when they hold; the first that holds is taken."""
@@ -93,13 +103,13 @@ class Choice(Node):
     form: str
 
 
-@dataclasses.dataclass(eq=False)
+@_node
 class While(Node):
     condition: Node
     body: list[Node]
 
 
-@dataclasses.dataclass(eq=False)
+@_node
 class Logic(Node):
     """`and`, or `or`."""
 
@@ -107,12 +117,12 @@ class Logic(Node):
     operands: list[Node]
 
 
-@dataclasses.dataclass(eq=False)
+@_node
 class Not(Node):
     operand: Node
 
 
-@dataclasses.dataclass(eq=False)
+@_node
 class Operation(Node):
     """An operator of one to two operands, or more where the operator folds them from the left."""
 
@@ -120,7 +130,7 @@ class Operation(Node):
     operands: list[Node]
 
 
-@dataclasses.dataclass(eq=False)
+@_node
 class Direct(Node):
     """An instruction under its mnemonic."""
 
@@ -129,53 +139,53 @@ class Direct(Node):
     operands: list[Node]
 
 
-@dataclasses.dataclass(eq=False)
+@_node
 class Convert(Node):
     to: Type
     operand: Node
 
 
-@dataclasses.dataclass(eq=False)
+@_node
 class Call(Node):
     function: Function
     arguments: list[Node]
 
 
-@dataclasses.dataclass(eq=False)
+@_node
 class Print(Node):
     values: list[Node]
 
 
-@dataclasses.dataclass(eq=False)
+@_node
 class WriteByte(Node):
     value: Node
 
 
-@dataclasses.dataclass(eq=False)
+@_node
 class MakeVector(Node):
     element: SkiffType
     length: Node
 
 
-@dataclasses.dataclass(eq=False)
+@_node
 class VectorRef(Node):
     vector: Node
     index: Node
 
 
-@dataclasses.dataclass(eq=False)
+@_node
 class VectorSet(Node):
     vector: Node
     index: Node
     value: Node
 
 
-@dataclasses.dataclass(eq=False)
+@_node
 class VectorLength(Node):
     vector: Node
 
 
-@dataclasses.dataclass(eq=False)
+@_node
 class Tree:
     """A whole text: `functions` has main first, `statics` is in the order of their numbers."""
 

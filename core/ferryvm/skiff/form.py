@@ -1,0 +1,329 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Datums to nodes: special forms are taken apart, names are resolved.
+
+A form with a fault becomes a Broken node, after the fault has been noted; what stands inside it is
+checked where that can make sense.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from collections.abc import Sequence as Many
+
+from ferryvm.errors import Position
+from ferryvm.isa import Type
+from ferryvm.skiff import operation
+from ferryvm.skiff.fault import Faults, Place
+from ferryvm.skiff.number import Number, looks_numeric, parse_number
+from ferryvm.skiff.operator import CONVERSIONS, DIRECT, OPERATORS
+from ferryvm.skiff.reader import Atom, Datum, Sequence
+from ferryvm.skiff.scope import BUILT_IN, FORMS, Global, Scope, show
+from ferryvm.skiff.tree import (
+    Block,
+    Broken,
+    Call,
+    Choice,
+    Function,
+    Get,
+    Literal,
+    Logic,
+    MakeVector,
+    Node,
+    Not,
+    Print,
+    Set,
+    Variable,
+    VectorLength,
+    VectorRef,
+    VectorSet,
+    While,
+    WriteByte,
+)
+from ferryvm.skiff.type import ERROR, RESULTS, Unknown
+
+TRUTHS = {"#t": Number("#t", 1, Type.I32), "#f": Number("#f", 0, Type.I32)}
+
+
+def function_name(datum: Datum) -> Atom | None:
+    """The name in `(define (name ...) ...)`, None for any other form."""
+    if not (isinstance(datum, Sequence) and len(datum.items) >= 2):
+        return None
+    head, target = datum.items[:2]
+    if not (isinstance(head, Atom) and head.text == "define" and isinstance(target, Sequence)):
+        return None
+    if target.items and isinstance(target.items[0], Atom):
+        return target.items[0]
+    return None
+
+
+class FormParser:
+    """Parses forms in one scope; `ferryvm.skiff.parser` moves the scope from body to body."""
+
+    def __init__(self, faults: Faults, globals_: dict[str, Global], file: str) -> None:
+        self.faults = faults
+        start = Place(Position(file, 1, 1))
+        self.main = Function("main", start, [], Unknown(RESULTS))
+        self.scope = Scope(faults, globals_, self.main)
+        self.later: dict[str, Place] = {}
+        self.forms: dict[str, Callable[[Sequence], Node]] = {
+            "define": self._define,
+            "set!": self._set,
+            "if": self._if,
+            "cond": self._cond,
+            "while": self._while,
+            "begin": self._begin,
+            "let": self._let,
+            "and": self._logic,
+            "or": self._logic,
+            "not": self._not,
+            "print!": self._print,
+            "write-byte!": self._write_byte,
+            "enter-jit": self._jit,
+            "make-vector": self._make_vector,
+            "vector-ref": self._vector_ref,
+            "vector-set!": self._vector_set,
+            "vector-length": self._vector_length,
+        }
+
+    # Forms
+
+    def forms_in(self, datums: Many[Datum]) -> list[Node]:
+        """The nodes of forms in order."""
+        nodes = []
+        for datum in datums:
+            nodes.append(self.form(datum))
+        return nodes
+
+    def form(self, datum: Datum) -> Node:
+        """The node of a form; Broken if it has a fault."""
+        if isinstance(datum, Atom):
+            return self._atom(datum)
+        if not datum.items:
+            return self.broken(datum.place, "an empty form '()' means nothing")
+        head = datum.items[0]
+        if not isinstance(head, Atom) or parse_number(head.text) or head.text in TRUTHS:
+            return self.broken(head.place, f"a form starts with a name, found {show(head)}")
+        name = head.text
+        if name in self.forms:
+            return self.forms[name](datum)
+        if name in OPERATORS:
+            return operation.operator(self, OPERATORS[name], datum)
+        if name in CONVERSIONS:
+            return operation.conversion(self, CONVERSIONS[name], datum)
+        if name in DIRECT:
+            return operation.direct(self, DIRECT[name], datum)
+        return self._application(head, datum)
+
+    def broken(self, place: Place, message: str) -> Broken:
+        """A node for a form with a fault, after noting it."""
+        self.faults.add(place, message)
+        return self.silently_broken(place)
+
+    def silently_broken(self, place: Place) -> Broken:
+        """A node for a form whose fault has been noted."""
+        node = Broken(place)
+        node.type = ERROR
+        return node
+
+    def usage(self, datum: Sequence) -> Broken:
+        """The node for a special form that is not written as it must be."""
+        head = datum.items[0]
+        assert isinstance(head, Atom)
+        return self.broken(datum.place, f"'{head.text}' is written {FORMS[head.text]}")
+
+    def _atom(self, atom: Atom) -> Node:
+        if atom.text in TRUTHS:
+            return Literal(atom.place, TRUTHS[atom.text])
+        if (number := parse_number(atom.text)) is not None:
+            return Literal(atom.place, number)
+        if looks_numeric(atom.text):
+            return self.broken(atom.place, f"{show(atom)} is not a number")
+        if atom.text.startswith("#"):
+            return self.broken(atom.place, f"{show(atom)} is not a literal; #t and #f are")
+        return self._variable(atom)
+
+    def _variable(self, atom: Atom) -> Node:
+        meaning = self.scope.lookup(atom.text)
+        if isinstance(meaning, Variable):
+            return Get(atom.place, meaning)
+        if isinstance(meaning, Function):
+            message = (
+                f"'{atom.text}' is a function, not a variable; a call is written ({atom.text})"
+            )
+            return self.broken(atom.place, message)
+        if atom.text in BUILT_IN:
+            return self.broken(atom.place, f"'{atom.text}' is built in and has no value")
+        if atom.text in self.later:
+            line = self.later[atom.text].position.line
+            message = f"'{atom.text}' is used before its definition in line {line}"
+            return self.broken(atom.place, message)
+        if atom.text in self.faults.lost_names:
+            return self.silently_broken(atom.place)
+        near = self.scope.near(atom.text, (Variable,))
+        return self.broken(atom.place, f"no variable {show(atom)}{near}")
+
+    def _application(self, head: Atom, datum: Sequence) -> Node:
+        meaning = self.scope.lookup(head.text)
+        if meaning is None or isinstance(meaning, Variable):
+            if len(datum.items) == 1 and (meaning is not None or head.text in self.later):
+                return self._variable(head)
+            self.forms_in(datum.items[1:])
+            if head.text in self.faults.lost_names:
+                return self.silently_broken(head.place)
+            if meaning is None:
+                near = self.scope.near(head.text, (Function,), BUILT_IN)
+                return self.broken(head.place, f"no function {show(head)}{near}")
+            return self.broken(head.place, f"'{head.text}' is a variable, not a function")
+        arguments = self.forms_in(datum.items[1:])
+        if meaning.is_broken:
+            return self.silently_broken(datum.place)
+        expected = len(meaning.parameters)
+        if len(arguments) != expected:
+            names = "".join(f" {variable.name}" for variable in meaning.parameters)
+            plural = "" if expected == 1 else "s"
+            return self.broken(
+                datum.place,
+                f"'{head.text}' takes {expected} argument{plural}, found {len(arguments)}: "
+                f"({head.text}{names})",
+            )
+        return Call(datum.place, meaning, arguments)
+
+    # Variables
+
+    def _define(self, datum: Sequence) -> Node:
+        if len(datum.items) > 1 and isinstance(datum.items[1], Sequence):
+            if function_name(datum) is None:
+                return self.usage(datum)
+            message = "a function is defined at the top level, not inside another form"
+            return self.broken(datum.place, message)
+        if len(datum.items) != 3:
+            return self.usage(datum)
+        value = self.form(datum.items[2])
+        name = self.scope.name(datum.items[1], "variable")
+        if name is None:
+            return self.silently_broken(datum.place)
+        variable = self.scope.define(name, datum.items[1].place)
+        return Set(datum.place, variable, value, "define")
+
+    def _set(self, datum: Sequence) -> Node:
+        if len(datum.items) != 3 or not isinstance(datum.items[1], Atom):
+            return self.usage(datum)
+        value = self.form(datum.items[2])
+        target = datum.items[1]
+        meaning = self.scope.lookup(target.text)
+        if isinstance(meaning, Function):
+            message = f"'{target.text}' is a function and cannot be set"
+            return self.broken(target.place, message)
+        if meaning is None:
+            return self._variable(target) if not parse_number(target.text) else self.usage(datum)
+        return Set(datum.place, meaning, value, "set!")
+
+    def _let(self, datum: Sequence) -> Node:
+        if len(datum.items) < 3 or not isinstance(datum.items[1], Sequence):
+            return self.usage(datum)
+        bindings = []
+        for item in datum.items[1].items:
+            if not isinstance(item, Sequence) or len(item.items) != 2:
+                self.faults.add(item.place, "a binding of 'let' is written (name value)")
+            else:
+                bindings.append((item, self.form(item.items[1])))  # in the scope outside
+        self.scope.inner.append({})
+        body: list[Node] = []
+        for item, value in bindings:
+            name = self.scope.name(item.items[0], "variable")
+            if name is not None:
+                variable = self.scope.define(name, item.items[0].place)
+                body.append(Set(item.place, variable, value, "let"))
+        body.extend(self.forms_in(datum.items[2:]))
+        self.scope.inner.pop()
+        return Block(datum.place, body, "let")
+
+    # Control
+
+    def _if(self, datum: Sequence) -> Node:
+        if len(datum.items) not in (3, 4):
+            return self.usage(datum)
+        condition, then, *rest = self.forms_in(datum.items[1:])
+        return Choice(datum.place, [(condition, then)], rest[0] if rest else None, "if")
+
+    def _cond(self, datum: Sequence) -> Node:
+        arms: list[tuple[Node, Node]] = []
+        otherwise: Node | None = None
+        if len(datum.items) == 1:
+            return self.usage(datum)
+        for clause in datum.items[1:]:
+            if not isinstance(clause, Sequence) or len(clause.items) < 2:
+                message = "a clause of 'cond' is written (condition form ...) or (else form ...)"
+                self.faults.add(clause.place, message)
+                continue
+            head = clause.items[0]
+            is_else = isinstance(head, Atom) and head.text == "else"
+            if is_else and clause is not datum.items[-1]:
+                self.faults.add(head.place, "'else' must be the last clause of 'cond'")
+            condition = None if is_else else self.form(head)
+            body = Block(clause.place, self.forms_in(clause.items[1:]), "cond")
+            if condition is None:
+                otherwise = body
+            else:
+                arms.append((condition, body))
+        if not arms:
+            return otherwise or self.silently_broken(datum.place)
+        return Choice(datum.place, arms, otherwise, "cond")
+
+    def _while(self, datum: Sequence) -> Node:
+        if len(datum.items) < 2:
+            return self.usage(datum)
+        condition, *body = self.forms_in(datum.items[1:])
+        return While(datum.place, condition, body)
+
+    def _begin(self, datum: Sequence) -> Node:
+        return Block(datum.place, self.forms_in(datum.items[1:]), "begin")
+
+    def _logic(self, datum: Sequence) -> Node:
+        head = datum.items[0]
+        if len(datum.items) == 1:
+            return self.usage(datum)
+        is_and = isinstance(head, Atom) and head.text == "and"
+        return Logic(datum.place, is_and, self.forms_in(datum.items[1:]))
+
+    def _not(self, datum: Sequence) -> Node:
+        if len(datum.items) != 2:
+            return self.usage(datum)
+        return Not(datum.place, self.form(datum.items[1]))
+
+    def _jit(self, datum: Sequence) -> Node:
+        forms = datum.items[1] if len(datum.items) == 2 else None
+        if not isinstance(forms, Sequence) or any(isinstance(f, Atom) for f in forms.items):
+            return self.usage(datum)
+        return Block(datum.place, self.forms_in(forms.items), "enter-jit", is_jit=True)
+
+    # Output and vectors
+
+    def _print(self, datum: Sequence) -> Node:
+        return Print(datum.place, self.forms_in(datum.items[1:]))
+
+    def _write_byte(self, datum: Sequence) -> Node:
+        if len(datum.items) != 2:
+            return self.usage(datum)
+        return WriteByte(datum.place, self.form(datum.items[1]))
+
+    def _make_vector(self, datum: Sequence) -> Node:
+        if len(datum.items) != 3:
+            return self.usage(datum)
+        element = self.scope.element(datum.items[1])
+        return MakeVector(datum.place, element, self.form(datum.items[2]))
+
+    def _vector_ref(self, datum: Sequence) -> Node:
+        if len(datum.items) != 3:
+            return self.usage(datum)
+        return VectorRef(datum.place, *self.forms_in(datum.items[1:]))
+
+    def _vector_set(self, datum: Sequence) -> Node:
+        if len(datum.items) != 4:
+            return self.usage(datum)
+        return VectorSet(datum.place, *self.forms_in(datum.items[1:]))
+
+    def _vector_length(self, datum: Sequence) -> Node:
+        if len(datum.items) != 2:
+            return self.usage(datum)
+        return VectorLength(datum.place, self.form(datum.items[1]))

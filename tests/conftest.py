@@ -1,0 +1,33 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Fixtures that every room of the tests shares."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+import ferryvm
+
+BACKENDS = ("reference", "switch", "threaded")
+
+
+@pytest.fixture(params=BACKENDS)
+def backend(request: pytest.FixtureRequest) -> str:
+    """Each in-tree backend's name in turn."""
+    return str(request.param)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _usable_backends() -> None:
+    """A backend that silently did not run would make every comparison with it hollow."""
+    for name in BACKENDS:
+        ferryvm.Engine(name)
+
+
+@pytest.fixture
+def empty_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A cache directory of this test's own, empty."""
+    folder = tmp_path / "cache"
+    monkeypatch.setenv("FERRYVM_CACHE_DIR", str(folder))
+    return folder

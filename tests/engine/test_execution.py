@@ -1,0 +1,322 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Running, stopping and moving programs through the engine, on every backend."""
+
+from __future__ import annotations
+
+import pytest
+
+import ferryvm
+from ferryvm.backend import BackendError
+from ferryvm.engine.execution import Execution
+from ferryvm.errors import FerryError, UnknownNameError
+from ferryvm.isa import I64, Trap
+from ferryvm.machine.control import Status
+from ferryvm.machine.host import HostError, HostFunction
+from ferryvm.machine.memory import Limits
+from ferryvm.program import HostImport, Signature
+from ferryvm.registry import Registry
+
+FIB = "(define (fib n) (if (< n 2) n (+ (fib (- n 1)) (fib (- n 2)))))\n(print! (fib 12))\n(fib 10)"
+DEEP = "(define (down n) (if (= n 0) 0 (+ 1 (down (- n 1)))))\n"
+HEAP = """
+(define v (make-vector i64 1000))
+(define i 0)
+(while (< i 1000) (vector-set! v i (* i i)) (set! i (+ i 1)))
+(print! (vector-ref v 999))
+(vector-ref v 31)
+"""
+PAIRS = [
+    (first, second)
+    for first in ("reference", "switch", "threaded")
+    for second in ("reference", "switch", "threaded")
+]
+
+
+def state(execution: Execution) -> tuple[object, ...]:
+    """Everything that must be equal on every backend."""
+    control, memory = execution.machine.control, execution.machine.memory
+    return (
+        control.pc,
+        control.sp,
+        control.fp,
+        control.hp,
+        memory.statics.tobytes(),
+        memory.stack[: control.sp].tobytes(),
+        memory.heap[: control.hp].tobytes(),
+    )
+
+
+def test_result_output_and_figures(backend: str) -> None:
+    result = ferryvm.run(ferryvm.compile(FIB), backend)
+    assert (result.status, result.value, result.type) == (Status.HALT, 55, I64)
+    assert result.output == "144\n"
+    assert result.statistics.backend == backend
+    assert result.statistics.instructions is None
+    assert result.statistics.seconds.run > 0
+
+
+def test_program_without_a_value_has_no_result(backend: str) -> None:
+    result = ferryvm.run(ferryvm.compile("(define x 1)"), backend)
+    assert (result.type, result.bits, result.value) == (None, None, None)
+
+
+def test_counting_gives_one_number_on_every_backend() -> None:
+    program = ferryvm.compile(FIB)
+    counts = {
+        name: ferryvm.Engine(name).start(program).run(count=True).statistics.instructions
+        for name in ("reference", "switch", "threaded")
+    }
+    assert len(set(counts.values())) == 1
+    assert (counts["reference"] or 0) > 1000
+
+
+@pytest.mark.parametrize("text", [FIB, HEAP])
+def test_fuel_stops_in_the_same_state_on_every_backend(text: str) -> None:
+    program = ferryvm.compile(text)
+    total = ferryvm.Engine("switch").start(program).run(count=True).statistics.instructions
+    assert total is not None
+    for fuel in [*range(0, 60), total // 3, total - 1]:
+        states = []
+        for name in ("reference", "switch", "threaded"):
+            execution = ferryvm.Engine(name).start(program)
+            result = execution.run(fuel)
+            assert result.status is Status.FUEL
+            assert result.statistics.instructions == fuel
+            states.append(state(execution))
+        assert states[0] == states[1] == states[2], fuel
+
+
+def test_fuel_that_is_just_enough_halts(backend: str) -> None:
+    program = ferryvm.compile(FIB)
+    total = ferryvm.Engine(backend).start(program).run(count=True).statistics.instructions
+    assert ferryvm.run(program, backend, fuel=total).status is Status.HALT
+
+
+@pytest.mark.parametrize(("first", "second"), PAIRS)
+def test_program_that_moves_ends_as_one_that_does_not(first: str, second: str) -> None:
+    program = ferryvm.compile(HEAP)
+    whole = ferryvm.Engine("reference").start(program)
+    expected = whole.run(count=True)
+    moved = ferryvm.Engine(first).start(program)
+    names = [first, second]
+    result = moved.run(97)
+    while result.status is Status.FUEL:
+        names.reverse()
+        result = moved.run(1009, backend=names[0])
+    assert (result.value, result.output) == (expected.value, expected.output)
+    assert result.statistics.instructions == expected.statistics.instructions
+    assert state(moved) == state(whole)
+
+
+def test_run_after_the_end_returns_the_result_again(backend: str) -> None:
+    execution = ferryvm.Engine(backend).start(ferryvm.compile(FIB))
+    assert execution.run().value == execution.run().value == 55
+    assert execution.run().output == "144\n"
+
+
+def test_trap_carries_kind_place_and_calls(backend: str) -> None:
+    text = "(define (f x) (/ 10 x))\n(define (g x) (+ 1 (f x)))\n(print! (g 5))\n(g 0)"
+    execution = ferryvm.Engine(backend).start(ferryvm.compile(text, "t.skiff"))
+    with pytest.raises(ferryvm.TrapError) as caught:
+        execution.run()
+    trap = caught.value
+    assert trap.kind is Trap.INTEGER_DIVIDE_BY_ZERO
+    assert str(trap.position).startswith("t.skiff:1:")
+    assert [frame.function for frame in trap.stack] == ["f", "g", "main"]
+    assert [frame.position.line for frame in trap.stack if frame.position] == [1, 2, 4]
+    lines = str(trap).splitlines()
+    assert lines[0].endswith("trap: integer division by zero")
+    assert len(lines) == 4
+    assert execution.statistics.seconds.run > 0
+
+
+def test_trapping_again_is_the_same_trap(backend: str) -> None:
+    execution = ferryvm.Engine(backend).start(ferryvm.compile("(/ 1 0)"))
+    for _ in range(2):
+        with pytest.raises(ferryvm.TrapError, match="integer division by zero"):
+            execution.run()
+
+
+def test_runaway_recursion_is_a_trap_with_a_short_message(backend: str) -> None:
+    program = ferryvm.compile("(define (f n) (+ 1 (f n)))\n(f 1)")
+    engine = ferryvm.Engine(backend, limits=Limits(stack=1 << 16))
+    with pytest.raises(ferryvm.TrapError) as caught:
+        engine.start(program).run()
+    assert caught.value.kind is Trap.STACK_OVERFLOW
+    assert len(caught.value.stack) == 24
+    assert sum(frame.skipped for frame in caught.value.stack) > 1000
+    assert "more calls ..." in str(caught.value)
+
+
+@pytest.mark.parametrize("name", ["switch", "threaded"])
+def test_a_million_calls_deep_is_no_trouble(name: str) -> None:
+    program = ferryvm.compile(DEEP + "(down 1000000)")
+    assert ferryvm.run(program, name).value == 1_000_000
+    forever = ferryvm.compile(DEEP + "(down -1)")
+    with pytest.raises(ferryvm.TrapError, match="stack overflow"):
+        ferryvm.run(forever, name)
+
+
+def test_main_that_needs_more_stack_than_there_is_traps(backend: str) -> None:
+    text = ".function main () -> ()\n" + "i64.const 1\n" * 2000 + "halt\n"
+    engine = ferryvm.Engine(backend, limits=Limits(stack=8192))
+    with pytest.raises(ferryvm.TrapError, match="stack overflow"):
+        engine.start(ferryvm.assemble(text)).run()
+
+
+def test_heap_grows_to_its_limit_and_then_traps(backend: str) -> None:
+    text = "(define n 0)\n(while #t (make-vector i64 1024) (set! n (+ n 1)))"
+    engine = ferryvm.Engine(backend, limits=Limits(heap=1 << 20, first_heap=1 << 14))
+    execution = engine.start(ferryvm.compile(text))
+    with pytest.raises(ferryvm.TrapError) as caught:
+        execution.run()
+    assert caught.value.kind is Trap.HEAP_EXHAUSTED
+    assert execution.machine.memory.statics[0] == (1 << 20) // (8 * 1025)
+
+
+def test_grown_heap_keeps_its_content_and_new_memory_is_zero(backend: str) -> None:
+    text = """
+(define a (make-vector i64 100))
+(vector-set! a 99 7)
+(define b (make-vector u8 100000))
+(+ (vector-ref a 99) (vector-ref b 99999))
+"""
+    engine = ferryvm.Engine(backend, limits=Limits(first_heap=4096))
+    assert engine.start(ferryvm.compile(text)).run().value == 7
+
+
+def test_limits_that_cannot_be_had_are_one_clear_line() -> None:
+    engine = ferryvm.Engine("reference", limits=Limits(heap=1 << 60))
+    with pytest.raises(FerryError, match="cannot reserve .* lower the heap or stack limit"):
+        engine.start(ferryvm.compile("1"))
+
+
+def test_unknown_backend_names_the_known_ones() -> None:
+    with pytest.raises(UnknownNameError, match="no backend 'thread'; did you mean 'threaded'"):
+        ferryvm.Engine("thread")
+    execution = ferryvm.Engine("switch").start(ferryvm.compile("1"))
+    with pytest.raises(UnknownNameError, match=r"known: reference, switch, threaded"):
+        execution.run(backend="gpu")
+
+
+ADD = HostFunction("add", Signature((I64, I64), (I64,)), lambda _output, a, b: a + b)
+
+
+def _program_that_calls(name: str, signature: Signature) -> ferryvm.Program:
+    text = f"""
+.host {name} {signature}
+.function main () -> ()
+i64.const 40
+i64.const 2
+host {name}
+halt
+"""
+    return ferryvm.assemble(text)
+
+
+def test_host_function_of_the_embedder_is_called(backend: str) -> None:
+    engine = ferryvm.Engine(backend, hosts={"add": ADD})
+    result = engine.start(_program_that_calls("add", ADD.signature)).run(count=True)
+    assert result.value == 42
+    assert result.statistics.instructions == 4
+
+
+def test_host_function_that_raises_leaves_the_program_at_the_call(backend: str) -> None:
+    answers: list[int] = []
+
+    def ask(_output: object, a: int, b: int) -> int:
+        if not answers:
+            raise LookupError("nothing to answer")
+        return answers.pop() + a + b
+
+    hosts = {"ask": HostFunction("ask", ADD.signature, ask)}
+    execution = ferryvm.Engine(backend, hosts=hosts).start(
+        _program_that_calls("ask", ADD.signature)
+    )
+    with pytest.raises(LookupError):
+        execution.run()
+    answers.append(100)
+    assert execution.run().value == 142
+
+
+def test_import_that_is_not_offered_is_refused() -> None:
+    program = _program_that_calls("print_i46", ADD.signature)
+    with pytest.raises(UnknownNameError, match="no host function 'print_i46'; did you mean"):
+        ferryvm.run(program, "reference")
+
+
+def test_import_of_another_signature_is_refused() -> None:
+    program = _program_that_calls("print_i64", ADD.signature)
+    message = r"print_i64 is \(i64\) -> \(\), the program imports it as \(i64 i64\) -> \(i64\)"
+    with pytest.raises(HostError, match=message):
+        ferryvm.run(program, "reference")
+    assert program.hosts == (HostImport("print_i64", ADD.signature),)
+
+
+def test_output_goes_where_the_engine_says(backend: str) -> None:
+    written: list[bytes] = []
+    engine = ferryvm.Engine(backend, output=written.append)
+    result = engine.start(ferryvm.compile("(print! 1 2.5 #t)")).run()
+    assert b"".join(written) == b"1\n2.5\n1\n"
+    assert result.output == ""
+
+
+def test_backend_that_cannot_count_refuses_fuel() -> None:
+    from ferryvm.backend import Capabilities
+    from ferryvm.hooks import BackendEntry
+    from ferryvm_backends.reference import ReferenceBackend
+
+    class Uncounted(ReferenceBackend):
+        name = "uncounted"
+        capabilities = Capabilities(fuel=False)
+
+    class Plugin:
+        @staticmethod
+        def ferryvm_backends() -> list[BackendEntry]:
+            return [BackendEntry("uncounted", Uncounted)]
+
+    from ferryvm.hooks import hookimpl
+
+    hookimpl(Plugin.ferryvm_backends)
+    registry = Registry(discover=False)
+    registry.register(Plugin, "test")
+    execution = ferryvm.Engine("uncounted", registry=registry).start(ferryvm.compile("1"))
+    with pytest.raises(BackendError, match="'uncounted' cannot count instructions"):
+        execution.run(fuel=10)
+    assert execution.run().value == 1
+
+
+def test_interrupt_flag_stops_a_loop_and_the_program_can_go_on(backend: str) -> None:
+    # The host call stands for whoever sets the flag: another thread, a signal.
+    def stop(_output: object, _a: int, _b: int) -> int:
+        execution.machine.control.interrupt = 1
+        return 0
+
+    text = """
+.host stop (i64 i64) -> (i64)
+.static n i64
+.function main () -> ()
+i64.const 0
+i64.const 0
+host stop
+drop
+:again
+static.get n
+i64.const 1
+i64.add
+static.set n
+static.get n
+i64.const 1000
+i64.lt_s
+jump_if again
+static.get n
+halt
+"""
+    hosts = {"stop": HostFunction("stop", ADD.signature, stop)}
+    execution = ferryvm.Engine(backend, hosts=hosts).start(ferryvm.assemble(text, "loop.fasm"))
+    with pytest.raises(ferryvm.ProgramInterrupted) as caught:
+        execution.run()
+    assert "loop.fasm:" in str(caught.value)
+    assert "interrupted" in str(caught.value)
+    assert execution.machine.memory.statics[0] == 1
+    assert execution.run().value == 1000
