@@ -29,7 +29,7 @@ class BackendError(FerryError):
 
 @dataclasses.dataclass(frozen=True)
 class Capabilities:
-    """What a backend can do, as data."""
+    """What a backend can do, as data. Engines of this version look at `fuel`."""
 
     fuel: bool = True
     """Counts instructions exactly and stops when fuel runs out."""
@@ -40,14 +40,19 @@ class Capabilities:
 
 
 class Artifact(abc.ABC):
-    """A program as a backend prepared it. Several machines may use one, one after another."""
+    """A program as a backend prepared it. Several machines may use one, one after another.
+
+    docs/writing-a-backend.md has the whole contract of `enter`.
+    """
 
     @abc.abstractmethod
     def enter(self, machine: Machine, counting: bool) -> Status:
         """Run from `machine.control.pc` until control has to be given back; the status says why.
 
-        `counting`: pay one unit of `control.fuel` an instruction that completes, and leave with
-        FUEL before the first one that cannot be paid.
+        The status also stands in `control.status`, with `trap`, `exit_id` or `wanted` where it
+        is TRAP, HOST or GROW. `counting`: pay one unit of `control.fuel` an instruction that
+        completes, and leave with FUEL before the first one that cannot be paid; what leaves with
+        HALT, HOST, TRAP or GROW has not completed.
         """
 
 
@@ -55,8 +60,11 @@ class Backend(abc.ABC):
     """An execution engine."""
 
     name: str
+    """What users call it by; the same as its `BackendEntry`'s."""
     version: str
+    """Of the backend, for `ferry backends`."""
     protocol: int = PROTOCOL_VERSION
+    """The version of this contract that it was made for; another one is refused."""
     capabilities: Capabilities = Capabilities()
 
     def probe(self) -> str | None:

@@ -58,13 +58,19 @@ class SourceError(FerryError):
         super().__init__("\n".join(str(diagnostic) for diagnostic in self.diagnostics))
 
 
+_LISTED = 16
+"""Known names that an error lists; more would bury the message."""
+
+
 class UnknownNameError(FerryError):
     """A name that nothing bears; the message suggests near ones and lists what is allowed."""
 
     def __init__(self, kind: str, name: str, known: Iterable[str]) -> None:
         self.kind, self.name, self.known = kind, name, tuple(sorted(known))
-        allowed = ", ".join(self.known) or "none"
-        super().__init__(f"no {kind} {name!r}{suggestion(name, self.known)} (known: {allowed})")
+        known_ones = f" (known: {', '.join(self.known) or 'none'})"
+        if len(self.known) > _LISTED:
+            known_ones = f" (of {len(self.known)})"
+        super().__init__(f"no {kind} {name!r}{suggestion(name, self.known)}{known_ones}")
 
 
 def suggestion(name: str, known: Iterable[str]) -> str:

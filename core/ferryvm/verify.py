@@ -9,8 +9,8 @@ What it guarantees of every instruction that can be reached, and backends rely o
   control came, and the operands that it pops are of its types;
 - a frame of its function never needs more words than `Verified.frame_words` says.
 
-One pass over the code, each instruction once. Operand stacks are hash-consed lists: equal stacks are
-one number, so pushing, popping and comparing at joins cost the same however deep a stack is.
+One pass over the code, each instruction once. Operand stacks are hash-consed lists: equal stacks
+are one number, so pushing, popping and comparing at joins cost the same however deep a stack is.
 
 Checks that need no types are done for all instructions at once, reachable or not; the others
 only for what can be reached. The first fault found is raised.
@@ -23,18 +23,21 @@ from collections.abc import Sequence
 
 import numpy as np
 
-
 from ferryvm.errors import FerryError, Position
 from ferryvm.isa import HEADER, INSTRUCTIONS, Flow, Immediate, Instruction, Type
 from ferryvm.isa.control import HEADER_WORDS
 from ferryvm.isa.table import Operand
-from ferryvm.program import Program
+from ferryvm.program import Program, Signature
 
 MAX_STATICS = 1 << 24
 """Statics that a program may have (128 MiB of them)."""
 
 MAX_DATA_END = 1 << 32
 """Heap bytes that initial data may reach."""
+
+MAX_PARAMETERS = 1000
+"""Parameters that a signature may have. A signature is stated once and may be used by every
+function and call: without a limit, checking them all could take time quadratic in the size."""
 
 
 class VerifyCode(enum.Enum):
@@ -45,7 +48,7 @@ class VerifyCode(enum.Enum):
     FUNCTION_ENTRY = "V02"
     """A function starts outside the code."""
     FUNCTION_SIGNATURE = "V03"
-    """A signature does not exist, is there twice, or has several results."""
+    """A signature does not exist, is stated twice, or has too many parameters or results."""
     MAIN_SIGNATURE = "V04"
     """Function 0 takes parameters or has results."""
     STATIC_BITS = "V05"
@@ -115,10 +118,6 @@ _PUSHES = [tuple(_kind_number(t) for t in row.pushes) for row in INSTRUCTIONS]
 _OPEN = [any(n < 0 for n in _POPS[row.opcode] + _PUSHES[row.opcode]) for row in INSTRUCTIONS]
 _FLOWS = [row.flow for row in INSTRUCTIONS]
 _IMMEDIATES = [row.immediate for row in INSTRUCTIONS]
-_BY_IMMEDIATE = {
-    kind: np.array([row.opcode for row in INSTRUCTIONS if row.immediate is kind])
-    for kind in Immediate
-}
 _OPCODE = {row.mnemonic: row.opcode for row in INSTRUCTIONS}
 _STATIC_INDIRECT = [_OPCODE["static.load"], _OPCODE["static.store"]]
 
@@ -206,29 +205,35 @@ def _check_tables(program: Program) -> None:
         raise refuse(VerifyCode.NO_CODE, "a program needs at least one function and its code")
     for function in program.functions:
         if not 0 <= function.entry < count:
-            message = f"function {function.name} starts at {function.entry}, code has {count}"
+            message = f"function {function.name!r} starts at {function.entry}, code has {count}"
             raise refuse(VerifyCode.FUNCTION_ENTRY, message)
         if not 0 <= function.signature < len(program.signatures):
-            message = f"function {function.name} has no signature {function.signature}"
+            message = (
+                f"function {function.name!r} has signature {function.signature}, "
+                f"there are {len(program.signatures)}"
+            )
             raise refuse(VerifyCode.FUNCTION_SIGNATURE, message)
-    for signature in (*program.signatures, *(host.signature for host in program.hosts)):
-        if len(signature.results) > 1:
-            message = f"signature {signature} has {len(signature.results)} results, at most 1"
+    numbers: dict[Signature, int] = {}
+    for number, signature in enumerate(program.signatures):
+        _check_signature(program, f"signature {number}", signature)
+        # call_indirect compares numbers, so equal signatures must have one number.
+        earlier = numbers.setdefault(signature, number)
+        if earlier != number:
+            message = f"signature {number} is the same as signature {earlier}"
             raise refuse(VerifyCode.FUNCTION_SIGNATURE, message)
-    if len(set(program.signatures)) != len(program.signatures):
-        # call_indirect compares numbers: equal types must have equal ones.
-        message = "two signatures have the same types"
-        raise refuse(VerifyCode.FUNCTION_SIGNATURE, message)
+    for host in program.hosts:
+        _check_signature(program, f"host import {host.name!r}", host.signature)
     main = program.signature(0)
     if main.parameters or main.results:
-        message = f"function {program.functions[0].name} starts the program: () -> (), not {main}"
+        name = program.functions[0].name
+        message = f"function {name!r} starts the program: () -> () expected, found {main}"
         raise refuse(VerifyCode.MAIN_SIGNATURE, message)
     if len(program.statics) > MAX_STATICS:
         message = f"{len(program.statics)} statics, at most {MAX_STATICS}"
         raise refuse(VerifyCode.STATIC_BITS, message)
     for static in program.statics:
         if not 0 <= static.bits <= static.type.mask:
-            message = f"static {static.name} starts with {static.bits:#x}, not a {static.type}"
+            message = f"static {static.name!r} starts with {static.bits:#x}, not a {static.type}"
             raise refuse(VerifyCode.STATIC_BITS, message)
     for entry in program.table:
         if not 0 <= entry < len(program.functions):
@@ -237,11 +242,20 @@ def _check_tables(program: Program) -> None:
     end = 0
     for data in sorted(program.data, key=lambda data: data.address):
         if data.address < end or data.address + len(data.bytes) > MAX_DATA_END:
-            message = (
-                f"{len(data.bytes)} bytes at {data.address} overlap or pass {MAX_DATA_END:#x}"
-            )
+            size = f"{len(data.bytes)} bytes of data at {data.address}"
+            message = f"{size} overlap others or pass {MAX_DATA_END:#x}"
             raise refuse(VerifyCode.DATA_RANGE, message)
         end = data.address + len(data.bytes)
+
+
+def _check_signature(program: Program, what: str, signature: Signature) -> None:
+    for part, types, most in (
+        ("parameters", signature.parameters, MAX_PARAMETERS),
+        ("results", signature.results, 1),
+    ):
+        if len(types) > most:
+            message = f"{what} has {len(types)} {part}, at most {most}"
+            raise _refuse(program, VerifyCode.FUNCTION_SIGNATURE, message)
 
 
 def _check_immediates(program: Program) -> None:
@@ -250,7 +264,10 @@ def _check_immediates(program: Program) -> None:
     reserved = program.code.view(np.uint8).reshape(-1, 16)[:, 2:8].any(axis=1)
     bad = np.flatnonzero((opcodes >= len(INSTRUCTIONS)) | reserved)
     if len(bad):
-        message = f"opcode {opcodes[bad[0]]} with reserved bytes is none of {len(INSTRUCTIONS)}"
+        opcode = int(opcodes[bad[0]])
+        message = "reserved bytes are not zero"
+        if opcode >= len(INSTRUCTIONS):
+            message = f"opcode {opcode}, there are {len(INSTRUCTIONS)} instructions"
         raise _refuse(program, VerifyCode.OPCODE, message, int(bad[0]))
     limits = {
         Immediate.NONE: 1,
@@ -262,16 +279,18 @@ def _check_immediates(program: Program) -> None:
         Immediate.FUNCTION: len(program.functions),
         Immediate.SIGNATURE: len(program.signatures),
         Immediate.HOST: len(program.hosts),
-        Immediate.LABELS: len(opcodes),
         Immediate.RESULTS: 2,
     }
-    faults = []
-    for kind, limit in limits.items():
-        wrong = np.isin(opcodes, _BY_IMMEDIATE[kind]) & (immediates >= np.uint64(limit))
-        faults += [(int(pc), kind, limit) for pc in np.flatnonzero(wrong)[:1]]
-    if faults:
-        pc, kind, limit = min(faults, key=lambda fault: fault[0])
-        message = f"{kind.value} {immediates[pc]} is not below {limit}"
+    of_opcode = [limits.get(kind) for kind in _IMMEDIATES]
+    is_limited = np.array([limit is not None for limit in of_opcode])
+    wrong = immediates >= np.array([limit or 0 for limit in of_opcode], np.uint64)[opcodes]
+    bad = np.flatnonzero(wrong & is_limited[opcodes])
+    if len(bad):
+        pc = int(bad[0])
+        kind, immediate = _IMMEDIATES[int(opcodes[pc])], immediates[pc]
+        message = f"{kind.value} {immediate} is not below {limits[kind]}"
+        if kind is Immediate.NONE:
+            message = f"it takes no immediate, found {immediate}"
         raise _refuse(program, VerifyCode.IMMEDIATE, message, pc)
     is_jump = np.append(opcodes == _OPCODE["jump"], False)
     for table in np.flatnonzero(opcodes == _OPCODE["jump_table"]).tolist():
@@ -311,7 +330,8 @@ class _Checker:
     def _function(self, number: int) -> int:
         """Check all that is reachable from a function's entry; words of its largest frame."""
         function = self.program.functions[number]
-        local_kinds = [_NUMBER[t] for t in self.program.frame_types(number)]
+        parameter_kinds = self.parameter_kinds[function.signature]
+        local_kinds = [*reversed(parameter_kinds), *(_NUMBER[t] for t in function.locals)]
         deepest = 0
         depths = self.stacks.depths
         pending: list[int] = []
@@ -329,7 +349,7 @@ class _Checker:
                 after = self._pop(pc, stack, _POPS[opcode])
             else:
                 after = self._call_or_return(pc, opcode, stack, number)
-            if depths[after] > deepest:
+            if depths[after] > deepest:  # noqa: PLR1730 - max() is a call, in the hottest loop
                 deepest = depths[after]
             if flow is Flow.NEXT or flow is Flow.BRANCH or flow.value[:4] in ("call", "host"):
                 self._reach(number, pc + 1, after, pending, pc)
@@ -342,7 +362,8 @@ class _Checker:
 
     def _reach(self, function: int, pc: int, stack: int, pending: list[int], source: int) -> None:
         if pc >= len(self.opcodes):
-            raise self._refuse(VerifyCode.FALLS_OFF_END, "control runs past the last one", source)
+            message = "control runs past the end of the code"
+            raise self._refuse(VerifyCode.FALLS_OFF_END, message, source)
         owner = self.owners[pc]
         if owner < 0:
             self.owners[pc] = function
@@ -350,7 +371,7 @@ class _Checker:
             pending.append(pc)
         elif owner != function:
             names = [self.program.functions[f].name for f in (owner, function)]
-            message = f"reached from function {names[0]} and from function {names[1]}"
+            message = f"reached from function {names[0]!r} and from function {names[1]!r}"
             raise self._refuse(VerifyCode.SHARED_CODE, message, pc)
         elif self.states[pc] != stack:
             left = self._show(self.states[pc])
@@ -406,14 +427,12 @@ class _Checker:
             stack = self.stacks.push(stack, bound[str(operand)] if kind < 0 else kind)
         return stack
 
-    def _bind_immediate(
-        self, pc: int, row: Instruction, local_kinds: list[int]
-    ) -> dict[str, int]:
+    def _bind_immediate(self, pc: int, row: Instruction, local_kinds: list[int]) -> dict[str, int]:
         """The open type `t` where the immediate (a local, a static) settles it."""
         index = self.immediates[pc]
         if row.immediate is Immediate.LOCAL:
             if index >= len(local_kinds):
-                message = f"local {index} of {len(local_kinds)}"
+                message = f"local number {index} is not below {len(local_kinds)}"
                 raise self._refuse(VerifyCode.LOCAL, message, pc)
             return {"t": local_kinds[index]}
         if row.immediate is Immediate.STATIC:
@@ -435,7 +454,7 @@ class _Checker:
             results = self.result_kinds[self.program.functions[number].signature]
             if immediate != len(results):
                 name = self.program.functions[number].name
-                message = f"{immediate} results, function {name} has {len(results)}"
+                message = f"{immediate} results, function {name!r} has {len(results)}"
                 raise self._refuse(VerifyCode.RESULTS, message, pc)
             self._pop(pc, stack, results)
             return stack

@@ -100,8 +100,8 @@ def test_text_without_loc_maps_to_itself() -> None:
 
 
 def test_loc_holds_until_the_next_one_and_self_ends_it() -> None:
-    text = '.file 1 "a"\n.file 7 "b"\n.function f\n.loc 7 3 4\nnop\n.loc none\nnop\n.function g\nnop\n'
-    text += ".loc 1 9\nnop\n.loc self\nnop"
+    text = '.file 1 "a"\n.file 7 "b"\n.function f\n.loc 7 3 4\nnop\n'
+    text += ".loc none\nnop\n.function g\nnop\n.loc 1 9\nnop\n.loc self\nnop"
     functions = asm.parse(text, "t").functions
     positions = [i.position for f in functions for i in f.items if isinstance(i, Line)]
     assert positions == [
@@ -205,3 +205,10 @@ def test_optimizing_assembly_shortens_it() -> None:
     text = ".function main\ni64.const 1\ni64.const 0\ni64.add\nhalt"
     assert len(asm.assemble(text).code) == 4
     assert len(asm.assemble(text, optimize=True).code) == 2
+
+
+def test_fault_in_a_huge_line_is_told_in_few_words() -> None:
+    with pytest.raises(SourceError) as caught:
+        asm.parse(".function main\nf64.const 0x1" + "0" * 1_000_000 + "1p0", "t.fasm")
+    assert len(str(caught.value)) < 500
+    assert str(caught.value).endswith("p0 is not exactly an f64")

@@ -85,7 +85,7 @@ def _operand(
     }.get(kind, st.integers(0, 2**32 - 1))
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(listings())
 def test_disassembly_assembles_to_the_same_image(listing: Listing) -> None:
     program = encode(listing)
@@ -95,20 +95,20 @@ def test_disassembly_assembles_to_the_same_image(listing: Listing) -> None:
     assert asm.disassemble(again) == text
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(listings())
 def test_decoding_is_undone_by_encoding(listing: Listing) -> None:
     program = encode(listing)
     assert to_bytes(encode(decode(program))) == to_bytes(program)
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(listings())
 def test_written_listing_reads_as_the_same_listing(listing: Listing) -> None:
     assert asm.parse(asm.write(listing)) == listing
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(listings())
 def test_optimized_listing_still_encodes_and_is_at_its_fixed_point(listing: Listing) -> None:
     once = peephole.optimize(listing)

@@ -82,11 +82,11 @@ def replace(**parts: object) -> Callable[[Program], Program]:
 @pytest.mark.parametrize(
     ("alter", "message"),
     [
-        (swap_entries, "this program has no listing at pc 0: code stands before the first function"),
+        (swap_entries, "no listing at pc 0: code stands before the first function"),
         (replace(functions=()), "code stands before the first function"),
         (replace(signatures=()), "function 'main' has signature 0, of 0"),
         (replace(table=(9,)), "no function has number 9"),
-        (replace(statics=(Static("s", I32, 1 << 32),)), "static 's' starts with more bits than i32"),
+        (replace(statics=(Static("s", I32, 1 << 32),)), "'s' starts with more bits than i32"),
         (replace(signatures=(Signature(), Signature((I64,), (I64,)), Signature())),
          "encoding would write its signatures otherwise"),
         (replace(source_map=SourceMap(("a",), ((0, 0, 1, 1), (1, 0, 1, 1)))),

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import dataclasses
+import itertools
 
 import pytest
 
@@ -61,7 +62,9 @@ CASES = {
     ),
     "no_operation": Case("nop; enter_jit; nop; halt", "enter_jit; halt", "enter_jit; halt"),
     "equal_to_zero": Case(
-        "i32.const 0; i32.eq; halt", "i32.eqz; halt", "i32.const 1; i32.eq; f64.const 0; f64.eq; halt"
+        "i32.const 0; i32.eq; halt",
+        "i32.eqz; halt",
+        "i32.const 1; i32.eq; f64.const 0; f64.eq; halt",
     ),
     "zero_test_of_widened": Case(
         "i64.extend_i32_u; i64.eqz; halt", "i32.eqz; halt", "i32.wrap_i64; i32.eqz; halt"
@@ -190,14 +193,12 @@ def test_argument_is_left_as_it_was() -> None:
     ("before", "after"),
     [
         # What the classic form and Skiff make of conditions ends as one branch.
-        ("local.get 0; i64.const 9; i64.lt_s; i64.extend_i32_u; i64.const 0; i64.ne; jump_if a; "
-         "trap; :a; halt",
-         "local.get 0; i64.const 9; i64.lt_s; jump_if a; trap; :a; halt"),
+        ("i64.lt_s; i64.extend_i32_u; i64.const 0; i64.ne; jump_if a; trap; :a; halt",
+         "i64.lt_s; jump_if a; trap; :a; halt"),
         ("f64.lt; i64.extend_i32_u; i64.eqz; jump_if a; trap; :a; halt",
          "f64.lt; jump_unless a; trap; :a; halt"),
-        ("i64.lt_s; i64.extend_i32_u; i64.eqz; i64.extend_i32_u; i64.eqz; jump_if a; trap; :a; "
-         "halt",
-         "i64.lt_s; jump_if a; trap; :a; halt"),
+        ("f32.lt; i64.extend_i32_u; i64.eqz; i64.extend_i32_u; i64.eqz; jump_if a; :b; jump b; :a",
+         "f32.lt; jump_if a; :b; jump b; :a"),
         ("local.get 0; i64.const 1; i64.add; i64.const 1; i64.sub; halt", "local.get 0; halt"),
         # Jumps around each other vanish with the labels that they needed.
         ("jump a; :b; jump c; :a; jump b; :c; halt", "halt"),
@@ -231,7 +232,7 @@ LINES = 50_000
 
 
 def _chain(names: list[str]) -> str:
-    links = [f":{name}\njump {onward}" for name, onward in zip(names, names[1:], strict=False)]
+    links = [f":{name}\njump {onward}" for name, onward in itertools.pairwise(names)]
     return "\n".join([f"jump {names[0]}", *links, f":{names[-1]}", "halt"])
 
 

@@ -117,6 +117,9 @@ VALUES: list[tuple[str, int | float | None]] = [
     ("(define v (make-vector i32 2)) (vector-set! v 0 -1) (vector-ref v 0)", -1),
     ("(define v (make-vector f32 2)) (vector-set! v 1 0.5) (vector-ref v 1)", 0.5),
     ("(vector-length (make-vector f64 17))", 17),
+    # as deep as can be
+    ("(+ 1 " * 99 + "(- 5)" + ")" * 99, 94),
+    ("(if " + "(or (not " * 49 + "0" + ")) " * 49 + "1 2)", 1),
     # instructions
     ("(i64.const 5)", 5),
     ("(f32.const 0.5)", 0.5),

@@ -52,6 +52,8 @@ def statics(text: str) -> list[str]:
         ("(define (f x) (if (< x 1) x (g x))) (define (g y) (f (- y 2.0)))", "(f64) -> (f64)"),
         ("(define (f n) (if n (g (- n 1)))) (define (g n) (f n))", "(i64) -> ()"),
         ("(define (f) (f))", "() -> (i64)"),
+        ("(define (f v) (print! (vector-ref v 0)) (sqrt (vector-ref v 1)))", "(i64) -> (f64)"),
+        ("(define (f) -> (vector f32) (make-vector f32 1))", "() -> (i64)"),
         ("(define (f x) (select x 1.5f32 1))", "(f32) -> (f32)"),
         ("(define (f x) (i32.wrap_i64 x))", "(i64) -> (i32)"),
         ("(define (f) (if 1 (set! x 2) 3)) (define x 1)", "() -> ()"),

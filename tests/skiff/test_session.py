@@ -140,6 +140,21 @@ def test_a_fault_in_an_earlier_function_shows_its_own_input() -> None:
     )
 
 
+def test_inputs_under_one_file_name_are_told_apart() -> None:
+    session = Session()
+    session.compile("(define (f) (g))(define (g) 1)", "prompt")
+    with pytest.raises(SourceError) as caught:
+        session.compile("(define (g x) x)", "prompt")
+    assert str(caught.value).startswith("prompt:1:13: 'g' takes 1 argument, found 0: (g x)\n")
+    assert "(define (f) (g))" in str(caught.value)
+
+
+def test_names_are_those_defined_and_those_built_in() -> None:
+    session = Session()
+    session.compile("(define total 1) (define (add x) x)")
+    assert {"total", "add", "while", "sqrt", "i64.rotl"} <= set(session.names)
+
+
 def test_names_may_be_defined_once_in_one_input() -> None:
     with pytest.raises(SourceError, match="'x' is already defined in line 1"):
         Session().compile("(define x 1) (define x 2)")

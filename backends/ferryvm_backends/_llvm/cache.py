@@ -51,12 +51,12 @@ def get(name: str, key: str, build: Callable[[], bytes]) -> bytes:
     """
     path = directory() / f"{name}-{key[:32]}.bin"
     try:
-        content = path.read_bytes()
+        content: bytes | None = path.read_bytes()
     except FileNotFoundError:
-        content = b""
+        content = None
     except OSError as error:
         raise _unusable(path, error) from None
-    if content:
+    if content is not None:
         checksum, payload = content[:_CHECKSUM_BYTES], content[_CHECKSUM_BYTES:]
         if hashlib.sha256(payload).digest() == checksum:
             return payload

@@ -5,8 +5,8 @@
 
 A small abstract interpretation: an operand stack is a list of words and marks, and each step
 of a body is visited once, with the one stack that every way to it must agree on. What a call
-leaves depends on the callee's RETURN, which may not have been seen yet (recursion): such a way waits
-until it has been. A body is all that control reaches from its label, so functions may stand
+leaves depends on the callee's RETURN, which may not have been seen yet (recursion): such a way
+waits until it has been. A body is all that control reaches from its label, so functions may stand
 anywhere in the text, and a piece that two of them reach is in both.
 """
 
@@ -22,6 +22,7 @@ from ferryvm.isa import BY_MNEMONIC, I64
 from ferryvm.listing import FunctionListing, Item, Label, Line, Listing
 from ferryvm.program import HostImport, Signature, Static
 
+_ENDS = ("JMP", "RETURN", "STOP")
 _PRINT = HostImport("print_i64", Signature((I64,)))
 
 
@@ -314,7 +315,7 @@ class _Emitter:
             if index < entry:
                 items += self._step(index)
         last = entry - 1
-        if last in self.body.stacks and self.steps.steps[last].name not in ("JMP", "RETURN", "STOP"):
+        if last in self.body.stacks and self.steps.steps[last].name not in _ENDS:
             # What stood before the entry ran on into it; now it stands at the end.
             name = self._entry_label(items)
             items.append(Line(BY_MNEMONIC["jump"], name, self._position(self.steps.steps[last])))

@@ -27,7 +27,7 @@ from ferryvm.asm.statement import (
     unsigned_of,
 )
 from ferryvm.errors import Position
-from ferryvm.isa import BY_MNEMONIC, Immediate, Instruction
+from ferryvm.isa import BY_MNEMONIC, Immediate, Instruction, Type
 from ferryvm.listing import FunctionListing, Label, Line, Listing, Operand
 from ferryvm.program import Data, HostImport, Signature, Static
 
@@ -57,6 +57,9 @@ class _Function:
     locals: dict[str, int] = dataclasses.field(default_factory=dict)
     """Numbers of the parameters and locals that have names."""
     local_count: int = 0
+    """Parameters and locals so far."""
+    types: list[Type] = dataclasses.field(default_factory=list)
+    """Types of the locals."""
     labels: dict[str, Token] = dataclasses.field(default_factory=dict)
     items: list[Label | _Pending] = dataclasses.field(default_factory=list)
 
@@ -200,7 +203,7 @@ class Parser:
             name = None if token.text in TYPES else token
             type_ = type_of(token if name is None else statement.next("a type after the name"))
             self._declare_local(function, name, function.local_count)
-            function.listing.locals += (type_,)
+            function.types.append(type_)
             function.local_count += 1
             if not statement.peek():
                 return
@@ -294,6 +297,7 @@ class Parser:
             with self._collecting():
                 listing.table.append(self._known(token, "function", self.functions))
         for function in self.order:
+            function.listing.locals = tuple(function.types)
             listing.functions.append(function.listing)
             for item in function.items:
                 if isinstance(item, Label):

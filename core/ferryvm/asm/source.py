@@ -16,7 +16,7 @@ MOST_FAULTS = 100
 """After this many faults a text is not what we take it for, and reading on helps nobody."""
 
 _LONGEST_SHOWN = 400
-"""Characters past which a line is not shown below its fault."""
+"""Characters past which a line is not shown below its fault, and a message is cut."""
 
 _NEAR_CANDIDATES = 2000
 """Names compared with an unknown one, so that a fault in a large text stays cheap."""
@@ -43,7 +43,7 @@ class Token:
     column: int
 
 
-class Fault(Exception):  # noqa: N818 - not an error of its own: it becomes one line of a SourceError
+class Fault(Exception):  # noqa: N818 - becomes one line of a SourceError
     """What ends the reading of one statement."""
 
     def __init__(self, token: Token, message: str) -> None:
@@ -95,6 +95,8 @@ class Source:
         """Note a fault; raises SourceError when there are too many to go on."""
         line = self.lines[token.line - 1]
         shown = line if len(line) <= _LONGEST_SHOWN else ""
+        if len(message) > _LONGEST_SHOWN:
+            message = f"{message[:_LONGEST_SHOWN // 2]} ... {message[-_LONGEST_SHOWN // 2:]}"
         length = max(1, len(token.text))
         self.diagnostics.append(Diagnostic(self.position(token), message, shown, length))
         if len(self.diagnostics) >= MOST_FAULTS:

@@ -16,9 +16,9 @@ import click
 import ferryvm
 from ferryvm.cli.program import assemble, compile_, disassemble, verify
 from ferryvm.cli.repl import repl
-from ferryvm.cli.run import resume, run
+from ferryvm.cli.run import Interrupted, resume, run
 from ferryvm.cli.show import backends, isa
-from ferryvm.engine import ProgramInterrupted, TrapError
+from ferryvm.engine import TrapError
 from ferryvm.errors import FerryError
 
 
@@ -53,13 +53,13 @@ def _guarded() -> int:
         sys.stdout.flush()
     except click.exceptions.Abort:
         return _fail("interrupted", 130)
+    except Interrupted as error:
+        return _fail(error.message, 130)
     except click.ClickException as error:
         error.show()
         return 2
     except TrapError as error:
         return _fail(str(error), 1)
-    except ProgramInterrupted as error:
-        return _fail(str(error), 130)
     except KeyboardInterrupt:
         return _fail("interrupted", 130)
     except FerryError as error:

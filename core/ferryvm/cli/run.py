@@ -23,6 +23,11 @@ from ferryvm.errors import FerryError
 from ferryvm.machine.control import Status
 from ferryvm.machine.memory import Limits
 
+
+class Interrupted(click.ClickException):
+    """A run was interrupted; click would hide the place behind an `Abort` of its own."""
+
+
 _UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
 
 
@@ -121,9 +126,9 @@ def _run(
     load_seconds = time.perf_counter() - began
     try:
         result = execution.run(fuel, count)
-    except ProgramInterrupted:
+    except ProgramInterrupted as error:
         _save(execution, save)
-        raise
+        raise Interrupted(str(error)) from None
     except TrapError as error:
         _report(report, execution.statistics, load_seconds, Status.TRAP, trap=error.kind.name)
         raise

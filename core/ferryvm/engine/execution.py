@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """Running a program: the loop that enters a backend and does what its status asks for.
 
-    start ──> enter ──> HALT          ──> result
-                ▲  ├──> HOST          perform the call ──┐
-                │  ├──> GROW          grow the heap ─────┤   (or trap)
-                └──┼─────────────────────────────────────┘
-                   ├──> TRAP          ──> TrapError
-                   ├──> FUEL          ──> result, resumable
-                   └──> INTERRUPTED   ──> ProgramInterrupted, resumable
+start ──> enter ──> HALT          ──> result
+            ▲  ├──> HOST          perform the call ──┐
+            │  ├──> GROW          grow the heap ─────┤   (or trap)
+            └──┼─────────────────────────────────────┘
+               ├──> TRAP          ──> TrapError
+               ├──> FUEL          ──> result, resumable
+               └──> INTERRUPTED   ──> ProgramInterrupted, resumable
 """
 
 from __future__ import annotations
@@ -100,7 +100,8 @@ class RunResult:
     bits: int | None
     """The result: the operand on top of the stack at the end; None where there is none."""
     output: str
-    """What the program wrote, if the engine was given no other output."""
+    """All that the execution wrote so far, in every run; bytes that are not UTF-8 are replaced.
+    Empty if the engine was given an output of its own."""
     statistics: Statistics
 
     @property
@@ -135,7 +136,8 @@ class Engine:
         self.output = output
 
     def start(self, program: Program | Verified, after: Execution | None = None) -> Execution:
-        """A program at its start. Raises VerifyError, or for host functions as `bind`.
+        """A program at its start. Raises VerifyError, AddressSpaceError where the limits ask for
+        more than there is, or for host functions as `bind`.
 
         `after`: an earlier execution whose heap, and whose statics by number, this one goes on
         with; how an interactive session continues.
@@ -147,10 +149,14 @@ class Engine:
             machine.inherit(after.machine)
         return Execution(self, machine, time.perf_counter() - began)
 
-    def resume(self, path: Path) -> Execution:
-        """The execution that was saved in a file. Raises ImageError or VerifyError."""
+    def resume(self, path: str | Path) -> Execution:
+        """The execution that was saved in a file.
+
+        Raises ImageError for a file that is no state of its program or needs more than the limits;
+        for the rest as `start`.
+        """
         began = time.perf_counter()
-        machine, instructions = saved.load(path, self.limits)
+        machine, instructions = saved.load(Path(path), self.limits)
         execution = Execution(self, machine, time.perf_counter() - began)
         execution.instructions = instructions
         return execution
@@ -172,17 +178,19 @@ class Execution:
         self._output = engine.output or self._collected.append
         self._artifacts: dict[str, Artifact] = {}
 
-    def save(self, path: Path) -> None:
+    def save(self, path: str | Path) -> None:
         """Write the state to a file; any backend can go on from it. Raises ImageError."""
-        saved.save(self.machine, self.instructions, path)
+        saved.save(self.machine, self.instructions, Path(path))
 
     def run(
         self, fuel: int | None = None, count: bool = False, backend: str | None = None
     ) -> RunResult:
-        """Go on until the program halts or `fuel` instructions have completed.
+        """Go on until the program halts or `fuel` more instructions have completed.
 
         `count`: count instructions even without a limit; `backend`: another one than the
-        engine's. Raises TrapError, ProgramInterrupted, BackendError.
+        engine's. A program that has ended is not run again: the same result or TrapError comes
+        once more. Raises TrapError, ProgramInterrupted, BackendError, and what a host function
+        raises; after each of them the execution stands at an instruction and can be looked at.
         """
         chosen = self.engine.registry.get(backend) if backend else self.engine.backend
         counting = count or fuel is not None
@@ -206,9 +214,7 @@ class Execution:
             used = budget - self.machine.control.fuel
             known = self.instructions is not None and counting
             self.instructions = (self.instructions or 0) + used if known else None
-            seconds = Seconds(
-                self._load_seconds, prepared - began, time.perf_counter() - prepared
-            )
+            seconds = Seconds(self._load_seconds, prepared - began, time.perf_counter() - prepared)
             self.statistics = Statistics(chosen.name, seconds, self.instructions)
         if status is Status.TRAP:
             raise TrapError(self.machine)

@@ -7,21 +7,33 @@
     STCK   words of the stack in use
     HEAP   bytes of the heap in use
 
-The file is checked like an image, and what could make a backend leave its memory (pc, sp, fp, the
-frames on the stack) is checked against the verifier's stack maps when it is loaded.
+The file is checked like an image. Whoever can write a file can also compute its checksum, so
+everything that backends rely on is then checked against the program and the verifier's stack maps:
+
+- pc is an instruction that can be reached, and every frame below is the caller of the one above it:
+  it stopped at a call of just that function, so control and operands come back as proved;
+- each frame is as large as its stack map says, up to the frame above, and has room to grow to
+  its function's largest;
+- a word holds no bits that its type has not; headers of calls not made yet are zero;
+- the heap pointer is aligned and not below the program's own data.
 """
 
 from __future__ import annotations
 
+import dataclasses
 import struct
 from pathlib import Path
 
+import numpy as np
+import numpy.typing as npt
+
 from ferryvm.durable import replace_file
+from ferryvm.errors import FerryError
 from ferryvm.image import ImageError, from_bytes, to_bytes
 from ferryvm.image.container import Kind, pack, unpack
-from ferryvm.isa import INSTRUCTIONS, Flow, Trap
+from ferryvm.isa import BY_MNEMONIC, INSTRUCTIONS, Flow, Trap, Type
 from ferryvm.isa.control import HEADER_WORDS
-from ferryvm.isa.type import WORD_BYTES, Type
+from ferryvm.isa.type import WORD_BYTES
 from ferryvm.machine.control import Status
 from ferryvm.machine.memory import Limits
 from ferryvm.machine.state import Machine
@@ -35,30 +47,42 @@ STATE = Kind(
 )
 _REGISTERS = struct.Struct("<7Q")
 _NOT_COUNTED = (1 << 64) - 1
-_RESUMABLE = (Status.RUNNING, Status.HALT, Status.TRAP, Status.INTERRUPTED, Status.FUEL)
+_MOST_COUNTED = (1 << 63) - 1
+_ENDED = (Status.HALT, Status.TRAP)
+_RESUMABLE = (Status.RUNNING, *_ENDED, Status.INTERRUPTED, Status.FUEL)
+
+
+class _Misfit(Exception):  # noqa: N818 - not for users: `load` makes an ImageError of it
+    """The state is none that the program can be in; the text says what is wrong."""
 
 
 def save(machine: Machine, instructions: int | None, path: Path) -> None:
     """Write a machine's state. Raises ImageError where the file cannot be written."""
+    try:
+        replace_file(path, pack_state(machine, instructions))
+    except OSError as error:
+        raise ImageError(f"{path}: cannot be written: {error.strerror}") from None
+
+
+def pack_state(machine: Machine, instructions: int | None) -> bytes:
+    """The content of a machine's file."""
     control, memory = machine.control, machine.memory
-    count = _NOT_COUNTED if instructions is None else instructions
-    registers = (
-        control.status, control.trap, control.pc, control.sp, control.fp, control.hp, count,
-    )  # fmt: skip
-    content = pack(
+    # A machine left at a host call that failed goes on by making that call again.
+    status = control.status if control.status in _RESUMABLE else Status.RUNNING
+    is_counted = instructions is not None and instructions <= _MOST_COUNTED
+    count = instructions if is_counted else _NOT_COUNTED
+    registers = (status, control.trap, control.pc, control.sp, control.fp, control.hp, count)
+    return pack(
         STATE,
         {
             "PROG": to_bytes(machine.program),
             "REGS": _REGISTERS.pack(*registers),
             "STAT": memory.statics.tobytes(),
-            "STCK": memory.stack[: control.sp].tobytes(),
+            # Where main's own locals do not fit, there are fewer words than sp says, all zero.
+            "STCK": memory.stack[: control.sp].tobytes().ljust(WORD_BYTES * control.sp, b"\0"),
             "HEAP": memory.heap[: control.hp].tobytes(),
         },
     )
-    try:
-        replace_file(path, content)
-    except OSError as error:
-        raise ImageError(f"{path}: cannot be written: {error.strerror}") from None
 
 
 def load(path: Path, limits: Limits) -> tuple[Machine, int | None]:
@@ -70,81 +94,145 @@ def load(path: Path, limits: Limits) -> tuple[Machine, int | None]:
         content = path.read_bytes()
     except OSError as error:
         raise ImageError(f"{path}: cannot be read: {error.strerror}") from None
-    sections = unpack(STATE, content, str(path))
-    machine = Machine(verify(from_bytes(sections["PROG"], f"{path}: program")), limits)
+    return unpack_state(content, limits, str(path))
+
+
+def unpack_state(content: bytes, limits: Limits, name: str) -> tuple[Machine, int | None]:
+    """The machine in the content of a file called `name`, as `load`."""
+    sections = unpack(STATE, content, name)
+    try:
+        verified = verify(from_bytes(sections["PROG"], "its program"))
+    except FerryError as error:
+        raise ImageError(f"{name}: {error}") from None
+    machine = Machine(verified, limits)
+    try:
+        count = _restore(machine, sections, name)
+    except _Misfit as misfit:
+        raise ImageError(f"{name}: not a state of its program: {misfit}") from None
+    return machine, count
+
+
+def _restore(machine: Machine, sections: dict[str, bytes], name: str) -> int | None:
+    """Fill a machine at its start with a saved state; the count of instructions."""
+    memory, control = machine.memory, machine.control
     if len(sections["REGS"]) != _REGISTERS.size:
-        raise ImageError(f"{path}: section REGS is damaged")
+        raise _Misfit(f"{len(sections['REGS'])} bytes of registers, not {_REGISTERS.size}")
     status, trap, pc, sp, fp, hp, count = _REGISTERS.unpack(sections["REGS"])
-    memory = machine.memory
-    if (
-        status not in [int(s) for s in _RESUMABLE]
-        or trap not in [int(t) for t in Trap]
-        or len(sections["STAT"]) != memory.statics.nbytes
-        or len(sections["STCK"]) != WORD_BYTES * sp
-        or len(sections["HEAP"]) != hp
-    ):
-        raise ImageError(f"{path}: registers do not match the memory that was saved")
-    if sp > memory.stack_words or not memory.grow(hp):
-        raise ImageError(f"{path}: needs a stack of {sp} words and a heap of {hp} bytes; raise the "
-                         "limits")
-    control = machine.control
+    _check_status(machine, status, trap, pc)
+    if count > _MOST_COUNTED and count != _NOT_COUNTED:
+        raise _Misfit(f"{count} instructions")
+    for tag, size in (("STAT", memory.statics.nbytes), ("STCK", WORD_BYTES * sp), ("HEAP", hp)):
+        if len(sections[tag]) != size:
+            raise _Misfit(f"{len(sections[tag])} bytes in section {tag}, not {size}")
+    if hp < control.hp or hp % WORD_BYTES:
+        raise _Misfit(f"heap pointer {hp}; a multiple of {WORD_BYTES} from {control.hp} expected")
+    _check_statics(machine, sections["STAT"])
+    needed = _check_frames(machine.verified, sections["STCK"], pc, fp)
+    # A program that has ended needs no room to go on: it may have trapped for want of room.
+    if sp > memory.stack_words or (needed > memory.stack_words and status not in _ENDED):
+        size = WORD_BYTES * max(sp, needed)
+        raise ImageError(f"{name}: needs a stack of {size} bytes; raise the limit")
+    if not memory.grow(hp):
+        raise ImageError(f"{name}: needs a heap of {hp} bytes; raise the limit")
     control.status, control.trap = status, trap
     control.pc, control.sp, control.fp, control.hp = pc, sp, fp, hp
     memory.statics.cast("B")[:] = sections["STAT"]
     memory.stack.cast("B")[: WORD_BYTES * sp] = sections["STCK"]
     memory.heap[:hp] = sections["HEAP"]
     machine.bind()
-    if not _frames_fit(machine):
-        raise ImageError(f"{path}: its frames do not fit the program")
-    return machine, None if count == _NOT_COUNTED else count
+    return None if count == _NOT_COUNTED else count
 
 
-def _frames_fit(machine: Machine) -> bool:
-    """Whether pc, sp, fp and every frame header are what this program can have."""
-    control, stack, verified = machine.control, machine.memory.stack, machine.verified
+def _check_status(machine: Machine, status: int, trap: int, pc: int) -> None:
+    """Check that a program can have stopped at `pc` like that."""
+    program, verified = machine.program, machine.verified
+    if status not in _RESUMABLE:
+        allowed = ", ".join(f"{s:d}" for s in _RESUMABLE)
+        raise _Misfit(f"status {status}, none of {allowed}")
+    if trap not in list(Trap) or (trap != Trap.NONE) != (status == Status.TRAP):
+        raise _Misfit(f"trap {trap} with status {status}")
+    if pc >= len(program.code) or not verified.is_reachable(pc):
+        raise _Misfit(f"control never gets to pc {pc}")
+    is_end = program.code["opcode"][pc] == BY_MNEMONIC["halt"].opcode
+    if status == Status.HALT and not is_end:
+        raise _Misfit(f"it halted at pc {pc}, which is no halt")
+
+
+def _check_statics(machine: Machine, content: bytes) -> None:
+    """Check that statics have no bits that their types have not."""
+    masks = np.array([static.type.mask for static in machine.program.statics], "<u8")
+    bad = np.flatnonzero(np.frombuffer(content, "<u8") & ~masks)
+    if len(bad):
+        static = machine.program.statics[bad[0]]
+        raise _Misfit(f"static {static.name!r} is not a {static.type}")
+
+
+@dataclasses.dataclass(frozen=True)
+class _Shape:
+    """What a frame looks like whose function has stopped at some pc."""
+
+    owner: int
+    """Number of the function."""
+    size: int
+    """Words of the frame, up to the frame of the function that it called."""
+    most: int
+    """Words that it may come to need."""
+    masks: npt.NDArray[np.uint64]
+    """The bits that each of its words may have."""
+
+
+_HEADER_MASKS = [(1 << 64) - 1] * HEADER_WORDS
+
+
+def _shape(verified: Verified, pc: int, callee: int | None) -> _Shape:
+    """The shape of a frame at `pc`, where it called function `callee` if there is one."""
     program = verified.program
-    pc, fp, top = control.pc, control.fp, control.sp
-    callee_parameters = 0
-    first = True
+    if not 0 <= pc < len(program.code) or not verified.is_reachable(pc):
+        raise _Misfit(f"a frame returns to pc {pc + 1}, which follows no call")
+    owner = verified.owner(pc)
+    kinds: tuple[Type | None, ...] = verified.operand_types(pc)
+    if callee is not None:
+        row, immediate = (
+            INSTRUCTIONS[int(program.code["opcode"][pc])],
+            program.code["immediate"][pc],
+        )
+        signature = program.functions[callee].signature
+        is_caller = (row.flow is Flow.CALL and immediate == callee) or (
+            row.flow is Flow.CALL_INDIRECT and immediate == signature and callee in program.table
+        )
+        if not is_caller:
+            raise _Misfit(f"{program.functions[callee].name!r} is not called at pc {pc}")
+        # While the callee runs, its header and arguments belong to its own frame.
+        parameters = len(program.signatures[signature].parameters)
+        kinds = kinds[: len(kinds) - HEADER_WORDS - parameters - len(row.pops)]
+    kinds = program.frame_types(owner) + kinds
+    masks = _HEADER_MASKS + [0 if kind is None else kind.mask for kind in kinds]
+    return _Shape(owner, len(masks), verified.frame_words[owner], np.array(masks, np.uint64))
+
+
+def _check_frames(verified: Verified, content: bytes, pc: int, fp: int) -> int:
+    """Check the stack, from the innermost frame at `fp` outwards; words that it may come to need."""
+    shapes: dict[tuple[int, int | None], _Shape] = {}
+    masks = []
+    words = memoryview(content).cast("Q")
+    top, callee, needed = len(words), None, 0
     while True:
-        if pc >= len(program.code) or not verified.is_reachable(pc):
-            return False
-        owner = verified.owner(pc)
-        depth = verified.depth(pc)
-        if not first:
-            row = INSTRUCTIONS[int(program.code["opcode"][pc])]
-            if row.flow not in (Flow.CALL, Flow.CALL_INDIRECT):
-                return False
-            # While the callee runs, its header and arguments belong to its own frame.
-            depth -= HEADER_WORDS + callee_parameters + len(row.pops)
-        types = program.frame_types(owner)
-        if fp + HEADER_WORDS + len(types) + depth != top or not _words_fit(
-            machine, verified, pc, fp, types, depth
-        ):
-            return False
-        if fp + verified.frame_words[owner] > machine.memory.stack_words:
-            return False
-        distance, return_pc = stack[fp + 1], stack[fp]
+        shape = shapes.get((pc, callee))
+        if shape is None:
+            shape = shapes[pc, callee] = _shape(verified, pc, callee)
+        if fp + shape.size != top:
+            raise _Misfit(f"the frame at word {fp} ends at {fp + shape.size}, the next is at {top}")
+        masks.append(shape.masks)
+        needed = max(needed, fp + shape.most)
+        return_pc, distance = words[fp], words[fp + 1]
         if fp == 0:
-            return owner == 0 and distance == 0 and return_pc == 0
-        if not 0 < distance <= fp or return_pc == 0:
-            return False
-        callee_parameters = len(program.signature(owner).parameters)
-        top, fp, pc, first = fp, fp - distance, return_pc - 1, False
-
-
-def _words_fit(
-    machine: Machine,
-    verified: Verified,
-    pc: int,
-    fp: int,
-    types: tuple[Type, ...],
-    depth: int,
-) -> bool:
-    """Whether the high halves of 32-bit values in a frame are zero, as everyone relies on."""
-    first = fp + HEADER_WORDS
-    kinds = types + verified.operand_types(pc)[:depth]
-    words = machine.memory.stack[first : first + len(kinds)].tolist()
-    return all(
-        kind is None or word <= kind.mask for kind, word in zip(kinds, words, strict=True)
-    )
+            break
+        if not 0 < distance <= fp:
+            raise _Misfit(f"the frame at word {fp} has its caller {distance} words below")
+        top, fp, pc, callee = fp, fp - distance, return_pc - 1, shape.owner
+    if shape.owner or return_pc or distance:
+        raise _Misfit("its outermost frame is not that of function 0")
+    bad = np.flatnonzero(np.frombuffer(content, "<u8") & ~np.concatenate(masks[::-1]))
+    if len(bad):
+        raise _Misfit(f"word {bad[0]} of the stack has bits that its type has not")
+    return needed

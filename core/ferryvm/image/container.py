@@ -64,7 +64,7 @@ def unpack(kind: Kind, content: bytes, name: str) -> dict[str, bytes]:
     """The sections of a file called `name`. Raises ImageError, naming file and cause."""
     if len(content) < _HEADER.size or not content.startswith(kind.magic):
         raise ImageError(f"{name}: not {kind.name}")
-    magic, version, zero, table, length, checksum = _HEADER.unpack_from(content)
+    _, version, zero, table, length, checksum = _HEADER.unpack_from(content)
     body = content[_HEADER.size :]
     if version != kind.version:
         raise ImageError(f"{name}: {kind.name} of version {version}; this is {kind.version}")
@@ -113,8 +113,11 @@ class Writer:
         self.parts.append(value)
 
     def text(self, value: str) -> None:
-        """A blob of UTF-8."""
-        self.blob(value.encode())
+        """A blob of UTF-8.
+
+        Half a surrogate pair, which has no UTF-8, is written as its escape: a name of a file
+        that is not UTF-8 comes to Python like that, and is no reason not to save a program."""
+        self.blob(value.encode(errors="backslashreplace"))
 
     def bytes(self) -> bytes:
         """What was written."""

@@ -70,18 +70,18 @@ def from_bytes(content: bytes, name: str = "<bytes>") -> Program:
     )
 
 
-def save(program: Program, path: Path) -> None:
+def save(program: Program, path: str | Path) -> None:
     """Write the image of a program. Raises ImageError where the file cannot be written."""
     try:
-        replace_file(path, to_bytes(program))
+        replace_file(Path(path), to_bytes(program))
     except OSError as error:
         raise ImageError(f"{path}: cannot be written: {error.strerror}") from None
 
 
-def load(path: Path) -> Program:
+def load(path: str | Path) -> Program:
     """The program in a file. Raises ImageError where there is none."""
     try:
-        content = path.read_bytes()
+        content = Path(path).read_bytes()
     except OSError as error:
         raise ImageError(f"{path}: cannot be read: {error.strerror}") from None
     return from_bytes(content, str(path))

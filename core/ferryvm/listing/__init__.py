@@ -46,7 +46,7 @@ class FunctionListing:
     """A function with its code."""
 
     name: str
-    signature: Signature = Signature()
+    signature: Signature = dataclasses.field(default_factory=Signature)
     locals: tuple[Type, ...] = ()
     items: list[Item] = dataclasses.field(default_factory=list)
 

@@ -89,7 +89,8 @@ class _Decoder:
                 seen.add(name)
         for static in self.program.statics:
             if not 0 <= static.bits <= static.type.mask:
-                raise DecodeError(f"static {static.name!r} starts with more bits than {static.type}")
+                message = f"static {static.name!r} starts with more bits than {static.type}"
+                raise DecodeError(message)
 
     def _items(self, start: int, end: int) -> list[Item]:
         targets = self._targets(start, end)

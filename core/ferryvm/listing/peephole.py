@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """The peephole: applies the rules of `ferryvm.listing.rule` to a listing until none fires.
 
-A rule looks at consecutive items and puts others in their place. Items stand in a linked list; what
-a rewrite touches, and what stands shortly before it, is looked at again, so the work grows with
-the number of rewrites and not with rewrites times items. Labels count their references: one that loses
-its last goes, and what it kept apart becomes one window.
+A rule looks at consecutive items and puts others in their place. Items stand in a linked list;
+what a rewrite touches, and what stands shortly before it, is looked at again, so the work grows
+with the number of rewrites and not with rewrites times items. References to labels are counted: a
+label that loses its last one goes, and what it kept apart becomes one window.
 
 The listing is taken to be one that can run. What it does stays the same: values, output, traps and
 the positions of the instructions that trap. Frames get no deeper.

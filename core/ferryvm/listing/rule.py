@@ -2,8 +2,8 @@
 """The table of rewrite rules.
 
 A rule is a pattern (at each place the mnemonics that may stand there), a function from the lines
-that match to the lines that take their place (None: it does not apply), and its first docstring line
-for the documentation. What a rule must keep:
+that match to the lines that take their place (None: it does not apply), and its first docstring
+line for the documentation. What a rule must keep:
 
 - the same values, output and traps, and no deeper operand stack. `local.set x; local.get x` is
   not `dup; local.set x` for that reason: a frame one word deeper may overflow the stack;
@@ -80,11 +80,11 @@ _SUMS = [f"{t}.{name}" for t in _INTEGERS for name in ("add", "sub")]
 _BRANCHES = ("jump_if", "jump_unless")
 _WIDENINGS = ("i64.extend_i32_u", "i64.extend_i32_s")
 _OPPOSITE = {"jump_if": "jump_unless", "jump_unless": "jump_if"}
-_EITHER_ORDER = [
+EITHER_ORDER = [
     f"{t}.{name}" for t in _INTEGERS for name in ("add", "mul", "and", "or", "xor", "eq", "ne")
 ]
 
-_INVERSE: dict[str, str] = {}
+INVERSE: dict[str, str] = {}
 """The comparison that is 0 where this one is 1. Floats have only one pair: with a NaN both `lt`
 and `ge` are 0."""
 for _t in Type:
@@ -92,15 +92,15 @@ for _t in Type:
     if not _t.is_float:
         _pairs += [("lt_s", "ge_s"), ("lt_u", "ge_u"), ("gt_s", "le_s"), ("gt_u", "le_u")]
     for _left, _right in _pairs:
-        _INVERSE[f"{_t}.{_left}"] = f"{_t}.{_right}"
-        _INVERSE[f"{_t}.{_right}"] = f"{_t}.{_left}"
+        INVERSE[f"{_t}.{_left}"] = f"{_t}.{_right}"
+        INVERSE[f"{_t}.{_right}"] = f"{_t}.{_left}"
 
-_TRUTHS = {"i32.eqz", "i64.eqz", *_INVERSE} | {
+TRUTHS = {"i32.eqz", "i64.eqz", *INVERSE} | {
     f"{t}.{name}" for t in Type if t.is_float for name in ("lt", "gt", "le", "ge")
 }
 """Instructions whose result is 0 or 1."""
 
-_NEUTRAL: dict[str, int] = {}
+NEUTRAL: dict[str, int] = {}
 """The second operand with which the result is the first operand."""
 for _t in _INTEGERS:
     for _names, _bits in (
@@ -108,13 +108,13 @@ for _t in _INTEGERS:
         (("mul", "div_s", "div_u"), 1),
         (("and",), _t.mask),
     ):
-        _NEUTRAL.update({f"{_t}.{name}": _bits for name in _names})
+        NEUTRAL.update({f"{_t}.{name}": _bits for name in _names})
 
 _VALUES = [*_CONSTANTS, "local.get", "static.get", "heap.size", "dup"]
 """Instructions that push a value and do nothing else."""
 
 _TRAPPING = ("div_s", "div_u", "rem_s", "rem_u")
-_RESULTS = [
+RESULTS = [
     row.mnemonic
     for row in INSTRUCTIONS
     if row.chapter in ("numeric", "conversion")
@@ -139,10 +139,10 @@ def _type(line: Line) -> str:
 # --- constants and increments -----------------------------------------------------------------
 
 
-@_rule(_INTEGER_CONSTANTS, list(_NEUTRAL))
+@_rule(_INTEGER_CONSTANTS, list(NEUTRAL))
 def neutral_operand(s: Surroundings, constant: Line, operation: Line) -> Sequence[Item] | None:
     """`x + 0`, `x * 1` and the like are x."""
-    if constant.operand != _NEUTRAL[operation.row.mnemonic]:
+    if constant.operand != NEUTRAL[operation.row.mnemonic]:
         return None
     return [] if _type(constant) == _type(operation) else None
 
@@ -203,7 +203,7 @@ def unused_value(s: Surroundings, value: Line, drop: Line) -> Sequence[Item]:
     return []
 
 
-@_rule(_RESULTS, "drop")
+@_rule(RESULTS, "drop")
 def unused_result(s: Surroundings, operation: Line, drop: Line) -> Sequence[Item]:
     """A result that is dropped need not be computed, if that cannot trap."""
     return [drop] * len(operation.row.pops)
@@ -221,7 +221,7 @@ def swap_of_equals(s: Surroundings, dup: Line, swap: Line) -> Sequence[Item]:
     return [dup]
 
 
-@_rule("swap", _EITHER_ORDER)
+@_rule("swap", EITHER_ORDER)
 def swap_before_either_order(s: Surroundings, swap: Line, operation: Line) -> Sequence[Item]:
     """Operands need no exchange where their order does not matter."""
     return [operation]
@@ -250,7 +250,7 @@ def zero_test_of_widened(s: Surroundings, widening: Line, test: Line) -> Sequenc
     return [_line("i32.eqz", test)]
 
 
-@_rule(list(_TRUTHS), "i32.const", "i32.ne")
+@_rule(list(TRUTHS), "i32.const", "i32.ne")
 def truth_unequal_zero(
     s: Surroundings, truth: Line, zero: Line, compare: Line
 ) -> Sequence[Item] | None:
@@ -258,7 +258,7 @@ def truth_unequal_zero(
     return [truth] if zero.operand == 0 else None
 
 
-@_rule(list(_TRUTHS), _WIDENINGS, "i64.const", "i64.ne")
+@_rule(list(TRUTHS), _WIDENINGS, "i64.const", "i64.ne")
 def widened_truth_unequal_zero(
     s: Surroundings, truth: Line, widening: Line, zero: Line, compare: Line
 ) -> Sequence[Item] | None:
@@ -266,16 +266,16 @@ def widened_truth_unequal_zero(
     return [truth] if zero.operand == 0 else None
 
 
-@_rule(list(_TRUTHS), "i32.eqz", "i32.eqz")
+@_rule(list(TRUTHS), "i32.eqz", "i32.eqz")
 def double_negation(s: Surroundings, truth: Line, no: Line, yes: Line) -> Sequence[Item]:
     """A truth negated twice is itself."""
     return [truth]
 
 
-@_rule(list(_INVERSE), "i32.eqz")
+@_rule(list(INVERSE), "i32.eqz")
 def negated_comparison(s: Surroundings, compare: Line, negation: Line) -> Sequence[Item]:
     """The negation of a comparison is the opposite comparison."""
-    return [_line(_INVERSE[compare.row.mnemonic], compare)]
+    return [_line(INVERSE[compare.row.mnemonic], compare)]
 
 
 @_rule(_INTEGER_CONSTANTS, [f"{t}.ne" for t in _INTEGERS], _BRANCHES)

@@ -48,7 +48,10 @@ class Memory:
     """The three segments, as addresses for native code and as views for Python."""
 
     def __init__(self, statics: int, data_end: int, limits: Limits) -> None:
-        """`statics` in words; `data_end` in bytes: the heap is made to hold at least that."""
+        """`statics` in words; `data_end` in bytes: the heap is made to hold at least that.
+
+        Raises AddressSpaceError where the operating system refuses.
+        """
         self.limits = limits
         self.heap_limit = _pages(max(limits.heap, data_end))
         sizes = [_pages(WORD_BYTES * statics), _pages(limits.stack), self.heap_limit]
@@ -89,7 +92,8 @@ class Memory:
             raise AddressSpaceError(f"cannot protect memory: errno {ctypes.get_errno()}")
 
     def grow(self, wanted: int) -> bool:
-        """Make at least `wanted` bytes of the heap usable; False if that is past the limit."""
+        """Make at least `wanted` bytes of the heap usable, and at least twice what was, up to the
+        limit; False if `wanted` is past it."""
         if wanted > self.heap_limit:
             return False
         capacity = _pages(min(max(wanted, 2 * self.heap_capacity), self.heap_limit))

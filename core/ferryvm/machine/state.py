@@ -113,7 +113,10 @@ class Machine:
         return grown
 
     def result(self) -> tuple[Type, int] | None:
-        """Type and bits of the operand on top of the stack, None if there is no operand."""
+        """Type and bits of the operand on top of the running function's stack.
+
+        None if there is no operand, or if it is a word of a header.
+        """
         types = self.verified.operand_types(self.control.pc)
         top = types[-1] if types else None
         return (top, self.memory.stack[self.control.sp - 1]) if top else None

@@ -332,23 +332,29 @@ class _Inference:
     def settle_views(self) -> None:
         """Give every open element type and its value their types."""
         while self.views:
-            ready = [view for view in self.views if isinstance(find(view[0]), Named)]
-            if not ready:
-                # Nothing makes this vector: its elements are what they are used as.
-                element, value, _ = self.views[0]
+            open_views = []
+            for view in self.views:
+                if isinstance(find(view[0]), Named):
+                    self._settle(*view)
+                else:
+                    open_views.append(view)
+            if len(open_views) == len(self.views):
+                # Nothing makes these vectors: their elements are what they are used as, the use
+                # that leaves the least choice first.
+                element, value, _ = min(open_views, key=lambda view: _choices(view[1]))
                 unify(element, default(value))
-                continue
-            self.views = [view for view in self.views if view not in ready]
-            for element, value, place in ready:
-                settled = find(element)
-                assert isinstance(settled, Named)
-                stored = of(ELEMENTS[settled.name].value)
-                if not unify(value, stored):
-                    message = (
-                        f"an element of (vector {settled.name}) is read as {stored.name}, "
-                        f"and used as {describe(value)} here"
-                    )
-                    self.faults.add(place, message)
+            self.views = open_views
+
+    def _settle(self, element: SkiffType, value: SkiffType, place: Place) -> None:
+        known = find(element)
+        assert isinstance(known, Named)
+        stored = of(ELEMENTS[known.name].value)
+        if not unify(value, stored):
+            message = (
+                f"an element of (vector {known.name}) is read as {stored.name}, "
+                f"and used as {describe(value)} here"
+            )
+            self.faults.add(place, message)
 
     def check_literals(self) -> None:
         """Note the literals that do not fit the type that they turned out to have."""
@@ -366,6 +372,12 @@ class _Inference:
                 smallest, largest = integer_range(type_, number.is_pattern)
                 message = f"{text} does not fit {type_} ({smallest} to {largest})"
             self.faults.add(literal.place, message)
+
+
+def _choices(type_: SkiffType) -> int:
+    """How many types this one may still become."""
+    found = find(type_)
+    return len(found.domain) if isinstance(found, Unknown) else 1
 
 
 _NAMES: dict[type[Node], str] = {

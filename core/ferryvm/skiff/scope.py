@@ -39,7 +39,7 @@ FORMS = {
 }
 """The special forms and how each is written."""
 
-_MARKS = {"else", "->", "vector"}
+_MARKS = {"else", "->"}
 BUILT_IN = {*FORMS, *OPERATORS, *CONVERSIONS, *DIRECT, *ELEMENTS, *_MARKS}
 
 Global = Variable | Function

@@ -19,6 +19,7 @@ from ferryvm.skiff.generate import generate
 from ferryvm.skiff.inference import infer
 from ferryvm.skiff.parser import Parsed, parse
 from ferryvm.skiff.reader import Sequence
+from ferryvm.skiff.scope import BUILT_IN
 from ferryvm.skiff.tree import Variable
 
 
@@ -38,6 +39,8 @@ class Session:
         Raises SourceError when there are faults; the session is then as it was before.
         """
         file = file or f"<input {self.inputs + 1}>"
+        if file in self._texts:  # a fault must show the line of the text that it is in
+            file = f"{file} {self.inputs + 1}"
         faults = Faults()
         for name, earlier in self._texts.items():
             faults.add_text(name, earlier)
@@ -60,6 +63,11 @@ class Session:
         """The program of the next input; raises SourceError as `listing` does."""
         listing = self.listing(text, file)
         return encode(rewrite(listing) if optimize else listing)
+
+    @property
+    def names(self) -> list[str]:
+        """All names that mean something: those defined so far, and the built-in ones."""
+        return sorted({*self._visible, *self._functions, *BUILT_IN})
 
     def is_complete(self, text: str) -> bool:
         """Whether the text can be compiled, rather than needs another line to close a form."""

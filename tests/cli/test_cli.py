@@ -1,0 +1,256 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The `ferry` command as a user meets it: what goes where, and how it ends."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+FIB = "(define (fib n) (if (< n 2) n (+ (fib (- n 1)) (fib (- n 2)))))\n(print! (fib 20))\n(fib 9)\n"
+SPIN = "(define n 0)\n(print! 1)\n(while #t\n  (set! n (+ n 1)))\n"
+
+
+def ferry(*arguments: object, cwd: Path | None = None, given: str = "") -> tuple[int, str, str]:
+    """Exit code, stdout and stderr of a `ferry` command."""
+    command = [sys.executable, "-m", "ferryvm.cli", *map(str, arguments)]
+    done = subprocess.run(
+        command, cwd=cwd, input=given, capture_output=True, text=True, timeout=120
+    )
+    return done.returncode, done.stdout, done.stderr
+
+
+@pytest.fixture
+def fib(tmp_path: Path) -> Path:
+    path = tmp_path / "fib.skiff"
+    path.write_text(FIB)
+    return path
+
+
+def test_run_prints_the_program_s_output_and_nothing_else(fib: Path, backend: str) -> None:
+    assert ferry("run", fib, "--backend", backend) == (0, "6765\n", "")
+
+
+def test_stats_to_stdout(fib: Path) -> None:
+    code, out, err = ferry("run", fib, "--stats", "-", "--count", "--backend", "switch")
+    assert (code, err) == (0, "")
+    output, _, figures = out.partition("\n")
+    assert output == "6765"
+    stats = json.loads(figures)
+    assert (stats["backend"], stats["status"], stats["result"]) == ("switch", "halt", 34)
+    assert (stats["result_type"], stats["result_bits"]) == ("i64", "0x22")
+    assert set(stats["seconds"]) == {"load", "prepare", "run"}
+    assert all(seconds > 0 for seconds in stats["seconds"].values())
+    assert stats["instructions"] > 10_000
+
+
+def test_stats_without_count_have_no_instructions(fib: Path, tmp_path: Path) -> None:
+    assert ferry("run", fib, "--stats", tmp_path / "s.json")[0] == 0
+    assert json.loads((tmp_path / "s.json").read_text())["instructions"] is None
+
+
+@pytest.mark.parametrize(("text", "result"), [("(/ 0.0 0.0)", "nan"), ("(/ -1.0 0.0)", "-inf")])
+def test_stats_hold_numbers_that_json_has_not_as_text(
+    tmp_path: Path, text: str, result: str
+) -> None:
+    (tmp_path / "p.skiff").write_text(text)
+    code, out, _ = ferry("run", tmp_path / "p.skiff", "--stats", "-")
+    assert code == 0
+    assert json.loads(out)["result"] == result
+
+
+def test_fuel_save_and_resume_on_other_backends(fib: Path, tmp_path: Path) -> None:
+    saved = tmp_path / "s.ferry"
+    code, out, err = ferry("run", fib, "--fuel", 1000, "--save", saved, "--backend", "reference")
+    assert (code, out) == (0, "")
+    assert f"{fib}:1:" in err
+    assert "out of fuel after 1000 instructions" in err
+    assert f"state saved in {saved}" in err
+    again = tmp_path / "t.ferry"
+    code, out, _ = ferry(
+        "resume", saved, "--backend", "switch", "--fuel", 5000, "--save", again, "--stats", "-"
+    )
+    assert code == 0
+    assert json.loads(out)["instructions"] == 6000
+    assert json.loads(out)["status"] == "fuel"
+    assert ferry("resume", again, "--backend", "threaded") == (0, "6765\n", "")
+
+
+def test_trap_shows_source_line_and_calls(tmp_path: Path, backend: str) -> None:
+    path = tmp_path / "t.skiff"
+    path.write_text("(print! 7)\n(define (f x)\n  (/ 1 x))\n(define (g y) (+ 1 (f y)))\n(g 0)\n")
+    code, out, err = ferry("run", path, "--backend", backend, "--stats", tmp_path / "s.json")
+    assert (code, out) == (1, "7\n")
+    lines = err.splitlines()
+    assert lines[0] == f"ferry: {path}:3:3: trap: integer division by zero"
+    assert [line.split()[1] for line in lines[1:]] == ["f", "g", "main"]
+    assert json.loads((tmp_path / "s.json").read_text())["trap"] == "INTEGER_DIVIDE_BY_ZERO"
+
+
+def test_assembling_a_disassembly_gives_the_same_bytes(fib: Path, tmp_path: Path) -> None:
+    image, text, again = tmp_path / "a.fvm", tmp_path / "b.fasm", tmp_path / "c.fvm"
+    assert ferry("compile", fib, "-o", image) == (0, "", "")
+    code, out, _ = ferry("dis", image)
+    text.write_text(out)
+    assert code == 0
+    assert ferry("asm", text, "-o", again) == (0, "", "")
+    assert image.read_bytes() == again.read_bytes()
+    assert ferry("run", again) == (0, "6765\n", "")
+    assert ferry("verify", image, again, fib) == (0, "", "")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("run", "missing.skiff"), "missing.skiff: cannot be read: No such file or directory"),
+        (("run", "."), "suffix '' is none of .skiff, .fasm, .fvm"),
+        (("run", "ok.skiff", "--backend", "thread"), "no backend 'thread'; did you mean"),
+        (("run", "ok.skiff", "--fuel", "-1"), "-1 is not in the range x>=0"),
+        (("run", "ok.skiff", "--heap-limit", "4X"), "'4X' is no size such as 65536, 64K"),
+        (("run", "ok.skiff", "--stats", "no/s.json"), "no/s.json: cannot be written: No such"),
+        (("run", "binary.skiff"), "binary.skiff: not UTF-8 text (byte 0)"),
+        (("run", "text.fvm"), "text.fvm: not a ferryvm program image (.fvm)"),
+        (("run", "faulty.skiff"), "faulty.skiff:1:2: no function 'pront!'"),
+        (("run", "faulty.fasm"), "faulty.fasm:2:1: no instruction 'i64.ad'"),
+        (("run", "unverifiable.fasm"), "V30 at pc 0 (unverifiable.fasm:2:1): i64.add: operand"),
+        (("run", "empty.fasm"), "empty.fasm"),
+        (("resume", "ok.skiff"), "ok.skiff: not a saved ferryvm state (.ferry)"),
+        (("asm", "ok.skiff"), "ok.skiff: a .fasm file expected; `ferry compile` takes .skiff"),
+        (("compile", "ok.skiff", "-o", "no/x.fvm"), "no/x.fvm: cannot be written: No such file"),
+        (("isa", "i64.ad"), "no instruction 'i64.ad'; did you mean 'i64.and'?"),
+        (("rum", "ok.skiff"), "No such command 'rum'"),
+    ],
+)
+def test_bad_input_is_one_line_and_exit_code_2(
+    tmp_path: Path, arguments: tuple[str, ...], message: str
+) -> None:
+    (tmp_path / "ok.skiff").write_text("(print! 1)")
+    (tmp_path / "binary.skiff").write_bytes(b"\xff\xfe")
+    (tmp_path / "text.fvm").write_text("hello")
+    (tmp_path / "faulty.skiff").write_text("(pront! 1)")
+    (tmp_path / "faulty.fasm").write_text(".function main\ni64.ad\nhalt\n")
+    (tmp_path / "unverifiable.fasm").write_text(".function main\ni64.add\nhalt\n")
+    (tmp_path / "empty.fasm").write_text("")
+    code, out, err = ferry(*arguments, cwd=tmp_path)
+    assert (code, out) == (2, "")
+    assert message in err
+    assert "Traceback" not in err
+
+
+def test_a_file_that_is_not_written_keeps_its_content(tmp_path: Path) -> None:
+    (tmp_path / "bad.skiff").write_text("(oops)")
+    (tmp_path / "out.fvm").write_bytes(b"precious")
+    assert ferry("compile", "bad.skiff", "-o", "out.fvm", cwd=tmp_path)[0] == 2
+    assert (tmp_path / "out.fvm").read_bytes() == b"precious"
+
+
+def test_verify_reports_every_file(tmp_path: Path) -> None:
+    (tmp_path / "a.fasm").write_text(".function main\ni64.add\nhalt\n")
+    (tmp_path / "b.fasm").write_text(".function main\nnop\n")
+    code, out, err = ferry("verify", "a.fasm", "b.fasm", cwd=tmp_path)
+    assert (code, out) == (2, "")
+    assert "a.fasm: V30" in err
+    assert "b.fasm: V20" in err
+
+
+def test_empty_program_runs(tmp_path: Path) -> None:
+    (tmp_path / "empty.skiff").write_text("")
+    assert ferry("run", tmp_path / "empty.skiff") == (0, "", "")
+
+
+def test_closed_output_is_no_traceback(tmp_path: Path) -> None:
+    path = tmp_path / "p.skiff"
+    path.write_text("(define i 0)\n(while (< i 100000) (print! i) (set! i (+ i 1)))")
+    command = f"{sys.executable} -m ferryvm.cli run {path} | head -1"
+    done = subprocess.run(command, shell=True, capture_output=True, text=True, timeout=120)
+    assert done.stdout == "0\n"
+    assert "Traceback" not in done.stderr
+
+
+def test_ctrl_c_stops_a_loop_says_where_and_saves(tmp_path: Path, backend: str) -> None:
+    path, saved = tmp_path / "spin.skiff", tmp_path / "s.ferry"
+    path.write_text(SPIN)
+    arguments = ["run", str(path), "--backend", backend, "--save", str(saved)]
+    process = subprocess.Popen(
+        [sys.executable, "-m", "ferryvm.cli", *arguments],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    assert process.stdout is not None
+    assert process.stdout.readline() == "1\n"  # it runs
+    process.send_signal(signal.SIGINT)
+    _, err = process.communicate(timeout=60)
+    assert process.returncode == 130
+    lines = err.splitlines()
+    assert lines[0] == f"ferry: state saved in {saved}"
+    assert lines[1].startswith(f"ferry: {path}:")
+    assert lines[1].endswith("interrupted")
+    assert lines[2].startswith("    in main at ")
+    code, out, err = ferry("resume", saved, "--fuel", 1000, "--stats", "-")
+    assert (code, json.loads(out)["status"]) == (0, "fuel")
+
+
+def test_unwritable_cache_is_one_line(fib: Path) -> None:
+    environment = {**os.environ, "FERRYVM_CACHE_DIR": "/dev/null/cache"}
+    done = subprocess.run(
+        [sys.executable, "-m", "ferryvm.cli", "run", str(fib)],
+        env=environment, capture_output=True, text=True, timeout=120,
+    )  # fmt: skip
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "cache /dev/null/cache" in done.stderr
+    assert "set FERRYVM_CACHE_DIR to a directory that can be written" in done.stderr
+    assert len(done.stderr.splitlines()) == 1
+
+
+def test_backends_lists_name_version_and_state() -> None:
+    code, out, _ = ferry("backends")
+    assert code == 0
+    rows = {line.split()[0]: line.split() for line in out.splitlines()[1:]}
+    assert set(rows) >= {"reference", "switch", "threaded"}
+    assert all(rows[name][-1] == "usable" for name in ("reference", "switch", "threaded"))
+
+
+def test_isa_lists_the_table_and_one_meaning() -> None:
+    code, out, _ = ferry("isa")
+    assert code == 0
+    assert len(out.splitlines()) == 197
+    _, out, _ = ferry("isa", "i64.div_s")
+    assert "trap INTEGER_DIVIDE_BY_ZERO if (b == 0)" in out
+
+
+def test_repl_keeps_definitions_across_inputs_and_faults() -> None:
+    given = """\
+(define x 4)
+(define (f y)
+  (* x y))
+(f 5)
+(f)
+(set! x 7)
+(/ 1 0)
+:backend reference
+(f 6)
+:backend none
+(print! "text")
+:quit
+(never reached)
+"""
+    code, out, _ = ferry("repl", given=given)
+    assert code == 0
+    assert "=> 20\n" in out
+    assert "=> 42\n" in out
+    assert "integer division by zero" in out
+    assert "no backend 'none'" in out
+    assert "never" not in out
+
+
+def test_repl_reports_an_input_that_never_ends() -> None:
+    code, out, _ = ferry("repl", given="(define x\n")
+    assert code == 0
+    assert "1:1" in out
