@@ -12,7 +12,6 @@ from pathlib import Path
 
 from ferryvm.engine import Engine, Execution, ProgramInterrupted, RunResult, TrapError
 from ferryvm.errors import FerryError, SourceError
-from ferryvm.image import load, save
 from ferryvm.program import Program
 from ferryvm.verify import Verified, VerifyError, verify
 
@@ -61,6 +60,20 @@ def disassemble(program: Program) -> str:
     return asm.disassemble(program)
 
 
+def load(path: str | Path) -> Program:
+    """The program in an image file (.fvm), not verified yet. Raises ImageError."""
+    from ferryvm import image
+
+    return image.load(path)
+
+
+def save(program: Program, path: str | Path) -> None:
+    """Write the image of a program. Raises ImageError where the file cannot be written."""
+    from ferryvm import image
+
+    image.save(program, path)
+
+
 def read(path: str | Path, optimize: bool = True) -> Program:
     """The program in a file, by its suffix: .skiff, .fasm or .fvm.
 
@@ -79,7 +92,7 @@ def read(path: str | Path, optimize: bool = True) -> Program:
         raise FerryError(f"{path}: not UTF-8 text (byte {error.start})") from None
     if path.suffix == ".skiff":
         return compile(text, str(path), optimize)
-    return assemble(text, str(path))
+    return assemble(text, str(path))  # what was written by hand is run as written
 
 
 def run(program: Program, backend: str = "threaded", fuel: int | None = None) -> RunResult:

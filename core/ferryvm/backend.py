@@ -33,10 +33,6 @@ class Capabilities:
 
     fuel: bool = True
     """Counts instructions exactly and stops when fuel runs out."""
-    interrupt: bool = True
-    """Looks at the interrupt flag often enough to stop within 50 ms."""
-    any_pc: bool = True
-    """Can be entered at every reachable instruction."""
 
 
 class Artifact(abc.ABC):

@@ -59,7 +59,7 @@ class Registry:
         source = entry_point.dist.name if entry_point.dist else entry_point.name
         try:
             self.register(entry_point.load(), f"{source}:{entry_point.name}")
-        except Exception as error:  # a plugin may raise anything; it must not stop the others
+        except Exception as error:  # noqa: BLE001 - a plugin may raise anything, others go on
             self.broken.append(BrokenPlugin(f"{source}:{entry_point.name}", _cause(error)))
 
     def register(self, plugin: object, name: str) -> None:

@@ -19,8 +19,7 @@ from ferryvm.listing import Line
 def faults(text: str) -> list[str]:
     with pytest.raises(SourceError) as caught:
         asm.parse(text, "t")
-    return [f"{d.position.line}:{d.position.column} {d.message}"
-            for d in caught.value.diagnostics]
+    return [f"{d.position.line}:{d.position.column} {d.message}" for d in caught.value.diagnostics]
 
 
 def run(text: str) -> tuple[int | float | None, str]:
@@ -91,7 +90,10 @@ def test_mutual_recursion_of_functions_that_main_jumps_over() -> None:
     :start MARK_STK PUSH_WORD 7 CALL even MARK_STK PUSH_WORD 7 CALL odd STOP
     """
     assert shapes(text) == {
-        "main": "() -> () 0", "even": "(i64) -> (i64) 0", "odd": "(i64) -> (i64) 0"}
+        "main": "() -> () 0",
+        "even": "(i64) -> (i64) 0",
+        "odd": "(i64) -> (i64) 0",
+    }
     assert run(text) == (1, "")
 
 
@@ -103,7 +105,10 @@ def test_parameters_results_and_locals_are_inferred() -> None:
     :quiet PUSH_WORD 1 PRINT RETURN
     """
     assert shapes(text) == {
-        "main": "() -> () 0", "add2": "(i64 i64) -> (i64) 3", "quiet": "() -> () 0"}
+        "main": "() -> () 0",
+        "add2": "(i64 i64) -> (i64) 3",
+        "quiet": "() -> () 0",
+    }
     assert run(text) == (None, "42\n1\n")
 
 
@@ -189,10 +194,40 @@ def test_mnemonic_leaves_this_word(code: str, value: int) -> None:
 
 def test_every_mnemonic_of_the_form_exists_and_is_documented() -> None:
     names = {
-        "PUSH_WORD", "LOAD_WORD_STATIC", "STORE_WORD_STATIC", "LOAD_WORD", "STORE_WORD", "ADD",
-        "SUB", "MUL", "DIV", "INCR", "DECR", "LT", "GT", "LE", "GE", "EQ", "NE", "AND", "OR",
-        "NOT", "JMP", "JMPT", "JMPF", "MARK_STK", "CALL", "RETURN", "PRINT", "ENTER_JIT",
-        "LEAVE_JIT", "STOP", "NOOP", "DUP", "SWAP", "DROP",
+        "PUSH_WORD",
+        "LOAD_WORD_STATIC",
+        "STORE_WORD_STATIC",
+        "LOAD_WORD",
+        "STORE_WORD",
+        "ADD",
+        "SUB",
+        "MUL",
+        "DIV",
+        "INCR",
+        "DECR",
+        "LT",
+        "GT",
+        "LE",
+        "GE",
+        "EQ",
+        "NE",
+        "AND",
+        "OR",
+        "NOT",
+        "JMP",
+        "JMPT",
+        "JMPF",
+        "MARK_STK",
+        "CALL",
+        "RETURN",
+        "PRINT",
+        "ENTER_JIT",
+        "LEAVE_JIT",
+        "STOP",
+        "NOOP",
+        "DUP",
+        "SWAP",
+        "DROP",
     }
     assert set(MNEMONICS) == names
     page = (Path(__file__).parents[2] / "docs" / "assembly.md").read_text(encoding="utf-8")
@@ -214,7 +249,10 @@ def test_directive_states_the_form() -> None:
 def test_position_is_that_of_the_mnemonic() -> None:
     items = asm.parse("\n  PUSH_WORD\n 1 PRINT STOP", "p").functions[0].items
     assert [str(item.position) for item in items if isinstance(item, Line)] == [
-        "p:2:3", "p:3:4", "p:3:10"]
+        "p:2:3",
+        "p:3:4",
+        "p:3:10",
+    ]
 
 
 @pytest.mark.parametrize(
@@ -251,12 +289,18 @@ def test_position_is_that_of_the_mnemonic() -> None:
         ("MARK_STK CALL f STOP :f MARK_STK CALL f DROP RETURN", "1:41 DROP takes 1 word, the"),
         ("RETURN", "1:1 the main program reaches this RETURN; it ends with STOP"),
         ("MARK_STK CALL f STOP :f MARK_STK RETURN", "1:34 RETURN stands between a MARK_STK and"),
-        ("MARK_STK CALL f\nMARK_STK PUSH_WORD 1 CALL f STOP :f RETURN",
-         "2:22 CALL f passes 1 word here, but 0 at t:1:10"),
-        ("MARK_STK PUSH_WORD 1 CALL f STOP :f LOAD_WORD 0 JMPT a RETURN\n:a PUSH_WORD 1 RETURN",
-         "1:56 function f returns nothing here, but a word at t:2:16"),
-        ("PUSH_WORD 1 JMPT a PUSH_WORD 2\n:a STOP",
-         "2:4 the stack has 0 words here from JMPT at t:1:13, but 1 word from PUSH_WORD at t:1:20"),
+        (
+            "MARK_STK CALL f\nMARK_STK PUSH_WORD 1 CALL f STOP :f RETURN",
+            "2:22 CALL f passes 1 word here, but 0 at t:1:10",
+        ),
+        (
+            "MARK_STK PUSH_WORD 1 CALL f STOP :f LOAD_WORD 0 JMPT a RETURN\n:a PUSH_WORD 1 RETURN",
+            "1:56 function f returns nothing here, but a word at t:2:16",
+        ),
+        (
+            "PUSH_WORD 1 JMPT a PUSH_WORD 2\n:a STOP",
+            "2:4 the stack has 0 words here from JMPT at t:1:13, but 1 word from PUSH_WORD at t:1:20",
+        ),
         (":l PUSH_WORD 1 JMP l", "1:4 the stack has 0 words here from PUSH_WORD at t:1:4, but 1"),
     ],
 )
@@ -282,8 +326,11 @@ def programs(draw: st.DrawFn) -> str:
             return f"PUSH_WORD {draw(st.integers(-3, 3))}"
         if kind == "static":
             number = draw(st.integers(0, 3))
-            return draw(st.sampled_from([
-                f"LOAD_WORD_STATIC {number}", f"PUSH_WORD {number} LOAD_WORD_STATIC"]))
+            return draw(
+                st.sampled_from(
+                    [f"LOAD_WORD_STATIC {number}", f"PUSH_WORD {number} LOAD_WORD_STATIC"]
+                )
+            )
         if kind == "frame":
             return f"LOAD_WORD {draw(st.integers(0, 2))}"
         if kind == "unary":
@@ -297,11 +344,13 @@ def programs(draw: st.DrawFn) -> str:
         kind = draw(st.sampled_from(["print", "store", "local", "if", "loop", "none"]))
         if kind == "if" and depth:
             number, jump = next(labels), draw(st.sampled_from(["JMPT", "JMPF"]))
-            return (f"{value(2)} {jump} e{number} {block(depth - 1)} JMP d{number} "
-                    f":e{number} {block(depth - 1)} :d{number}")
+            return (
+                f"{value(2)} {jump} e{number} {block(depth - 1)} JMP d{number} "
+                f":e{number} {block(depth - 1)} :d{number}"
+            )
         if kind == "loop" and depth:
             number = next(labels)
-            return (f"PUSH_WORD 3 :h{number} {block(depth - 1)} DECR DUP JMPT h{number} DROP")
+            return f"PUSH_WORD 3 :h{number} {block(depth - 1)} DECR DUP JMPT h{number} DROP"
         if kind == "store":
             return f"{value(2)} PUSH_WORD {draw(st.integers(0, 3))} STORE_WORD_STATIC"
         if kind == "local":

@@ -25,8 +25,7 @@ def operands(body: str) -> list[object]:
 def faults(text: str) -> list[str]:
     with pytest.raises(SourceError) as caught:
         asm.parse(text, "t.fasm")
-    return [f"{d.position.line}:{d.position.column} {d.message}"
-            for d in caught.value.diagnostics]
+    return [f"{d.position.line}:{d.position.column} {d.message}" for d in caught.value.diagnostics]
 
 
 def test_whole_program() -> None:
@@ -63,16 +62,34 @@ def test_whole_program() -> None:
 
     assert asm.parse(text) == Listing(
         functions=[
-            FunctionListing("main", items=[
-                line("mark"), line("i64.const", 3), line("call", "twice"),
-                line("host", "print_i64"), line("static.get", 0), line("halt"),
-            ]),
-            FunctionListing("twice", Signature((I64,), (I64,)), (I64, F64), [
-                Label("again"), line("local.get", 0), line("local.set", 1),
-                line("f64.const", 0x3FE0_0000_0000_0000), line("local.set", 2),
-                line("static.get", 0), line("i64.eqz"), line("jump_if", "again"),
-                line("local.get", 0), line("return", 1),
-            ]),
+            FunctionListing(
+                "main",
+                items=[
+                    line("mark"),
+                    line("i64.const", 3),
+                    line("call", "twice"),
+                    line("host", "print_i64"),
+                    line("static.get", 0),
+                    line("halt"),
+                ],
+            ),
+            FunctionListing(
+                "twice",
+                Signature((I64,), (I64,)),
+                (I64, F64),
+                [
+                    Label("again"),
+                    line("local.get", 0),
+                    line("local.set", 1),
+                    line("f64.const", 0x3FE0_0000_0000_0000),
+                    line("local.set", 2),
+                    line("static.get", 0),
+                    line("i64.eqz"),
+                    line("jump_if", "again"),
+                    line("local.get", 0),
+                    line("return", 1),
+                ],
+            ),
         ],
         statics=[Static("total", I64, 2**64 - 1), Static("ratio", F64)],
         data=[Data(16, b"ab\n\1\0\xff\xff" + bytes(6) + b"\xf0\x3f\xff")],
@@ -85,7 +102,10 @@ def test_operands_of_each_kind() -> None:
     assert operands("i64.load\ni64.load 8\nreturn\nreturn 1") == [0, 8, 0, 1]
     assert operands(":a jump a\njump_table a, b a\n:b") == ["a", ("a", "b", "a")]
     assert operands("call_indirect (i32 f64) -> (i64)\ncall_indirect -> i32\ncall_indirect ()") == [
-        Signature((I32, F64), (I64,)), Signature((), (I32,)), Signature()]
+        Signature((I32, F64), (I64,)),
+        Signature((), (I32,)),
+        Signature(),
+    ]
 
 
 def test_quotes_allow_any_name() -> None:
@@ -96,7 +116,9 @@ def test_quotes_allow_any_name() -> None:
 
 def test_text_without_loc_maps_to_itself() -> None:
     assert [line.position for line in lines(".function main\n  nop\n:x :y halt")] == [
-        Position("t", 2, 3), Position("t", 3, 7)]
+        Position("t", 2, 3),
+        Position("t", 3, 7),
+    ]
 
 
 def test_loc_holds_until_the_next_one_and_self_ends_it() -> None:
@@ -104,15 +126,15 @@ def test_loc_holds_until_the_next_one_and_self_ends_it() -> None:
     text += ".loc none\nnop\n.function g\nnop\n.loc 1 9\nnop\n.loc self\nnop"
     functions = asm.parse(text, "t").functions
     positions = [i.position for f in functions for i in f.items if isinstance(i, Line)]
-    assert positions == [
-        Position("b", 3, 4), None, None, Position("a", 9, 1), Position("t", 13, 1)]
+    assert positions == [Position("b", 3, 4), None, None, Position("a", 9, 1), Position("t", 13, 1)]
 
 
 def test_statics_of_one_name_go_by_number() -> None:
     text = ".static x i64\n.static x f64\n.function main\nstatic.get 1\n"
     assert lines(text)[0].operand == 1
     assert faults(text + "static.get x") == [
-        "5:12 2 statics are named 'x': say by number which one is meant (0, 1)"]
+        "5:12 2 statics are named 'x': say by number which one is meant (0, 1)"
+    ]
 
 
 def test_fault_shows_its_line_with_a_caret() -> None:

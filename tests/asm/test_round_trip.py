@@ -43,8 +43,9 @@ def listings(draw: st.DrawFn) -> Listing:
     hosts = draw(st.lists(NAMES, max_size=2, unique=True))
     whole = Listing(
         statics=draw(st.lists(STATICS, max_size=3)),
-        data=draw(st.lists(st.builds(Data, st.integers(0, 2**40), st.binary(max_size=150)),
-                           max_size=2)),
+        data=draw(
+            st.lists(st.builds(Data, st.integers(0, 2**40), st.binary(max_size=150)), max_size=2)
+        ),
         table=draw(st.lists(st.sampled_from(functions), max_size=3)),
         hosts=[HostImport(name, draw(SIGNATURES)) for name in hosts],
         extra_signatures=tuple(draw(st.lists(SIGNATURES, max_size=2))),

@@ -16,16 +16,50 @@ from ferryvm.image import to_bytes
 from ferryvm.isa import INSTRUCTIONS
 
 EXAMPLES = sorted((Path(__file__).resolve().parents[2] / "examples").glob("*.fasm"))
-WORDS = st.sampled_from([
-    *(row.mnemonic for row in INSTRUCTIONS if row.immediate.value != "none"),
-    *MNEMONICS,
-    ".function", ".local", ".static", ".host", ".table", ".data", ".bytes", ".signature", ".file",
-    ".loc", ".classic", ".statics",
-    "(", ")", "->", "=", ",", ";", ":a", ":b", "a", "b", "f", "i64", "f64", "0", "1", "-1", "1.5",
-    "nan", "self", "none",
-    '"x"', '"\\q"', '"',
-    "\n", "\n", "\n",
-])
+WORDS = st.sampled_from(
+    [
+        *(row.mnemonic for row in INSTRUCTIONS if row.immediate.value != "none"),
+        *MNEMONICS,
+        ".function",
+        ".local",
+        ".static",
+        ".host",
+        ".table",
+        ".data",
+        ".bytes",
+        ".signature",
+        ".file",
+        ".loc",
+        ".classic",
+        ".statics",
+        "(",
+        ")",
+        "->",
+        "=",
+        ",",
+        ";",
+        ":a",
+        ":b",
+        "a",
+        "b",
+        "f",
+        "i64",
+        "f64",
+        "0",
+        "1",
+        "-1",
+        "1.5",
+        "nan",
+        "self",
+        "none",
+        '"x"',
+        '"\\q"',
+        '"',
+        "\n",
+        "\n",
+        "\n",
+    ]
+)
 CLASSIC_WORDS = st.sampled_from(sorted(MNEMONICS)) | st.sampled_from(
     ["a", "b", ":a", ":b", "0", "1", "2"]
 )

@@ -56,7 +56,7 @@ def test_damaged_entry_is_reported_and_built_again(
 
 def test_directory_that_cannot_be_made_is_a_clear_error(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("FERRYVM_CACHE_DIR", "/dev/null/x")
-    with pytest.raises(BackendError, match="cache /dev/null/x.* cannot be used: Not a directory"):
+    with pytest.raises(BackendError, match=r"cache /dev/null/x.* cannot be used: Not a directory"):
         cache.get("x", "a" * 64, _never)
 
 

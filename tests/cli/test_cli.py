@@ -13,7 +13,9 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
-FIB = "(define (fib n) (if (< n 2) n (+ (fib (- n 1)) (fib (- n 2)))))\n(print! (fib 20))\n(fib 9)\n"
+FIB = (
+    "(define (fib n) (if (< n 2) n (+ (fib (- n 1)) (fib (- n 2)))))\n(print! (fib 20))\n(fib 9)\n"
+)
 SPIN = "(define n 0)\n(print! 1)\n(while #t\n  (set! n (+ n 1)))\n"
 
 
@@ -21,7 +23,7 @@ def ferry(*arguments: object, cwd: Path | None = None, given: str = "") -> tuple
     """Exit code, stdout and stderr of a `ferry` command."""
     command = [sys.executable, "-m", "ferryvm.cli", *map(str, arguments)]
     done = subprocess.run(
-        command, cwd=cwd, input=given, capture_output=True, text=True, timeout=120
+        command, check=False, cwd=cwd, input=given, capture_output=True, text=True, timeout=120
     )
     return done.returncode, done.stdout, done.stderr
 
@@ -168,7 +170,9 @@ def test_closed_output_is_no_traceback(tmp_path: Path) -> None:
     path = tmp_path / "p.skiff"
     path.write_text("(define i 0)\n(while (< i 100000) (print! i) (set! i (+ i 1)))")
     command = f"{sys.executable} -m ferryvm.cli run {path} | head -1"
-    done = subprocess.run(command, shell=True, capture_output=True, text=True, timeout=120)
+    done = subprocess.run(
+        command, check=False, shell=True, capture_output=True, text=True, timeout=120
+    )
     assert done.stdout == "0\n"
     assert "Traceback" not in done.stderr
 
@@ -201,7 +205,7 @@ def test_unwritable_cache_is_one_line(fib: Path) -> None:
     environment = {**os.environ, "FERRYVM_CACHE_DIR": "/dev/null/cache"}
     done = subprocess.run(
         [sys.executable, "-m", "ferryvm.cli", "run", str(fib)],
-        env=environment, capture_output=True, text=True, timeout=120,
+        check=False, env=environment, capture_output=True, text=True, timeout=120,
     )  # fmt: skip
     assert (done.returncode, done.stdout) == (2, "")
     assert "cache /dev/null/cache" in done.stderr

@@ -3,18 +3,25 @@
 
 from __future__ import annotations
 
+import types
+from collections.abc import Callable
+
 import pytest
 
 import ferryvm
-from ferryvm.backend import BackendError
+from ferryvm.backend import Artifact, Backend, BackendError, Capabilities
 from ferryvm.engine.execution import Execution
 from ferryvm.errors import FerryError, UnknownNameError
+from ferryvm.hooks import BackendEntry, hookimpl
 from ferryvm.isa import I64, Trap
 from ferryvm.machine.control import Status
 from ferryvm.machine.host import HostError, HostFunction
 from ferryvm.machine.memory import Limits
+from ferryvm.machine.state import Machine
 from ferryvm.program import HostImport, Signature
 from ferryvm.registry import Registry
+from ferryvm.verify import Verified
+from ferryvm_backends.reference import ReferenceBackend
 
 FIB = "(define (fib n) (if (< n 2) n (+ (fib (- n 1)) (fib (- n 2)))))\n(print! (fib 12))\n(fib 10)"
 DEEP = "(define (down n) (if (= n 0) 0 (+ 1 (down (- n 1)))))\n"
@@ -75,7 +82,7 @@ def test_fuel_stops_in_the_same_state_on_every_backend(text: str) -> None:
     program = ferryvm.compile(text)
     total = ferryvm.Engine("switch").start(program).run(count=True).statistics.instructions
     assert total is not None
-    for fuel in [*range(0, 60), total // 3, total - 1]:
+    for fuel in [*range(60), total // 3, total - 1]:
         states = []
         for name in ("reference", "switch", "threaded"):
             execution = ferryvm.Engine(name).start(program)
@@ -187,7 +194,7 @@ def test_grown_heap_keeps_its_content_and_new_memory_is_zero(backend: str) -> No
 
 def test_limits_that_cannot_be_had_are_one_clear_line() -> None:
     engine = ferryvm.Engine("reference", limits=Limits(heap=1 << 60))
-    with pytest.raises(FerryError, match="cannot reserve .* lower the heap or stack limit"):
+    with pytest.raises(FerryError, match=r"cannot reserve .* lower the heap or stack limit"):
         engine.start(ferryvm.compile("1"))
 
 
@@ -261,29 +268,89 @@ def test_output_goes_where_the_engine_says(backend: str) -> None:
     assert result.output == ""
 
 
-def test_backend_that_cannot_count_refuses_fuel() -> None:
-    from ferryvm.backend import Capabilities
-    from ferryvm.hooks import BackendEntry
-    from ferryvm_backends.reference import ReferenceBackend
+class Odd(ReferenceBackend):
+    """A backend whose artifact does what a test says."""
 
+    name = "odd"
+    capabilities = Capabilities(fuel=False)
+
+    def __init__(self, act: Callable[[Machine], Status]) -> None:
+        self.act = act
+
+    def prepare(self, program: Verified) -> Artifact:
+        backend = self
+
+        class OddArtifact(Artifact):
+            def enter(self, machine: Machine, counting: bool) -> Status:
+                return backend.act(machine)
+
+        return OddArtifact()
+
+
+def engine_with(backend: Backend) -> ferryvm.Engine:
+    def ferryvm_backends() -> list[BackendEntry]:
+        return [BackendEntry(backend.name, lambda: backend)]
+
+    registry = Registry(discover=False)
+    plugin = types.SimpleNamespace(ferryvm_backends=hookimpl(ferryvm_backends))
+    registry.register(plugin, "test")
+    return ferryvm.Engine(backend.name, registry=registry)
+
+
+@pytest.mark.parametrize("status", [Status.LEAVE, Status.GUARD, Status.HOT, Status.RUNNING])
+def test_status_that_nobody_can_go_on_from_is_an_error(status: Status) -> None:
+    engine = engine_with(Odd(lambda _machine: status))
+    with pytest.raises(BackendError, match=f"'odd' left with {status.name} at pc 0"):
+        engine.start(ferryvm.compile("1")).run()
+
+
+def test_backend_that_refuses_a_program_says_why() -> None:
+    class Picky(ReferenceBackend):
+        name = "picky"
+
+        def accepts(self, program: Verified) -> str | None:
+            return "no vectors here"
+
+    with pytest.raises(BackendError, match="'picky' refuses the program: no vectors here"):
+        engine_with(Picky()).start(ferryvm.compile("1")).run()
+
+
+def test_backend_that_cannot_count_refuses_fuel() -> None:
     class Uncounted(ReferenceBackend):
         name = "uncounted"
         capabilities = Capabilities(fuel=False)
 
-    class Plugin:
-        @staticmethod
-        def ferryvm_backends() -> list[BackendEntry]:
-            return [BackendEntry("uncounted", Uncounted)]
-
-    from ferryvm.hooks import hookimpl
-
-    hookimpl(Plugin.ferryvm_backends)
-    registry = Registry(discover=False)
-    registry.register(Plugin, "test")
-    execution = ferryvm.Engine("uncounted", registry=registry).start(ferryvm.compile("1"))
+    execution = engine_with(Uncounted()).start(ferryvm.compile("1"))
     with pytest.raises(BackendError, match="'uncounted' cannot count instructions"):
         execution.run(fuel=10)
     assert execution.run().value == 1
+
+
+def test_interrupt_during_preparation_is_not_lost() -> None:
+    class Slow(ReferenceBackend):
+        name = "slow"
+
+        def prepare(self, program: Verified) -> Artifact:
+            execution.machine.control.interrupt = 1
+            return super().prepare(program)
+
+    execution = engine_with(Slow()).start(ferryvm.compile("(while #t 1)"))
+    with pytest.raises(ferryvm.ProgramInterrupted):
+        execution.run()
+
+
+def test_negative_fuel_is_refused(backend: str) -> None:
+    with pytest.raises(FerryError, match="fuel is -1; 0 or more is allowed"):
+        ferryvm.run(ferryvm.compile("1"), backend, fuel=-1)
+
+
+def test_host_function_without_its_result_changes_nothing(backend: str) -> None:
+    hosts = {"none": HostFunction("none", ADD.signature, lambda _output, _a, _b: None)}
+    program = _program_that_calls("none", ADD.signature)
+    execution = ferryvm.Engine(backend, hosts=hosts).start(program)
+    with pytest.raises(FerryError, match="host function none returned no result"):
+        execution.run()
+    assert execution.machine.memory.stack[2 : execution.machine.control.sp].tolist() == [40, 2]
 
 
 def test_interrupt_flag_stops_a_loop_and_the_program_can_go_on(backend: str) -> None:

@@ -20,7 +20,7 @@ import tempfile
 import threading
 import time
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from ferryvm.engine.saved import STATE
@@ -56,7 +56,7 @@ class Report:
         return "\n".join(lines + self.faults)
 
 
-def trial_file(seed: int, number: int, starts: list[Seed]) -> tuple[random.Random, Seed, bytes]:
+def trial_file(seed: int, number: int, starts: Sequence[Seed]) -> tuple[random.Random, Seed, bytes]:
     """The random numbers of a trial, what it starts from, and the file that it tries."""
     rng = random.Random(f"{seed}/{number}")
     start = rng.choice(starts)
@@ -66,8 +66,8 @@ def trial_file(seed: int, number: int, starts: list[Seed]) -> tuple[random.Rando
 # --- the child ------------------------------------------------------------------------------
 
 
-def _work(seed: int, first: int, end: int, notes_path: Path, out: Path) -> None:
-    judge, starts = Judge(), seeds()
+def _work(judge: Judge, seed: int, first: int, end: int, notes_path: Path, out: Path) -> None:
+    starts = seeds()
     with notes_path.open("r+b") as file, mmap.mmap(file.fileno(), _NOTES.size) as notes:
         _, *counts = _NOTES.unpack_from(notes)
         for number in range(first, end):
@@ -118,11 +118,15 @@ def campaign(
             stderr.close()
             _read(report, notes)
             first = report.trials
+            if child.returncode > 0:  # not killed: it failed by itself, and would again
+                raise SystemExit(messages[0].decode(errors="replace"))
             if first < count:
                 content = trial_file(seed, first, starts)[2]
-                _save(out, first, content, end + "\n" + messages[0].decode(errors="replace"))
-                first += 1
-    report.faults = [path.read_text(encoding="utf-8").splitlines()[0] for path in out.glob("*.txt")]
+                text = f"trial {first}: {end}\n" + messages[0].decode(errors="replace")
+                _save(out, first, content, text)
+                first = report.trials = first + 1
+    texts = sorted(out.glob("*.txt"), key=lambda path: int(path.stem))
+    report.faults = [path.read_text(encoding="utf-8").splitlines()[0] for path in texts]
     return report
 
 
@@ -151,8 +155,8 @@ def _read(report: Report, notes: Path) -> Report:
     return report
 
 
-def main() -> None:
-    """The command line."""
+def main(judge: Callable[[], Judge] = Judge) -> None:
+    """The command line; children try files with `judge`."""
     parser = argparse.ArgumentParser(description="Alter files at random; look for faults.")
     parser.add_argument("--count", type=int, default=100_000)
     parser.add_argument("--seed", type=int, default=random.randrange(1 << 32))
@@ -163,7 +167,7 @@ def main() -> None:
     if chosen.worker:
         faulthandler.enable()
         # Only the main thread has to be ready for Ctrl-C, which takes longer than most trials.
-        arguments = (chosen.seed, chosen.first, chosen.count, chosen.worker, chosen.out)
+        arguments = (judge(), chosen.seed, chosen.first, chosen.count, chosen.worker, chosen.out)
         thread = threading.Thread(target=_work, args=arguments)
         thread.start()
         thread.join()

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 from pathlib import Path
 
 import ferryvm
@@ -23,7 +24,8 @@ LIMITS = Limits(stack=64 << 10, heap=1 << 20, first_heap=1 << 14)
 """Small, so that growing and running out happen."""
 
 
-def seeds() -> list[Seed]:
+@functools.cache
+def seeds() -> tuple[Seed, ...]:
     """Programs, and states in which some of them stop."""
     found = []
     for path in sorted(ROOT.glob("examples/*")):
@@ -37,7 +39,7 @@ def seeds() -> list[Seed]:
         found.append(Seed(f"rich after {fuel}", _stopped(rich, fuel)))
     recursive = ferryvm.compile("(define (f n) (if (< n 1) 1 (+ n (f (- n 1)))))\n(f 20)")
     found += [Seed(f"recursive after {n}", _stopped(recursive, n)) for n in (30, 100, 170, 400)]
-    return found
+    return tuple(found)
 
 
 def _stopped(program: Program, fuel: int) -> bytes:

@@ -79,7 +79,8 @@ class Judge:
             _check_message(error)
             return Outcome.NO_START
         _check_equal(states)
-        end = Status(states["threaded"]["status"])
+        end = states["threaded"]["status"]
+        assert isinstance(end, Status)
         if end is not Status.FUEL:
             # Without fuel other code runs, with fused instructions; now it is known to end.
             plain = {f"{name} without fuel": self._run(content, name, None) for name in names[:2]}
@@ -135,7 +136,7 @@ def _go_on(execution: Execution, fuel: int | None) -> str:
 def _state(execution: Execution, output: str) -> dict[str, object]:
     control, memory = execution.machine.control, execution.machine.memory
     return {
-        "status": control.status,
+        "status": execution.machine.status,
         "trap": control.trap,
         "pc": control.pc,
         "sp": control.sp,

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Golden cases as data: reading cases/*.txt, whose form cases/README.md defines.
 
-    cases/*.txt ──read──> Case ──test_golden.py──> Listing ──> Program ──> every backend
+cases/*.txt ──read──> Case ──test_golden.py──> Listing ──> Program ──> every backend
 """
 
 from __future__ import annotations

@@ -54,8 +54,12 @@ def test_labels_are_numbered_by_place_in_each_function() -> None:
     listing = decode(assemble(TEXT))
     labels = [[i.name for i in f.items if isinstance(i, Label)] for f in listing.functions]
     assert labels == [["L0", "L1"], ["L0"]]
-    jumps = [i.operand for f in listing.functions for i in f.items
-             if isinstance(i, Line) and i.row.mnemonic.startswith("jump")]
+    jumps = [
+        i.operand
+        for f in listing.functions
+        for i in f.items
+        if isinstance(i, Line) and i.row.mnemonic.startswith("jump")
+    ]
     assert jumps == [("L1", "L0", "L1"), "L0"]
 
 
@@ -87,10 +91,14 @@ def replace(**parts: object) -> Callable[[Program], Program]:
         (replace(signatures=()), "function 'main' has signature 0, of 0"),
         (replace(table=(9,)), "no function has number 9"),
         (replace(statics=(Static("s", I32, 1 << 32),)), "'s' starts with more bits than i32"),
-        (replace(signatures=(Signature(), Signature((I64,), (I64,)), Signature())),
-         "encoding would write its signatures otherwise"),
-        (replace(source_map=SourceMap(("a",), ((0, 0, 1, 1), (1, 0, 1, 1)))),
-         "encoding would write its source map otherwise"),
+        (
+            replace(signatures=(Signature(), Signature((I64,), (I64,)), Signature())),
+            "encoding would write its signatures otherwise",
+        ),
+        (
+            replace(source_map=SourceMap(("a",), ((0, 0, 1, 1), (1, 0, 1, 1)))),
+            "encoding would write its source map otherwise",
+        ),
     ],
 )
 def test_program_of_another_layout_is_refused(

@@ -52,7 +52,8 @@ CASES = {
     ),
     "unused_value": Case("f64.const 1.5; drop; halt", "halt", "i64.load 0; drop; halt"),
     "unused_result": Case(
-        "f64.add; drop; halt", "drop; drop; halt",
+        "f64.add; drop; halt",
+        "drop; drop; halt",
         "i64.div_s; drop; i32.rem_u; drop; i32.trunc_f64_s; drop; halt",
     ),
     "swap_back": Case("swap; swap; halt", "halt", "swap; dup; swap; halt"),
@@ -193,12 +194,18 @@ def test_argument_is_left_as_it_was() -> None:
     ("before", "after"),
     [
         # What the classic form and Skiff make of conditions ends as one branch.
-        ("i64.lt_s; i64.extend_i32_u; i64.const 0; i64.ne; jump_if a; trap; :a; halt",
-         "i64.lt_s; jump_if a; trap; :a; halt"),
-        ("f64.lt; i64.extend_i32_u; i64.eqz; jump_if a; trap; :a; halt",
-         "f64.lt; jump_unless a; trap; :a; halt"),
-        ("f32.lt; i64.extend_i32_u; i64.eqz; i64.extend_i32_u; i64.eqz; jump_if a; :b; jump b; :a",
-         "f32.lt; jump_if a; :b; jump b; :a"),
+        (
+            "i64.lt_s; i64.extend_i32_u; i64.const 0; i64.ne; jump_if a; trap; :a; halt",
+            "i64.lt_s; jump_if a; trap; :a; halt",
+        ),
+        (
+            "f64.lt; i64.extend_i32_u; i64.eqz; jump_if a; trap; :a; halt",
+            "f64.lt; jump_unless a; trap; :a; halt",
+        ),
+        (
+            "f32.lt; i64.extend_i32_u; i64.eqz; i64.extend_i32_u; i64.eqz; jump_if a; :b; jump b; :a",
+            "f32.lt; jump_if a; :b; jump b; :a",
+        ),
         ("local.get 0; i64.const 1; i64.add; i64.const 1; i64.sub; halt", "local.get 0; halt"),
         # Jumps around each other vanish with the labels that they needed.
         ("jump a; :b; jump c; :a; jump b; :c; halt", "halt"),
@@ -218,14 +225,18 @@ def test_jumps_in_a_circle_stay_a_circle() -> None:
 
 def test_rewritten_lines_keep_the_position_of_what_has_the_effect() -> None:
     text = ".static s i64\n.function main\ni64.const 0\n  static.load\ni64.eqz\n jump_if a\n:a halt"
-    lines = [i for i in peephole.optimize(parse(text, "p")).functions[0].items
-             if isinstance(i, Line)]
+    lines = [
+        i for i in peephole.optimize(parse(text, "p")).functions[0].items if isinstance(i, Line)
+    ]
     assert [(line.row.mnemonic, str(line.position)) for line in lines] == [("halt", "p:7:4")]
     text = ".static s i64\n.function main\ni64.const 0\n  static.load\nhalt"
-    lines = [i for i in peephole.optimize(parse(text, "p")).functions[0].items
-             if isinstance(i, Line)]
+    lines = [
+        i for i in peephole.optimize(parse(text, "p")).functions[0].items if isinstance(i, Line)
+    ]
     assert [(line.row.mnemonic, str(line.position)) for line in lines] == [
-        ("static.get", "p:4:3"), ("halt", "p:5:1")]
+        ("static.get", "p:4:3"),
+        ("halt", "p:5:1"),
+    ]
 
 
 LINES = 50_000
@@ -239,17 +250,17 @@ def _chain(names: list[str]) -> str:
 LONG = {
     "increments": "local.get 0\n" + "i64.const 1\ni64.add\n" * (LINES // 2) + "halt",
     "jumps forward": _chain([f"l{n}" for n in range(LINES // 2)]),
-    "jumps in turns": "jump_if l1\n" + "\n".join(
-        f":l{n}\nlocal.get 1\njump_if l{n + 1}\njump l{n + 2}" for n in range(LINES // 4)
-    ) + f"\n:l{LINES // 4}\n:l{LINES // 4 + 1}\nhalt",
-    "dead code": "halt\n" + "\n".join(f":l{n}\njump l{n + 1}" for n in range(LINES // 2))
+    "jumps in turns": "jump_if l1\n"
+    + "\n".join(f":l{n}\nlocal.get 1\njump_if l{n + 1}\njump l{n + 2}" for n in range(LINES // 4))
+    + f"\n:l{LINES // 4}\n:l{LINES // 4 + 1}\nhalt",
+    "dead code": "halt\n"
+    + "\n".join(f":l{n}\njump l{n + 1}" for n in range(LINES // 2))
     + f"\n:l{LINES // 2}\nhalt",
-    "dead code backward": "halt\n" + "\n".join(
-        f":l{n}\njump l{n - 1 if n else LINES // 2}" for n in range(LINES // 2)
-    ) + f"\n:l{LINES // 2}\nhalt",
+    "dead code backward": "halt\n"
+    + "\n".join(f":l{n}\njump l{n - 1 if n else LINES // 2}" for n in range(LINES // 2))
+    + f"\n:l{LINES // 2}\nhalt",
     "nothing to do": "local.get 0\ni64.const 3\ni64.mul\nlocal.set 0\n" * (LINES // 4) + "halt",
-    "labels in a heap": "jump_if l0\n" * 10 + "".join(f":l{n}\n" for n in range(LINES))
-    + "halt",
+    "labels in a heap": "jump_if l0\n" * 10 + "".join(f":l{n}\n" for n in range(LINES)) + "halt",
 }
 
 

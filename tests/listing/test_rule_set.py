@@ -32,8 +32,10 @@ def operands(row: Instruction) -> list[str]:
     """Code that pushes operands, for each choice of edges."""
     types = [t for t in row.pops if isinstance(t, Type)]
     choices = product(*(EDGES[t] for t in types))
-    return ["".join(f"{t}.const {v}\n" for t, v in zip(types, values, strict=True))
-            for values in choices]
+    return [
+        "".join(f"{t}.const {v}\n" for t, v in zip(types, values, strict=True))
+        for values in choices
+    ]
 
 
 @pytest.mark.parametrize("name", rule.INVERSE)
@@ -56,7 +58,8 @@ def test_neutral_operand_leaves_the_other_one(name: str) -> None:
     values = [f"{type_}.const {v}" for v in EDGES[type_]]
     neutral = f"{type_}.const {rule.NEUTRAL[name]}\n{name}"
     assert outputs(f"{v}\n{neutral}\nhost print_{type_}" for v in values) == outputs(
-        f"{v}\nhost print_{type_}" for v in values)
+        f"{v}\nhost print_{type_}" for v in values
+    )
 
 
 @pytest.mark.parametrize("name", rule.EITHER_ORDER)
@@ -65,7 +68,8 @@ def test_order_of_operands_does_not_matter(name: str) -> None:
     before = operands(row)
     show = f"host print_{row.pushes[0]}"
     assert outputs(f"{b}swap\n{name}\n{show}" for b in before) == outputs(
-        f"{b}{name}\n{show}" for b in before)
+        f"{b}{name}\n{show}" for b in before
+    )
 
 
 def test_results_that_need_not_be_computed_never_trap() -> None:

@@ -20,7 +20,7 @@ def program(lines: list[tuple[str, int]], *more: Function, **parts: object) -> P
     code["opcode"] = [BY_MNEMONIC[mnemonic].opcode for mnemonic, _ in lines]
     code["immediate"] = [immediate for _, immediate in lines]
     whole = Program(code, (Function("main", 0, 0), *more), (Signature(),))
-    return dataclasses.replace(whole, **parts)  # type: ignore[arg-type] - tests
+    return dataclasses.replace(whole, **parts)  # type: ignore[arg-type]  # any field
 
 
 def deep(count: int) -> Program:
@@ -87,7 +87,7 @@ def steps(monkeypatch: pytest.MonkeyPatch) -> Callable[[Program], Steps]:
 
         def counted_reach(self: _Checker, *arguments: object) -> None:
             found.reached += 1
-            reach(self, *arguments)  # type: ignore[arg-type] - passed on as they came
+            reach(self, *arguments)  # type: ignore[arg-type]  # passed on as they came
 
         with monkeypatch.context() as patch:
             patch.setattr(_Stacks, "push", counted_push)

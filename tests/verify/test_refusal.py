@@ -33,7 +33,7 @@ class Case:
 
 
 def replace(**parts: object) -> Alter:
-    return lambda program: dataclasses.replace(program, **parts)  # type: ignore[arg-type] - tests
+    return lambda program: dataclasses.replace(program, **parts)  # type: ignore[arg-type]  # any field
 
 
 def poke(pc: int, mnemonic: str | int | None = None, immediate: int | None = None,

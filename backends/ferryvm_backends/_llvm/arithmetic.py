@@ -7,6 +7,8 @@ flag is ever set, so LLVM keeps IEEE 754 results; NaN payloads are the meanings'
 
 from __future__ import annotations
 
+import math
+
 from llvmlite import ir
 
 from ferryvm.isa.emitter import Condition, Emitter
@@ -47,7 +49,7 @@ class Arithmetic(Emitter[ir.Value]):
         if not t.is_float:
             return ir.Constant(LLVM_TYPE[t], bits)
         value = to_float(t, bits)
-        if value != value:  # the payload of a NaN does not survive a float constant
+        if math.isnan(value):  # the payload of a NaN does not survive a float constant
             return ir.Constant(LLVM_TYPE[t.integer], bits).bitcast(LLVM_TYPE[t])
         return ir.Constant(LLVM_TYPE[t], value)
 

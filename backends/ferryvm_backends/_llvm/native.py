@@ -7,17 +7,19 @@ import ctypes
 import functools
 import importlib.util
 import logging
-import struct
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import llvmlite
 import llvmlite.binding as llvm
-from llvmlite import ir
 
 import ferryvm
 from ferryvm.machine.control import ABI_VERSION
 from ferryvm_backends._llvm import cache
+
+if TYPE_CHECKING:
+    from llvmlite import ir  # only building needs it: loading from the cache does not wait for it
 
 _log = logging.getLogger("ferryvm")
 
@@ -84,13 +86,12 @@ def compile_module(module: ir.Module, sink: bool = True) -> bytes:
 
 
 class NativeCode:
-    """Loaded objects; addresses stay good as long as this lives."""
+    """A loaded object; addresses stay good as long as this lives."""
 
-    def __init__(self, objects: Sequence[bytes]) -> None:
+    def __init__(self, content: bytes) -> None:
         empty = llvm.parse_assembly("")
         self._engine = llvm.create_mcjit_compiler(empty, _target())
-        for content in objects:
-            self._engine.add_object_file(llvm.ObjectFileRef.from_data(content))
+        self._engine.add_object_file(llvm.ObjectFileRef.from_data(content))
         self._engine.finalize_object()
 
     def address(self, symbol: str) -> int:
@@ -105,33 +106,22 @@ class NativeCode:
 def load_or_build(
     name: str,
     packages: Iterable[str],
-    build: Callable[[], Iterable[ir.Module]],
+    build: Callable[[], tuple[ir.Module, bytes]],
     sink: bool = True,
-) -> NativeCode:
-    """The native code of `build`'s modules; built only if the cache has none.
+) -> tuple[NativeCode, bytes]:
+    """The native code of a module, and the notes that its builder keeps beside it.
 
-    `packages`: what the modules are woven from; a change in their files makes a new entry.
+    Built only if the cache has none. `packages`: what the module is woven from; a change in their
+    files makes a new entry. `sink`: as for `compile_module`.
     """
     woven_from = ("ferryvm.isa", "ferryvm.machine", "ferryvm_backends._llvm", *packages)
     key = cache.key(_facts(), _sources(woven_from))
 
     def compile_all() -> bytes:
         _log.info("building the %s interpreter, once for this machine and version", name)
-        return _join([compile_module(module, sink) for module in build()])
+        module, notes = build()
+        return len(notes).to_bytes(8, "little") + notes + compile_module(module, sink)
 
-    return NativeCode(_split(cache.get(name, key, compile_all)))
-
-
-def _join(parts: list[bytes]) -> bytes:
-    return struct.pack(f"<{1 + len(parts)}Q", len(parts), *map(len, parts)) + b"".join(parts)
-
-
-def _split(content: bytes) -> list[bytes]:
-    (count,) = struct.unpack_from("<Q", content)
-    sizes = struct.unpack_from(f"<{count}Q", content, 8)
-    parts = []
-    offset = 8 + 8 * count
-    for size in sizes:
-        parts.append(content[offset : offset + size])
-        offset += size
-    return parts
+    content = cache.get(name, key, compile_all)
+    end = 8 + int.from_bytes(content[:8], "little")
+    return NativeCode(content[end:]), content[8:end]

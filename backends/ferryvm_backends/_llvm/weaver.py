@@ -25,9 +25,10 @@ from ferryvm.isa.control import HEADER_WORDS
 from ferryvm.isa.emitter import FunctionField
 from ferryvm.isa.type import WORD_BYTES
 from ferryvm.machine.control import DESCRIPTOR_WORDS, ControlBlock, Status
+from ferryvm.program import CODE_DTYPE
 from ferryvm_backends._llvm.arithmetic import WORD, Arithmetic, word
 
-CELL_BYTES = 16
+CELL_BYTES = CODE_DTYPE.itemsize
 BYTE = ir.IntType(8)
 POINTER = ir.PointerType()
 INT32 = ir.IntType(32)
@@ -222,9 +223,7 @@ class StackWeaver(Arithmetic):
 
     def _local_address(self, index: ir.Value) -> ir.Value:
         scaled = self.builder.shl(index, word(3))
-        return self._offset(
-            self._offset(self.registers.fp, scaled), WORD_BYTES * HEADER_WORDS
-        )
+        return self._offset(self._offset(self.registers.fp, scaled), WORD_BYTES * HEADER_WORDS)
 
     def _static_address(self, index: ir.Value) -> ir.Value:
         return self._offset(self.registers.statics, self.builder.shl(index, word(3)))

@@ -16,7 +16,7 @@ from ferryvm.machine.state import Machine
 from ferryvm_backends.reference.arithmetic import PythonArithmetic
 
 
-class Violation(AssertionError):
+class Violation(AssertionError):  # noqa: N818 - names what happened, as Left does
     """Something that the verifier or the instruction table guarantees does not hold."""
 
 
@@ -35,9 +35,7 @@ class ReferenceEmitter(PythonArithmetic):
         self.memory = machine.memory
         self.stack = machine.memory.stack
         self.statics = machine.memory.statics
-        self.functions = [
-            [int(word) for word in row] for row in machine.descriptors
-        ]
+        self.functions = [[int(word) for word in row] for row in machine.descriptors]
         self.table = machine.program.table
         self.pc = self.sp = self.fp = 0
         self.next = 0

@@ -4,10 +4,10 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 import numpy as np
-from llvmlite import ir
 
 import ferryvm
 from ferryvm.backend import Artifact, Backend
@@ -15,28 +15,26 @@ from ferryvm.machine.control import Status
 from ferryvm.machine.state import Machine
 from ferryvm.program import CODE_DTYPE
 from ferryvm.verify import Verified
-from ferryvm_backends._llvm.native import NativeCode, load_or_build
-from ferryvm_backends.switch.weaver import SwitchWeaver
+from ferryvm_backends._llvm.native import load_or_build
+from ferryvm_backends.switch import symbol
 
-PLAIN = "ferry_switch_plain"
-COUNTING = "ferry_switch_counting"
+if TYPE_CHECKING:
+    from llvmlite import ir
 
 
-def build() -> Iterator[ir.Module]:
-    """The module with both loops: one pays fuel, one does not."""
-    module = ir.Module("ferry_switch")
-    SwitchWeaver(module, PLAIN, counting=False).weave_all()
-    SwitchWeaver(module, COUNTING, counting=True).weave_all()
-    yield module
+def _build() -> tuple[ir.Module, bytes]:
+    from ferryvm_backends.switch.module import build  # loads llvmlite.ir, only to build
+
+    return build()
 
 
 class SwitchInterpreter:
     """Both loops, loaded."""
 
     def __init__(self) -> None:
-        self._code: NativeCode = load_or_build("switch", (__package__,), build, sink=False)
-        self.plain = self._code.function(PLAIN)
-        self.counting = self._code.function(COUNTING)
+        self._code, _ = load_or_build("switch", (__package__,), _build, sink=False)
+        self.plain = self._code.function(symbol.PLAIN)
+        self.counting = self._code.function(symbol.COUNTING)
 
 
 class SwitchArtifact(Artifact):

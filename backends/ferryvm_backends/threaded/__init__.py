@@ -5,6 +5,8 @@ from __future__ import annotations
 
 import ctypes
 import functools
+import json
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
@@ -14,29 +16,37 @@ from ferryvm.backend import Artifact, Backend
 from ferryvm.isa import INSTRUCTIONS, Immediate
 from ferryvm.machine.control import Status
 from ferryvm.machine.state import Machine
+from ferryvm.program import CODE_DTYPE
 from ferryvm.verify import Verified
-from ferryvm_backends._llvm.native import NativeCode, load_or_build
-from ferryvm_backends._llvm.weaver import CELL_BYTES
-from ferryvm_backends.threaded import fusion, module
+from ferryvm_backends._llvm.native import load_or_build
+from ferryvm_backends.threaded import symbol
+from ferryvm_backends.threaded.fusion import Fusion
+
+if TYPE_CHECKING:
+    from llvmlite import ir
 
 Cells = npt.NDArray[np.uint64]
 
 _TARGETS = [row.opcode for row in INSTRUCTIONS if row.immediate is Immediate.TARGET]
 
 
+def _build() -> tuple[ir.Module, bytes]:
+    from ferryvm_backends.threaded.module import build  # loads llvmlite.ir, only to build
+
+    return build()
+
+
 class ThreadedInterpreter:
     """The handlers, loaded."""
 
     def __init__(self) -> None:
-        fused = fusion.groups()
-        self._code: NativeCode = load_or_build(
-            "threaded", (__package__,), lambda: module.build(fused)
-        )
+        self._code, notes = load_or_build("threaded", (__package__,), _build)
+        fused: list[list[int]] = json.loads(notes)
         single = len(INSTRUCTIONS)
-        self.run = self._code.function(module.RUN)
-        self.plain = self._table(module.PLAIN, single + len(fused))
-        self.counting = self._table(module.COUNTING, single)
-        self.fusion = fusion.Fusion(fused, single)
+        self.run = self._code.function(symbol.RUN)
+        self.plain = self._table(symbol.PLAIN, single + len(fused))
+        self.counting = self._table(symbol.COUNTING, single)
+        self.fusion = Fusion(fused, single)
 
     def _table(self, symbol: str, count: int) -> Cells:
         table = (ctypes.c_uint64 * count).from_address(self._code.address(symbol))
@@ -53,7 +63,7 @@ class ThreadedArtifact(Artifact):
         self._immediates = code["immediate"].copy()
         targets = np.flatnonzero(np.isin(self._opcodes, _TARGETS))
         distances = self._immediates[targets].astype(np.int64) - targets
-        self._immediates[targets] = (CELL_BYTES * distances).astype(np.uint64)
+        self._immediates[targets] = (CODE_DTYPE.itemsize * distances).astype(np.uint64)
 
     @functools.cached_property
     def _plain(self) -> Cells:

@@ -12,8 +12,6 @@ import itertools
 import re
 from importlib import resources
 
-import tomli
-
 from ferryvm.isa import BY_MNEMONIC, INSTRUCTIONS, Flow, Instruction
 
 Group = tuple[Instruction, ...]
@@ -28,6 +26,8 @@ def _expand(pattern: str, sets: dict[str, list[str]]) -> list[str]:
 
 def groups() -> list[Group]:
     """The fused instructions of `fused.toml`, each once, in the file's order."""
+    import tomli  # only for building; the groups are then kept beside the code
+
     text = resources.files(__package__).joinpath("fused.toml").read_text(encoding="utf-8")
     table = tomli.loads(text)
     found: dict[tuple[str, ...], None] = {}
@@ -43,13 +43,14 @@ def groups() -> list[Group]:
 class Fusion:
     """Which handler to use at each pc."""
 
-    def __init__(self, fused: list[Group], first: int) -> None:
-        """Handler numbers of `fused` start at `first`; below are the single instructions'."""
+    def __init__(self, fused: list[list[int]], first: int) -> None:
+        """`fused`: opcodes of each group. Its handlers' numbers start at `first`; below are the
+        single instructions'."""
         self._root: dict[int, object] = {}
         for number, group in enumerate(fused):
             node = self._root
-            for row in group:
-                node = node.setdefault(row.opcode, {})  # type: ignore[assignment]
+            for opcode in group:
+                node = node.setdefault(opcode, {})  # type: ignore[assignment]
             node[-1] = first + number
 
     def handlers(self, opcodes: list[int]) -> list[int]:

@@ -1,14 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The LLVM module of the threaded interpreter.
-
-    run(control)      the C entry: registers from the control block, then the first handler
-    plain             addresses of handlers: one an instruction by opcode, then the fused ones
-    counting          addresses of handlers that pay fuel, one an instruction by opcode
-"""
+"""The LLVM module of the threaded interpreter: its handlers, tables of them, and the way in."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import json
+from collections.abc import Sequence
 
 from llvmlite import ir
 
@@ -16,11 +12,9 @@ from ferryvm.isa import INSTRUCTIONS, Instruction
 from ferryvm.machine.control import Status
 from ferryvm_backends._llvm.entry import pack, unpack
 from ferryvm_backends._llvm.weaver import POINTER, Registers
+from ferryvm_backends.threaded import fusion
+from ferryvm_backends.threaded.symbol import COUNTING, PLAIN, RUN
 from ferryvm_backends.threaded.weaver import CONVENTION, HANDLER, ThreadedWeaver, call_handler
-
-RUN = "ferry_threaded_run"
-PLAIN = "ferry_threaded_plain"
-COUNTING = "ferry_threaded_counting"
 
 EXITS = (
     Status.HALT,
@@ -57,8 +51,12 @@ def _run(module: ir.Module) -> None:
     call_handler(builder, first, registers, tail=False)
 
 
-def build(fused: Sequence[Sequence[Instruction]]) -> Iterator[ir.Module]:
-    """The module with handlers for every instruction and for every fused group."""
+def build() -> tuple[ir.Module, bytes]:
+    """The module with handlers for every instruction and for every fused group.
+
+    The notes are the groups in the order of their handlers, as JSON lists of opcodes.
+    """
+    fused = fusion.groups()
     module = ir.Module("ferry_threaded")
     exits = {status: _exit(module, status) for status in EXITS}
     singles = [(row,) for row in INSTRUCTIONS]
@@ -80,4 +78,5 @@ def build(fused: Sequence[Sequence[Instruction]]) -> Iterator[ir.Module]:
     table(PLAIN, False, [*singles, *fused])
     table(COUNTING, True, singles)
     _run(module)
-    yield module
+    notes = json.dumps([[row.opcode for row in group] for group in fused])
+    return module, notes.encode()

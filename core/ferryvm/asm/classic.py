@@ -183,13 +183,17 @@ class _Reader:
             self._step(token)
         elif literal.integer_like(token.text):
             before = self.result.steps[-1].name if self.result.steps else "the start"
-            raise Fault(token, f"expected a mnemonic or :label after {before}, "
-                               f"found the number {token.text}")
+            raise Fault(
+                token,
+                f"expected a mnemonic or :label after {before}, found the number {token.text}",
+            )
         else:
             # What follows it on the line can only be its operand: no second fault for that.
             following = self._peek()
-            if following is not None and following.line == token.line and (
-                following.text not in MNEMONICS and not following.text.startswith((":", "."))
+            if (
+                following is not None
+                and following.line == token.line
+                and (following.text not in MNEMONICS and not following.text.startswith((":", ".")))
             ):
                 self._next()
             hint = near(token.text, MNEMONICS)
@@ -212,8 +216,11 @@ class _Reader:
             return
         if token.text != ".statics":
             hint = near(token.text, _DIRECTIVES)
-            raise Fault(token, f"no directive {token.text!r} in the classic form{hint} "
-                               f"(known: {', '.join(_DIRECTIVES)})")
+            raise Fault(
+                token,
+                f"no directive {token.text!r} in the classic form{hint} "
+                f"(known: {', '.join(_DIRECTIVES)})",
+            )
         number = self._number(token, "a number of statics")
         if not 0 <= number <= MOST_WORDS:
             raise Fault(token, f"{number} statics; 0 to {MOST_WORDS} are allowed")
@@ -231,23 +238,31 @@ class _Reader:
         elif kind in (Kind.FRAME, Kind.STATIC) and is_number:
             step.number = self._number(token, kind.value)
             if not 0 <= step.number < MOST_WORDS:
-                raise Fault(token, f"{token.text} {step.number} is out of range: "
-                                   f"0 to {MOST_WORDS - 1} are allowed")
+                raise Fault(
+                    token,
+                    f"{token.text} {step.number} is out of range: "
+                    f"0 to {MOST_WORDS - 1} are allowed",
+                )
         elif kind is Kind.LABEL:
             step.label_token = self._operand(token, kind.value)
             step.label = step.label_token.text
 
     def _operand(self, token: Token, expected: str) -> Token:
         following = self._peek()
-        if following is None or following.text.startswith((":", ".")) or (
-            following.text in MNEMONICS
+        if (
+            following is None
+            or following.text.startswith((":", "."))
+            or (following.text in MNEMONICS)
         ):
             found = "the end of the text" if following is None else repr(following.text)
             if following is None or following.line != token.line or following.text[0] != ":":
                 raise Fault(token, f"{token.text} takes {expected}, found {found}")
             self._next()
-            raise Fault(following, f"{token.text} takes {expected}, found {found}; "
-                                   "as an operand a label stands without the colon")
+            raise Fault(
+                following,
+                f"{token.text} takes {expected}, found {found}; "
+                "as an operand a label stands without the colon",
+            )
         return self._next()
 
     def _number(self, token: Token, expected: str) -> int:
@@ -280,13 +295,19 @@ class _Reader:
             if MNEMONICS[step.name].kind is Kind.FRAME and step.number is None:
                 before = folded[-1] if folded else None
                 if before is None or before.name != "PUSH_WORD" or step.labels:
-                    self.source.fault(step.token, f"{step.name} needs a constant: a number that "
-                                      "follows it or that PUSH_WORD pushes right before it")
+                    self.source.fault(
+                        step.token,
+                        f"{step.name} needs a constant: a number that "
+                        "follows it or that PUSH_WORD pushes right before it",
+                    )
                 elif before.number is not None:
                     folded.pop()
                     step.number, step.labels = before.number, before.labels
                     if step.number >= MOST_WORDS:
-                        self.source.fault(before.token, f"{step.name} has the number "
-                                          f"{step.number}; 0 to {MOST_WORDS - 1} are allowed")
+                        self.source.fault(
+                            before.token,
+                            f"{step.name} has the number "
+                            f"{step.number}; 0 to {MOST_WORDS - 1} are allowed",
+                        )
             folded.append(step)
         self.result.steps = folded

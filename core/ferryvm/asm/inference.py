@@ -169,8 +169,10 @@ class _Analysis:
     def _reach(self, body: _Body, index: int, stack: _Stack, came_from: int) -> None:
         if index >= len(self.steps):
             last = self.steps[min(came_from, len(self.steps) - 1)]
-            self._fault(last, "control runs past the end of the listing after this; "
-                              "expected STOP, RETURN or JMP")
+            self._fault(
+                last,
+                "control runs past the end of the listing after this; expected STOP, RETURN or JMP",
+            )
             return
         known = body.stacks.get(index)
         if known is None:
@@ -179,8 +181,11 @@ class _Analysis:
             self.pending.append((body, index))
         elif known is not stack:
             first = self.steps[body.sources[index]]
-            self._fault(self.steps[index], f"the stack has {known} here from {self._at(first)}, "
-                                           f"but {stack} from {self._at(self.steps[came_from])}")
+            self._fault(
+                self.steps[index],
+                f"the stack has {known} here from {self._at(first)}, "
+                f"but {stack} from {self._at(self.steps[came_from])}",
+            )
 
     def _at(self, step: Step) -> str:
         return f"{step.name} at {self.source.position(step.token)}"
@@ -226,8 +231,11 @@ class _Analysis:
         count = stack.above_mark
         first, where = self.parameters.setdefault(step.label, (count, step))
         if first != count:
-            self._fault(step, f"CALL {step.label} passes {count} word{'' if count == 1 else 's'} "
-                              f"here, but {first} at {self.source.position(where.token)}")
+            self._fault(
+                step,
+                f"CALL {step.label} passes {count} word{'' if count == 1 else 's'} "
+                f"here, but {first} at {self.source.position(where.token)}",
+            )
             return
         for _ in range(count + 1):
             assert stack.below is not None
@@ -256,9 +264,7 @@ class _Analysis:
         elif known[0] != count:
             self._disagree(body.label, known, count, step)
 
-    def _disagree(
-        self, label: str, known: tuple[int, Step | None], count: int, step: Step
-    ) -> None:
+    def _disagree(self, label: str, known: tuple[int, Step | None], count: int, step: Step) -> None:
         words, (other, at) = ("nothing", "a word"), known
         where = "" if at is None else f", but {words[other]} at {self.source.position(at.token)}"
         self._fault(step, f"function {label} returns {words[count]} here{where}")
@@ -285,7 +291,8 @@ def _functions(source: Source, steps: Steps, analysis: _Analysis) -> list[Functi
         results = analysis.results.get(label, (0, None))[0] if label is not None else 0
         signature = Signature((I64,) * parameters, (I64,) * results)
         used = [
-            number for index in body.stacks
+            number
+            for index in body.stacks
             if MNEMONICS[steps.steps[index].name].kind is Kind.FRAME
             and (number := steps.steps[index].number) is not None
         ]

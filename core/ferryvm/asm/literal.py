@@ -165,19 +165,32 @@ def string_bytes(text: str) -> bytes:
 
 def format_bytes(data: bytes) -> str:
     """A quoted string of ASCII characters that stands for these bytes."""
-    return '"' + "".join(
-        _ESCAPED[byte] if byte in _ESCAPED else chr(byte) if 32 <= byte < 127 else f"\\x{byte:02x}"
-        for byte in data
-    ) + '"'
+    return (
+        '"'
+        + "".join(
+            _ESCAPED[byte]
+            if byte in _ESCAPED
+            else chr(byte)
+            if 32 <= byte < 127
+            else f"\\x{byte:02x}"
+            for byte in data
+        )
+        + '"'
+    )
 
 
 def format_string(text: str) -> str:
     """A quoted string that stands for this text; printable characters stay as they are."""
-    return '"' + "".join(
-        character if character.isprintable() and character not in '"\\'
-        else format_bytes(character.encode())[1:-1]
-        for character in text
-    ) + '"'
+    return (
+        '"'
+        + "".join(
+            character
+            if character.isprintable() and character not in '"\\'
+            else format_bytes(character.encode())[1:-1]
+            for character in text
+        )
+        + '"'
+    )
 
 
 def name(text: str) -> str:

@@ -35,8 +35,12 @@ _DATA_BITS = {"i8": 8, "i16": 16}
 """Item types that only data knows; the four value types are the others."""
 
 _NAMED = {
-    Immediate.LOCAL, Immediate.STATIC, Immediate.TARGET,
-    Immediate.FUNCTION, Immediate.HOST, Immediate.LABELS,
+    Immediate.LOCAL,
+    Immediate.STATIC,
+    Immediate.TARGET,
+    Immediate.FUNCTION,
+    Immediate.HOST,
+    Immediate.LABELS,
 }
 """Immediates whose operand is a name, or can be one."""
 
@@ -82,10 +86,16 @@ class Parser:
         self.location: Position | None = None
         self.is_self_located = True
         self.directives: dict[str, Callable[[Statement], None]] = {
-            ".function": self._function, ".local": self._local, ".static": self._static,
-            ".host": self._host, ".table": self._table, ".data": self._data,
-            ".bytes": self._bytes, ".signature": self._extra_signature,
-            ".file": self._file, ".loc": self._loc,
+            ".function": self._function,
+            ".local": self._local,
+            ".static": self._static,
+            ".host": self._host,
+            ".table": self._table,
+            ".data": self._data,
+            ".bytes": self._bytes,
+            ".signature": self._extra_signature,
+            ".file": self._file,
+            ".loc": self._loc,
         }
 
     def parse(self) -> Listing:
@@ -159,8 +169,10 @@ class Parser:
             results = len(function.listing.signature.results)
             operand = unsigned_of(statement.next(kind.value), 32) if statement.peek() else results
         elif kind is Immediate.LABELS:
-            names = (statement.next("one label or more, the last one for any other index"),
-                     *statement.rest())
+            names = (
+                statement.next("one label or more, the last one for any other index"),
+                *statement.rest(),
+            )
         elif kind in _NAMED:
             article = "a" if kind is not Immediate.LOCAL else "the name or number of a"
             what = "local" if kind is Immediate.LOCAL else kind.value
@@ -250,8 +262,11 @@ class Parser:
             elif token.text in TYPES or token.text in _DATA_BITS:
                 kind = token
             elif kind is None:
-                raise Fault(token, f"expected a string, or one of "
-                                   f"{', '.join([*_DATA_BITS, *TYPES])}; found {token.text!r}")
+                raise Fault(
+                    token,
+                    f"expected a string, or one of "
+                    f"{', '.join([*_DATA_BITS, *TYPES])}; found {token.text!r}",
+                )
             elif kind.text in TYPES:
                 type_ = TYPES[kind.text]
                 content += literal_of(type_, token).to_bytes(type_.bits // 8, "little")
@@ -332,14 +347,20 @@ class Parser:
             return function.locals[self._known(token, "local", function.locals)]
         numbers = self.statics[self._known(token, "static", self.statics)]
         if len(numbers) > 1:
-            raise Fault(token, f"{len(numbers)} statics are named {token.text!r}: say by number "
-                               f"which one is meant ({', '.join(map(str, numbers))})")
+            raise Fault(
+                token,
+                f"{len(numbers)} statics are named {token.text!r}: say by number "
+                f"which one is meant ({', '.join(map(str, numbers))})",
+            )
         return numbers[0]
 
     def _known(self, token: Token, kind: str, known: Collection[str]) -> str:
         if token.text.startswith(":"):
-            raise Fault(token, f"expected a {kind}, found {token.text!r}; "
-                               f"as an operand it stands without the colon")
+            raise Fault(
+                token,
+                f"expected a {kind}, found {token.text!r}; "
+                f"as an operand it stands without the colon",
+            )
         name = name_of(token)
         if name not in known:
             raise Fault(token, f"no {kind} {name!r}{near(name, known)}")

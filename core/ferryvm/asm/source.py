@@ -96,7 +96,7 @@ class Source:
         line = self.lines[token.line - 1]
         shown = line if len(line) <= _LONGEST_SHOWN else ""
         if len(message) > _LONGEST_SHOWN:
-            message = f"{message[:_LONGEST_SHOWN // 2]} ... {message[-_LONGEST_SHOWN // 2:]}"
+            message = f"{message[: _LONGEST_SHOWN // 2]} ... {message[-_LONGEST_SHOWN // 2 :]}"
         length = max(1, len(token.text))
         self.diagnostics.append(Diagnostic(self.position(token), message, shown, length))
         if len(self.diagnostics) >= MOST_FAULTS:

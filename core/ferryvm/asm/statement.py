@@ -105,8 +105,9 @@ class Statement:
         if self.peek() != "->":
             opening = self.next("a signature like (i64 f64) -> (i64)")
             if opening.text != "(":
-                raise Fault(opening, "expected a signature like (i64 f64) -> (i64), "
-                                     f"found {opening.text!r}")
+                raise Fault(
+                    opening, f"expected a signature like (i64 f64) -> (i64), found {opening.text!r}"
+                )
             while not self.accept(")"):
                 token = self.next("a type or )")
                 name = None

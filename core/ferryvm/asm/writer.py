@@ -67,8 +67,10 @@ class _Writer:
             yield from self._function(function_listing)
 
     def _static(self, static: Static) -> str:
-        return (f".static {format_name(static.name)} {static.type} "
-                f"= {format_literal(static.type, static.bits)}")
+        return (
+            f".static {format_name(static.name)} {static.type} "
+            f"= {format_literal(static.type, static.bits)}"
+        )
 
     def _data(self, data: Data) -> Iterator[str]:
         yield f".data {data.address}"

@@ -8,7 +8,6 @@ from pathlib import Path
 import click
 
 import ferryvm
-from ferryvm import image
 from ferryvm.errors import FerryError
 
 _FILE = click.Path(path_type=Path)
@@ -16,7 +15,7 @@ _FILE = click.Path(path_type=Path)
 
 def _write_image(program: ferryvm.Program, source: Path, output: Path | None) -> None:
     ferryvm.verify(program)
-    image.save(program, output or source.with_suffix(".fvm"))
+    ferryvm.save(program, output or source.with_suffix(".fvm"))
 
 
 def _check_suffix(file: Path, suffix: str, other: str) -> None:

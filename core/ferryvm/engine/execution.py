@@ -18,7 +18,6 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from ferryvm.backend import Artifact, BackendError
-from ferryvm.engine import saved
 from ferryvm.engine.interrupt import interruptible
 from ferryvm.errors import FerryError, Position
 from ferryvm.isa import Trap, Type
@@ -30,6 +29,9 @@ from ferryvm.machine.state import Frame, Machine
 from ferryvm.program import Program
 from ferryvm.registry import Registry
 from ferryvm.verify import Verified, verify
+
+_ENDS = (Status.HALT, Status.TRAP, Status.INTERRUPTED, Status.FUEL)
+"""Statuses that end a run."""
 
 UNLIMITED = (1 << 63) - 1
 """Fuel that no program gets through; counting without a limit starts with it."""
@@ -156,9 +158,12 @@ class Engine:
         for the rest as `start`.
         """
         began = time.perf_counter()
+        from ferryvm.engine import saved  # most runs neither save nor resume
+
         machine, instructions = saved.load(Path(path), self.limits)
         execution = Execution(self, machine, time.perf_counter() - began)
-        execution.instructions = instructions
+        execution.machine.control.instructions = instructions or 0
+        execution._all_counted = instructions is not None
         return execution
 
 
@@ -168,8 +173,6 @@ class Execution:
     def __init__(self, engine: Engine, machine: Machine, load_seconds: float) -> None:
         self.engine = engine
         self.machine = machine
-        self.instructions: int | None = 0
-        """Instructions completed so far; None once a run did not count."""
         self.statistics = Statistics(engine.backend.name, Seconds(load_seconds, 0.0, 0.0), None)
         """Figures of the last run, also of one that ended in a trap."""
         self._hosts = bind(machine.program.hosts, engine.hosts)
@@ -177,9 +180,17 @@ class Execution:
         self._collected: list[bytes] = []
         self._output = engine.output or self._collected.append
         self._artifacts: dict[str, Artifact] = {}
+        self._all_counted = True
+
+    @property
+    def instructions(self) -> int | None:
+        """Instructions completed since the program's start; None once a run did not count."""
+        return self.machine.control.instructions if self._all_counted else None
 
     def save(self, path: str | Path) -> None:
         """Write the state to a file; any backend can go on from it. Raises ImageError."""
+        from ferryvm.engine import saved
+
         saved.save(self.machine, self.instructions, Path(path))
 
     def run(
@@ -196,6 +207,9 @@ class Execution:
         counting = count or fuel is not None
         if counting and not chosen.capabilities.fuel:
             raise BackendError(f"backend {chosen.name!r} cannot count instructions")
+        if fuel is not None and fuel < 0:
+            raise FerryError(f"fuel is {fuel}; 0 or more is allowed")
+        self.machine.control.interrupt = 0  # from here on, whoever sets it means this run
         began = time.perf_counter()
         if chosen.name not in self._artifacts:
             reason = chosen.accepts(self.machine.verified)
@@ -206,14 +220,14 @@ class Execution:
         prepared = time.perf_counter()
         budget = UNLIMITED if fuel is None else fuel
         self.machine.control.fuel = budget
-        self.machine.control.interrupt = 0
         try:
             with interruptible(self.machine.control):
-                status = self._drive(artifact, counting)
+                status = self._drive(chosen.name, artifact, counting)
         finally:
-            used = budget - self.machine.control.fuel
-            known = self.instructions is not None and counting
-            self.instructions = (self.instructions or 0) + used if known else None
+            if counting:
+                self.machine.control.instructions += budget - self.machine.control.fuel
+            else:
+                self._all_counted = False
             seconds = Seconds(self._load_seconds, prepared - began, time.perf_counter() - prepared)
             self.statistics = Statistics(chosen.name, seconds, self.instructions)
         if status is Status.TRAP:
@@ -229,7 +243,7 @@ class Execution:
             self.statistics,
         )
 
-    def _drive(self, artifact: Artifact, counting: bool) -> Status:
+    def _drive(self, name: str, artifact: Artifact, counting: bool) -> Status:
         control = self.machine.control
         if control.status in (Status.HALT, Status.TRAP):
             return self.machine.status  # it ended before this run
@@ -241,10 +255,15 @@ class Execution:
                 if not self.machine.grow():
                     control.status, control.trap = Status.TRAP, Trap.HEAP_EXHAUSTED
                     return Status.TRAP
-            else:
+            elif status in _ENDS:
                 if status is Status.HALT and counting:
                     control.fuel -= 1
                 return status
+            else:
+                raise BackendError(
+                    f"backend {name!r} left with {status.name} at pc {control.pc}, "
+                    "which a program run by one backend alone cannot go on from"
+                )
 
     def _call_host(self, counting: bool) -> None:
         """Perform the host call at pc and step over it."""
@@ -253,11 +272,12 @@ class Execution:
         count = len(function.signature.parameters)
         arguments = machine.memory.stack[control.sp - count : control.sp].tolist()
         result = function.action(self._output, *arguments)
+        results = function.signature.results
+        if results and result is None:
+            raise FerryError(f"host function {function.name} returned no result")
         control.sp -= count
-        if function.signature.results:
-            if result is None:
-                raise FerryError(f"host function {function.name} returned no result")
-            machine.memory.stack[control.sp] = result & function.signature.results[0].mask
+        if results and result is not None:
+            machine.memory.stack[control.sp] = result & results[0].mask
             control.sp += 1
         control.pc += 1
         if counting:

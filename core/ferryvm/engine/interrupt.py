@@ -9,8 +9,8 @@ descriptor at once; a watcher thread reads it there and sets the flag, which bac
 from __future__ import annotations
 
 import contextlib
+import os
 import signal
-import socket
 import threading
 from collections.abc import Iterator
 from types import FrameType
@@ -33,23 +33,23 @@ def interruptible(control: ControlBlock) -> Iterator[None]:
     def handle(_signal: int, _frame: FrameType | None) -> None:
         control.interrupt = 1  # reached when Python code runs: the reference backend, host calls
 
-    reader, writer = socket.socketpair()
-    writer.setblocking(False)
+    reader, writer = os.pipe()
+    os.set_blocking(writer, False)
     watcher = threading.Thread(target=_watch, args=(reader, control), daemon=True)
     watcher.start()
-    old_descriptor = signal.set_wakeup_fd(writer.fileno(), warn_on_full_buffer=False)
+    old_descriptor = signal.set_wakeup_fd(writer, warn_on_full_buffer=False)
     signal.signal(signal.SIGINT, handle)
     try:
         yield
     finally:
         signal.signal(signal.SIGINT, previous)
         signal.set_wakeup_fd(old_descriptor)
-        writer.close()
+        os.close(writer)
         watcher.join()
-        reader.close()
+        os.close(reader)
 
 
-def _watch(reader: socket.socket, control: ControlBlock) -> None:
-    while numbers := reader.recv(64):
+def _watch(reader: int, control: ControlBlock) -> None:
+    while numbers := os.read(reader, 64):
         if signal.SIGINT in numbers:
             control.interrupt = 1

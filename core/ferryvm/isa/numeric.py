@@ -266,9 +266,7 @@ def _float(t: Type) -> None:
             equal = m.reinterpret(t, integer, merge(integer, on_bits(m, a), on_bits(m, b)))
             chosen = m.select(m.compare(t, condition, a, b), a, b)
             chosen = m.select(m.compare(t, Condition.EQ, a, b), equal, chosen)
-            unordered = m.any(
-                m.compare(t, Condition.NE, a, a), m.compare(t, Condition.NE, b, b)
-            )
+            unordered = m.any(m.compare(t, Condition.NE, a, a), m.compare(t, Condition.NE, b, b))
             return m.select(unordered, m.constant(t, CANONICAL_NAN[t]), chosen)
 
         choose.__doc__ = summary

@@ -10,6 +10,7 @@ high half is zero.
 from __future__ import annotations
 
 import enum
+import math
 import struct
 
 WORD_BYTES = 8
@@ -61,7 +62,7 @@ def to_float(type_: Type, bits: int) -> float:
 
 def from_float(type_: Type, value: float) -> int:
     """The bit pattern of `value`, rounded to nearest even; every NaN becomes canonical."""
-    if value != value:
+    if math.isnan(value):
         return CANONICAL_NAN[type_]
     if type_ is F64:
         return int(struct.unpack("<Q", struct.pack("<d", value))[0])
@@ -88,7 +89,7 @@ def format_value(type_: Type, bits: int) -> str:
     if not type_.is_float:
         return str(signed(type_, bits))
     value = to_float(type_, bits)
-    if type_ is F64 or value != value or value in (float("inf"), float("-inf")):
+    if type_ is F64 or not math.isfinite(value):
         return repr(value)
     import numpy as np  # only f32 needs the shortest text of a narrower type
 

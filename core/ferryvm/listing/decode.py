@@ -66,8 +66,10 @@ class _Decoder:
                     f"function {function.name!r} does not come before the one after it", start
                 )
             if function.signature >= len(program.signatures):
-                raise DecodeError(f"function {function.name!r} has signature {function.signature}, "
-                                  f"of {len(program.signatures)}")
+                raise DecodeError(
+                    f"function {function.name!r} has signature {function.signature}, "
+                    f"of {len(program.signatures)}"
+                )
             signature = program.signature(number)
             items = self._items(start, end)
             listing.functions.append(

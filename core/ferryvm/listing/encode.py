@@ -60,8 +60,9 @@ class _Encoder:
             signatures=tuple(self.signatures),
             statics=tuple(self.listing.statics),
             data=tuple(self.listing.data),
-            table=tuple(self._named(self.functions, "function", n, None)
-                        for n in self.listing.table),
+            table=tuple(
+                self._named(self.functions, "function", n, None) for n in self.listing.table
+            ),
             hosts=tuple(self.listing.hosts),
             source_map=SourceMap(tuple(self.files), tuple(self.rows)),
         )

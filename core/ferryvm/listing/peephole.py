@@ -31,9 +31,7 @@ class Work:
     """Items from which a window was tried."""
 
 
-def optimize(
-    listing: Listing, rules: Sequence[Rule] = RULES, work: Work | None = None
-) -> Listing:
+def optimize(listing: Listing, rules: Sequence[Rule] = RULES, work: Work | None = None) -> Listing:
     """A listing that does the same with fewer instructions; the argument stays as it is."""
     work = work if work is not None else Work()
     functions = []

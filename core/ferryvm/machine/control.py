@@ -77,7 +77,10 @@ class ControlBlock(ctypes.Structure):
         ("fp", ctypes.c_uint64),  # word number of the running function's frame
         ("hp", ctypes.c_uint64),  # bytes of the heap in use
         ("fuel", ctypes.c_int64),  # instructions that may still complete, when counting
-        ("instructions", ctypes.c_uint64),  # completed, when counting
+        (
+            "instructions",
+            ctypes.c_uint64,
+        ),  # completed in runs that counted; the engine adds them up
         ("interrupt", ctypes.c_uint32),  # set to 1 by another thread to stop the program
         ("reserved", ctypes.c_uint32),
         ("wanted", ctypes.c_uint64),  # heap bytes asked for, when status is GROW

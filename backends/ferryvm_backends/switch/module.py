@@ -1,0 +1,17 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The LLVM module of the switch interpreter: two loops, one of which pays fuel."""
+
+from __future__ import annotations
+
+from llvmlite import ir
+
+from ferryvm_backends.switch.symbol import COUNTING, PLAIN
+from ferryvm_backends.switch.weaver import SwitchWeaver
+
+
+def build() -> tuple[ir.Module, bytes]:
+    """The module with both loops; there are no notes."""
+    module = ir.Module("ferry_switch")
+    SwitchWeaver(module, PLAIN, counting=False).weave_all()
+    SwitchWeaver(module, COUNTING, counting=True).weave_all()
+    return module, b""

@@ -1,0 +1,11 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Names in the threaded interpreter's native code."""
+
+RUN = "ferry_threaded_run"
+"""The C entry: takes a control block's address, enters the cell at its pc."""
+
+PLAIN = "ferry_threaded_plain"
+"""Addresses of handlers: one an instruction by opcode, then the fused ones."""
+
+COUNTING = "ferry_threaded_counting"
+"""Addresses of handlers that pay fuel, one an instruction by opcode."""

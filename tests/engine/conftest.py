@@ -1,0 +1,87 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the tests of saved states share: a small program that uses everything a state holds."""
+
+from __future__ import annotations
+
+import pytest
+
+import ferryvm
+from ferryvm import Program
+
+RICH = """
+.host print_i64 (i64)
+.host print_f32 (f32)
+.static total i64 = 7
+.static small i32 = 0xffffffff
+.data 0 "ferry"
+.table half twice nothing
+.function main
+.local v i64
+.local x f32
+    i64.const 3
+    vector.new32
+    local.set v
+    local.get v
+    i64.const 2
+    vector.element32
+    f32.const -1.5
+    f32.store
+    local.get v
+    f32.load 16
+    host print_f32
+    i32.const 5
+    mark
+    mark
+    i64.const 3
+    call down
+    i32.const 1
+    call_indirect (i64) -> i64
+    host print_i64
+    static.get small
+    i32.popcnt
+    static.set small
+    i64.const 9
+    heap.alloc
+    host print_i64
+    mark
+    call nothing
+    static.get total
+    halt
+.function half (n i64) -> i64
+    local.get n
+    i64.const 1
+    i64.shr_s
+    return
+.function twice (n i64) -> i64
+    local.get n
+    local.get n
+    i64.add
+    return
+.function down (n i64) -> i64
+    local.get n
+    i64.eqz
+    jump_if end
+    local.get n
+    mark
+    local.get n
+    i64.const 1
+    i64.sub
+    call down
+    i64.add
+    return
+:end
+    i64.const 100
+    return
+.function nothing
+.local spare i64
+    static.get total
+    i64.const 2
+    i64.mul
+    static.set total
+    return
+"""
+
+
+@pytest.fixture(scope="session")
+def rich() -> Program:
+    return ferryvm.assemble(RICH, "rich.fasm")
