@@ -4,18 +4,37 @@
 >>> import ferryvm
 >>> ferryvm.run(ferryvm.compile("(* 6 7)")).value
 42
+
+Names load what they need when they are first used, so that a command that needs little starts fast.
 """
 
 from __future__ import annotations
 
+import importlib
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from ferryvm.engine import Engine, Execution, ProgramInterrupted, RunResult, TrapError
-from ferryvm.errors import FerryError, SourceError
-from ferryvm.program import Program
-from ferryvm.verify import Verified, VerifyError, verify
+if TYPE_CHECKING:
+    from ferryvm.engine import Engine, Execution, ProgramInterrupted, RunResult, TrapError
+    from ferryvm.errors import FerryError, SourceError
+    from ferryvm.program import Program
+    from ferryvm.verify import Verified, VerifyError
 
 __version__ = "0.1.0"
+
+_HOMES = {
+    "Engine": "engine",
+    "Execution": "engine",
+    "FerryError": "errors",
+    "Program": "program",
+    "ProgramInterrupted": "engine",
+    "RunResult": "engine",
+    "SourceError": "errors",
+    "TrapError": "engine",
+    "Verified": "verify",
+    "VerifyError": "verify",
+}
+"""Where each name that is not defined here comes from."""
 
 __all__ = [
     "Engine",
@@ -35,13 +54,22 @@ __all__ = [
     "read",
     "run",
     "save",
-    "verify",
 ]
+
+
+def __getattr__(name: str) -> object:
+    """A public name, on its first use (PEP 562)."""
+    home = _HOMES.get(name)
+    if home is None:
+        raise AttributeError(f"module 'ferryvm' has no attribute {name!r}")
+    value: object = getattr(importlib.import_module(f"ferryvm.{home}"), name)
+    globals()[name] = value
+    return value
 
 
 def compile(text: str, file: str = "<string>", optimize: bool = True) -> Program:
     """The program of a Skiff text. Raises SourceError with every fault found."""
-    from ferryvm import skiff  # front ends load only for those who use them
+    from ferryvm import skiff
 
     return skiff.compile(text, file, optimize)
 
@@ -75,10 +103,13 @@ def save(program: Program, path: str | Path) -> None:
 
 
 def read(path: str | Path, optimize: bool = True) -> Program:
-    """The program in a file, by its suffix: .skiff, .fasm or .fvm.
+    """The program in a file, by its suffix: .skiff, .fasm or .fvm. Only Skiff is optimised: what
+    was written in assembly is run as it stands.
 
     Raises FerryError where the file cannot be read or its text has faults.
     """
+    from ferryvm.errors import FerryError
+
     path = Path(path)
     if path.suffix == ".fvm":
         return load(path)
@@ -92,7 +123,7 @@ def read(path: str | Path, optimize: bool = True) -> Program:
         raise FerryError(f"{path}: not UTF-8 text (byte {error.start})") from None
     if path.suffix == ".skiff":
         return compile(text, str(path), optimize)
-    return assemble(text, str(path))  # what was written by hand is run as written
+    return assemble(text, str(path))
 
 
 def run(program: Program, backend: str = "threaded", fuel: int | None = None) -> RunResult:
@@ -100,4 +131,6 @@ def run(program: Program, backend: str = "threaded", fuel: int | None = None) ->
 
     Raises VerifyError, TrapError, BackendError; ProgramInterrupted on Ctrl-C.
     """
+    from ferryvm.engine import Engine
+
     return Engine(backend).start(program).run(fuel)

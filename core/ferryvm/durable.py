@@ -11,6 +11,9 @@ from pathlib import Path
 
 def replace_file(path: Path, content: bytes) -> None:
     """Make `content` the content of `path`. Raises OSError; the old content then stays."""
+    if path.exists() and not path.is_file():
+        path.write_bytes(content)  # a device or a pipe: replacing it would destroy it
+        return
     # The temporary file is on the same file system, so the rename is atomic.
     descriptor, name = tempfile.mkstemp(prefix=f".{path.name}.", suffix=".part", dir=path.parent)
     try:

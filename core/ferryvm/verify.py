@@ -273,6 +273,7 @@ def _check_immediates(program: Program) -> None:
         Immediate.NONE: 1,
         Immediate.I32: 1 << 32,
         Immediate.F32: 1 << 32,
+        Immediate.LOCAL: 1 << 32,  # more exactly where it can be reached, and has a function
         Immediate.STATIC: len(program.statics),
         Immediate.OFFSET: 1 << 32,
         Immediate.TARGET: len(opcodes),
@@ -288,7 +289,8 @@ def _check_immediates(program: Program) -> None:
     if len(bad):
         pc = int(bad[0])
         kind, immediate = _IMMEDIATES[int(opcodes[pc])], immediates[pc]
-        message = f"{kind.value} {immediate} is not below {limits[kind]}"
+        name = kind.value.partition(",")[0]
+        message = f"{name} {immediate} is not below {limits[kind]}"
         if kind is Immediate.NONE:
             message = f"it takes no immediate, found {immediate}"
         raise _refuse(program, VerifyCode.IMMEDIATE, message, pc)

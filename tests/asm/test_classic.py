@@ -14,6 +14,7 @@ from ferryvm import asm
 from ferryvm.asm.classic import MNEMONICS
 from ferryvm.errors import SourceError
 from ferryvm.listing import Line
+from ferryvm.verify import verify
 
 
 def faults(text: str) -> list[str]:
@@ -161,7 +162,7 @@ def test_unreached_code_and_functions_are_left_out() -> None:
 def test_function_that_can_only_call_itself_still_has_a_signature(body: str, result: str) -> None:
     text = f"MARK_STK CALL f STOP :f MARK_STK CALL f {body}"
     program = asm.assemble(text)
-    assert ferryvm.verify(program).is_reachable(len(program.code) - 1)
+    assert verify(program).is_reachable(len(program.code) - 1)
     assert [str(f.signature) for f in asm.parse(text).functions] == ["() -> ()", result]
 
 

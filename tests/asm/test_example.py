@@ -12,6 +12,7 @@ import pytest
 import ferryvm
 from ferryvm import asm
 from ferryvm.image import to_bytes
+from ferryvm.verify import verify
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 OUTPUT = {
@@ -47,7 +48,7 @@ def test_example_verifies_and_its_disassembly_is_the_same_program(
     name: str, optimize: bool
 ) -> None:
     program = asm.assemble(text_of(name), name, optimize)
-    ferryvm.verify(program)
+    verify(program)
     assert to_bytes(asm.assemble(asm.disassemble(program))) == to_bytes(program)
 
 

@@ -31,6 +31,7 @@ from benchmarks.report import Report
 import ferryvm
 from ferryvm.isa import I64, INSTRUCTIONS
 from ferryvm.program import Function, Program, Signature, Static
+from ferryvm.verify import verify
 
 BOTH = [BY_NAME["loop"], BY_NAME["fib"]]
 
@@ -287,7 +288,7 @@ def test_code_file_is_statics_entry_locals_and_the_records_as_they_are() -> None
 def test_generated_program_is_valid_and_exactly_as_long_as_asked(instructions: int) -> None:
     program = loading.generate(instructions)
     assert len(program.code) == instructions
-    verified = ferryvm.verify(program)
+    verified = verify(program)
     assert all(verified.is_reachable(pc) for pc in range(instructions))
 
 

@@ -97,6 +97,8 @@ def campaign(
 ) -> Report:
     """The outcomes of trials 0 to `count`; files with faults are saved in the folder `out`."""
     out.mkdir(parents=True, exist_ok=True)
+    if any(out.iterdir()):
+        raise SystemExit(f"{out} is not empty: its faults would be counted as new ones")
     report, starts = Report(), seeds()
     with tempfile.TemporaryDirectory() as folder:
         notes = Path(folder) / "notes"
@@ -132,7 +134,7 @@ def campaign(
 
 def _watch(child: subprocess.Popen[bytes], notes: Path, tick: Callable[[], object]) -> str:
     """How the child ended; it is killed when it makes no progress."""
-    seen, since = b"", time.monotonic()
+    seen, idle = b"", 0
     while True:
         try:
             code = child.wait(1)
@@ -140,11 +142,13 @@ def _watch(child: subprocess.Popen[bytes], notes: Path, tick: Callable[[], objec
             tick()
             now = notes.read_bytes()
             if now != seen:
-                seen, since = now, time.monotonic()
-            elif time.monotonic() - since > HANG_SECONDS:
+                seen, idle = now, 0
+            elif idle == HANG_SECONDS:
                 child.kill()
                 child.wait()
                 return f"no progress in {HANG_SECONDS} seconds"
+            else:
+                idle += 1  # not a clock's: one that went on while all processes stood still lies
         else:
             return f"the process ended with {code}"
 
@@ -160,7 +164,7 @@ def main(judge: Callable[[], Judge] = Judge) -> None:
     parser = argparse.ArgumentParser(description="Alter files at random; look for faults.")
     parser.add_argument("--count", type=int, default=100_000)
     parser.add_argument("--seed", type=int, default=random.randrange(1 << 32))
-    parser.add_argument("--out", type=Path, default=Path("fuzz-faults"))
+    parser.add_argument("--out", type=Path, help="folder for files with faults; a new one if none")
     parser.add_argument("--first", type=int, default=0, help=argparse.SUPPRESS)
     parser.add_argument("--worker", type=Path, help=argparse.SUPPRESS)
     chosen = parser.parse_args()
@@ -178,8 +182,9 @@ def main(judge: Callable[[], Judge] = Judge) -> None:
         speed = report.trials / (time.monotonic() - began)
         print(f"\r{report.trials} trials, {speed:.0f}/s", end="", file=sys.stderr, flush=True)
 
-    report = campaign(chosen.seed, chosen.count, chosen.out.resolve(), progress)
-    print(f"\nseed {chosen.seed}: {report}")
+    out = chosen.out or Path(tempfile.mkdtemp(prefix="ferryvm-fuzz-"))
+    report = campaign(chosen.seed, chosen.count, out.resolve(), progress)
+    print(f"\nseed {chosen.seed}, files with faults in {out}: {report}")
     sys.exit(1 if report.faults else 0)
 
 

@@ -60,6 +60,8 @@ def _sections(rng: random.Random, kind: Kind, sections: dict[str, bytes], change
             sections[tag] = pack(PROGRAM, program)
         elif tag == "CODE" and rng.random() < 0.95:
             sections[tag] = _code(rng, sections[tag])
+        elif tag in ("REGS", "STCK") and rng.random() < 0.7:
+            sections[tag] = _state(rng, sections[tag], sections["REGS"])
         else:
             sections[tag] = rng.choice(_PAYLOADS)(rng, sections[tag])
 
@@ -118,6 +120,18 @@ def _rearrange(
 
 
 _PAYLOADS = (_flip, _nudge, _nudge, _nudge, _swap, _duplicate, _delete)
+
+
+def _state(rng: random.Random, payload: bytes, registers: bytes) -> bytes:
+    """Registers or stack with a word that stands elsewhere in them, or could."""
+    if len(payload) < 8 or len(payload) % 8:
+        return _nudge(rng, payload)
+    words: list[int] = memoryview(payload).cast("Q").tolist()
+    near = max(0, rng.choice(words) + rng.choice((-1, 1)))
+    elsewhere = struct.unpack_from("<Q", registers, 8 * rng.randrange(5))[0]
+    word = rng.choice((near, elsewhere, rng.choice(words), rng.randrange(130)))
+    words[rng.randrange(len(words))] = word & _WORDS[22]
+    return struct.pack(f"<{len(words)}Q", *words)
 
 
 # --- code -----------------------------------------------------------------------------------

@@ -12,7 +12,7 @@ import pytest
 import ferryvm
 from ferryvm.backend import Artifact
 from ferryvm.image import ImageError, to_bytes
-from ferryvm.verify import Verified
+from ferryvm.verify import Verified, verify
 
 from . import dying, mutate, trial
 from .mutate import campaign, trial_file
@@ -62,7 +62,7 @@ def test_backend_that_differs_is_a_fault(monkeypatch: pytest.MonkeyPatch) -> Non
 
     def prepare_another(verified: Verified) -> Artifact:
         another = ferryvm.assemble(".function main\ni64.const 5\nhalt")
-        return prepare(ferryvm.verify(another))
+        return prepare(verify(another))
 
     monkeypatch.setattr(backend, "prepare", prepare_another)
     image = to_bytes(ferryvm.assemble(".function main\ni64.const 4\nhalt"))

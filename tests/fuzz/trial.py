@@ -6,12 +6,14 @@ from __future__ import annotations
 import enum
 import random
 
+import ferryvm
 from ferryvm.engine import Engine, Execution, TrapError
 from ferryvm.engine.saved import STATE, pack_state, unpack_state
 from ferryvm.errors import FerryError
-from ferryvm.image import ImageError, from_bytes
+from ferryvm.image import ImageError, from_bytes, to_bytes
 from ferryvm.machine.control import Status
 from ferryvm.machine.state import Machine
+from ferryvm.program import Program
 from ferryvm.verify import Verified, VerifyError, verify
 
 from .seed import LIMITS
@@ -70,7 +72,10 @@ class Judge:
         except FerryError as error:
             _check_message(error)
             return Outcome.NO_START
-        with_reference = rng.random() < 0.04
+        if self._verified is not None and rng.random() < 0.01:
+            _check_listing(self._verified.program, content)
+        # The reference is slow and strict: it sees a wrong state that happens to do no harm.
+        with_reference = rng.random() < (0.3 if content.startswith(STATE.magic) else 0.04)
         fuel = SHORT_FUEL if with_reference else FUEL
         names = ["threaded", "switch", *["reference"] * with_reference]
         try:
@@ -158,6 +163,17 @@ def _check_equal(states: dict[str, dict[str, object]]) -> None:
                 f"{key} {str(expected[key])[:60]} and {str(state[key])[:60]}" for key in different
             )
             raise Fault(f"{first} and {name} differ in {shown}")
+
+
+def _check_listing(program: Program, image: bytes) -> None:
+    """Check that assembling a disassembly, where there is one, gives the same image."""
+    try:
+        text = ferryvm.disassemble(program)
+    except FerryError as error:
+        _check_message(error)
+        return
+    if to_bytes(ferryvm.assemble(text)) != image:
+        raise Fault("its disassembly assembles to another image")
 
 
 def _check_message(error: FerryError) -> None:

@@ -202,8 +202,9 @@ def test_section_cut_anywhere_is_refused_or_another_program(program: Program, ta
         (lambda folder: folder, "cannot be read: Is a directory"),
         (lambda folder: folder / ("x" * 300), "cannot be read: File name too long"),
         (lambda _: Path("/proc/self/mem"), "cannot be read: Input/output error"),
+        (lambda _: Path("/dev/zero"), "not a ferryvm program image (.fvm)"),
     ],
-    ids=["absent", "directory", "long name", "unreadable"],
+    ids=["absent", "directory", "long name", "unreadable", "endless"],
 )
 def test_file_that_cannot_be_read_is_named(
     tmp_path: Path, place: Callable[[Path], Path], message: str

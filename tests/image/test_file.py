@@ -3,12 +3,14 @@
 
 from __future__ import annotations
 
+import os
 import random
 import re
 import stat
 import subprocess
 import sys
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -56,6 +58,17 @@ def test_target_that_cannot_be_written_is_named_and_nothing_is_left(
     with pytest.raises(ImageError, match=f"^{re.escape(f'{path}: cannot be written: {message}')}$"):
         ferryvm.save(program, path)
     assert sorted(entry.name for entry in tmp_path.iterdir()) == ["file", "folder"]
+
+
+def test_pipe_is_written_to_and_not_replaced(tmp_path: Path, program: Program) -> None:
+    # As would be /dev/null, /dev/stdout and the like.
+    path = tmp_path / "pipe"
+    os.mkfifo(path)
+    with ThreadPoolExecutor(1) as pool:
+        read = pool.submit(path.read_bytes)
+        ferryvm.save(program, path)
+        assert read.result() == to_bytes(program)
+    assert path.is_fifo()
 
 
 def test_disk_that_is_full_leaves_the_old_content(

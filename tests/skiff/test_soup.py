@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 import ferryvm
 from ferryvm import SourceError
 from ferryvm.skiff.scope import FORMS
+from ferryvm.verify import verify
 
 TEXT = (
     "a b c f g x 0 1 2 -3 1.5 2i32 2.5f32 0xff inf nan #t #f else -> vector f64 i8 i32 + - / % & "
@@ -80,8 +81,8 @@ def check(text: str) -> bool:
     except SourceError as error:
         assert {d.position.file for d in error.diagnostics} == {"soup"}  # noqa: PT017 - no pytest.raises: it may not raise
         return False
-    ferryvm.verify(program)
-    ferryvm.verify(ferryvm.compile(text, "soup"))
+    verify(program)
+    verify(ferryvm.compile(text, "soup"))
     return True
 
 

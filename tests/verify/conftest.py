@@ -11,6 +11,7 @@ import pytest
 import ferryvm
 from ferryvm import Program, Verified
 from ferryvm.program import SourceMap
+from ferryvm.verify import verify
 
 
 @pytest.fixture
@@ -27,4 +28,4 @@ def assemble() -> Callable[[str], Program]:
 @pytest.fixture
 def verified(assemble: Callable[[str], Program]) -> Callable[[str], Verified]:
     """The verified program of a text."""
-    return lambda text: ferryvm.verify(assemble(text))
+    return lambda text: verify(assemble(text))

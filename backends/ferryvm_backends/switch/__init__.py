@@ -32,7 +32,7 @@ class SwitchInterpreter:
     """Both loops, loaded."""
 
     def __init__(self) -> None:
-        self._code, _ = load_or_build("switch", (__package__,), _build, sink=False)
+        self._code, _ = load_or_build("switch", (__package__,), _build, merge_tails=False)
         self.plain = self._code.function(symbol.PLAIN)
         self.counting = self._code.function(symbol.COUNTING)
 

@@ -29,7 +29,7 @@ EXITS = (
 def _define(module: ir.Module, name: str) -> tuple[ir.Function, Registers]:
     function = ir.Function(module, HANDLER, name)
     function.calling_convention = CONVENTION
-    function.linkage = "internal"
+    function.linkage = "private"  # no symbol: thousands of them would slow loading down
     function.attributes.add("nounwind")
     return function, Registers(*function.args)
 

@@ -9,12 +9,13 @@ import click
 
 import ferryvm
 from ferryvm.errors import FerryError
+from ferryvm.verify import verify as check
 
 _FILE = click.Path(path_type=Path)
 
 
 def _write_image(program: ferryvm.Program, source: Path, output: Path | None) -> None:
-    ferryvm.verify(program)
+    check(program)
     ferryvm.save(program, output or source.with_suffix(".fvm"))
 
 
@@ -47,7 +48,7 @@ def compile_(file: Path, output: Path | None, peephole: bool) -> None:
 def disassemble(file: Path) -> None:
     """Print FILE (.fvm, .skiff or .fasm) as assembly."""
     program = ferryvm.read(file)
-    ferryvm.verify(program)
+    check(program)
     click.echo(ferryvm.disassemble(program), nl=False)
 
 
@@ -58,7 +59,7 @@ def verify(files: tuple[Path, ...]) -> None:
     faults = []
     for file in files:
         try:
-            ferryvm.verify(ferryvm.read(file))
+            check(ferryvm.read(file))
         except FerryError as error:
             text = str(error)
             faults.append(text if text.startswith(str(file)) else f"{file}: {text}")

@@ -30,7 +30,7 @@ import numpy.typing as npt
 from ferryvm.durable import replace_file
 from ferryvm.errors import FerryError
 from ferryvm.image import ImageError, from_bytes, to_bytes
-from ferryvm.image.container import Kind, pack, unpack
+from ferryvm.image.container import Kind, pack, read, unpack
 from ferryvm.isa import BY_MNEMONIC, INSTRUCTIONS, Flow, Trap, Type
 from ferryvm.isa.control import HEADER_WORDS
 from ferryvm.isa.type import WORD_BYTES
@@ -90,11 +90,7 @@ def load(path: Path, limits: Limits) -> tuple[Machine, int | None]:
 
     Raises ImageError for a file that is not a state a program can be in.
     """
-    try:
-        content = path.read_bytes()
-    except OSError as error:
-        raise ImageError(f"{path}: cannot be read: {error.strerror}") from None
-    return unpack_state(content, limits, str(path))
+    return unpack_state(read(STATE, path), limits, str(path))
 
 
 def unpack_state(content: bytes, limits: Limits, name: str) -> tuple[Machine, int | None]:

@@ -18,6 +18,7 @@ import dataclasses
 import hashlib
 import struct
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -58,6 +59,18 @@ def pack(kind: Kind, sections: Mapping[str, bytes]) -> bytes:
     body = b"".join(parts)
     bare = _HEADER.pack(kind.magic, kind.version, 0, fingerprint(), len(body), bytes(32))
     return bare[:24] + _checksum(bare, body) + body
+
+
+def read(kind: Kind, path: Path) -> bytes:
+    """The content of a file. Raises ImageError where it cannot be read or is of another kind."""
+    try:
+        with path.open("rb") as file:
+            magic = file.read(len(kind.magic))
+            if magic != kind.magic:  # it may be large, or endless as devices are
+                raise ImageError(f"{path}: not {kind.name}")
+            return magic + file.read()
+    except OSError as error:
+        raise ImageError(f"{path}: cannot be read: {error.strerror}") from None
 
 
 def unpack(kind: Kind, content: bytes, name: str) -> dict[str, bytes]:

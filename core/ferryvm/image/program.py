@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 
 from ferryvm.durable import replace_file
-from ferryvm.image.container import ImageError, Kind, Reader, Writer, pack, unpack
+from ferryvm.image.container import ImageError, Kind, Reader, Writer, pack, read, unpack
 from ferryvm.isa import Type
 from ferryvm.program import (
     CODE_DTYPE,
@@ -80,11 +80,7 @@ def save(program: Program, path: str | Path) -> None:
 
 def load(path: str | Path) -> Program:
     """The program in a file. Raises ImageError where there is none."""
-    try:
-        content = Path(path).read_bytes()
-    except OSError as error:
-        raise ImageError(f"{path}: cannot be read: {error.strerror}") from None
-    return from_bytes(content, str(path))
+    return from_bytes(read(PROGRAM, Path(path)), str(path))
 
 
 def _write_types(writer: Writer, types: tuple[Type, ...]) -> None:

@@ -53,6 +53,8 @@ class _Decoder:
         bounds = [function.entry for function in program.functions] + [len(self.opcodes)]
         if bounds[0] != 0:
             raise DecodeError("code stands before the first function", 0)
+        if max(bounds) > len(self.opcodes):
+            raise DecodeError("a function starts past the end of the code", max(bounds))
         listing = Listing(
             statics=list(program.statics),
             data=list(program.data),

@@ -1,0 +1,70 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The `ferry` command with its subcommands, and what becomes of errors."""
+
+from __future__ import annotations
+
+import logging
+import os
+import sys
+
+import click
+
+import ferryvm
+from ferryvm.cli.program import assemble, compile_, disassemble, verify
+from ferryvm.cli.repl import repl
+from ferryvm.cli.run import Interrupted, resume, run
+from ferryvm.cli.show import backends, isa
+from ferryvm.engine import TrapError
+from ferryvm.errors import FerryError
+
+
+@click.group(context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(ferryvm.__version__, prog_name="ferry")
+def ferry() -> None:
+    """Run programs on the engines of ferryvm, and move them between engines."""
+
+
+for _command in (run, resume, assemble, compile_, disassemble, verify, repl, isa, backends):
+    ferry.add_command(_command)
+
+
+class _StderrHandler(logging.Handler):
+    """Notices of the library (a first build, a damaged cache entry) as lines on stderr."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        click.echo(f"ferry: {record.getMessage()}", err=True)
+
+
+def run_command() -> int:
+    """Run the command that the process was started with; its exit code."""
+    log = logging.getLogger("ferryvm")
+    log.addHandler(_StderrHandler())
+    log.setLevel(logging.INFO)
+    try:
+        code = ferry.main(prog_name="ferry", standalone_mode=False)
+        sys.stdout.flush()
+    except click.exceptions.Abort:
+        return _fail("interrupted", 130)
+    except Interrupted as error:
+        return _fail(error.message, 130)
+    except click.ClickException as error:
+        error.show()
+        return 2
+    except TrapError as error:
+        return _fail(str(error), 1)
+    except KeyboardInterrupt:
+        return _fail("interrupted", 130)
+    except FerryError as error:
+        return _fail(str(error), 2)
+    except BrokenPipeError:
+        # Whoever read our output has gone; closing it again at exit would complain.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 2
+    except MemoryError:
+        return _fail("out of memory", 2)
+    return code if isinstance(code, int) else 0
+
+
+def _fail(message: str, code: int) -> int:
+    click.echo(f"ferry: {message}", err=True)
+    return code
