@@ -102,11 +102,11 @@ def save(program: Program, path: str | Path) -> None:
     image.save(program, path)
 
 
-def read(path: str | Path, optimize: bool = True) -> Program:
-    """The program in a file, by its suffix: .skiff, .fasm or .fvm. Only Skiff is optimised: what
-    was written in assembly is run as it stands.
+def read(path: str | Path, optimize: bool | None = None) -> Program:
+    """The program in a file, by its suffix: .skiff, .fasm or .fvm.
 
-    Raises FerryError where the file cannot be read or its text has faults.
+    `optimize`: run the peephole over what is read from text; left open, over Skiff only, since what
+    was written in assembly should run as it stands. Raises FerryError where the file cannot be read or its text has faults.
     """
     from ferryvm.errors import FerryError
 
@@ -122,8 +122,8 @@ def read(path: str | Path, optimize: bool = True) -> Program:
     except UnicodeDecodeError as error:
         raise FerryError(f"{path}: not UTF-8 text (byte {error.start})") from None
     if path.suffix == ".skiff":
-        return compile(text, str(path), optimize)
-    return assemble(text, str(path))
+        return compile(text, str(path), optimize is not False)
+    return assemble(text, str(path), optimize is True)
 
 
 def run(program: Program, backend: str = "threaded", fuel: int | None = None) -> RunResult:

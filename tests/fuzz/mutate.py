@@ -122,11 +122,11 @@ def campaign(
             first = report.trials
             if child.returncode > 0:  # not killed: it failed by itself, and would again
                 raise SystemExit(messages[0].decode(errors="replace"))
-            if first < count:
-                content = trial_file(seed, first, starts)[2]
-                text = f"trial {first}: {end}\n" + messages[0].decode(errors="replace")
-                _save(out, first, content, text)
-                first = report.trials = first + 1
+            if first < count or child.returncode:
+                number = min(first, count - 1)
+                text = f"trial {number}: {end}\n" + messages[0].decode(errors="replace")
+                _save(out, number, trial_file(seed, number, starts)[2], text)
+                first = report.trials = number + 1
     texts = sorted(out.glob("*.txt"), key=lambda path: int(path.stem))
     report.faults = [path.read_text(encoding="utf-8").splitlines()[0] for path in texts]
     return report

@@ -128,8 +128,8 @@ def _state(rng: random.Random, payload: bytes, registers: bytes) -> bytes:
         return _nudge(rng, payload)
     words: list[int] = memoryview(payload).cast("Q").tolist()
     near = max(0, rng.choice(words) + rng.choice((-1, 1)))
-    elsewhere = struct.unpack_from("<Q", registers, 8 * rng.randrange(5))[0]
-    word = rng.choice((near, elsewhere, rng.choice(words), rng.randrange(130)))
+    others = memoryview(registers[: len(registers) & ~7]).cast("Q").tolist() or words
+    word = rng.choice((near, rng.choice(others), rng.choice(words), rng.randrange(130)))
     words[rng.randrange(len(words))] = word & _WORDS[22]
     return struct.pack(f"<{len(words)}Q", *words)
 

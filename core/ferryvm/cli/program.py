@@ -27,10 +27,11 @@ def _check_suffix(file: Path, suffix: str, other: str) -> None:
 @click.command("asm")
 @click.argument("file", type=_FILE)
 @click.option("-o", "--output", type=_FILE, help="Image to write (FILE with suffix .fvm).")
-def assemble(file: Path, output: Path | None) -> None:
+@click.option("--peephole/--no-peephole", default=False, help="Optimise the code (off).")
+def assemble(file: Path, output: Path | None, peephole: bool) -> None:
     """Assemble FILE (.fasm) into an image."""
     _check_suffix(file, ".fasm", "`ferry compile` takes .skiff")
-    _write_image(ferryvm.read(file), file, output)
+    _write_image(ferryvm.read(file, optimize=peephole), file, output)
 
 
 @click.command("compile")

@@ -76,9 +76,11 @@ def _options(command: Callable[..., None]) -> Callable[..., None]:
 
 @click.command()
 @click.argument("file", type=click.Path(path_type=Path))
-@click.option("--peephole/--no-peephole", default=True, help="Optimise what is compiled (on).")
+@click.option("--peephole/--no-peephole", default=None, help="Optimise (Skiff on, assembly off).")
 @_options
-def run(file: Path, peephole: bool, stack_limit: int, heap_limit: int, **options: Any) -> None:
+def run(
+    file: Path, peephole: bool | None, stack_limit: int, heap_limit: int, **options: Any
+) -> None:
     """Run FILE (.skiff, .fasm or .fvm) from its start."""
     began = time.perf_counter()
 
