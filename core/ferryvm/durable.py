@@ -14,8 +14,9 @@ def replace_file(path: Path, content: bytes) -> None:
     if path.exists() and not path.is_file():
         path.write_bytes(content)  # a device or a pipe: replacing it would destroy it
         return
+    path = Path(os.path.realpath(path))  # through a link, as writing to it would go
     # The temporary file is on the same file system, so the rename is atomic.
-    descriptor, name = tempfile.mkstemp(prefix=f".{path.name}.", suffix=".part", dir=path.parent)
+    descriptor, name = tempfile.mkstemp(prefix=".ferry-", suffix=".part", dir=path.parent)
     try:
         with os.fdopen(descriptor, "wb") as file:
             file.write(content)

@@ -198,6 +198,15 @@ def test_limits_that_cannot_be_had_are_one_clear_line() -> None:
         engine.start(ferryvm.compile("1"))
 
 
+def test_data_past_the_heap_s_limit_is_one_clear_line(backend: str) -> None:
+    program = ferryvm.assemble('.data 3000000 "x"\n.function main\nheap.size\nhalt\n')
+    assert ferryvm.run(program, backend).value == 3_000_008
+    engine = ferryvm.Engine(backend, limits=Limits(heap=1 << 20))
+    message = "data needs 3000001 bytes of heap, the limit is 1048576; raise the limit"
+    with pytest.raises(FerryError, match=message):
+        engine.start(program)
+
+
 def test_unknown_backend_names_the_known_ones() -> None:
     with pytest.raises(UnknownNameError, match="no backend 'thread'; did you mean 'threaded'"):
         ferryvm.Engine("thread")

@@ -19,6 +19,7 @@ from __future__ import annotations
 
 import dataclasses
 import enum
+import functools
 import zlib
 from collections.abc import Callable
 from typing import Any
@@ -157,6 +158,7 @@ def instruction(
     return declare
 
 
+@functools.cache
 def fingerprint() -> int:
     """CRC-32 of the mnemonics in opcode order: images of another table are refused by it."""
     return zlib.crc32("\n".join(row.mnemonic for row in INSTRUCTIONS).encode())

@@ -25,7 +25,7 @@ _libc.mprotect.argtypes = (ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int)
 
 
 class AddressSpaceError(FerryError):
-    """The operating system refuses the address space that was asked for."""
+    """The address space asked for cannot be had, or is too small for the program."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -48,12 +48,15 @@ class Memory:
     """The three segments, as addresses for native code and as views for Python."""
 
     def __init__(self, statics: int, data_end: int, limits: Limits) -> None:
-        """`statics` in words; `data_end` in bytes: the heap is made to hold at least that.
+        """`statics` in words; `data_end`: bytes of the heap that the program's data needs.
 
-        Raises AddressSpaceError where the operating system refuses.
+        Raises AddressSpaceError where the operating system refuses, or the data does not fit.
         """
         self.limits = limits
-        self.heap_limit = _pages(max(limits.heap, data_end))
+        self.heap_limit = _pages(limits.heap)
+        if data_end > self.heap_limit:
+            message = f"the program's data needs {data_end} bytes of heap"
+            raise AddressSpaceError(f"{message}, the limit is {self.heap_limit}; raise the limit")
         sizes = [_pages(WORD_BYTES * statics), _pages(limits.stack), self.heap_limit]
         total = sum(sizes) + PAGE * (len(sizes) + 1)
         flags = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | getattr(mmap, "MAP_NORESERVE", 0)
