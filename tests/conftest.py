@@ -8,8 +8,9 @@ from pathlib import Path
 import pytest
 
 import ferryvm
+from ferryvm_backends import ferryvm_backends
 
-BACKENDS = ("reference", "switch", "threaded")
+BACKENDS = tuple(entry.name for entry in ferryvm_backends())
 
 
 @pytest.fixture(params=BACKENDS)

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import tempfile
 from pathlib import Path
@@ -28,6 +29,20 @@ def replace_file(path: Path, content: bytes) -> None:
         with contextlib.suppress(OSError):
             os.unlink(name)
         raise
+
+
+def probe_file(path: Path) -> None:
+    """Raise the OSError that replacing the file would raise, as far as can be told before."""
+    if path.is_dir():
+        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
+    if path.exists() and not path.is_file():
+        path.open("ab").close()
+        return
+    descriptor, name = tempfile.mkstemp(
+        prefix=".ferry-", suffix=".part", dir=Path(os.path.realpath(path)).parent
+    )
+    os.close(descriptor)
+    os.unlink(name)
 
 
 def _umask() -> int:

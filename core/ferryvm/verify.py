@@ -18,6 +18,7 @@ only for what can be reached. The first fault found is raised.
 
 from __future__ import annotations
 
+import dataclasses
 import enum
 from collections.abc import Sequence
 
@@ -27,7 +28,7 @@ from ferryvm.errors import FerryError, Position
 from ferryvm.isa import HEADER, INSTRUCTIONS, Flow, Immediate, Instruction, Type
 from ferryvm.isa.control import HEADER_WORDS
 from ferryvm.isa.table import Operand
-from ferryvm.program import Program, Signature
+from ferryvm.program import CODE_DTYPE, Program, Signature
 
 MAX_STATICS = 1 << 24
 """Statics that a program may have (128 MiB of them)."""
@@ -181,7 +182,13 @@ class _Stacks:
 
 
 def verify(program: Program) -> Verified:
-    """The program, proved runnable. Raises VerifyError for the first fault found."""
+    """The program, proved runnable. Raises VerifyError for the first fault found.
+
+    What is proved is a copy of the code that cannot be written: backends run it as it stands.
+    """
+    code = np.array(program.code, CODE_DTYPE, order="C")
+    code.flags.writeable = False
+    program = dataclasses.replace(program, code=code)
     _check_tables(program)
     _check_immediates(program)
     return _Checker(program).run()

@@ -72,6 +72,7 @@ def test_kill_at_any_moment_leaves_no_bad_entry(empty_cache: Path) -> None:
         process = context.Process(target=_store_forever, args=(str(empty_cache),))
         process.start()
         while not empty_cache.exists() or len(list(empty_cache.iterdir())) < 10 * (attempt + 1):
+            assert process.is_alive()
             time.sleep(0.001 * (attempt + 1))
         assert process.pid is not None
         os.kill(process.pid, signal.SIGKILL)

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 import ferryvm
-from ferryvm.cli import ferry
+from ferryvm.cli.command import ferry
 from ferryvm.engine import RunResult
 from ferryvm.engine.saved import STATE
 from ferryvm.image.program import PROGRAM

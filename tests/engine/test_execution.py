@@ -3,14 +3,18 @@
 
 from __future__ import annotations
 
+import dataclasses
+import os
+import signal
 import types
 from collections.abc import Callable
+from pathlib import Path
 
+import numpy as np
 import pytest
 
 import ferryvm
 from ferryvm.backend import Artifact, Backend, BackendError, Capabilities
-from ferryvm.engine.execution import Execution
 from ferryvm.errors import FerryError, UnknownNameError
 from ferryvm.hooks import BackendEntry, hookimpl
 from ferryvm.isa import I64, Trap
@@ -20,7 +24,7 @@ from ferryvm.machine.memory import Limits
 from ferryvm.machine.state import Machine
 from ferryvm.program import HostImport, Signature
 from ferryvm.registry import Registry
-from ferryvm.verify import Verified
+from ferryvm.verify import Verified, verify
 from ferryvm_backends.reference import ReferenceBackend
 
 FIB = "(define (fib n) (if (< n 2) n (+ (fib (- n 1)) (fib (- n 2)))))\n(print! (fib 12))\n(fib 10)"
@@ -37,20 +41,6 @@ PAIRS = [
     for first in ("reference", "switch", "threaded")
     for second in ("reference", "switch", "threaded")
 ]
-
-
-def state(execution: Execution) -> tuple[object, ...]:
-    """Everything that must be equal on every backend."""
-    control, memory = execution.machine.control, execution.machine.memory
-    return (
-        control.pc,
-        control.sp,
-        control.fp,
-        control.hp,
-        memory.statics.tobytes(),
-        memory.stack[: control.sp].tobytes(),
-        memory.heap[: control.hp].tobytes(),
-    )
 
 
 def test_result_output_and_figures(backend: str) -> None:
@@ -89,7 +79,7 @@ def test_fuel_stops_in_the_same_state_on_every_backend(text: str) -> None:
             result = execution.run(fuel)
             assert result.status is Status.FUEL
             assert result.statistics.instructions == fuel
-            states.append(state(execution))
+            states.append(execution.machine.snapshot())
         assert states[0] == states[1] == states[2], fuel
 
 
@@ -112,7 +102,7 @@ def test_program_that_moves_ends_as_one_that_does_not(first: str, second: str) -
         result = moved.run(1009, backend=names[0])
     assert (result.value, result.output) == (expected.value, expected.output)
     assert result.statistics.instructions == expected.statistics.instructions
-    assert state(moved) == state(whole)
+    assert moved.machine.snapshot() == whole.machine.snapshot()
 
 
 def test_run_after_the_end_returns_the_result_again(backend: str) -> None:
@@ -221,7 +211,7 @@ ADD = HostFunction("add", Signature((I64, I64), (I64,)), lambda _output, a, b: a
 def _program_that_calls(name: str, signature: Signature) -> ferryvm.Program:
     text = f"""
 .host {name} {signature}
-.function main () -> ()
+.function main
 i64.const 40
 i64.const 2
 host {name}
@@ -349,17 +339,120 @@ def test_interrupt_during_preparation_is_not_lost() -> None:
 
 
 def test_negative_fuel_is_refused(backend: str) -> None:
-    with pytest.raises(FerryError, match="fuel is -1; 0 or more is allowed"):
+    with pytest.raises(FerryError, match="fuel is -1; 0 to 9223372036854775807 is allowed"):
         ferryvm.run(ferryvm.compile("1"), backend, fuel=-1)
 
 
-def test_host_function_without_its_result_changes_nothing(backend: str) -> None:
-    hosts = {"none": HostFunction("none", ADD.signature, lambda _output, _a, _b: None)}
-    program = _program_that_calls("none", ADD.signature)
+@pytest.mark.parametrize(
+    ("answer", "message"),
+    [
+        (None, "host function odd returned NoneType, not the bits of an i64"),
+        (1.5, "host function odd returned float, not the bits of an i64"),
+    ],
+)
+def test_host_function_with_a_wrong_result_changes_nothing(
+    backend: str, answer: object, message: str
+) -> None:
+    answers = [answer, answer, 7]
+    hosts = {"odd": HostFunction("odd", ADD.signature, lambda _output, _a, _b: answers.pop(0))}  # type: ignore[arg-type, return-value] # the fault to be found
+    program = _program_that_calls("odd", ADD.signature)
     execution = ferryvm.Engine(backend, hosts=hosts).start(program)
-    with pytest.raises(FerryError, match="host function none returned no result"):
+    for _ in range(2):
+        with pytest.raises(FerryError, match=message):
+            execution.run()
+        assert execution.machine.memory.stack[2 : execution.machine.control.sp].tolist() == [40, 2]
+    assert execution.run().value == 7
+
+
+def test_host_function_with_a_result_too_many_is_an_error(backend: str) -> None:
+    signature = Signature((I64, I64))
+    hosts = {"odd": HostFunction("odd", signature, lambda _output, _a, _b: 3)}
+    execution = ferryvm.Engine(backend, hosts=hosts).start(_program_that_calls("odd", signature))
+    with pytest.raises(FerryError, match="host function odd has no result, but returned one"):
         execution.run()
-    assert execution.machine.memory.stack[2 : execution.machine.control.sp].tolist() == [40, 2]
+
+
+def test_execution_cannot_be_entered_while_it_runs(backend: str, tmp_path: Path) -> None:
+    errors: list[str] = []
+
+    def again(_output: object, _a: int, _b: int) -> int:
+        for attempt in (execution.run, lambda: execution.save(tmp_path / "s.ferry")):
+            with pytest.raises(FerryError) as caught:
+                attempt()
+            errors.append(str(caught.value))
+        return 5
+
+    hosts = {"again": HostFunction("again", ADD.signature, again)}
+    execution = ferryvm.Engine(backend, hosts=hosts).start(
+        _program_that_calls("again", ADD.signature)
+    )
+    assert execution.run().value == 5
+    assert errors == ["this execution is running; it cannot be run or saved meanwhile"] * 2
+    assert not (tmp_path / "s.ferry").exists()
+
+
+def test_program_changed_after_it_was_verified_still_runs_as_verified(backend: str) -> None:
+    program = ferryvm.compile("(+ 1 2)")
+    writable = dataclasses.replace(program, code=program.code.copy())
+    verified = verify(writable)
+    writable.code["opcode"] = 0xFFFF
+    assert ferryvm.Engine(backend).start(verified).run().value == 3
+    with pytest.raises(ValueError, match="read-only"):
+        verified.program.code["opcode"] = 0
+
+
+def test_code_that_is_not_contiguous_is_verified_and_run(backend: str) -> None:
+    program = ferryvm.compile("(+ 1 2)")
+    strided = np.repeat(program.code, 2)[::2]
+    assert ferryvm.run(dataclasses.replace(program, code=strided), backend).value == 3
+
+
+def test_heap_limit_holds_to_the_byte(backend: str) -> None:
+    engine = ferryvm.Engine(backend, limits=Limits(heap=5000))
+    text = ".function main\ni64.const {}\nheap.alloc\ndrop\nheap.size\nhalt\n"
+    assert engine.start(ferryvm.assemble(text.format(5000))).run().value == 5000
+    with pytest.raises(ferryvm.TrapError, match="heap exhausted"):
+        engine.start(ferryvm.assemble(text.format(5001))).run()
+
+
+@pytest.mark.parametrize("limits", [{"stack": 8}, {"heap": -1}])
+def test_limits_that_make_no_sense_are_refused(limits: dict[str, int]) -> None:
+    with pytest.raises(FerryError, match="a stack has at least 1024, a heap at least 0"):
+        Limits(**limits)
+
+
+def test_continuing_another_program_s_variables_is_refused() -> None:
+    engine = ferryvm.Engine("reference")
+    first = engine.start(ferryvm.compile("(define x 1)"))
+    with pytest.raises(FerryError, match="does not continue the earlier one"):
+        engine.start(ferryvm.compile("(define y 1.5)"), after=first)
+    small = ferryvm.Engine("reference", limits=Limits(heap=4096))
+    big = engine.start(ferryvm.compile("(define v (make-vector i64 1000))"))
+    big.run()
+    with pytest.raises(FerryError, match="the heap has 8008 bytes, the limit is 4096"):
+        small.start(ferryvm.compile("(define v (make-vector i64 1))"), after=big)
+
+
+def test_other_signals_reach_whoever_waited_for_them() -> None:
+    reader, writer = os.pipe()
+    os.set_blocking(writer, False)
+    previous = signal.signal(signal.SIGUSR1, lambda _number, _frame: None)
+    old = signal.set_wakeup_fd(writer, warn_on_full_buffer=False)
+
+    def disturb(_output: object, _a: int, _b: int) -> int:
+        os.kill(os.getpid(), signal.SIGUSR1)
+        return 1
+
+    try:
+        hosts = {"disturb": HostFunction("disturb", ADD.signature, disturb)}
+        engine = ferryvm.Engine("reference", hosts=hosts)
+        engine.start(_program_that_calls("disturb", ADD.signature)).run()
+        assert os.read(reader, 10) == bytes([signal.SIGUSR1])
+    finally:
+        signal.set_wakeup_fd(old)
+        signal.signal(signal.SIGUSR1, previous)
+        os.close(reader)
+        os.close(writer)
 
 
 def test_interrupt_flag_stops_a_loop_and_the_program_can_go_on(backend: str) -> None:

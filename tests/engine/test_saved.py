@@ -23,8 +23,9 @@ from ferryvm.machine.control import Status
 from ferryvm.machine.host import HostFunction
 from ferryvm.machine.memory import Limits
 from ferryvm.program import HostImport, Signature
+from ferryvm_backends import ferryvm_backends
 
-BACKENDS = ("reference", "switch", "threaded")
+BACKENDS = tuple(entry.name for entry in ferryvm_backends())
 LIMITS = Limits(stack=1 << 14, heap=1 << 16, first_heap=1 << 12)
 
 

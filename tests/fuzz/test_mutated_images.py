@@ -24,8 +24,7 @@ RAN = (Outcome.HALTED, Outcome.TRAPPED, Outcome.STOPPED)
 
 
 def test_mutated_files_are_refused_or_run_alike_on_every_backend(tmp_path: Path) -> None:
-    seed = int(os.environ.get("FERRYVM_FUZZ_SEED", random.randrange(1 << 32)))
-    print(f"FERRYVM_FUZZ_SEED={seed}")  # shown where the test fails
+    seed = int(os.environ.get("FERRYVM_FUZZ_SEED", "20261121"))  # campaigns take others
     report = campaign(seed, COUNT, tmp_path / "faults")
     assert not report.faults, report
     assert sum(report.outcomes.values()) == report.trials == COUNT

@@ -20,10 +20,11 @@ from ferryvm.listing.encode import encode
 from ferryvm.machine.control import Status
 from ferryvm.machine.memory import Limits
 from ferryvm.program import Data, Program
+from ferryvm_backends import ferryvm_backends
 
 from .golden import Case, Setting, cases
 
-BACKENDS = ("reference", "switch", "threaded")
+BACKENDS = tuple(entry.name for entry in ferryvm_backends())
 LIMITS = Limits(stack=1 << 16, heap=1 << 26, first_heap=1 << 16)
 SENTINEL = 0x5EED_5EED_5EED_5EED
 """An operand below those of a trapping instruction, which has to survive too."""

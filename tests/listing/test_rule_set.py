@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from itertools import product
+from pathlib import Path
 
 import pytest
 
@@ -85,3 +86,9 @@ def test_what_traps_is_no_mere_result() -> None:
         assert name not in rule.RESULTS
     for name in ("f64.div", "i64.trunc_sat_f64_u", "f32.trunc", "i64.mul"):
         assert name in rule.RESULTS
+
+
+def test_the_page_of_the_peephole_has_every_rule_in_order() -> None:
+    page = (Path(__file__).parents[2] / "docs" / "peephole.md").read_text()
+    rows = [line for line in page.splitlines() if line.startswith("| `")]
+    assert rows == [f"| `{row.name}` | {row.summary} |" for row in rule.RULES]

@@ -10,9 +10,10 @@ import pytest
 
 from ferryvm import RunResult, TrapError
 from ferryvm.isa import Trap
+from ferryvm_backends import ferryvm_backends
 
 Run = Callable[..., RunResult]
-BACKENDS = ["reference", "switch", "threaded"]
+BACKENDS = tuple(entry.name for entry in ferryvm_backends())
 
 VALUES: list[tuple[str, int | float | None]] = [
     # results of programs

@@ -19,7 +19,7 @@ from pathlib import Path
 import platformdirs
 
 from ferryvm.backend import BackendError
-from ferryvm.durable import replace_file
+from ferryvm.durable import probe_file, replace_file
 
 ENVIRONMENT = "FERRYVM_CACHE_DIR"
 _CHECKSUM_BYTES = 32
@@ -43,41 +43,53 @@ def key(facts: Iterable[str], sources: Iterable[Path]) -> str:
     return digest.hexdigest()
 
 
+def _path(name: str, key: str) -> Path:
+    return directory() / f"{name}-{key[:32]}.bin"
+
+
+def problem(name: str, key: str) -> str | None:
+    """Why there can be no entry with that key, None if there is one or one can be stored."""
+    path = _path(name, key)
+    if path.is_file():
+        return None
+    folder = path.parent
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        probe_file(path)
+    except OSError as error:
+        return (
+            f"cache {folder} cannot be used: {error.strerror}; "
+            f"set {ENVIRONMENT} to a directory that can be written"
+        )
+    return None
+
+
 def get(name: str, key: str, build: Callable[[], bytes]) -> bytes:
     """The entry `name` with that key, built and stored if there is none.
 
-    Raises BackendError if the directory cannot be written. An entry that is damaged is reported
-    to the log and built again.
+    Raises BackendError if the directory cannot be used. An entry that is damaged is reported to
+    the log and built again.
     """
-    path = directory() / f"{name}-{key[:32]}.bin"
-    try:
-        content: bytes | None = path.read_bytes()
-    except FileNotFoundError:
-        content = None
-    except OSError as error:
-        raise _unusable(path, error) from None
-    if content is not None:
+    path = _path(name, key)
+    if path.is_file():
+        content = _read(path)
         checksum, payload = content[:_CHECKSUM_BYTES], content[_CHECKSUM_BYTES:]
         if hashlib.sha256(payload).digest() == checksum:
             return payload
         _log.warning("cache entry %s is damaged and is built again", path)
-    try:
-        # Before the build, so that nobody waits for it in vain.
-        path.parent.mkdir(parents=True, exist_ok=True)
-        if not os.access(path.parent, os.W_OK | os.X_OK):
-            raise PermissionError(13, "Permission denied")
-    except OSError as error:
-        raise _unusable(path.parent, error) from None
+    reason = problem(name, key)  # asked before the build, so that nobody waits for it in vain
+    if reason is not None:
+        raise BackendError(reason)
     payload = build()
     try:
         replace_file(path, hashlib.sha256(payload).digest() + payload)
     except OSError as error:
-        raise _unusable(path.parent, error) from None
+        raise BackendError(f"cache {path.parent} cannot be used: {error.strerror}") from None
     return payload
 
 
-def _unusable(path: Path, error: OSError) -> BackendError:
-    return BackendError(
-        f"cache {path} cannot be used: {error.strerror}; "
-        f"set {ENVIRONMENT} to a directory that can be written"
-    )
+def _read(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        raise BackendError(f"cache entry {path} cannot be read: {error.strerror}") from None

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""From LLVM IR to callable native code, through the cache."""
+"""Native code of an interpreter: from the cache, or built and put there."""
 
 from __future__ import annotations
 
@@ -7,28 +7,32 @@ import ctypes
 import functools
 import importlib.util
 import logging
-from collections.abc import Callable, Iterable
+import os
+import platform
+import subprocess
+import sys
+from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import llvmlite
 import llvmlite.binding as llvm
 
 import ferryvm
+from ferryvm.backend import BackendError
 from ferryvm.machine.control import ABI_VERSION
 from ferryvm_backends._llvm import cache
 
-if TYPE_CHECKING:
-    from llvmlite import ir  # only building needs it: loading from the cache does not wait for it
-
 _log = logging.getLogger("ferryvm")
+
+_PROCESSORS = ("x86_64", "amd64", "aarch64", "arm64")
+"""Where LLVM has the calling convention that handlers use."""
 
 
 @functools.cache
-def _target() -> llvm.TargetMachine:
+def target_machine() -> llvm.TargetMachine:
+    """LLVM's description of this processor, and how code for it is made."""
     llvm.initialize_native_target()
     llvm.initialize_native_asmprinter()
-    # Code and data of one object lie together, so the small code model's short distances hold.
     return llvm.Target.from_default_triple().create_target_machine(
         cpu=llvm.get_host_cpu_name(),
         features=llvm.get_host_cpu_features().flatten(),
@@ -51,11 +55,12 @@ def _facts() -> list[str]:
     ]
 
 
-def _sources(packages: Iterable[str]) -> list[Path]:
-    """All files of these packages, in a fixed order."""
-    files = []
-    for package in packages:
-        spec = importlib.util.find_spec(package)
+def _sources(package: str) -> list[Path]:
+    """All files that a backend's native code is woven from, in a fixed order."""
+    woven_from = ("ferryvm.isa", "ferryvm.machine", "ferryvm_backends._llvm", package)
+    files = [Path(ferryvm.__file__).with_name("program.py")]  # the code record
+    for name in woven_from:
+        spec = importlib.util.find_spec(name)
         assert spec is not None
         for location in spec.submodule_search_locations or ():
             folder = Path(location)
@@ -63,32 +68,9 @@ def _sources(packages: Iterable[str]) -> list[Path]:
     return files
 
 
-def compile_module(module: ir.Module, merge_tails: bool = True) -> bytes:
-    """The object code of a module, optimised for this processor.
-
-    `merge_tails`: let LLVM make one copy of block ends that are alike. In one function of many
-    handlers it would join all their ends, dispatch included: without, the loop benchmark takes half
-    the time.
-    """
-    target = _target()
-    module.triple = target.triple
-    parsed = llvm.parse_assembly(str(module))
-    parsed.verify()
-    # Handlers are short and nearly straight: LLVM's full pipeline makes them no faster, takes five
-    # times as long, and sinks what blocks have in common, which is merging tails too.
-    passes = llvm.create_new_module_pass_manager()
-    passes.add_instruction_combine_pass()
-    passes.add_sroa_pass()
-    passes.add_instruction_combine_pass()
-    passes.run(parsed, llvm.create_pass_builder(target, llvm.create_pipeline_tuning_options()))
-    if merge_tails:
-        return bytes(target.emit_object(parsed))
-    # The code generator's switch is one for the whole process, hence set back.
-    llvm.set_option("ferryvm", "-enable-tail-merge=0")
-    try:
-        return bytes(target.emit_object(parsed))
-    finally:
-        llvm.set_option("ferryvm", "-enable-tail-merge=1")
+@functools.cache
+def _key(package: str) -> str:
+    return cache.key(_facts(), _sources(package))
 
 
 class NativeCode:
@@ -96,7 +78,7 @@ class NativeCode:
 
     def __init__(self, content: bytes) -> None:
         empty = llvm.parse_assembly("")
-        self._engine = llvm.create_mcjit_compiler(empty, _target())
+        self._engine = llvm.create_mcjit_compiler(empty, target_machine())
         self._engine.add_object_file(llvm.ObjectFileRef.from_data(content))
         self._engine.finalize_object()
 
@@ -109,25 +91,48 @@ class NativeCode:
         return ctypes.CFUNCTYPE(None, ctypes.c_void_p)(self._engine.get_function_address(symbol))
 
 
-def load_or_build(
-    name: str,
-    packages: Iterable[str],
-    build: Callable[[], tuple[ir.Module, bytes]],
-    merge_tails: bool = True,
-) -> tuple[NativeCode, bytes]:
-    """The native code of a module, and the notes that its builder keeps beside it.
+def probe(package: str) -> str | None:
+    """None if the backend's native code is there or can be built here, else why not."""
+    if platform.machine().lower() not in _PROCESSORS:
+        return f"no native code for {platform.machine()} (only for {', '.join(_PROCESSORS)})"
+    return cache.problem(_name(package), _key(package))
 
-    Built only if the cache has none. `packages`: what the module is woven from; a change in their
-    files makes a new entry. `merge_tails`: as for `compile_module`.
+
+def load_or_build(package: str, merge_tails: bool = True) -> tuple[NativeCode, bytes]:
+    """The native code of the backend in `package`, and the notes that its builder left with it.
+
+    Built only if the cache has none; a change in a file that it is woven from makes a new entry.
+    `merge_tails`: as for `build.compile_module`. Raises BackendError.
     """
-    woven_from = ("ferryvm.isa", "ferryvm.machine", "ferryvm_backends._llvm", *packages)
-    key = cache.key(_facts(), _sources(woven_from))
+    name = _name(package)
 
-    def compile_all() -> bytes:
+    def build() -> bytes:
         _log.info("building the %s interpreter, once for this machine and version", name)
-        module, notes = build()
-        return len(notes).to_bytes(8, "little") + notes + compile_module(module, merge_tails)
+        return _build_in_process(package, merge_tails)
 
-    content = cache.get(name, key, compile_all)
+    content = cache.get(name, _key(package), build)
     end = 8 + int.from_bytes(content[:8], "little")
     return NativeCode(content[end:]), content[8:end]
+
+
+def _name(package: str) -> str:
+    return package.rpartition(".")[2]
+
+
+def _build_in_process(package: str, merge_tails: bool) -> bytes:
+    """What `build` yields, from a process of its own; Ctrl-C ends both."""
+    command = [sys.executable, "-m", "ferryvm_backends._llvm.build", package]
+    if not merge_tails:
+        command.append("--keep-tails-apart")
+    # It has to find the very packages that this process runs.
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+    try:
+        done = subprocess.run(command, env=environment, capture_output=True, check=False)
+    except OSError as error:
+        message = f"{_name(package)}: cannot start {sys.executable!r} to build native code"
+        raise BackendError(f"{message}: {error.strerror}") from None
+    if done.returncode:
+        lines = done.stderr.decode(errors="replace").strip().splitlines()
+        cause = lines[-1] if lines else f"exit code {done.returncode}"
+        raise BackendError(f"{_name(package)}: building native code failed: {cause}")
+    return done.stdout

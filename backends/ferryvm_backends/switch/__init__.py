@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -15,24 +14,15 @@ from ferryvm.machine.control import Status
 from ferryvm.machine.state import Machine
 from ferryvm.program import CODE_DTYPE
 from ferryvm.verify import Verified
-from ferryvm_backends._llvm.native import load_or_build
+from ferryvm_backends._llvm.native import load_or_build, probe
 from ferryvm_backends.switch import symbol
-
-if TYPE_CHECKING:
-    from llvmlite import ir
-
-
-def _build() -> tuple[ir.Module, bytes]:
-    from ferryvm_backends.switch.module import build  # loads llvmlite.ir, only to build
-
-    return build()
 
 
 class SwitchInterpreter:
     """Both loops, loaded."""
 
     def __init__(self) -> None:
-        self._code, _ = load_or_build("switch", (__package__,), _build, merge_tails=False)
+        self._code, _ = load_or_build(__package__, merge_tails=False)
         self.plain = self._code.function(symbol.PLAIN)
         self.counting = self._code.function(symbol.COUNTING)
 
@@ -58,6 +48,9 @@ class SwitchBackend(Backend):
 
     name = "switch"
     version = ferryvm.__version__
+
+    def probe(self) -> str | None:
+        return probe(__package__)
 
     def prepare(self, program: Verified) -> Artifact:
         return SwitchArtifact(self._interpreter, program)

@@ -6,7 +6,6 @@ from __future__ import annotations
 import ctypes
 import functools
 import json
-from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
@@ -18,29 +17,20 @@ from ferryvm.machine.control import Status
 from ferryvm.machine.state import Machine
 from ferryvm.program import CODE_DTYPE
 from ferryvm.verify import Verified
-from ferryvm_backends._llvm.native import load_or_build
+from ferryvm_backends._llvm.native import load_or_build, probe
 from ferryvm_backends.threaded import symbol
 from ferryvm_backends.threaded.fusion import Fusion
-
-if TYPE_CHECKING:
-    from llvmlite import ir
 
 Cells = npt.NDArray[np.uint64]
 
 _TARGETS = [row.opcode for row in INSTRUCTIONS if row.immediate is Immediate.TARGET]
 
 
-def _build() -> tuple[ir.Module, bytes]:
-    from ferryvm_backends.threaded.module import build  # loads llvmlite.ir, only to build
-
-    return build()
-
-
 class ThreadedInterpreter:
     """The handlers, loaded."""
 
     def __init__(self) -> None:
-        self._code, notes = load_or_build("threaded", (__package__,), _build)
+        self._code, notes = load_or_build(__package__)
         fused: list[list[int]] = json.loads(notes)
         single = len(INSTRUCTIONS)
         self.run = self._code.function(symbol.RUN)
@@ -88,6 +78,9 @@ class ThreadedBackend(Backend):
 
     name = "threaded"
     version = ferryvm.__version__
+
+    def probe(self) -> str | None:
+        return probe(__package__)
 
     def prepare(self, program: Verified) -> Artifact:
         return ThreadedArtifact(self._interpreter, program)

@@ -40,18 +40,32 @@ def groups() -> list[Group]:
     return [tuple(BY_MNEMONIC[mnemonic] for mnemonic in mnemonics) for mnemonics in found]
 
 
+class _Node:
+    """Sequences that begin alike: the handler of the one that ends here, and what can follow."""
+
+    __slots__ = ("following", "handler")
+
+    def __init__(self) -> None:
+        self.handler: int | None = None
+        self.following: dict[int, _Node] = {}
+
+
 class Fusion:
     """Which handler to use at each pc."""
 
     def __init__(self, fused: list[list[int]], first: int) -> None:
         """`fused`: opcodes of each group. Its handlers' numbers start at `first`; below are the
         single instructions'."""
-        self._root: dict[int, object] = {}
+        top = _Node()
         for number, group in enumerate(fused):
-            node = self._root
+            node = top
             for opcode in group:
-                node = node.setdefault(opcode, {})  # type: ignore[assignment]
-            node[-1] = first + number
+                below = node.following.get(opcode)
+                if below is None:
+                    below = node.following[opcode] = _Node()
+                node = below
+            node.handler = first + number
+        self._root = top.following
 
     def handlers(self, opcodes: list[int]) -> list[int]:
         """The number of the handler for each pc.
@@ -62,21 +76,25 @@ class Fusion:
         end = len(opcodes)
         result = [0] * end
         dispatches = [0] * (end + 1)
+        """From a pc to the end of its straight line."""
+
+        def rest(following: int) -> int:
+            return 0 if opcodes[following - 1] in _ENDS else dispatches[following]
+
         for pc in range(end - 1, -1, -1):
             best = opcodes[pc]
-            fewest = dispatches[pc + 1]
+            fewest = rest(pc + 1)
             node = self._root.get(best)
             following = pc + 1
             while node is not None:
-                number = node.get(-1)  # type: ignore[attr-defined]
-                if number is not None and dispatches[following] <= fewest:
-                    best, fewest = number, dispatches[following]
+                if node.handler is not None and rest(following) <= fewest:
+                    best, fewest = node.handler, rest(following)
                 if following == end:
                     break
-                node = node.get(opcodes[following])  # type: ignore[attr-defined]
+                node = node.following.get(opcodes[following])
                 following += 1
             result[pc] = best
-            dispatches[pc] = 0 if opcodes[pc] in _ENDS else fewest + 1
+            dispatches[pc] = fewest + 1
         return result
 
 

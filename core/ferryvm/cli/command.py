@@ -47,9 +47,11 @@ def run_command() -> int:
         return _fail("interrupted", 130)
     except Interrupted as error:
         return _fail(error.message, 130)
-    except click.ClickException as error:
+    except click.exceptions.NoArgsIsHelpError as error:
         error.show()
         return 2
+    except click.ClickException as error:
+        return _fail(error.format_message(), 2)
     except TrapError as error:
         return _fail(str(error), 1)
     except KeyboardInterrupt:
@@ -60,6 +62,8 @@ def run_command() -> int:
         # Whoever read our output has gone; closing it again at exit would complain.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 2
+    except OSError as error:  # files are checked where they are named: what is left is stdout
+        return _fail(f"output cannot be written: {error.strerror}", 2)
     except MemoryError:
         return _fail("out of memory", 2)
     return code if isinstance(code, int) else 0

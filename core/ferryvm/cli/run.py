@@ -8,7 +8,6 @@ import json
 import math
 import os
 import re
-import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -17,8 +16,9 @@ from typing import TYPE_CHECKING, Any
 import click
 
 import ferryvm
+from ferryvm.durable import probe_file, replace_file
 from ferryvm.engine import Engine, Execution, ProgramInterrupted, RunResult, TrapError
-from ferryvm.engine.execution import Statistics
+from ferryvm.engine.execution import UNLIMITED, Statistics
 from ferryvm.errors import FerryError
 from ferryvm.machine.control import Status
 from ferryvm.machine.memory import Limits
@@ -57,7 +57,7 @@ def _options(command: Callable[..., None]) -> Callable[..., None]:
         (
             click.option("--backend", default="threaded", show_default=True, metavar="NAME",
                          help="Engine to run on; see `ferry backends`."),
-            click.option("--fuel", type=click.IntRange(0), metavar="N",
+            click.option("--fuel", type=click.IntRange(0, UNLIMITED), metavar="N",
                          help="Stop after exactly N instructions."),
             click.option("--count", is_flag=True, help="Count instructions exactly."),
             click.option("--save", type=click.Path(path_type=Path, dir_okay=False),
@@ -121,7 +121,9 @@ def _run(
     save: Path | None,
     stats: str | None,
 ) -> None:
-    report = _open_report(stats)
+    for path in (save, Path(stats) if stats and stats != "-" else None):
+        if path is not None:
+            _check_writable(path)
     execution = start(engine)
     load_seconds = time.perf_counter() - began
     try:
@@ -130,13 +132,13 @@ def _run(
         _save(execution, save)
         raise Interrupted(str(error)) from None
     except TrapError as error:
-        _report(report, execution.statistics, load_seconds, Status.TRAP, trap=error.kind.name)
+        _report(stats, execution.statistics, load_seconds, Status.TRAP, trap=error.kind.name)
         raise
     if result.status is Status.FUEL:
         where = execution.machine.position or f"pc {execution.machine.control.pc}"
         click.echo(f"ferry: {where}: out of fuel after {fuel} instructions", err=True)
         _save(execution, save)
-    _report(report, result.statistics, load_seconds, result.status, result)
+    _report(stats, result.statistics, load_seconds, result.status, result)
 
 
 def _save(execution: Execution, path: Path | None) -> None:
@@ -145,28 +147,23 @@ def _save(execution: Execution, path: Path | None) -> None:
         click.echo(f"ferry: state saved in {path}", err=True)
 
 
-def _open_report(stats: str | None) -> Callable[[str], object] | None:
-    """Where figures go; opened before the program runs, so that nothing runs in vain."""
-    if stats is None:
-        return None
-    if stats == "-":
-        return functools.partial(print, file=sys.stdout, flush=True)
+def _check_writable(path: Path) -> None:
+    """Raise FerryError unless the file can be written; asked first, so nothing runs in vain."""
     try:
-        file = open(stats, "w", encoding="utf-8")  # noqa: SIM115 - closed when the process ends
+        probe_file(path)
     except OSError as error:
-        raise FerryError(f"{stats}: cannot be written: {error.strerror}") from None
-    return lambda text: print(text, file=file, flush=True)
+        raise FerryError(f"{path}: cannot be written: {error.strerror}") from None
 
 
 def _report(
-    write: Callable[[str], object] | None,
+    stats: str | None,
     statistics: Statistics,
     load_seconds: float,
     status: Status,
     result: RunResult | None = None,
     trap: str | None = None,
 ) -> None:
-    if write is None:
+    if stats is None:
         return
     value = result.value if result else None
     if isinstance(value, float) and not math.isfinite(value):
@@ -182,4 +179,8 @@ def _report(
         "seconds": {"load": load_seconds, "prepare": seconds.prepare, "run": seconds.run},
         "instructions": statistics.instructions,
     }
-    write(json.dumps(figures, indent=2))
+    text = json.dumps(figures, indent=2)
+    if stats == "-":
+        click.echo(text)
+    else:
+        replace_file(Path(stats), f"{text}\n".encode())

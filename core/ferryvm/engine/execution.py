@@ -12,12 +12,14 @@ start ──> enter ──> HALT          ──> result
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
+import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from ferryvm.backend import Artifact, BackendError
+from ferryvm.backend import Artifact, Backend, BackendError
 from ferryvm.engine.interrupt import interruptible
 from ferryvm.errors import FerryError, Position
 from ferryvm.isa import Trap, Type
@@ -148,7 +150,8 @@ class Engine:
         verified = program if isinstance(program, Verified) else verify(program)
         machine = Machine(verified, self.limits)
         if after is not None:
-            machine.inherit(after.machine)
+            with after._alone():
+                machine.inherit(after.machine)
         return Execution(self, machine, time.perf_counter() - began)
 
     def resume(self, path: str | Path) -> Execution:
@@ -181,6 +184,7 @@ class Execution:
         self._output = engine.output or self._collected.append
         self._artifacts: dict[str, Artifact] = {}
         self._all_counted = True
+        self._busy = threading.Lock()
 
     @property
     def instructions(self) -> int | None:
@@ -191,7 +195,18 @@ class Execution:
         """Write the state to a file; any backend can go on from it. Raises ImageError."""
         from ferryvm.engine import saved
 
-        saved.save(self.machine, self.instructions, Path(path))
+        with self._alone():
+            saved.save(self.machine, self.instructions, Path(path))
+
+    @contextlib.contextmanager
+    def _alone(self) -> Iterator[None]:
+        """Keep other threads, and host functions of this run, from entering meanwhile."""
+        if not self._busy.acquire(blocking=False):
+            raise FerryError("this execution is running; it cannot be run or saved meanwhile")
+        try:
+            yield
+        finally:
+            self._busy.release()
 
     def run(
         self, fuel: int | None = None, count: bool = False, backend: str | None = None
@@ -203,33 +218,50 @@ class Execution:
         once more. Raises TrapError, ProgramInterrupted, BackendError, and what a host function
         raises; after each of them the execution stands at an instruction and can be looked at.
         """
+        if fuel is not None and not 0 <= fuel <= UNLIMITED:
+            raise FerryError(f"fuel is {fuel}; 0 to {UNLIMITED} is allowed")
         chosen = self.engine.registry.get(backend) if backend else self.engine.backend
         counting = count or fuel is not None
         if counting and not chosen.capabilities.fuel:
             raise BackendError(f"backend {chosen.name!r} cannot count instructions")
-        if fuel is not None and fuel < 0:
-            raise FerryError(f"fuel is {fuel}; 0 or more is allowed")
-        self.machine.control.interrupt = 0  # from here on, whoever sets it means this run
-        began = time.perf_counter()
-        if chosen.name not in self._artifacts:
-            reason = chosen.accepts(self.machine.verified)
+        with self._alone():
+            self.machine.control.interrupt = 0  # from here on, whoever sets it means this run
+            began = time.perf_counter()
+            artifact = self._prepare(chosen)
+            prepare_seconds = time.perf_counter() - began
+            self.machine.control.fuel = UNLIMITED if fuel is None else fuel
+            status = self._measure(chosen.name, artifact, counting, prepare_seconds)
+            return self._result(status)
+
+    def _prepare(self, backend: Backend) -> Artifact:
+        """The program as that backend prepared it, kept for later runs."""
+        if backend.name not in self._artifacts:
+            reason = backend.accepts(self.machine.verified)
             if reason is not None:
-                raise BackendError(f"backend {chosen.name!r} refuses the program: {reason}")
-            self._artifacts[chosen.name] = chosen.prepare(self.machine.verified)
-        artifact = self._artifacts[chosen.name]
-        prepared = time.perf_counter()
-        budget = UNLIMITED if fuel is None else fuel
-        self.machine.control.fuel = budget
+                raise BackendError(f"backend {backend.name!r} refuses the program: {reason}")
+            self._artifacts[backend.name] = backend.prepare(self.machine.verified)
+        return self._artifacts[backend.name]
+
+    def _measure(
+        self, name: str, artifact: Artifact, counting: bool, prepare_seconds: float
+    ) -> Status:
+        """Drive the program and set `statistics`, however that ends."""
+        control = self.machine.control
+        budget = control.fuel
+        began = time.perf_counter()
         try:
-            with interruptible(self.machine.control):
-                status = self._drive(chosen.name, artifact, counting)
+            with interruptible(control):
+                return self._drive(name, artifact, counting)
         finally:
+            run_seconds = time.perf_counter() - began
             if counting:
-                self.machine.control.instructions += budget - self.machine.control.fuel
+                control.instructions += budget - control.fuel
             else:
                 self._all_counted = False
-            seconds = Seconds(self._load_seconds, prepared - began, time.perf_counter() - prepared)
-            self.statistics = Statistics(chosen.name, seconds, self.instructions)
+            seconds = Seconds(self._load_seconds, prepare_seconds, run_seconds)
+            self.statistics = Statistics(name, seconds, self.instructions)
+
+    def _result(self, status: Status) -> RunResult:
         if status is Status.TRAP:
             raise TrapError(self.machine)
         if status is Status.INTERRUPTED:
@@ -271,14 +303,25 @@ class Execution:
         function = self._hosts[control.exit_id]
         count = len(function.signature.parameters)
         arguments = machine.memory.stack[control.sp - count : control.sp].tolist()
-        result = function.action(self._output, *arguments)
-        results = function.signature.results
-        if results and result is None:
-            raise FerryError(f"host function {function.name} returned no result")
+        result = _result_bits(function, function.action(self._output, *arguments))
+        # Nothing has changed up to here: a host function that fails leaves the program at the call.
         control.sp -= count
-        if results and result is not None:
-            machine.memory.stack[control.sp] = result & results[0].mask
+        if result is not None:
+            machine.memory.stack[control.sp] = result
             control.sp += 1
         control.pc += 1
         if counting:
             control.fuel -= 1
+
+
+def _result_bits(function: HostFunction, result: object) -> int | None:
+    """What a host function returned, checked against its signature."""
+    if not function.signature.results:
+        if result is not None:
+            raise FerryError(f"host function {function.name} has no result, but returned one")
+        return None
+    (t,) = function.signature.results
+    if not isinstance(result, int):
+        kind = type(result).__name__
+        raise FerryError(f"host function {function.name} returned {kind}, not the bits of an {t}")
+    return result & t.mask

@@ -26,7 +26,8 @@ def interruptible(control: ControlBlock) -> Iterator[None]:
     nothing, and whoever owns the thread sets the flag.
     """
     previous = signal.getsignal(signal.SIGINT)
-    if threading.current_thread() is not threading.main_thread() or previous is signal.SIG_IGN:
+    is_main = threading.current_thread() is threading.main_thread()
+    if not is_main or previous is signal.SIG_IGN or previous is None:
         yield
         return
 
@@ -35,21 +36,27 @@ def interruptible(control: ControlBlock) -> Iterator[None]:
 
     reader, writer = os.pipe()
     os.set_blocking(writer, False)
-    watcher = threading.Thread(target=_watch, args=(reader, control), daemon=True)
-    watcher.start()
     old_descriptor = signal.set_wakeup_fd(writer, warn_on_full_buffer=False)
-    signal.signal(signal.SIGINT, handle)
+    watcher = threading.Thread(target=_watch, args=(reader, control, old_descriptor), daemon=True)
     try:
+        signal.signal(signal.SIGINT, handle)
+        watcher.start()
         yield
     finally:
         signal.signal(signal.SIGINT, previous)
         signal.set_wakeup_fd(old_descriptor)
         os.close(writer)
-        watcher.join()
+        if watcher.ident is not None:
+            watcher.join()
         os.close(reader)
 
 
-def _watch(reader: int, control: ControlBlock) -> None:
+def _watch(reader: int, control: ControlBlock, old_descriptor: int) -> None:
+    """Set the flag on SIGINT; pass other signals on to whoever was told of them before."""
     while numbers := os.read(reader, 64):
         if signal.SIGINT in numbers:
             control.interrupt = 1
+        others = bytes(number for number in numbers if number != signal.SIGINT)
+        if others and old_descriptor >= 0:
+            with contextlib.suppress(OSError):  # full or closed: as the C handler would ignore
+                os.write(old_descriptor, others)

@@ -77,13 +77,6 @@ def to_python(type_: Type, bits: int) -> int | float:
     return to_float(type_, bits) if type_.is_float else signed(type_, bits)
 
 
-def from_python(type_: Type, value: int | float) -> int:
-    """The bit pattern of a Python number; integers wrap to the type's width."""
-    if type_.is_float:
-        return from_float(type_, float(value))
-    return int(value) & type_.mask
-
-
 def format_value(type_: Type, bits: int) -> str:
     """The shortest decimal text that reads back as the same value (`nan`, `inf` for those)."""
     if not type_.is_float:

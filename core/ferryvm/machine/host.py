@@ -26,7 +26,6 @@ class HostFunction:
     signature: Signature
     action: Callable[..., int | None]
     """Called with the output, then the arguments; returns the result's bit pattern, if any."""
-    summary: str = ""
 
 
 class HostError(FerryError):
@@ -34,14 +33,16 @@ class HostError(FerryError):
 
 
 def _print(t: Type) -> HostFunction:
+    """Prints the shortest decimal text that reads back as the value, and a line end."""
+
     def action(output: Output, bits: int) -> None:
         output(format_value(t, bits).encode() + b"\n")
 
-    summary = "Print the shortest decimal text that reads back as the value, and a line end."
-    return HostFunction(f"print_{t}", Signature((t,)), action, summary)
+    return HostFunction(f"print_{t}", Signature((t,)), action)
 
 
 def _write_byte(output: Output, bits: int) -> None:
+    """Writes the low 8 bits."""
     output(bytes((bits & 0xFF,)))
 
 
@@ -49,7 +50,7 @@ STANDARD: Mapping[str, HostFunction] = {
     function.name: function
     for function in (
         *(_print(t) for t in (I32, I64, F32, F64)),
-        HostFunction("write_byte", Signature((I32,)), _write_byte, "Write the low 8 bits."),
+        HostFunction("write_byte", Signature((I32,)), _write_byte),
     )
 }
 """The host functions that every engine offers."""

@@ -28,6 +28,10 @@ class AddressSpaceError(FerryError):
     """The address space asked for cannot be had, or is too small for the program."""
 
 
+SMALLEST_STACK = 1024
+"""Bytes; there must be room for the frame that execution starts in."""
+
+
 @dataclasses.dataclass(frozen=True)
 class Limits:
     """Sizes of a program's memory, in bytes."""
@@ -38,6 +42,13 @@ class Limits:
     """What the heap may grow to; an allocation past it traps."""
     first_heap: int = 1 << 20
     """What the heap starts with, before it grows."""
+
+    def __post_init__(self) -> None:
+        if self.stack < SMALLEST_STACK or self.heap < 0 or self.first_heap < 0:
+            message = f"a stack of {self.stack} and a heap of {self.heap} bytes"
+            raise AddressSpaceError(
+                f"{message}: a stack has at least {SMALLEST_STACK}, a heap at least 0"
+            )
 
 
 def _pages(size: int) -> int:
@@ -53,11 +64,11 @@ class Memory:
         Raises AddressSpaceError where the operating system refuses, or the data does not fit.
         """
         self.limits = limits
-        self.heap_limit = _pages(limits.heap)
+        self.heap_limit = limits.heap
         if data_end > self.heap_limit:
             message = f"the program's data needs {data_end} bytes of heap"
             raise AddressSpaceError(f"{message}, the limit is {self.heap_limit}; raise the limit")
-        sizes = [_pages(WORD_BYTES * statics), _pages(limits.stack), self.heap_limit]
+        sizes = [_pages(WORD_BYTES * statics), _pages(limits.stack), _pages(limits.heap)]
         total = sum(sizes) + PAGE * (len(sizes) + 1)
         flags = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | getattr(mmap, "MAP_NORESERVE", 0)
         try:
@@ -87,7 +98,7 @@ class Memory:
         self.heap = view[heap_at : heap_at + self.heap_limit]
         """Bytes of the heap up to its limit; only the first `heap_capacity` can be touched."""
         self.heap_capacity = 0
-        self._protect(heap_at, self.heap_limit, 0)
+        self._protect(heap_at, sizes[2], 0)
         self.grow(max(min(limits.first_heap, limits.heap), data_end))
 
     def _protect(self, offset: int, size: int, protection: int) -> None:
@@ -99,8 +110,10 @@ class Memory:
         limit; False if `wanted` is past it."""
         if wanted > self.heap_limit:
             return False
-        capacity = _pages(min(max(wanted, 2 * self.heap_capacity), self.heap_limit))
+        # Pages are what can be protected; the limit holds to the byte all the same.
+        pages = _pages(max(wanted, 2 * self.heap_capacity))
+        capacity = min(pages, self.heap_limit)
         if capacity > self.heap_capacity:
-            self._protect(self._heap_at, capacity, _READ_WRITE)
+            self._protect(self._heap_at, _pages(capacity), _READ_WRITE)
             self.heap_capacity = capacity
         return True

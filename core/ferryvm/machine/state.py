@@ -13,13 +13,13 @@ import dataclasses
 
 import numpy as np
 
-from ferryvm.errors import Position
+from ferryvm.errors import FerryError, Position
 from ferryvm.isa import Trap, Type
 from ferryvm.isa.control import HEADER_WORDS
 from ferryvm.isa.emitter import FunctionField
 from ferryvm.isa.type import WORD_BYTES
 from ferryvm.machine.control import ABI_VERSION, DESCRIPTOR_WORDS, ControlBlock, Status
-from ferryvm.machine.memory import Limits, Memory
+from ferryvm.machine.memory import AddressSpaceError, Limits, Memory
 from ferryvm.program import Program
 from ferryvm.verify import Verified
 
@@ -37,6 +37,23 @@ class Frame:
 
     def __str__(self) -> str:
         return f"{self.function} at {self.position or f'pc {self.pc}'}"
+
+
+@dataclasses.dataclass(frozen=True)
+class Snapshot:
+    """State of a machine as plain values; equal states are equal snapshots."""
+
+    status: Status
+    trap: Trap
+    pc: int
+    sp: int
+    fp: int
+    hp: int
+    statics: bytes
+    stack: bytes
+    """Words of the stack in use, little-endian."""
+    heap: bytes
+    """Bytes of the heap in use."""
 
 
 class Machine:
@@ -81,15 +98,39 @@ class Machine:
     def inherit(self, earlier: Machine) -> None:
         """Take over an earlier machine's heap and the values of its statics.
 
-        For a program whose statics begin with the earlier one's and that brings no data.
+        Raises AddressSpaceError if the heap is past this machine's limit, FerryError if this
+        program's statics do not begin with the earlier one's types, or it brings data.
         """
         count = len(earlier.memory.statics)
-        self.memory.statics[:count] = earlier.memory.statics
+        types = [static.type for static in self.program.statics[:count]]
+        if types != [static.type for static in earlier.program.statics] or self.program.data:
+            raise FerryError(
+                "the program does not continue the earlier one: its first statics "
+                "differ, or it has data"
+            )
         hp = earlier.control.hp
-        self.memory.grow(hp)
+        if not self.memory.grow(hp):
+            limit = self.memory.heap_limit
+            raise AddressSpaceError(f"the heap has {hp} bytes, the limit is {limit}; raise it")
+        self.memory.statics[:count] = earlier.memory.statics
         self.memory.heap[:hp] = earlier.memory.heap[:hp]
         self.control.hp = hp
         self.control.heap_capacity = self.memory.heap_capacity
+
+    def snapshot(self) -> Snapshot:
+        """All that a program's state is, to be compared with another backend's."""
+        control, memory = self.control, self.memory
+        return Snapshot(
+            self.status,
+            Trap(control.trap) if control.status == Status.TRAP else Trap.NONE,
+            control.pc,
+            control.sp,
+            control.fp,
+            control.hp,
+            memory.statics.tobytes(),
+            memory.stack[: control.sp].tobytes(),
+            memory.heap[: control.hp].tobytes(),
+        )
 
     @property
     def address(self) -> int:

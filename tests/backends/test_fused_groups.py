@@ -1,0 +1,337 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Every fused group leaves the state that its instructions leave one at a time.
+
+A group gets a program of its own, in which `nop`s keep its instructions from joining others:
+
+    main:  mark · call trial · nop · halt
+    trial: operands · nop · the group · nop · halt            callee: nop · halt
+           after: nop · halt   (where the group's jump goes)
+
+It starts at the group with random edge values in locals, statics and on the operand stack, with and
+without the interrupt flag, and the whole state at the end or trap is compared.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import random
+import zlib
+from collections.abc import Iterator
+
+import pytest
+
+from ferryvm.backend import Artifact
+from ferryvm.engine import Engine
+from ferryvm.isa import BY_MNEMONIC, F32, F64, HEADER, I32, I64, Flow, Immediate, Instruction, Type
+from ferryvm.isa.control import HEADER_WORDS
+from ferryvm.listing import FunctionListing, Item, Label, Line, Listing
+from ferryvm.listing.encode import encode
+from ferryvm.machine.control import Status
+from ferryvm.machine.memory import Limits
+from ferryvm.machine.state import Machine
+from ferryvm.program import Data, Signature, Static
+from ferryvm.verify import Verified, verify
+from ferryvm_backends import ferryvm_backends
+from ferryvm_backends.threaded.fusion import Fusion, Group, groups
+
+BACKENDS = tuple(entry.name for entry in ferryvm_backends())
+SHARDS = 8
+ROUNDS = 6
+HEAP = b"".join((7 * word % 40).to_bytes(8, "little") for word in range(64))
+"""Any aligned address below its end is that of a vector with a small length."""
+
+_ENDS = (Flow.JUMP, Flow.RETURN)
+
+EDGES = {
+    I64: [0, 1, 2, 3, 5, 7, 8, 16, 40, 63, 64, 120, 255, 496, 504, 505, 511, 512, 1 << 31, 1 << 32,
+          (1 << 32) - 1, 1 << 62, (1 << 63) - 1, 1 << 63, (1 << 63) + 1, I64.mask - 8, I64.mask - 1,
+          I64.mask],
+    I32: [0, 1, 2, 5, 31, 32, 33, 0xFF, 0x8000, 1 << 30, (1 << 31) - 1, 1 << 31, I32.mask - 1,
+          I32.mask],
+    F64: [0, 1 << 63, 1, 1 | 1 << 63, 0x3FF0 << 48, 0xBFF0 << 48, 0x4008 << 48, 0x3FD5555555555555,
+          0x7FEFFFFFFFFFFFFF, 0x0010 << 48, 0x7FF0 << 48, 0xFFF0 << 48, 0x7FF8 << 48, 0xFFF8 << 48,
+          0x7FF0000000000001, 0x7FFC000000000123],
+    F32: [0, 1 << 31, 1, 0x3F800000, 0xBF800000, 0x3EAAAAAB, 0x7F7FFFFF, 0x00800000, 0x7F800000,
+          0xFF800000, 0x7FC00000, 0xFFC00000, 0x7F800001, 0x7FE00123],
+}  # fmt: skip
+
+
+class Clash(Exception):  # noqa: N818 - not an error: other variables are tried
+    """A variable is used with two types."""
+
+
+class Kind:
+    """The type of a value, found out as a group is read: a variable of unification."""
+
+    def __init__(self, known: Type | None = None) -> None:
+        self.known, self.link = known, self
+
+    def root(self) -> Kind:
+        """The representative."""
+        return self if self.link is self else self.link.root()
+
+    @property
+    def type(self) -> Type:
+        """The type; i64 where nothing says which."""
+        return self.root().known or I64
+
+    def unify(self, other: Kind) -> None:
+        """Make both the same type."""
+        left, right = self.root(), other.root()
+        if left is right:
+            return
+        if left.known and right.known and left.known is not right.known:
+            raise Clash
+        right.known = right.known or left.known
+        left.link = right
+
+
+@dataclasses.dataclass
+class Trial:
+    """The program of a group, and what can be set at its start."""
+
+    verified: Verified
+    group_pc: int
+    locals: list[Type]
+    statics: list[Type]
+    operands: list[Type]
+    headers: int
+
+
+class _Builder:
+    """Finds the types that a group needs, and builds a program around it."""
+
+    def __init__(self, group: Group, rng: random.Random, is_shared: bool) -> None:
+        self.group, self.rng, self.is_shared = group, rng, is_shared
+        # A group that ends in a jump is chosen only where what follows costs no dispatch.
+        self.gap = [Line(BY_MNEMONIC["nop"])] if group[-1].flow not in _ENDS else []
+        self.stack: list[Kind | None] = []  # None: a header word
+        self.operands: list[Kind] = []
+        self.variables: dict[Immediate, list[Kind]] = {Immediate.LOCAL: [], Immediate.STATIC: []}
+        self.headers = 0
+        self.parameters: list[Kind] = []
+        self.result: Kind | None = None
+        self.lines: list[Line] = []
+
+    def _pop(self) -> Kind:
+        if self.stack:
+            kind = self.stack.pop()
+            assert kind is not None
+            return kind
+        self.operands.insert(0, Kind())
+        return self.operands[0]
+
+    def _variable(self, where: Immediate) -> int:
+        known = self.variables[where]
+        if not known or not self.is_shared or self.rng.random() < 0.2:
+            known.append(Kind())
+        return self.rng.randrange(len(known)) if self.is_shared else len(known) - 1
+
+    def _read(self, row: Instruction) -> None:
+        operand: int | str | None = None
+        opened: dict[object, Kind] = {}
+        if row.immediate in self.variables:
+            operand = self._variable(row.immediate)
+            opened[next(t for t in (*row.pops, *row.pushes))] = self.variables[row.immediate][
+                operand
+            ]
+        elif row.immediate.literal:
+            operand = self.rng.choice(EDGES[row.immediate.literal])
+        elif row.immediate is Immediate.OFFSET:
+            operand = self.rng.choice([0, 0, 0, 1, 8, 500, (1 << 32) - 1])
+        elif row.immediate is Immediate.TARGET:
+            operand = "after"
+        elif row.immediate is Immediate.FUNCTION:
+            operand = "callee"
+            self._call()
+        elif row.immediate is Immediate.RESULTS:
+            self.result = self._pop()
+            operand = 1
+        for t in reversed(row.pops):
+            found = self._pop()
+            found.unify(Kind(t) if isinstance(t, Type) else opened.setdefault(t, Kind()))
+        for t in row.pushes:
+            if t is HEADER:
+                self.stack.append(None)
+            else:
+                self.stack.append(Kind(t) if isinstance(t, Type) else opened.setdefault(t, Kind()))
+        self.lines.append(Line(row, operand))
+
+    def _call(self) -> None:
+        """Every value back to the nearest mark is an argument; a mark is made where there is none."""
+        while self.stack and self.stack[-1] is not None:
+            self.parameters.insert(0, self._pop())
+        if self.stack:
+            del self.stack[-HEADER_WORDS:]
+        else:
+            self.headers = HEADER_WORDS
+
+    def trial(self) -> Trial:
+        """The group's program."""
+        for row in self.group:
+            self._read(row)
+        locals_ = [kind.type for kind in self.variables[Immediate.LOCAL]]
+        statics = [kind.type for kind in self.variables[Immediate.STATIC]]
+        operands = [kind.type for kind in self.operands]
+        nop, halt = Line(BY_MNEMONIC["nop"]), Line(BY_MNEMONIC["halt"])
+        setup: list[Item] = [Line(BY_MNEMONIC["mark"])] if self.headers else []
+        setup += [Line(BY_MNEMONIC[f"{t}.const"], 0) for t in operands]
+        ends: list[Item] = [*self.gap, halt, Label("after"), nop, halt]
+        results = () if self.result is None else (self.result.type,)
+        padding = (I64,) * self.rng.choice([0, 1, 1000])  # where 1000, its frame does not fit
+        listing = Listing(
+            [
+                FunctionListing("main", items=[
+                    Line(BY_MNEMONIC["mark"]), Line(BY_MNEMONIC["call"], "trial"), nop, halt]),
+                FunctionListing("trial", Signature((), results), tuple(locals_),
+                                [*setup, nop, *self.lines, *ends]),
+                FunctionListing("callee", Signature(tuple(k.type for k in self.parameters)), padding,
+                                [nop, halt]),
+            ],
+            [Static(f"s{n}", t) for n, t in enumerate(statics)],
+            [Data(0, HEAP)],
+        )  # fmt: skip
+        verified = verify(encode(listing))
+        group_pc = 4 + len(setup) + 1
+        return Trial(verified, group_pc, locals_, statics, operands, self.headers)
+
+
+def _trial(group: Group, rng: random.Random, is_shared: bool) -> Trial:
+    for _ in range(8 if is_shared else 0):
+        with contextlib.suppress(Clash):
+            return _Builder(group, rng, True).trial()
+    return _Builder(group, rng, False).trial()
+
+
+def _bits(rng: random.Random, t: Type) -> int:
+    if t is I64 and rng.random() < 0.7:
+        return rng.choice(EDGES[I64][:14])  # mostly what may be an address, an index, a count
+    if rng.random() < 0.1:
+        return rng.getrandbits(t.bits)
+    return rng.choice(EDGES[t])
+
+
+@dataclasses.dataclass
+class Values:
+    """What a trial starts with."""
+
+    locals: list[int]
+    statics: list[int]
+    operands: list[int]
+    interrupt: int
+
+
+def _start(machine: Machine, trial: Trial, values: Values) -> None:
+    """Put a machine at the first instruction of the group."""
+    control, memory = machine.control, machine.memory
+    fp = HEADER_WORDS  # main has no locals; the header of `trial`'s frame follows its own
+    frame = [0, 0, 2, HEADER_WORDS, *values.locals, *[0] * trial.headers, *values.operands]
+    for index, word in enumerate(frame):
+        memory.stack[index] = word
+    for index, word in enumerate(values.statics):
+        memory.statics[index] = word
+    memory.heap[: len(HEAP)] = HEAP
+    control.status = control.trap = 0
+    control.pc, control.sp, control.fp, control.hp = trial.group_pc, len(frame), fp, len(HEAP)
+    control.interrupt = values.interrupt
+
+
+def _state(machine: Machine, status: Status) -> dict[str, object]:
+    control, memory = machine.control, machine.memory
+    return {
+        "status": status.name,
+        "trap": control.trap,
+        "pc": control.pc,
+        "sp": control.sp,
+        "fp": control.fp,
+        "hp": control.hp,
+        "statics": memory.statics.tolist(),
+        "stack": memory.stack[: control.sp].tolist(),
+        "heap": bytes(memory.heap[: len(HEAP)]),
+    }
+
+
+LIMITS = Limits(stack=4096, heap=1 << 12, first_heap=1 << 12)
+ENGINES = {name: Engine(name, limits=LIMITS) for name in BACKENDS}
+
+
+def _faults(group: Group, rng: random.Random, seen: set[str]) -> Iterator[str]:
+    """Where a group's states differ; adds the ways in which it ended to `seen`."""
+    for is_shared in (False, True):
+        trial = _trial(group, rng, is_shared)
+        runs: dict[str, tuple[Artifact, Machine]] = {
+            name: (engine.backend.prepare(trial.verified), Machine(trial.verified, LIMITS))
+            for name, engine in ENGINES.items()
+        }
+        for _ in range(ROUNDS):
+            values = Values(
+                [_bits(rng, t) for t in trial.locals],
+                [_bits(rng, t) for t in trial.statics],
+                [_bits(rng, t) for t in trial.operands],
+                int(rng.random() < 0.2),
+            )
+            states = {}
+            for name, (artifact, machine) in runs.items():
+                _start(machine, trial, values)
+                states[name] = _state(machine, artifact.enter(machine, counting=False))
+            expected = states["reference"]
+            seen.add(f"{expected['status']} {expected['trap']}")
+            for name, state in states.items():
+                parts = [part for part in expected if state[part] != expected[part]]
+                if parts:
+                    shown = [f"{p}: {state[p]}, not {expected[p]}" for p in parts if p != "heap"]
+                    yield f"{name}: {' '.join(r.mnemonic for r in group)} {values}: {parts} {shown}"
+
+
+def _can_occur(group: Group) -> bool:
+    try:
+        _trial(group, random.Random(0), False)
+    except Clash:
+        return False
+    return True
+
+
+def _chosen(group: Group, gap: list[Line]) -> bool:
+    """Whether a group gets its own handler, with these lines between it and the next `halt`."""
+    builder = _Builder(group, random.Random(0), False)
+    builder.gap = gap
+    trial = builder.trial()
+    opcodes = trial.verified.program.code["opcode"].tolist()
+    handler: int = FUSION.handlers(opcodes)[trial.group_pc]
+    return handler == LISTED.index(group) + FIRST
+
+
+LISTED = groups()
+FIRST = 1000
+FUSION = Fusion([[row.opcode for row in group] for group in LISTED], FIRST)
+POSSIBLE = [group for group in LISTED if _can_occur(group)]
+
+
+def test_every_group_can_occur_in_a_program_that_verifies() -> None:
+    never = [" ".join(row.mnemonic for row in group) for group in LISTED if group not in POSSIBLE]
+    assert not never, f"{len(never)} groups are not well-typed"
+
+
+def test_group_is_chosen_in_its_trial() -> None:
+    # Else the comparison below would be of something else than the group.
+    for group in POSSIBLE:
+        assert _chosen(group, _Builder(group, random.Random(0), False).gap), group
+
+
+def test_group_that_ends_in_a_jump_is_chosen_whatever_follows() -> None:
+    nops = [Line(BY_MNEMONIC["nop"])] * 3
+    ending = [group for group in POSSIBLE if group[-1].flow in _ENDS]
+    assert ending
+    assert all(_chosen(group, nops) for group in ending)
+
+
+@pytest.mark.parametrize("shard", range(SHARDS))
+def test_fused_group_leaves_the_state_of_its_instructions(shard: int) -> None:
+    seen: set[str] = set()
+    faults: list[str] = []
+    for group in POSSIBLE[shard::SHARDS]:
+        seed = zlib.crc32(" ".join(row.mnemonic for row in group).encode())
+        faults += _faults(group, random.Random(seed), seen)
+    assert not faults, f"{len(faults)} faults:\n" + "\n".join(faults[:20])
+    assert {"HALT 0", "INTERRUPTED 0"} < seen
