@@ -22,6 +22,9 @@ if TYPE_CHECKING:
 
 __version__ = "0.1.0"
 
+SUFFIXES = (".skiff", ".fasm", ".fvm")
+"""Suffixes of files that hold programs."""
+
 _HOMES = {
     "Engine": "engine",
     "Execution": "engine",
@@ -113,10 +116,10 @@ def read(path: str | Path, optimize: bool | None = None) -> Program:
     path = Path(path)
     if path.suffix == ".fvm":
         return load(path)
-    if path.suffix not in (".skiff", ".fasm"):
+    if path.suffix not in SUFFIXES:
         raise FerryError(f"{path}: suffix {path.suffix!r} is none of .skiff, .fasm, .fvm")
     try:
-        text = path.read_text(encoding="utf-8")
+        text = path.read_text(encoding="utf-8-sig")  # Windows editors put a mark in front
     except OSError as error:
         raise FerryError(f"{path}: cannot be read: {error.strerror}") from None
     except UnicodeDecodeError as error:

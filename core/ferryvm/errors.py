@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import dataclasses
 import difflib
+import unicodedata
 from collections.abc import Iterable, Sequence
 
 
@@ -28,6 +29,13 @@ class Position:
         return f"{self.file}:{self.line}:{self.column}"
 
 
+_WINDOW = 160
+"""Characters of a source line that are shown at most, around the column."""
+
+_SHOWN = 20
+"""Faults that a message shows at most."""
+
+
 @dataclasses.dataclass(frozen=True)
 class Diagnostic:
     """One fault in a source text."""
@@ -43,11 +51,22 @@ class Diagnostic:
         head = f"{self.position}: {self.message}"
         if not self.source_line:
             return head
-        # Tabs are kept so that the caret stands under its column on any terminal.
-        before = self.source_line[: self.position.column - 1]
-        indent = "".join("\t" if character == "\t" else " " for character in before)
-        caret = "^" * max(1, min(self.length, len(self.source_line) - len(before)))
-        return f"{head}\n    {self.source_line}\n    {indent}{caret}"
+        column = self.position.column - 1
+        first = max(0, column - _WINDOW // 2) if len(self.source_line) > _WINDOW else 0
+        shown = self.source_line[first : first + _WINDOW]
+        before = ("..." if first else "") + shown[: column - first]
+        after = shown[column - first :] + ("..." if first + _WINDOW < len(self.source_line) else "")
+        caret = "^" * max(1, min(self.length, len(after)))
+        return f"{head}\n    {before}{after}\n    {_blank(before)}{caret}"
+
+
+def _blank(text: str) -> str:
+    """White space as wide as `text` on a terminal: tabs stay, wide characters take two columns."""
+    return "".join(
+        "\t" if character == "\t" else " " * (1 + (unicodedata.east_asian_width(character) in "WF"))
+        for character in text
+        if not unicodedata.combining(character)
+    )
 
 
 class SourceError(FerryError):
@@ -55,7 +74,10 @@ class SourceError(FerryError):
 
     def __init__(self, diagnostics: Sequence[Diagnostic]) -> None:
         self.diagnostics = tuple(sorted(diagnostics, key=lambda d: d.position))
-        super().__init__("\n".join(str(diagnostic) for diagnostic in self.diagnostics))
+        lines = [str(diagnostic) for diagnostic in self.diagnostics[:_SHOWN]]
+        if len(self.diagnostics) > _SHOWN:
+            lines.append(f"... and {len(self.diagnostics) - _SHOWN} more")
+        super().__init__("\n".join(lines))
 
 
 _LISTED = 16
@@ -75,5 +97,7 @@ class UnknownNameError(FerryError):
 
 def suggestion(name: str, known: Iterable[str]) -> str:
     """`; did you mean 'x'?` for the nearest known name, or nothing."""
-    near = difflib.get_close_matches(name, list(known), n=1, cutoff=0.6)
+    names = list(known)
+    near = difflib.get_close_matches(name, names, n=1, cutoff=0.6)
+    near = near or difflib.get_close_matches(name.lower(), names, n=1, cutoff=0.6)
     return f"; did you mean {near[0]!r}?" if near else ""

@@ -19,6 +19,15 @@ FIB = (
 SPIN = "(define n 0)\n(print! 1)\n(while #t\n  (set! n (+ n 1)))\n"
 
 
+TAKING_SIGINT = """
+import signal
+signal.signal(signal.SIGINT, signal.default_int_handler)
+from ferryvm.cli import main
+main()
+"""
+"""A command that does not inherit an ignored SIGINT, as from a shell's background."""
+
+
 def ferry(*arguments: object, cwd: Path | None = None, given: str = "") -> tuple[int, str, str]:
     """Exit code, stdout and stderr of a `ferry` command."""
     command = [sys.executable, "-m", "ferryvm.cli", *map(str, arguments)]
@@ -122,6 +131,10 @@ def test_assembling_a_disassembly_gives_the_same_bytes(fib: Path, tmp_path: Path
         (("run", "faulty.fasm"), "faulty.fasm:2:1: no instruction 'i64.ad'"),
         (("run", "unverifiable.fasm"), "V30 at pc 0 (unverifiable.fasm:2:1): i64.add: operand"),
         (("run", "empty.fasm"), "empty.fasm"),
+        (("run", "host.fasm"), "host.fasm: no host function 'nosuch'"),
+        (("run", "ok.skiff", "--stats", "ok.skiff"), "ok.skiff: is the input; name another file"),
+        (("run", "ok.skiff", "--save", "./ok.skiff"), "ok.skiff: is the input; name another file"),
+        (("compile", "ok.skiff", "-o", "ok.skiff"), "ok.skiff: is the input; name another file"),
         (("resume", "ok.skiff"), "ok.skiff: not a saved ferryvm state (.ferry)"),
         (("asm", "ok.skiff"), "ok.skiff: a .fasm file expected; `ferry compile` takes .skiff"),
         (("compile", "ok.skiff", "-o", "no/x.fvm"), "no/x.fvm: cannot be written: No such file"),
@@ -142,6 +155,7 @@ def test_bad_input_is_one_line_and_exit_code_2(
     (tmp_path / "faulty.fasm").write_text(".function main\ni64.ad\nhalt\n")
     (tmp_path / "unverifiable.fasm").write_text(".function main\ni64.add\nhalt\n")
     (tmp_path / "empty.fasm").write_text("")
+    (tmp_path / "host.fasm").write_text(".host nosuch\n.function main\nhost nosuch\nhalt\n")
     code, out, err = ferry(*arguments, cwd=tmp_path)
     assert (code, out) == (2, "")
     assert message in err
@@ -194,8 +208,20 @@ def test_closed_output_is_no_traceback(tmp_path: Path) -> None:
     done = subprocess.run(
         command, check=False, shell=True, capture_output=True, text=True, timeout=120
     )
-    assert done.stdout == "0\n"
-    assert "Traceback" not in done.stderr
+    assert (done.stdout, done.stderr) == ("0\n", "")
+
+
+def test_text_with_a_byte_order_mark_is_read(tmp_path: Path) -> None:
+    (tmp_path / "p.skiff").write_bytes(b"\xef\xbb\xbf(print! 1)\r\n")
+    assert ferry("run", tmp_path / "p.skiff") == (0, "1\n", "")
+
+
+def test_a_flood_of_faults_is_cut(tmp_path: Path) -> None:
+    (tmp_path / "p.skiff").write_text("x " * 5000 + "\n" + ")" * 5000)
+    code, _, err = ferry("run", tmp_path / "p.skiff")
+    assert code == 2
+    assert len(err) < 20_000
+    assert "more" in err.splitlines()[-1]
 
 
 def test_ctrl_c_stops_a_loop_says_where_and_saves(tmp_path: Path, backend: str) -> None:
@@ -203,15 +229,18 @@ def test_ctrl_c_stops_a_loop_says_where_and_saves(tmp_path: Path, backend: str) 
     path.write_text(SPIN)
     arguments = ["run", str(path), "--backend", backend, "--save", str(saved)]
     process = subprocess.Popen(
-        [sys.executable, "-m", "ferryvm.cli", *arguments],
+        [sys.executable, "-c", TAKING_SIGINT, *arguments],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
     )
-    assert process.stdout is not None
-    assert process.stdout.readline() == "1\n"  # it runs
-    process.send_signal(signal.SIGINT)
-    _, err = process.communicate(timeout=60)
+    try:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "1\n"  # it runs
+        process.send_signal(signal.SIGINT)
+        _, err = process.communicate(timeout=60)
+    finally:
+        process.kill()
     assert process.returncode == 130
     lines = err.splitlines()
     assert lines[0] == f"ferry: state saved in {saved}"
@@ -266,16 +295,19 @@ def test_repl_keeps_definitions_across_inputs_and_faults() -> None:
 :quit
 (never reached)
 """
-    code, out, _ = ferry("repl", given=given)
-    assert code == 0
-    assert "=> 20\n" in out
-    assert "=> 42\n" in out
-    assert "integer division by zero" in out
-    assert "no backend 'none'" in out
-    assert "never" not in out
+    code, out, err = ferry("repl", given=given)
+    assert code == 2
+    assert out == "=> 20\n=> 42\n"
+    assert "integer division by zero" in err
+    assert "no backend 'none'" in err
+    assert "never" not in err
+
+
+def test_repl_without_a_fault_ends_well() -> None:
+    assert ferry("repl", given="(print! 1)\n(+ 1\n 2)\n") == (0, "1\n=> 3\n", "")
 
 
 def test_repl_reports_an_input_that_never_ends() -> None:
-    code, out, _ = ferry("repl", given="(define x\n")
-    assert code == 0
-    assert "1:1" in out
+    code, out, err = ferry("repl", given="(define x\n")
+    assert (code, out) == (2, "")
+    assert "1:1" in err

@@ -82,13 +82,19 @@ def test_image_is_refused_at_every_length_but_its_own(program: Program) -> None:
             assert found == "a.fvm: not a ferryvm program image (.fvm)"
         else:
             there = length - HEADER_BYTES
-            assert found == f"a.fvm: truncated or extended: {there} bytes of {body}"
+            assert (
+                found
+                == f"a.fvm: truncated or extended: {there} bytes of content, its header says {body}"
+            )
 
 
 def test_bytes_after_the_end_are_refused(program: Program) -> None:
     content = to_bytes(program)
     body = len(content) - HEADER_BYTES
-    assert refusal(content + b"\0") == f"a.fvm: truncated or extended: {body + 1} bytes of {body}"
+    assert (
+        refusal(content + b"\0")
+        == f"a.fvm: truncated or extended: {body + 1} bytes of content, its header says {body}"
+    )
 
 
 @pytest.mark.parametrize("change", [0x01, 0x80, 0xFF])

@@ -15,8 +15,13 @@ def main() -> None:
     """Entry point of the console script; ends the process."""
     # Loading makes many objects and no garbage: collecting meanwhile costs a tenth of start-up.
     gc.disable()
-    from ferryvm.cli.command import run_command
+    try:
+        from ferryvm.cli.command import run_command
 
-    gc.freeze()
-    gc.enable()
-    sys.exit(run_command())
+        gc.freeze()
+        gc.enable()
+        code = run_command()
+    except KeyboardInterrupt:  # while loading
+        print("ferry: interrupted", file=sys.stderr)
+        code = 130
+    sys.exit(code)

@@ -42,7 +42,10 @@ def run_command() -> int:
     log.setLevel(logging.INFO)
     try:
         code = ferry.main(prog_name="ferry", standalone_mode=False)
-        sys.stdout.flush()
+        if sys.stdout is not None:  # None where it was closed before we started
+            sys.stdout.flush()
+    except SystemExit:  # click ends so when whoever read our output has gone
+        return 2
     except click.exceptions.Abort:
         return _fail("interrupted", 130)
     except Interrupted as error:
@@ -60,7 +63,7 @@ def run_command() -> int:
         return _fail(str(error), 2)
     except BrokenPipeError:
         # Whoever read our output has gone; closing it again at exit would complain.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
         return 2
     except OSError as error:  # files are checked where they are named: what is left is stdout
         return _fail(f"output cannot be written: {error.strerror}", 2)

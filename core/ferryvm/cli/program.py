@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+import contextlib
+from collections.abc import Iterator
 from pathlib import Path
 
 import click
@@ -14,9 +16,30 @@ from ferryvm.verify import verify as check
 _FILE = click.Path(path_type=Path)
 
 
-def _write_image(program: ferryvm.Program, source: Path, output: Path | None) -> None:
-    check(program)
-    ferryvm.save(program, output or source.with_suffix(".fvm"))
+@contextlib.contextmanager
+def naming(file: Path) -> Iterator[None]:
+    """Put the file's name before messages about it that do not begin with it."""
+    try:
+        yield
+    except FerryError as error:
+        if str(error).startswith(str(file)):
+            raise
+        raise FerryError(f"{file}: {error}") from error
+
+
+def refuse_same_file(source: Path, output: Path) -> None:
+    """Raise FerryError if writing `output` would destroy `source`."""
+    if output.exists() and source.exists() and output.samefile(source):
+        raise FerryError(f"{output}: is the input; name another file to write")
+
+
+def _write_image(source: Path, output: Path | None, optimize: bool) -> None:
+    output = output or source.with_suffix(".fvm")
+    refuse_same_file(source, output)
+    with naming(source):
+        program = ferryvm.read(source, optimize=optimize)
+        check(program)
+    ferryvm.save(program, output)
 
 
 def _check_suffix(file: Path, suffix: str, other: str) -> None:
@@ -31,7 +54,7 @@ def _check_suffix(file: Path, suffix: str, other: str) -> None:
 def assemble(file: Path, output: Path | None, peephole: bool) -> None:
     """Assemble FILE (.fasm) into an image."""
     _check_suffix(file, ".fasm", "`ferry compile` takes .skiff")
-    _write_image(ferryvm.read(file, optimize=peephole), file, output)
+    _write_image(file, output, peephole)
 
 
 @click.command("compile")
@@ -41,16 +64,18 @@ def assemble(file: Path, output: Path | None, peephole: bool) -> None:
 def compile_(file: Path, output: Path | None, peephole: bool) -> None:
     """Compile FILE (.skiff) into an image."""
     _check_suffix(file, ".skiff", "`ferry asm` takes .fasm")
-    _write_image(ferryvm.read(file, optimize=peephole), file, output)
+    _write_image(file, output, peephole)
 
 
 @click.command("dis")
 @click.argument("file", type=_FILE)
 def disassemble(file: Path) -> None:
     """Print FILE (.fvm, .skiff or .fasm) as assembly."""
-    program = ferryvm.read(file)
-    check(program)
-    click.echo(ferryvm.disassemble(program), nl=False)
+    with naming(file):
+        program = ferryvm.read(file)
+        check(program)
+        text = ferryvm.disassemble(program)
+    click.echo(text, nl=False)
 
 
 @click.command()
@@ -60,9 +85,9 @@ def verify(files: tuple[Path, ...]) -> None:
     faults = []
     for file in files:
         try:
-            check(ferryvm.read(file))
+            with naming(file):
+                check(ferryvm.read(file))
         except FerryError as error:
-            text = str(error)
-            faults.append(text if text.startswith(str(file)) else f"{file}: {text}")
+            faults.append(str(error))
     if faults:
         raise FerryError("\n".join(faults))

@@ -7,6 +7,7 @@ the one before left behind. An input that fails changes nothing but what it did 
 
 from __future__ import annotations
 
+import functools
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -33,12 +34,16 @@ Ctrl-C stops a running input, or drops the one being typed."""
 class Repl:
     """An interactive session, apart from the terminal."""
 
-    def __init__(self, backend: str, write: Callable[[str], object]) -> None:
+    def __init__(
+        self, backend: str, write: Callable[[str], object], complain: Callable[[str], object]
+    ) -> None:
+        """`write` takes values and help, `complain` what went wrong."""
         from ferryvm.skiff import Session
 
         self.engine = Engine(backend, output=self._output)
         self.session = Session()
-        self.write = write
+        self.write, self.complain = write, complain
+        self.failures = 0
         self.execution: Execution | None = None
 
     def _output(self, data: bytes) -> None:
@@ -58,7 +63,8 @@ class Repl:
             if stripped:
                 self._run(text)
         except (FerryError, ProgramInterrupted) as error:
-            self.write(str(error))
+            self.failures += 1
+            self.complain(str(error))
         return True
 
     def _run(self, text: str) -> None:
@@ -87,19 +93,23 @@ class Repl:
 
 @click.command()
 @click.option("--backend", default="threaded", show_default=True, help="Engine to run on.")
-def repl(backend: str) -> None:
-    """Type Skiff and see what it does."""
-    session = Repl(backend, click.echo)
-    inputs = _typed(session) if sys.stdin.isatty() else _piped(session)
-    for text in inputs:
+def repl(backend: str) -> int:
+    """Type Skiff and see what it does.
+
+    Inputs may also come through a pipe; the exit code is then 2 if one of them failed.
+    """
+    is_typed = sys.stdin is not None and sys.stdin.isatty()
+    session = Repl(backend, click.echo, functools.partial(click.echo, err=not is_typed))
+    for text in _typed(session) if is_typed else _piped(session):
         if not session.enter(text):
-            return
+            break
+    return 2 if session.failures and not is_typed else 0
 
 
 def _piped(session: Repl) -> Iterator[str]:
     """Inputs from a file or pipe."""
     pending = ""
-    for line in sys.stdin:
+    for line in sys.stdin or ():
         pending += line
         if session.is_complete(pending):
             yield pending

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 import ferryvm
+from ferryvm.cli.program import naming, refuse_same_file
 from ferryvm.durable import probe_file, replace_file
 from ferryvm.engine import Engine, Execution, ProgramInterrupted, RunResult, TrapError
 from ferryvm.engine.execution import UNLIMITED, Statistics
@@ -87,7 +88,7 @@ def run(
     def start(engine: Engine) -> Execution:
         return engine.start(ferryvm.read(file, optimize=peephole))
 
-    _run(start, _engine(options["backend"], stack_limit, heap_limit), began, **options)
+    _run(file, start, _engine(options["backend"], stack_limit, heap_limit), began, **options)
 
 
 @click.command()
@@ -97,7 +98,7 @@ def resume(state: Path, stack_limit: int, heap_limit: int, **options: Any) -> No
     """Go on with a saved STATE, on any backend."""
     began = time.perf_counter()
     engine = _engine(options["backend"], stack_limit, heap_limit)
-    _run(lambda engine: engine.resume(state), engine, began, **options)
+    _run(state, lambda engine: engine.resume(state), engine, began, **options)
 
 
 def _engine(backend: str, stack: int, heap: int) -> Engine:
@@ -112,6 +113,7 @@ def _write(descriptor: int, data: bytes) -> None:
 
 
 def _run(
+    file: Path,
     start: Callable[[Engine], Execution],
     engine: Engine,
     began: float,
@@ -121,10 +123,15 @@ def _run(
     save: Path | None,
     stats: str | None,
 ) -> None:
-    for path in (save, Path(stats) if stats and stats != "-" else None):
-        if path is not None:
-            _check_writable(path)
-    execution = start(engine)
+    if save is not None:
+        if file.suffix in ferryvm.SUFFIXES:  # a state may replace the one that it came from
+            refuse_same_file(file, save)
+        _check_writable(save)
+    if stats is not None and stats != "-":
+        refuse_same_file(file, Path(stats))
+        _check_writable(Path(stats))
+    with naming(file):
+        execution = start(engine)
     load_seconds = time.perf_counter() - began
     try:
         result = execution.run(fuel, count)

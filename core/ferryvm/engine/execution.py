@@ -146,6 +146,9 @@ class Engine:
         `after`: an earlier execution whose heap, and whose statics by number, this one goes on
         with; how an interactive session continues.
         """
+        if not isinstance(program, Program | Verified):
+            kind = type(program).__name__
+            raise TypeError(f"a Program expected, found {kind}; ferryvm.compile makes one of text")
         began = time.perf_counter()
         verified = program if isinstance(program, Verified) else verify(program)
         machine = Machine(verified, self.limits)

@@ -82,7 +82,9 @@ def unpack(kind: Kind, content: bytes, name: str) -> dict[str, bytes]:
     if version != kind.version:
         raise ImageError(f"{name}: {kind.name} of version {version}; this is {kind.version}")
     if len(body) != length:
-        raise ImageError(f"{name}: truncated or extended: {len(body)} bytes of {length}")
+        raise ImageError(
+            f"{name}: truncated or extended: {len(body)} bytes of content, its header says {length}"
+        )
     if zero or checksum != _checksum(content[:24], body):
         raise ImageError(f"{name}: altered: its checksum does not match its content")
     if table != fingerprint():
