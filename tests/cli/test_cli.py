@@ -100,8 +100,22 @@ def test_trap_shows_source_line_and_calls(tmp_path: Path, backend: str) -> None:
     assert (code, out) == (1, "7\n")
     lines = err.splitlines()
     assert lines[0] == f"ferry: {path}:3:3: trap: integer division by zero"
-    assert [line.split()[1] for line in lines[1:]] == ["f", "g", "main"]
+    assert lines[1:3] == ["      (/ 1 x))", "      ^"]
+    assert [line.split()[1] for line in lines[3:]] == ["f", "g", "main"]
     assert json.loads((tmp_path / "s.json").read_text())["trap"] == "INTEGER_DIVIDE_BY_ZERO"
+
+
+def test_trap_of_an_image_whose_source_is_gone_shows_the_place_alone(tmp_path: Path) -> None:
+    source = tmp_path / "t.skiff"
+    source.write_text("(/ 1 0)")
+    assert ferry("compile", source)[0] == 0
+    source.unlink()
+    code, _, err = ferry("run", tmp_path / "t.fvm")
+    assert code == 1
+    assert err.splitlines() == [
+        f"ferry: {source}:1:1: trap: integer division by zero",
+        f"    in main at {source}:1:1",
+    ]
 
 
 def test_assembling_a_disassembly_gives_the_same_bytes(fib: Path, tmp_path: Path) -> None:
@@ -246,7 +260,7 @@ def test_ctrl_c_stops_a_loop_says_where_and_saves(tmp_path: Path, backend: str) 
     assert lines[0] == f"ferry: state saved in {saved}"
     assert lines[1].startswith(f"ferry: {path}:")
     assert lines[1].endswith("interrupted")
-    assert lines[2].startswith("    in main at ")
+    assert lines[4].startswith("    in main at ")
     code, out, err = ferry("resume", saved, "--fuel", 1000, "--stats", "-")
     assert (code, json.loads(out)["status"]) == (0, "fuel")
 

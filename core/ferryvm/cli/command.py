@@ -12,9 +12,8 @@ import click
 import ferryvm
 from ferryvm.cli.program import assemble, compile_, disassemble, verify
 from ferryvm.cli.repl import repl
-from ferryvm.cli.run import Interrupted, resume, run
+from ferryvm.cli.run import Interrupted, Trapped, resume, run
 from ferryvm.cli.show import backends, isa
-from ferryvm.engine import TrapError
 from ferryvm.errors import FerryError
 
 
@@ -50,13 +49,13 @@ def run_command() -> int:
         return _fail("interrupted", 130)
     except Interrupted as error:
         return _fail(error.message, 130)
+    except Trapped as error:
+        return _fail(error.message, 1)
     except click.exceptions.NoArgsIsHelpError as error:
         error.show()
         return 2
     except click.ClickException as error:
         return _fail(error.format_message(), 2)
-    except TrapError as error:
-        return _fail(str(error), 1)
     except KeyboardInterrupt:
         return _fail("interrupted", 130)
     except FerryError as error:

@@ -20,7 +20,7 @@ from ferryvm.cli.program import naming, refuse_same_file
 from ferryvm.durable import probe_file, replace_file
 from ferryvm.engine import Engine, Execution, ProgramInterrupted, RunResult, TrapError
 from ferryvm.engine.execution import UNLIMITED, Statistics
-from ferryvm.errors import FerryError
+from ferryvm.errors import Diagnostic, FerryError, Position
 from ferryvm.machine.control import Status
 from ferryvm.machine.memory import Limits
 
@@ -28,6 +28,13 @@ from ferryvm.machine.memory import Limits
 class Interrupted(click.ClickException):
     """A run was interrupted; click would hide the place behind an `Abort` of its own."""
 
+
+class Trapped(click.ClickException):
+    """A program trapped; the message is all that is shown of it."""
+
+
+_LARGEST_SOURCE = 16 << 20
+"""Bytes of a source file that is read again to show a line of it."""
 
 _UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
 
@@ -137,15 +144,35 @@ def _run(
         result = execution.run(fuel, count)
     except ProgramInterrupted as error:
         _save(execution, save)
-        raise Interrupted(str(error)) from None
+        raise Interrupted(_with_source_line(str(error), error.position)) from None
     except TrapError as error:
         _report(stats, execution.statistics, load_seconds, Status.TRAP, trap=error.kind.name)
-        raise
+        raise Trapped(_with_source_line(str(error), error.position)) from None
     if result.status is Status.FUEL:
         where = execution.machine.position or f"pc {execution.machine.control.pc}"
         click.echo(f"ferry: {where}: out of fuel after {fuel} instructions", err=True)
         _save(execution, save)
     _report(stats, result.statistics, load_seconds, result.status, result)
+
+
+def _with_source_line(message: str, position: Position | None) -> str:
+    """`message` with the line that it is about below its first one, where that can be read."""
+    if position is None:
+        return message
+    path = Path(position.file)
+    # An image may name any file at all: nothing endless, nothing huge.
+    if not path.is_file() or path.stat().st_size > _LARGEST_SOURCE:
+        return message
+    try:
+        lines = path.read_text(encoding="utf-8-sig").split("\n")
+    except (OSError, UnicodeDecodeError):
+        return message
+    if position.line > len(lines):
+        return message
+    head, _, rest = message.partition("\n")
+    text = head.removeprefix(f"{position}: ")
+    shown = Diagnostic(position, text, lines[position.line - 1].rstrip("\r"))
+    return f"{shown}\n{rest}"
 
 
 def _save(execution: Execution, path: Path | None) -> None:
