@@ -44,16 +44,14 @@ class ThreadedInterpreter:
 
 
 class ThreadedArtifact(Artifact):
-    """Cells: handler and immediate of each instruction, with targets as distances."""
+    """Cells: handler and immediate of each instruction, with targets as addresses."""
 
     def __init__(self, interpreter: ThreadedInterpreter, verified: Verified) -> None:
         self._interpreter = interpreter
         code = verified.program.code
         self._opcodes = code["opcode"].astype(np.int64)
-        self._immediates = code["immediate"].copy()
-        targets = np.flatnonzero(np.isin(self._opcodes, _TARGETS))
-        distances = self._immediates[targets].astype(np.int64) - targets
-        self._immediates[targets] = (CODE_DTYPE.itemsize * distances).astype(np.uint64)
+        self._immediates = code["immediate"]
+        self._targets = np.flatnonzero(np.isin(self._opcodes, _TARGETS))
 
     @functools.cached_property
     def _plain(self) -> Cells:
@@ -65,7 +63,10 @@ class ThreadedArtifact(Artifact):
         return self._cells(self._interpreter.counting[self._opcodes])
 
     def _cells(self, handlers: Cells) -> Cells:
-        return np.ascontiguousarray(np.stack([handlers, self._immediates], axis=1))
+        cells = np.ascontiguousarray(np.stack([handlers, self._immediates], axis=1))
+        base, size = np.uint64(cells.ctypes.data), np.uint64(CODE_DTYPE.itemsize)
+        cells[self._targets, 1] = base + size * cells[self._targets, 1]
+        return cells
 
     def enter(self, machine: Machine, counting: bool) -> Status:
         machine.control.code = (self._counting if counting else self._plain).ctypes.data

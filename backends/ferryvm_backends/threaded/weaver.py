@@ -3,7 +3,8 @@
 
 Handlers share one signature of the six machine registers under a calling convention that passes
 them all in processor registers, so a dispatch is a load and a jump. A cell's first word is the
-address of its handler; a target immediate is the distance in bytes to the target's cell.
+address of its handler; a target immediate is the address of the target's cell, so that the way from
+one cell to the next is one load.
 """
 
 from __future__ import annotations
@@ -59,4 +60,4 @@ class ThreadedWeaver(StackWeaver):
         call_handler(self.builder, self.exits[status], registers)
 
     def _target_cell(self, target: ir.Value) -> ir.Value:
-        return self._offset(self._ip, target)
+        return self._pointer(target)
