@@ -9,6 +9,11 @@ import os
 import tempfile
 from pathlib import Path
 
+_PREFIX, _SUFFIX = ".ferry-", ".part"
+
+LEFTOVERS = f"{_PREFIX}*{_SUFFIX}"
+"""Pattern of the temporary files that a process leaves when it is killed while it writes."""
+
 
 def replace_file(path: Path, content: bytes) -> None:
     """Make `content` the content of `path`. Raises OSError; the old content then stays."""
@@ -17,7 +22,7 @@ def replace_file(path: Path, content: bytes) -> None:
         return
     path = Path(os.path.realpath(path))  # through a link, as writing to it would go
     # The temporary file is on the same file system, so the rename is atomic.
-    descriptor, name = tempfile.mkstemp(prefix=".ferry-", suffix=".part", dir=path.parent)
+    descriptor, name = tempfile.mkstemp(prefix=_PREFIX, suffix=_SUFFIX, dir=path.parent)
     try:
         with os.fdopen(descriptor, "wb") as file:
             file.write(content)
@@ -39,7 +44,7 @@ def probe_file(path: Path) -> None:
         path.open("ab").close()
         return
     descriptor, name = tempfile.mkstemp(
-        prefix=".ferry-", suffix=".part", dir=Path(os.path.realpath(path)).parent
+        prefix=_PREFIX, suffix=_SUFFIX, dir=Path(os.path.realpath(path)).parent
     )
     os.close(descriptor)
     os.unlink(name)

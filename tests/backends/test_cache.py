@@ -60,6 +60,18 @@ def test_directory_that_cannot_be_made_is_a_clear_error(monkeypatch: pytest.Monk
         cache.get("x", "a" * 64, _never)
 
 
+def test_leftovers_of_killed_processes_are_removed_once_they_are_old(empty_cache: Path) -> None:
+    empty_cache.mkdir()
+    old, young = empty_cache / ".ferry-old.part", empty_cache / ".ferry-young.part"
+    for part in (old, young):
+        part.write_bytes(b"half")
+    an_hour_and_a_bit_ago = time.time() - 4000
+    os.utime(old, (an_hour_and_a_bit_ago, an_hour_and_a_bit_ago))
+    cache.get("x", "a" * 64, lambda: PAYLOAD)
+    assert not old.exists()
+    assert young.exists()
+
+
 def _store_forever(folder: str) -> None:
     os.environ["FERRYVM_CACHE_DIR"] = folder
     for number in range(1_000_000):

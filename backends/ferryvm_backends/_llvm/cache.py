@@ -10,19 +10,23 @@ file and renamed, and carry a checksum, so a kill at any moment leaves the old s
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import logging
 import os
+import time
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
 import platformdirs
 
 from ferryvm.backend import BackendError
-from ferryvm.durable import probe_file, replace_file
+from ferryvm.durable import LEFTOVERS, probe_file, replace_file
 
 ENVIRONMENT = "FERRYVM_CACHE_DIR"
 _CHECKSUM_BYTES = 32
+_LONGEST_WRITE = 3600.0
+"""Seconds after which a temporary file is nobody's any more."""
 _log = logging.getLogger("ferryvm.cache")
 
 
@@ -81,6 +85,7 @@ def get(name: str, key: str, build: Callable[[], bytes]) -> bytes:
     if reason is not None:
         raise BackendError(reason)
     payload = build()
+    _remove_leftovers(path.parent)
     try:
         replace_file(path, hashlib.sha256(payload).digest() + payload)
     except OSError as error:
@@ -93,3 +98,11 @@ def _read(path: Path) -> bytes:
         return path.read_bytes()
     except OSError as error:
         raise BackendError(f"cache entry {path} cannot be read: {error.strerror}") from None
+
+
+def _remove_leftovers(folder: Path) -> None:
+    """Remove what processes left that were killed while they wrote."""
+    for part in folder.glob(LEFTOVERS):
+        with contextlib.suppress(OSError):  # another process may be at it too
+            if time.time() - part.stat().st_mtime > _LONGEST_WRITE:
+                part.unlink()
