@@ -285,6 +285,29 @@ def test_backends_lists_name_version_and_state() -> None:
     assert all(rows[name][-1] == "usable" for name in ("reference", "switch", "threaded"))
 
 
+def test_diff_reports_agreement_program_by_program(fib: Path, tmp_path: Path) -> None:
+    other = tmp_path / "trap.skiff"
+    other.write_text("(print! 1)\n(/ 1 0)\n")
+    code, out, err = ferry("diff", fib, other, "--backends", "switch,threaded")
+    assert (code, err) == (0, "")
+    rows = [line.split() for line in out.splitlines()[1:]]
+    assert [(row[0], row[1], row[2]) for row in rows] == [
+        (str(file), backend, "agree") for file in (fib, other) for backend in ("switch", "threaded")
+    ]
+    assert len({row[4] for row in rows[:2]}) == 1
+    code, out, err = ferry("diff", other, "--schedule", "every-boundary")
+    assert (code, err) == (0, "")
+    assert "reference, switch, threaded" in out
+
+
+def test_diff_of_what_cannot_be_compared_is_one_line(fib: Path) -> None:
+    assert ferry("diff", fib, "--backends", "none")[0] == 2
+    assert ferry("diff", "missing.skiff")[0] == 2
+    code, _, err = ferry("diff", fib, "--backends", "switch", "--against", "switch")
+    assert code == 2
+    assert "nothing to compare with 'switch'" in err
+
+
 def test_isa_lists_the_table_and_one_meaning() -> None:
     code, out, _ = ferry("isa")
     assert code == 0

@@ -10,6 +10,7 @@ import sys
 import click
 
 import ferryvm
+from ferryvm.cli.diff import diff
 from ferryvm.cli.program import assemble, compile_, disassemble, verify
 from ferryvm.cli.repl import repl
 from ferryvm.cli.run import Interrupted, Trapped, resume, run
@@ -23,7 +24,7 @@ def ferry() -> None:
     """Run programs on the engines of ferryvm, and move them between engines."""
 
 
-for _command in (run, resume, assemble, compile_, disassemble, verify, repl, isa, backends):
+for _command in (run, resume, assemble, compile_, disassemble, verify, diff, repl, isa, backends):
     ferry.add_command(_command)
 
 
