@@ -179,7 +179,7 @@ def _code(rng: random.Random, payload: bytes) -> bytes:
             immediate = rng.choice(_WORDS)
     else:
         immediate = _immediate(rng, INSTRUCTIONS[opcode].immediate, immediate, count)
-    return before + RECORD.pack(opcode, low, high, immediate) + after
+    return before + RECORD.pack(opcode, low, high, immediate & ((1 << 64) - 1)) + after
 
 
 def _immediate(rng: random.Random, kind: Immediate, immediate: int, count: int) -> int:
