@@ -9,6 +9,7 @@ import click
 
 import ferryvm
 from ferryvm.cli.program import naming
+from ferryvm.cli.show import print_table
 from ferryvm.testing import Comparison, Differ, Schedule, Verdict
 from ferryvm.verify import verify
 
@@ -63,10 +64,7 @@ def diff(files: tuple[Path, ...], backends: str, against: str, schedule: str, se
     for file, one in found:
         row = (str(one.moves), str(one.instructions))
         table.add_row(str(file), ", ".join(one.backends), one.verdict.value, *row)
-    console = Console(markup=False, highlight=False)
-    if not console.is_terminal:
-        console.width = 400
-    console.print(table)
+    print_table(table)
     for file, one in found:
         if one.verdict is not Verdict.AGREE:
             text = one.difference if one.difference else one.reason

@@ -3,11 +3,16 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import click
 
 from ferryvm.errors import UnknownNameError
 from ferryvm.isa import BY_MNEMONIC, INSTRUCTIONS, Immediate, Instruction
 from ferryvm.registry import Registry
+
+if TYPE_CHECKING:
+    from rich.table import Table
 
 
 @click.command()
@@ -36,17 +41,22 @@ def _describe(row: Instruction) -> str:
     return f"{row.mnemonic}  {row.effect}\n{row.summary}{immediate}\nmeaning:\n{lines}"
 
 
+def print_table(table: Table) -> None:
+    """Print a table on standard output."""
+    from rich.console import Console
+
+    console = Console(markup=False, highlight=False)
+    if not console.is_terminal:
+        console.width = 400  # a pipe has no width of its own, and no cell must be cut there
+    console.print(table)
+
+
 @click.command()
 def backends() -> None:
     """List the backends: name, version, source, usable or the reason why not."""
-    from rich.console import Console
     from rich.table import Table
 
     table = Table("name", "version", "source", "state", box=None)
     for line in Registry().listings():
         table.add_row(line.name, line.version, line.source, line.reason or "usable")
-    # A pipe has no width of its own; a reason must not be cut there.
-    console = Console(markup=False)
-    if not console.is_terminal:
-        console.width = 400
-    console.print(table)
+    print_table(table)
