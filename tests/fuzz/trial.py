@@ -129,7 +129,7 @@ class Judge:
 def _go_on(execution: Execution, fuel: int | None) -> str:
     """Run on; what the program writes."""
     chunks: list[bytes] = []
-    execution._output = chunks.append
+    execution.output = chunks.append
     try:
         execution.run(fuel)
     except TrapError as trap:

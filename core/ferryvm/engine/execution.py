@@ -184,7 +184,8 @@ class Execution:
         self._hosts = bind(machine.program.hosts, engine.hosts)
         self._load_seconds = load_seconds
         self._collected: list[bytes] = []
-        self._output = engine.output or self._collected.append
+        self.output = engine.output or self._collected.append
+        """Where the program writes."""
         self._artifacts: dict[str, Artifact] = {}
         self._all_counted = True
         self._busy = threading.Lock()
@@ -200,6 +201,26 @@ class Execution:
 
         with self._alone():
             saved.save(self.machine, self.instructions, Path(path))
+
+    def again(self) -> Execution:
+        """The same program at its start, in memory of its own; backends need not prepare it again.
+
+        The copy writes where the engine says. Raises AddressSpaceError.
+        """
+        return self._like(Machine(self.machine.verified, self.machine.memory.limits))
+
+    def fork(self) -> Execution:
+        """A copy of this execution as it stands; otherwise as `again`."""
+        with self._alone():
+            copy = self._like(self.machine.copy())
+            copy._all_counted = self._all_counted
+            copy._collected += self._collected
+            return copy
+
+    def _like(self, machine: Machine) -> Execution:
+        copy = Execution(self.engine, machine, 0.0)
+        copy._artifacts = self._artifacts
+        return copy
 
     @contextlib.contextmanager
     def _alone(self) -> Iterator[None]:
@@ -306,7 +327,7 @@ class Execution:
         function = self._hosts[control.exit_id]
         count = len(function.signature.parameters)
         arguments = machine.memory.stack[control.sp - count : control.sp].tolist()
-        result = _result_bits(function, function.action(self._output, *arguments))
+        result = _result_bits(function, function.action(self.output, *arguments))
         # Nothing has changed up to here: a host function that fails leaves the program at the call.
         control.sp -= count
         if result is not None:

@@ -100,3 +100,6 @@ class ControlBlock(ctypes.Structure):
 
 DESCRIPTOR_WORDS = 8
 """Words of a function descriptor: the `FunctionField`s, then zeros (a power of two in all)."""
+
+REGISTER_BYTES: int = vars(ControlBlock)["interrupt"].offset
+"""Bytes of the first half of the control block: the registers."""

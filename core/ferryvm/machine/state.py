@@ -18,7 +18,13 @@ from ferryvm.isa import Trap, Type
 from ferryvm.isa.control import HEADER_WORDS
 from ferryvm.isa.emitter import FunctionField
 from ferryvm.isa.type import WORD_BYTES
-from ferryvm.machine.control import ABI_VERSION, DESCRIPTOR_WORDS, ControlBlock, Status
+from ferryvm.machine.control import (
+    ABI_VERSION,
+    DESCRIPTOR_WORDS,
+    REGISTER_BYTES,
+    ControlBlock,
+    Status,
+)
 from ferryvm.machine.memory import AddressSpaceError, Limits, Memory
 from ferryvm.program import Program
 from ferryvm.verify import Verified
@@ -116,6 +122,20 @@ class Machine:
         self.memory.heap[:hp] = earlier.memory.heap[:hp]
         self.control.hp = hp
         self.control.heap_capacity = self.memory.heap_capacity
+
+    def copy(self) -> Machine:
+        """A machine of its own in the same state. Raises AddressSpaceError."""
+        twin = Machine(self.verified, self.memory.limits)
+        mine = self.control
+        # Its first half is the registers, the second binds it to this memory.
+        ctypes.memmove(twin.address, self.address, REGISTER_BYTES)
+        if self.memory.heap_capacity > twin.memory.heap_capacity:
+            twin.memory.grow(self.memory.heap_capacity)
+        twin.control.heap_capacity = twin.memory.heap_capacity
+        twin.memory.statics[:] = self.memory.statics
+        twin.memory.stack[: mine.sp] = self.memory.stack[: mine.sp]
+        twin.memory.heap[: mine.hp] = self.memory.heap[: mine.hp]
+        return twin
 
     def snapshot(self) -> Snapshot:
         """All that a program's state is, to be compared with another backend's."""

@@ -3,5 +3,15 @@
 
 from ferryvm.testing.differential import Comparison, Differ, Schedule, Verdict
 from ferryvm.testing.state import Difference, State, difference
+from ferryvm.testing.trial import Trial
 
-__all__ = ["Comparison", "Differ", "Difference", "Schedule", "State", "Verdict", "difference"]
+__all__ = [
+    "Comparison",
+    "Differ",
+    "Difference",
+    "Schedule",
+    "State",
+    "Trial",
+    "Verdict",
+    "difference",
+]

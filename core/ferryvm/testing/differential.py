@@ -17,16 +17,13 @@ import random
 from collections.abc import Callable, Sequence
 
 from ferryvm.backend import BackendError
-from ferryvm.engine import Engine, Execution, TrapError
+from ferryvm.engine import Engine
 from ferryvm.errors import FerryError
-from ferryvm.machine.control import Status
 from ferryvm.machine.memory import Limits
 from ferryvm.registry import Registry
-from ferryvm.testing.state import Difference, State, difference
+from ferryvm.testing.state import Difference, difference
+from ferryvm.testing.trial import MOST_INSTRUCTIONS, Trial
 from ferryvm.verify import Verified
-
-MOST_INSTRUCTIONS = 50_000_000
-"""Fuel of a comparison: a program that runs longer is compared there."""
 
 _LONGEST_STEP = 2000
 """Instructions that a random schedule runs at most before it moves on."""
@@ -64,40 +61,6 @@ class Comparison:
     """Why it is unsupported."""
 
 
-class _Trial:
-    """A program under way, with what it writes."""
-
-    def __init__(self, engine: Engine, program: Verified) -> None:
-        self.output: list[bytes] = []
-        engine.output = self.output.append
-        self.execution: Execution = engine.start(program)
-        self.left = MOST_INSTRUCTIONS
-        """Fuel, counted from the start however the way was cut into runs."""
-        self.is_counted = True
-
-    def run(self, backend: str, fuel: int) -> bool:
-        """Go on for at most `fuel` instructions; whether the program can still go on."""
-        fuel = min(fuel, self.left)
-        status = self._run(backend, fuel)
-        self.left -= fuel - self.execution.machine.control.fuel
-        return status is Status.FUEL and self.left > 0
-
-    def run_uncounted(self, backend: str) -> None:
-        """Go on to the end, which the program is known to have, without counting."""
-        self._run(backend, None)
-        self.is_counted = False
-
-    def _run(self, backend: str, fuel: int | None) -> Status:
-        try:
-            return self.execution.run(fuel, backend=backend).status
-        except TrapError:
-            return Status.TRAP
-
-    def state(self) -> State:
-        fuel = self.left if self.is_counted else None
-        return State(self.execution.machine.snapshot(), fuel, b"".join(self.output))
-
-
 class Differ:
     """Compares backends on programs."""
 
@@ -107,14 +70,20 @@ class Differ:
         against: str = "reference",
         registry: Registry | None = None,
         limits: Limits | None = None,
+        most: int = MOST_INSTRUCTIONS,
     ) -> None:
-        """Raises UnknownNameError or BackendError if one of the backends cannot be had."""
+        """`most`: instructions after which a program that still runs is compared as it stands.
+
+        Raises UnknownNameError or BackendError if one of the backends cannot be had.
+        """
         self.registry = registry or Registry()
         self.limits = limits
+        self.most = most
         self.against = against
         self.backends = tuple(name for name in backends if name != against)
         for name in (against, *self.backends):
             self.registry.get(name)
+        self._engine = Engine(against, limits=limits, registry=self.registry)
         if not self.backends:
             raise FerryError(f"nothing to compare with {against!r}: name another backend")
 
@@ -129,20 +98,19 @@ class Differ:
 
         `progress` is called now and then, on long work.
         """
-        expected = self._start(program)
+        expected = self.start(program)
         while expected.run(self.against, 1_000_000):
             progress()
         if schedule is Schedule.NONE:
-            return [self._alone(program, name, expected, progress) for name in self.backends]
-        return [self._moved(program, schedule, random.Random(seed), expected, progress)]
+            return [self._alone(name, expected, progress) for name in self.backends]
+        return [self._moved(schedule, random.Random(seed), expected, progress)]
 
-    def _start(self, program: Verified) -> _Trial:
-        return _Trial(Engine(self.against, limits=self.limits, registry=self.registry), program)
+    def start(self, program: Verified) -> Trial:
+        """A trial of the program at its start."""
+        return Trial(self._engine, program, self.most)
 
-    def _alone(
-        self, program: Verified, name: str, expected: _Trial, progress: Callable[[], object]
-    ) -> Comparison:
-        trial = self._start(program)
+    def _alone(self, name: str, expected: Trial, progress: Callable[[], object]) -> Comparison:
+        trial = expected.again()
         try:
             while trial.run(name, 100_000_000):
                 progress()
@@ -152,7 +120,7 @@ class Differ:
         if comparison.verdict is Verdict.DISAGREE or not expected.left:
             return comparison
         # Native backends run other code when nothing is counted: that has to agree as well.
-        uncounted = self._start(program)
+        uncounted = expected.again()
         uncounted.run_uncounted(name)
         found = difference(expected.execution.machine, expected.state(), uncounted.state())
         if found is None:
@@ -161,14 +129,13 @@ class Differ:
 
     def _moved(
         self,
-        program: Verified,
         schedule: Schedule,
         chance: random.Random,
-        expected: _Trial,
+        expected: Trial,
         progress: Callable[[], object],
     ) -> Comparison:
         names = (self.against, *self.backends)
-        trial = self._start(program)
+        trial = expected.again()
         moves, goes_on = -1, True
         try:
             while goes_on:
@@ -185,8 +152,8 @@ class Differ:
         return self._judge(names, trial, expected, moves)
 
     def _judge(
-        self, names: tuple[str, ...], trial: _Trial, expected: _Trial, moves: int
+        self, names: tuple[str, ...], trial: Trial, expected: Trial, moves: int
     ) -> Comparison:
         found = difference(expected.execution.machine, expected.state(), trial.state())
         verdict = Verdict.AGREE if found is None else Verdict.DISAGREE
-        return Comparison(names, verdict, moves, MOST_INSTRUCTIONS - trial.left, found)
+        return Comparison(names, verdict, moves, trial.instructions, found)

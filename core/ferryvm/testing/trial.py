@@ -1,0 +1,91 @@
+# SPDX-License-Identifier: Apache-2.0
+"""One program under way for the sake of comparing: moved, copied, looked at, at any instruction.
+
+A trial is what an execution is, with two differences: a trap ends it instead of raising, and its
+fuel is counted from the program's start, however the way was cut into runs.
+"""
+
+from __future__ import annotations
+
+from ferryvm.engine import Engine, Execution, TrapError
+from ferryvm.machine.control import Status
+from ferryvm.testing.state import State
+from ferryvm.verify import Verified
+
+MOST_INSTRUCTIONS = 50_000_000
+"""Fuel of a trial: a program that runs longer is compared there."""
+
+
+class Trial:
+    """A program under way, with what it writes."""
+
+    def __init__(self, engine: Engine, program: Verified, most: int = MOST_INSTRUCTIONS) -> None:
+        """Raises as `Engine.start`. `most`: instructions that it may complete in all."""
+        self._adopt(engine.start(program), [], most, True)
+
+    def _adopt(self, execution: Execution, output: list[bytes], most: int, counted: bool) -> None:
+        self.execution: Execution = execution
+        self.output = output
+        execution.output = output.append
+        self.most = self.left = most
+        """Fuel of the whole trial, and what is left of it."""
+        self.is_counted = counted
+
+    def again(self) -> Trial:
+        """The same program at its start, sharing what backends prepared for it."""
+        trial = Trial.__new__(Trial)
+        trial._adopt(self.execution.again(), [], self.most, True)
+        return trial
+
+    def fork(self) -> Trial:
+        """A copy that goes its own way from here."""
+        trial = Trial.__new__(Trial)
+        trial._adopt(self.execution.fork(), [*self.output], self.most, self.is_counted)
+        trial.left = self.left
+        return trial
+
+    @property
+    def instructions(self) -> int:
+        """Instructions completed since the start, in runs that counted."""
+        return self.most - self.left
+
+    @property
+    def status(self) -> Status:
+        """How it stands: RUNNING before the first run."""
+        return self.execution.machine.status
+
+    @property
+    def pc(self) -> int:
+        """The instruction that it stands at."""
+        return int(self.execution.machine.control.pc)
+
+    @property
+    def has_ended(self) -> bool:
+        """Whether it halted, trapped, or used up its fuel: running it on does nothing."""
+        return self.status in (Status.HALT, Status.TRAP) or not self.left
+
+    def run(self, backend: str, fuel: int = MOST_INSTRUCTIONS) -> bool:
+        """Go on for at most `fuel` instructions; whether the program can still go on.
+
+        Raises BackendError if the backend refuses the program or cannot count.
+        """
+        fuel = min(fuel, self.left)
+        status = self._run(backend, fuel)
+        self.left -= fuel - self.execution.machine.control.fuel
+        return status is Status.FUEL and self.left > 0
+
+    def run_uncounted(self, backend: str) -> None:
+        """Go on to the end, which the program is known to have, without counting."""
+        self._run(backend, None)
+        self.is_counted = False
+
+    def _run(self, backend: str, fuel: int | None) -> Status:
+        try:
+            return self.execution.run(fuel, backend=backend).status
+        except TrapError:
+            return Status.TRAP
+
+    def state(self) -> State:
+        """All that is compared, as it stands now."""
+        fuel = self.left if self.is_counted else None
+        return State(self.execution.machine.snapshot(), fuel, b"".join(self.output))
