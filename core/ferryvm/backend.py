@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import abc
 import dataclasses
+import enum
 
 from ferryvm.errors import FerryError
 from ferryvm.machine.control import Status
@@ -27,12 +28,26 @@ class BackendError(FerryError):
     """A backend cannot be used here, or broke; the message names it and says why."""
 
 
+class Forcing(enum.Enum):
+    """What tests can make a compiler do everywhere that it would do rarely by itself."""
+
+    HOT = "hot"
+    """Everything is hot at once: every threshold is 1."""
+    DEOPT = "deopt"
+    """Every guard fails, at every safepoint."""
+
+
 @dataclasses.dataclass(frozen=True)
 class Capabilities:
-    """What a backend can do, as data. Engines of this version look at `fuel`."""
+    """What a backend can do, as data."""
 
     fuel: bool = True
     """Counts instructions exactly and stops when fuel runs out."""
+    forcing: frozenset[Forcing] = frozenset()
+    """What it can be forced to; one without thresholds or guards has nothing to force."""
+    heap: int | None = None
+    """Bytes of heap that it can address; None: as many as the limits allow. A program that needs
+    more traps there with HEAP_EXHAUSTED, and one that already has more is refused."""
 
 
 class Artifact(abc.ABC):
@@ -74,3 +89,7 @@ class Backend(abc.ABC):
     @abc.abstractmethod
     def prepare(self, program: Verified) -> Artifact:
         """The program in the backend's own form. Raises BackendError where that fails."""
+
+    def prepare_forced(self, program: Verified, forcing: frozenset[Forcing]) -> Artifact:
+        """As `prepare`, for tests; `forcing` is within what `capabilities.forcing` says."""
+        raise BackendError(f"backend {self.name!r} declares what it does not implement: forcing")

@@ -9,13 +9,14 @@ from collections.abc import Callable
 import pytest
 
 import ferryvm
-from ferryvm.backend import Artifact, Backend, BackendError, Capabilities
+from ferryvm.backend import Artifact, Backend, BackendError, Capabilities, Forcing
 from ferryvm.errors import FerryError, UnknownNameError
 from ferryvm.hooks import BackendEntry, hookimpl
+from ferryvm.isa import Trap
 from ferryvm.machine.control import Status
 from ferryvm.machine.state import Machine
 from ferryvm.registry import Registry
-from ferryvm.testing import Differ, Schedule, Verdict
+from ferryvm.testing import Comparison, Differ, Schedule, Verdict, difference
 from ferryvm.verify import Verified, verify
 
 PROGRAM = """
@@ -179,3 +180,156 @@ def test_backends_that_cannot_be_had_are_errors() -> None:
 
     with pytest.raises(BackendError, match="not usable here: no such device"):
         Differ(["faulty"], registry=registry_with(Absent(_fuel)))
+
+
+# --- forcing and legal divergence -----------------------------------------------------------
+
+
+class Forced(Backend):
+    """A backend that can be forced, and notes to what."""
+
+    name = "forced"
+    version = "1"
+    capabilities = Capabilities(forcing=frozenset(Forcing))
+
+    def __init__(self) -> None:
+        self.real = Registry().get("switch")
+        self.seen: list[frozenset[Forcing]] = []
+
+    def prepare(self, program: Verified) -> Artifact:
+        self.seen.append(frozenset())
+        return self.real.prepare(program)
+
+    def prepare_forced(self, program: Verified, forcing: frozenset[Forcing]) -> Artifact:
+        self.seen.append(forcing)
+        return self.real.prepare(program)
+
+
+@pytest.mark.parametrize("schedule", Schedule)
+def test_forcing_reaches_the_backends_compared_but_not_the_one_held_against(
+    schedule: Schedule,
+) -> None:
+    backend = Forced()
+    registry = registry_with(backend)
+    forcing = frozenset({Forcing.HOT})
+    differ = Differ(["forced"], registry=registry, forcing=forcing)
+    (comparison,) = differ.compare(verify(ferryvm.compile(PROGRAM)), schedule)
+    assert comparison.verdict is Verdict.AGREE
+    assert set(backend.seen) == {forcing}
+
+
+def test_backend_that_cannot_be_forced_is_unsupported_then() -> None:
+    differ = Differ(["switch"], forcing=frozenset(Forcing))
+    (comparison,) = differ.compare(verify(ferryvm.compile(PROGRAM)))
+    assert comparison.verdict is Verdict.UNSUPPORTED
+    assert comparison.reason == "backend 'switch' has nothing to force: deopt, hot"
+
+
+class SmallHeap(Backend):
+    """A backend that addresses less heap than there is."""
+
+    name = "small"
+    version = "1"
+    capabilities = Capabilities(heap=100_000)
+
+    def __init__(self, harm: Callable[[Machine], None] = lambda machine: None) -> None:
+        self.real = Registry().get("switch")
+        self.harm = harm
+
+    def prepare(self, program: Verified) -> Artifact:
+        real, harm, backend = self.real.prepare(program), self.harm, self
+
+        class Harmed(Artifact):
+            def enter(self, machine: Machine, counting: bool) -> Status:
+                limit = backend.capabilities.heap
+                assert limit is None or machine.control.heap_capacity <= limit
+                status = real.enter(machine, counting)
+                harm(machine)
+                return status
+
+        return Harmed()
+
+
+HUNGRY = "(define n 0) (while (< n 9) (make-vector i64 5000) (set! n (+ n 1))) n"
+
+
+def compare_small(backend: Backend, text: str) -> Comparison:
+    differ = Differ(["small"], registry=registry_with(backend))
+    (comparison,) = differ.compare(verify(ferryvm.compile(text)))
+    return comparison
+
+
+def test_lack_of_declared_heap_is_legal_divergence_with_its_reason() -> None:
+    assert compare_small(SmallHeap(), HUNGRY.replace("9", "2")).verdict is Verdict.AGREE
+    comparison = compare_small(SmallHeap(), HUNGRY)
+    assert comparison.verdict is Verdict.DIVERGE
+    assert comparison.difference is None
+    assert comparison.reason == (
+        "the backend declares how much heap it can address, and the program needs more (small)"
+    )
+
+
+def test_wrong_state_is_no_legal_divergence() -> None:
+    def harm(machine: Machine) -> None:
+        machine.memory.statics[0] += 1
+
+    assert compare_small(SmallHeap(harm), HUNGRY).verdict is Verdict.DISAGREE
+
+
+def test_undeclared_lack_of_heap_is_a_disagreement() -> None:
+    backend = SmallHeap()
+    backend.capabilities = Capabilities()
+
+    def exhaust(machine: Machine) -> None:
+        if machine.control.status == Status.GROW or machine.control.hp > 100_000:
+            machine.control.status, machine.control.trap = Status.TRAP, Trap.HEAP_EXHAUSTED
+
+    backend.harm = exhaust
+    comparison = compare_small(backend, HUNGRY.replace("5000", "500000"))
+    assert comparison.verdict is Verdict.DISAGREE
+
+
+def test_machine_with_more_heap_than_a_backend_addresses_is_refused_there() -> None:
+    engine = ferryvm.Engine("reference", registry=registry_with(SmallHeap()))
+    execution = engine.start(ferryvm.compile(HUNGRY))
+    execution.run(200)
+    execution.run()
+    later = ferryvm.compile(
+        "(define v (make-vector i64 50000)) (define i 0) (while (< i 9) (set! i (+ i 1)))"
+    )
+    execution = engine.start(later)
+    execution.run(60)
+    assert execution.machine.control.hp > 100_000
+    with pytest.raises(BackendError, match="'small' can address 100000 bytes of heap, 400008 are"):
+        execution.run(backend="small")
+    assert execution.run().status is Status.HALT
+
+
+# --- trials ---------------------------------------------------------------------------------
+
+
+def test_fork_goes_its_own_way() -> None:
+    differ = Differ(["switch"])
+    trial = differ.start(verify(ferryvm.compile(PROGRAM)))
+    trial.run("switch", 150)
+    fork = trial.fork()
+    assert difference(trial.execution.machine, trial.state(), fork.state()) is None
+    before = trial.state()
+    fork.run("threaded")
+    assert fork.status is Status.HALT
+    assert trial.state() == before
+    trial.run("reference")
+    assert difference(trial.execution.machine, trial.state(), fork.state()) is None
+    assert trial.output == [b"0\n", b"1\n", b"2\n", b"3\n"]
+    assert trial.instructions == fork.instructions
+
+
+def test_trial_begun_again_stands_at_the_start() -> None:
+    differ = Differ(["switch"])
+    trial = differ.start(verify(ferryvm.compile(PROGRAM)))
+    first = trial.state()
+    trial.run("switch")
+    again = trial.again()
+    assert again.state() == first
+    again.run("threaded")
+    assert difference(trial.execution.machine, trial.state(), again.state()) is None

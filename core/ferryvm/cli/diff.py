@@ -8,6 +8,7 @@ from pathlib import Path
 import click
 
 import ferryvm
+from ferryvm.backend import Forcing
 from ferryvm.cli.program import naming
 from ferryvm.cli.show import print_table
 from ferryvm.testing import Comparison, Differ, Schedule, Verdict
@@ -34,7 +35,17 @@ from ferryvm.verify import verify
     help="When the program moves between backends.",
 )
 @click.option("--seed", default=0, show_default=True, help="Of the random schedule.")
-def diff(files: tuple[Path, ...], backends: str, against: str, schedule: str, seed: int) -> int:
+@click.option("--force-hot", is_flag=True, help="Have compilers take everything for hot.")
+@click.option("--force-deopt", is_flag=True, help="Have compilers fail every guard.")
+def diff(
+    files: tuple[Path, ...],
+    backends: str,
+    against: str,
+    schedule: str,
+    seed: int,
+    force_hot: bool,
+    force_deopt: bool,
+) -> int:
     """Run FILES (.skiff, .fasm, .fvm) on several backends and compare whole states.
 
     Exit code 0: all agree; 1: a difference was found; 2: something could not be compared.
@@ -47,7 +58,9 @@ def diff(files: tuple[Path, ...], backends: str, against: str, schedule: str, se
 
     registry = Registry()
     names = registry.names if backends == "all" else tuple(backends.split(","))
-    differ = Differ(names, against, registry)
+    forced = {Forcing.HOT: force_hot, Forcing.DEOPT: force_deopt}
+    forcing = frozenset(kind for kind, is_wanted in forced.items() if is_wanted)
+    differ = Differ(names, against, registry, forcing=forcing)
     table = Table("program", "backends", "verdict", "moves", "instructions", box=None)
     found: list[tuple[Path, Comparison]] = []
     columns = (SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn())

@@ -19,7 +19,7 @@ import time
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from ferryvm.backend import Artifact, Backend, BackendError
+from ferryvm.backend import Artifact, Backend, BackendError, Forcing
 from ferryvm.engine.interrupt import interruptible
 from ferryvm.errors import FerryError, Position
 from ferryvm.isa import Trap, Type
@@ -186,7 +186,7 @@ class Execution:
         self._collected: list[bytes] = []
         self.output = engine.output or self._collected.append
         """Where the program writes."""
-        self._artifacts: dict[str, Artifact] = {}
+        self._prepared: dict[tuple[str, frozenset[Forcing]], tuple[Backend, Artifact]] = {}
         self._all_counted = True
         self._busy = threading.Lock()
 
@@ -219,7 +219,7 @@ class Execution:
 
     def _like(self, machine: Machine) -> Execution:
         copy = Execution(self.engine, machine, 0.0)
-        copy._artifacts = self._artifacts
+        copy._prepared = self._prepared
         return copy
 
     @contextlib.contextmanager
@@ -233,41 +233,52 @@ class Execution:
             self._busy.release()
 
     def run(
-        self, fuel: int | None = None, count: bool = False, backend: str | None = None
+        self,
+        fuel: int | None = None,
+        count: bool = False,
+        backend: str | None = None,
+        forcing: frozenset[Forcing] = frozenset(),
     ) -> RunResult:
         """Go on until the program halts or `fuel` more instructions have completed.
 
         `count`: count instructions even without a limit; `backend`: another one than the
-        engine's. A program that has ended is not run again: the same result or TrapError comes
+        engine's; `forcing`: what the backend is to do everywhere, for tests. A program that has ended is not run again: the same result or TrapError comes
         once more. Raises TrapError, ProgramInterrupted, BackendError, and what a host function
         raises; after each of them the execution stands at an instruction and can be looked at.
         """
         if fuel is not None and not 0 <= fuel <= UNLIMITED:
             raise FerryError(f"fuel is {fuel}; 0 to {UNLIMITED} is allowed")
-        chosen = self.engine.registry.get(backend) if backend else self.engine.backend
         counting = count or fuel is not None
-        if counting and not chosen.capabilities.fuel:
-            raise BackendError(f"backend {chosen.name!r} cannot count instructions")
         with self._alone():
             self.machine.control.interrupt = 0  # from here on, whoever sets it means this run
             began = time.perf_counter()
-            artifact = self._prepare(chosen)
+            chosen, artifact = self._prepare(backend, forcing)
             prepare_seconds = time.perf_counter() - began
+            if counting and not chosen.capabilities.fuel:
+                raise BackendError(f"backend {chosen.name!r} cannot count instructions")
             self.machine.control.fuel = UNLIMITED if fuel is None else fuel
-            status = self._measure(chosen.name, artifact, counting, prepare_seconds)
+            status = self._measure(chosen, artifact, counting, prepare_seconds)
             return self._result(status)
 
-    def _prepare(self, backend: Backend) -> Artifact:
-        """The program as that backend prepared it, kept for later runs."""
-        if backend.name not in self._artifacts:
-            reason = backend.accepts(self.machine.verified)
+    def _prepare(self, name: str | None, forcing: frozenset[Forcing]) -> tuple[Backend, Artifact]:
+        """The backend and the program as it prepared it, kept for later runs."""
+        key = (name or self.engine.backend.name, forcing)
+        if key not in self._prepared:
+            backend = self.engine.registry.get(name) if name else self.engine.backend
+            program = self.machine.verified
+            reason = backend.accepts(program)
             if reason is not None:
                 raise BackendError(f"backend {backend.name!r} refuses the program: {reason}")
-            self._artifacts[backend.name] = backend.prepare(self.machine.verified)
-        return self._artifacts[backend.name]
+            missing = sorted(kind.value for kind in forcing - backend.capabilities.forcing)
+            if missing:
+                message = f"backend {backend.name!r} has nothing to force: {', '.join(missing)}"
+                raise BackendError(message)
+            forced = backend.prepare_forced(program, forcing) if forcing else None
+            self._prepared[key] = backend, forced or backend.prepare(program)
+        return self._prepared[key]
 
     def _measure(
-        self, name: str, artifact: Artifact, counting: bool, prepare_seconds: float
+        self, backend: Backend, artifact: Artifact, counting: bool, prepare_seconds: float
     ) -> Status:
         """Drive the program and set `statistics`, however that ends."""
         control = self.machine.control
@@ -275,7 +286,7 @@ class Execution:
         began = time.perf_counter()
         try:
             with interruptible(control):
-                return self._drive(name, artifact, counting)
+                return self._drive(backend, artifact, counting)
         finally:
             run_seconds = time.perf_counter() - began
             if counting:
@@ -283,7 +294,7 @@ class Execution:
             else:
                 self._all_counted = False
             seconds = Seconds(self._load_seconds, prepare_seconds, run_seconds)
-            self.statistics = Statistics(name, seconds, self.instructions)
+            self.statistics = Statistics(backend.name, seconds, self.instructions)
 
     def _result(self, status: Status) -> RunResult:
         if status is Status.TRAP:
@@ -299,16 +310,17 @@ class Execution:
             self.statistics,
         )
 
-    def _drive(self, name: str, artifact: Artifact, counting: bool) -> Status:
+    def _drive(self, backend: Backend, artifact: Artifact, counting: bool) -> Status:
         control = self.machine.control
         if control.status in (Status.HALT, Status.TRAP):
             return self.machine.status  # it ended before this run
+        self._limit_heap(backend)
         while True:
             status = artifact.enter(self.machine, counting)
             if status is Status.HOST:
                 self._call_host(counting)
             elif status is Status.GROW:
-                if not self.machine.grow():
+                if not self._grow(backend):
                     control.status, control.trap = Status.TRAP, Trap.HEAP_EXHAUSTED
                     return Status.TRAP
             elif status in _ENDS:
@@ -317,9 +329,28 @@ class Execution:
                 return status
             else:
                 raise BackendError(
-                    f"backend {name!r} left with {status.name} at pc {control.pc}, "
+                    f"backend {backend.name!r} left with {status.name} at pc {control.pc}, "
                     "which a program run by one backend alone cannot go on from"
                 )
+
+    def _limit_heap(self, backend: Backend) -> None:
+        """Keep the heap within what the backend can address."""
+        control, limit = self.machine.control, backend.capabilities.heap
+        control.heap_capacity = self.machine.memory.heap_capacity
+        if limit is not None:
+            if control.hp > limit:
+                message = f"backend {backend.name!r} can address {limit} bytes of heap"
+                raise BackendError(f"{message}, {control.hp} are in use")
+            control.heap_capacity = min(control.heap_capacity, limit)
+
+    def _grow(self, backend: Backend) -> bool:
+        """Make room for the allocation that left with GROW; False if a limit forbids it."""
+        limit = backend.capabilities.heap
+        if limit is not None and self.machine.control.wanted > limit:
+            return False
+        grown = self.machine.grow()
+        self._limit_heap(backend)
+        return grown
 
     def _call_host(self, counting: bool) -> None:
         """Perform the host call at pc and step over it."""

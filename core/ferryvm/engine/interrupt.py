@@ -4,18 +4,92 @@
 Python runs its own signal handlers only between bytecodes of the main thread, which native code
 does not reach. The interpreter's C-level handler however writes the signal's number to the wakeup
 descriptor at once; a watcher thread reads it there and sets the flag, which backends poll.
+
+There is one watcher for the process, started by the first run that needs it: starting a thread
+takes longer than most short runs.
 """
 
 from __future__ import annotations
 
 import contextlib
 import os
+import select
 import signal
 import threading
 from collections.abc import Iterator
 from types import FrameType
 
 from ferryvm.machine.control import ControlBlock
+
+
+class _Watcher:
+    """A pipe that signals are written to, and the thread that reads it."""
+
+    def __init__(self) -> None:
+        self.reader, self.writer = os.pipe()
+        os.set_blocking(self.reader, False)
+        os.set_blocking(self.writer, False)
+        self._lock = threading.Lock()
+        self._watched: ControlBlock | None = None
+        self._other = -1
+        """Descriptor that other signals are passed on to; -1 for none."""
+        threading.Thread(target=self._watch, name="ferryvm-interrupt", daemon=True).start()
+
+    def _watch(self) -> None:
+        while True:
+            select.select([self.reader], [], [])
+            with self._lock:
+                self._read()
+
+    def _read(self) -> None:
+        """Act on the signals that have come in."""
+        try:
+            numbers = os.read(self.reader, 64)
+        except BlockingIOError:  # the other thread was first
+            return
+        if self._watched is not None and signal.SIGINT in numbers:
+            self._watched.interrupt = 1
+        others = bytes(number for number in numbers if number != signal.SIGINT)
+        if others and self._other >= 0:
+            with contextlib.suppress(OSError):  # full or closed: as the C handler would ignore
+                os.write(self._other, others)
+
+    @contextlib.contextmanager
+    def watching(self, control: ControlBlock) -> Iterator[None]:
+        """While active, SIGINT sets the flag of `control`; active ones may be nested."""
+        outer = self._watched, self._other
+        old_descriptor = signal.set_wakeup_fd(self.writer, warn_on_full_buffer=False)
+        with self._lock:
+            self._watched = control
+            if old_descriptor != self.writer:
+                self._other = old_descriptor
+        try:
+            yield
+        finally:
+            signal.set_wakeup_fd(old_descriptor)
+            with self._lock:
+                self._read()  # what came for this run must not stop the next
+                self._watched, self._other = outer
+
+
+_watcher: _Watcher | None = None
+
+
+def _forget() -> None:
+    """A forked child has no watcher thread, and must not read its parent's signals."""
+    global _watcher
+    if _watcher is not None:
+        was_active = _watcher._watched is not None
+        os.close(_watcher.reader)
+        os.close(_watcher.writer)
+        old, _watcher = _watcher, None
+        if was_active:  # forked by a host function of a run, which goes on in the child
+            _watcher = _Watcher()
+            _watcher._watched, _watcher._other = old._watched, old._other
+            signal.set_wakeup_fd(_watcher.writer, warn_on_full_buffer=False)
+
+
+os.register_at_fork(after_in_child=_forget)
 
 
 @contextlib.contextmanager
@@ -25,6 +99,7 @@ def interruptible(control: ControlBlock) -> Iterator[None]:
     Only the main thread can take signals: elsewhere, and where SIGINT is ignored, this does
     nothing, and whoever owns the thread sets the flag.
     """
+    global _watcher
     previous = signal.getsignal(signal.SIGINT)
     is_main = threading.current_thread() is threading.main_thread()
     if not is_main or previous is signal.SIG_IGN or previous is None:
@@ -34,29 +109,10 @@ def interruptible(control: ControlBlock) -> Iterator[None]:
     def handle(_signal: int, _frame: FrameType | None) -> None:
         control.interrupt = 1  # reached when Python code runs: the reference backend, host calls
 
-    reader, writer = os.pipe()
-    os.set_blocking(writer, False)
-    old_descriptor = signal.set_wakeup_fd(writer, warn_on_full_buffer=False)
-    watcher = threading.Thread(target=_watch, args=(reader, control, old_descriptor), daemon=True)
+    _watcher = _watcher or _Watcher()
+    signal.signal(signal.SIGINT, handle)
     try:
-        signal.signal(signal.SIGINT, handle)
-        watcher.start()
-        yield
+        with _watcher.watching(control):
+            yield
     finally:
         signal.signal(signal.SIGINT, previous)
-        signal.set_wakeup_fd(old_descriptor)
-        os.close(writer)
-        if watcher.ident is not None:
-            watcher.join()
-        os.close(reader)
-
-
-def _watch(reader: int, control: ControlBlock, old_descriptor: int) -> None:
-    """Set the flag on SIGINT; pass other signals on to whoever was told of them before."""
-    while numbers := os.read(reader, 64):
-        if signal.SIGINT in numbers:
-            control.interrupt = 1
-        others = bytes(number for number in numbers if number != signal.SIGINT)
-        if others and old_descriptor >= 0:
-            with contextlib.suppress(OSError):  # full or closed: as the C handler would ignore
-                os.write(old_descriptor, others)

@@ -2,7 +2,8 @@
 """Running one program on several backends, moving it between them, and comparing.
 
     none             each backend runs the program from start to end on its own
-    random           the program moves from backend to backend at random fuel counts
+    random           the program moves from backend to backend at random fuel counts, and goes on
+                     to its end without counting after some of these moves
     every-boundary   it moves after every single instruction
 
 Under every schedule the end is compared with the end of the same program on the backend that all
@@ -16,17 +17,22 @@ import enum
 import random
 from collections.abc import Callable, Sequence
 
-from ferryvm.backend import BackendError
+from ferryvm.backend import BackendError, Forcing
 from ferryvm.engine import Engine
 from ferryvm.errors import FerryError
 from ferryvm.machine.memory import Limits
 from ferryvm.registry import Registry
-from ferryvm.testing.state import Difference, difference
+from ferryvm.testing.divergence import LEGAL
+from ferryvm.testing.state import Difference, State, difference
 from ferryvm.testing.trial import MOST_INSTRUCTIONS, Trial
 from ferryvm.verify import Verified
 
-_LONGEST_STEP = 2000
-"""Instructions that a random schedule runs at most before it moves on."""
+_LONGEST_STEP = 11
+"""Binary logarithm of the most instructions that a random schedule runs before it moves on; the
+logarithms are uniform, so that short programs move too."""
+
+_LATEST_UNCOUNTED = 20
+"""Moves after which, at the latest, a random schedule goes on to the end without counting."""
 
 
 class Schedule(enum.Enum):
@@ -42,6 +48,8 @@ class Verdict(enum.Enum):
 
     AGREE = "agree"
     DISAGREE = "disagree"
+    DIVERGE = "diverge"
+    """It ends elsewhere, in a way that `ferryvm.testing.divergence` lists as legal."""
     UNSUPPORTED = "unsupported"
 
 
@@ -56,9 +64,13 @@ class Comparison:
     """Times that the program went on in another backend."""
     instructions: int
     """Instructions completed by the end."""
+    seconds: float = dataclasses.field(default=0.0, compare=False)
+    """Time that the counted run took, preparation apart."""
     difference: Difference | None = None
+    is_counted: bool = True
+    """Whether the difference shows in the run that counts instructions."""
     reason: str | None = None
-    """Why it is unsupported."""
+    """Why it is unsupported, or diverges legally."""
 
 
 class Differ:
@@ -71,8 +83,9 @@ class Differ:
         registry: Registry | None = None,
         limits: Limits | None = None,
         most: int = MOST_INSTRUCTIONS,
+        forcing: frozenset[Forcing] = frozenset(),
     ) -> None:
-        """`most`: instructions after which a program that still runs is compared as it stands.
+        """`forcing`: what all but `against` are forced to; `most`: instructions after which a program that still runs is compared as it stands.
 
         Raises UnknownNameError or BackendError if one of the backends cannot be had.
         """
@@ -80,7 +93,8 @@ class Differ:
         self.limits = limits
         self.most = most
         self.against = against
-        self.backends = tuple(name for name in backends if name != against)
+        self.backends = tuple(name for name in dict.fromkeys(backends) if name != against)
+        self._forcing = dict.fromkeys(self.backends, forcing)
         for name in (against, *self.backends):
             self.registry.get(name)
         self._engine = Engine(against, limits=limits, registry=self.registry)
@@ -107,7 +121,9 @@ class Differ:
 
     def start(self, program: Verified) -> Trial:
         """A trial of the program at its start."""
-        return Trial(self._engine, program, self.most)
+        trial = Trial(self._engine.start(program), self.most)
+        trial.forcing = self._forcing
+        return trial
 
     def _alone(self, name: str, expected: Trial, progress: Callable[[], object]) -> Comparison:
         trial = expected.again()
@@ -115,9 +131,11 @@ class Differ:
             while trial.run(name, 100_000_000):
                 progress()
         except BackendError as error:
-            return Comparison((name,), Verdict.UNSUPPORTED, 0, 0, reason=str(error))
+            return Comparison(
+                (name,), Verdict.UNSUPPORTED, 0, trial.instructions, reason=str(error)
+            )
         comparison = self._judge((name,), trial, expected, 0)
-        if comparison.verdict is Verdict.DISAGREE or not expected.left:
+        if comparison.verdict is not Verdict.AGREE or not expected.left:
             return comparison
         # Native backends run other code when nothing is counted: that has to agree as well.
         uncounted = expected.again()
@@ -125,7 +143,9 @@ class Differ:
         found = difference(expected.execution.machine, expected.state(), uncounted.state())
         if found is None:
             return comparison
-        return dataclasses.replace(comparison, verdict=Verdict.DISAGREE, difference=found)
+        return dataclasses.replace(
+            comparison, verdict=Verdict.DISAGREE, difference=found, is_counted=False
+        )
 
     def _moved(
         self,
@@ -136,19 +156,26 @@ class Differ:
     ) -> Comparison:
         names = (self.against, *self.backends)
         trial = expected.again()
+        is_random = schedule is Schedule.RANDOM
+        # Uncounted code is entered in the middle as well, where it is known to come to an end.
+        uncounted = chance.randint(1, _LATEST_UNCOUNTED) if is_random and expected.left else 0
         moves, goes_on = -1, True
         try:
             while goes_on:
                 moves += 1
                 step = 1
                 name = names[moves % len(names)]
-                if schedule is Schedule.RANDOM:
-                    step, name = chance.randint(1, _LONGEST_STEP), chance.choice(names)
+                if is_random:
+                    step, name = int(2 ** chance.uniform(0, _LONGEST_STEP)), chance.choice(names)
+                if uncounted and moves == uncounted:
+                    trial.run_uncounted(name)
+                    break
                 goes_on = trial.run(name, step)
                 if moves % 1000 == 0:
                     progress()
         except BackendError as error:
-            return Comparison(names, Verdict.UNSUPPORTED, moves, 0, reason=str(error))
+            done = trial.instructions
+            return Comparison(names, Verdict.UNSUPPORTED, moves, done, reason=str(error))
         return self._judge(names, trial, expected, moves)
 
     def _judge(
@@ -156,4 +183,29 @@ class Differ:
     ) -> Comparison:
         found = difference(expected.execution.machine, expected.state(), trial.state())
         verdict = Verdict.AGREE if found is None else Verdict.DISAGREE
-        return Comparison(names, verdict, moves, trial.instructions, found)
+        reason = None
+        if found is not None:
+            reason = self._legal(names, trial, expected)
+            if reason is not None:
+                verdict, found = Verdict.DIVERGE, None
+        return Comparison(
+            names, verdict, moves, trial.instructions, trial.seconds, found, reason=reason
+        )
+
+    def _legal(self, names: tuple[str, ...], trial: Trial, expected: Trial) -> str | None:
+        """The reason for which a difference is legal, None if it is not."""
+        state = trial.state()
+        capabilities = {name: self.registry.get(name).capabilities for name in names}
+        for divergence in LEGAL:
+            who = [name for name in names if divergence.declared(capabilities[name])]
+            if not who or not divergence.shows(state):
+                continue
+            before = expected.again()
+            before.run(self.against, trial.instructions)
+            stopped = before.state()
+            end = state.machine
+            as_stopped = dataclasses.replace(stopped.machine, status=end.status, trap=end.trap)
+            stopped = State(as_stopped, state.fuel, stopped.output)
+            if difference(before.execution.machine, stopped, state) is None:
+                return f"{divergence.reason} ({', '.join(who)})"
+        return None

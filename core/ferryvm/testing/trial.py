@@ -7,10 +7,12 @@ fuel is counted from the program's start, however the way was cut into runs.
 
 from __future__ import annotations
 
-from ferryvm.engine import Engine, Execution, TrapError
+from collections.abc import Mapping
+
+from ferryvm.backend import Forcing
+from ferryvm.engine import Execution, TrapError
 from ferryvm.machine.control import Status
 from ferryvm.testing.state import State
-from ferryvm.verify import Verified
 
 MOST_INSTRUCTIONS = 50_000_000
 """Fuel of a trial: a program that runs longer is compared there."""
@@ -19,29 +21,31 @@ MOST_INSTRUCTIONS = 50_000_000
 class Trial:
     """A program under way, with what it writes."""
 
-    def __init__(self, engine: Engine, program: Verified, most: int = MOST_INSTRUCTIONS) -> None:
-        """Raises as `Engine.start`. `most`: instructions that it may complete in all."""
-        self._adopt(engine.start(program), [], most, True)
-
-    def _adopt(self, execution: Execution, output: list[bytes], most: int, counted: bool) -> None:
-        self.execution: Execution = execution
-        self.output = output
-        execution.output = output.append
+    def __init__(self, execution: Execution, most: int = MOST_INSTRUCTIONS) -> None:
+        """`most`: instructions that it may complete in all, from where the execution stands."""
+        self.execution = execution
+        self.output: list[bytes] = []
+        execution.output = self.output.append
         self.most = self.left = most
         """Fuel of the whole trial, and what is left of it."""
-        self.is_counted = counted
+        self.is_counted = True
+        self.forcing: Mapping[str, frozenset[Forcing]] = {}
+        """What backends are forced to, by name."""
+        self.seconds = 0.0
+        """Time that backends ran, host calls included."""
 
     def again(self) -> Trial:
         """The same program at its start, sharing what backends prepared for it."""
-        trial = Trial.__new__(Trial)
-        trial._adopt(self.execution.again(), [], self.most, True)
+        trial = Trial(self.execution.again(), self.most)
+        trial.forcing = self.forcing
         return trial
 
     def fork(self) -> Trial:
         """A copy that goes its own way from here."""
-        trial = Trial.__new__(Trial)
-        trial._adopt(self.execution.fork(), [*self.output], self.most, self.is_counted)
-        trial.left = self.left
+        trial = Trial(self.execution.fork(), self.most)
+        trial.output += self.output
+        trial.left, trial.is_counted = self.left, self.is_counted
+        trial.forcing, trial.seconds = self.forcing, self.seconds
         return trial
 
     @property
@@ -80,10 +84,13 @@ class Trial:
         self.is_counted = False
 
     def _run(self, backend: str, fuel: int | None) -> Status:
+        forcing = self.forcing.get(backend, frozenset())
         try:
-            return self.execution.run(fuel, backend=backend).status
+            return self.execution.run(fuel, backend=backend, forcing=forcing).status
         except TrapError:
             return Status.TRAP
+        finally:
+            self.seconds += self.execution.statistics.seconds.run
 
     def state(self) -> State:
         """All that is compared, as it stands now."""

@@ -1,0 +1,258 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The first instruction at which a backend parts from a good one.
+
+The good backend runs some instructions, then hands control over to the bad one:
+
+    0            entered           number      end
+    ├── good ───────┼───── bad ───────┼─ ... ───┤
+                                      └ here the states differ for the first time
+
+Two searches, each by halving: how early the states differ (`number`), then how late the bad
+backend can be entered so that they still do (`entered`). Mostly one instruction is left between
+them. Nothing is assumed about the fault: what halving keeps is only that the states are equal on
+one side and differ on the other, so what it ends at is an instruction that makes them part.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import enum
+import random
+from collections.abc import Callable, Iterator
+
+from ferryvm.errors import FerryError, Position
+from ferryvm.machine.control import Status
+from ferryvm.testing.differential import LONGEST_STEP, Differ, Schedule
+from ferryvm.testing.region import Region, regions
+from ferryvm.testing.state import Difference
+from ferryvm.testing.trace import LONGEST, TraceLine, attempt, begun, finished, judge, trace
+from ferryvm.testing.trial import MOST_INSTRUCTIONS, Trial
+from ferryvm.verify import Verified
+
+_GOOD_CHUNK = 1_000_000
+
+
+class Way(enum.Enum):
+    """What it takes to show a disagreement."""
+
+    COUNTED = "counting"
+    """The bad backend runs the program alone, counting instructions."""
+    UNCOUNTED = "not counting"
+    """It shows only where the bad backend runs on without counting, to the end."""
+    MOVED = "moving"
+    """It shows only where the bad backend is entered or left in the middle."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Parting:
+    """Where two backends part."""
+
+    way: Way
+    good: str
+    bad: str
+    entered: int
+    """Instructions that the good backend completed before the bad one was entered."""
+    number: int
+    """Instructions completed before the one at which they part; if nothing was counted, the same
+    as `entered`: the last place where entering the bad backend still goes wrong."""
+    pc: int
+    """That instruction."""
+    mnemonic: str
+    regions: tuple[Region, ...]
+    """Function, loops and block around it, widest first."""
+    position: Position | None
+    """Where it stands in the source."""
+    difference: Difference
+    """Of the states after that instruction; if nothing was counted, of those at the end."""
+    good_trace: tuple[TraceLine, ...]
+    """The last instructions on the good side, that one included."""
+    bad_trace: tuple[TraceLine, ...]
+    """The same on the bad side."""
+
+
+class Bisector:
+    """Searches one program for where one backend parts from the one it is held against."""
+
+    def __init__(
+        self,
+        differ: Differ,
+        bad: str,
+        program: Verified,
+        progress: Callable[[], object] = lambda: None,
+        patience: float = 60.0,
+    ) -> None:
+        """Runs the good backend to the program's end. `patience`: seconds that the bad one gets
+        for coming back."""
+        self.good, self.bad = differ.against, bad
+        self.program, self.progress, self.patience = program, progress, patience
+        self.names = (differ.against, *differ.backends)
+        """The backends that a random schedule moves between."""
+        start = differ.start(program)
+        self._kept = {0: start}
+        """Good trials at some boundaries."""
+        self.end = start.fork()
+        """The good trial at the program's end."""
+        while self.end.run(self.good, _GOOD_CHUNK):
+            progress()
+        self.boundaries = self.end.instructions + (self.end.status is Status.TRAP)
+        """Number of the last boundary; a trap has one of its own after it."""
+
+    def find(
+        self, schedule: Schedule = Schedule.NONE, seed: int = 0, way: Way | None = None
+    ) -> Parting | None:
+        """Where they part, None if they agree.
+
+        Tried in turn, or only the `way` named: counting, not counting, moving after every
+        instruction, and moving as the schedule says.
+        """
+        if way in (None, Way.COUNTED) and self.segment(0, self.boundaries):
+            return self._narrow(Way.COUNTED, 0, self.boundaries)
+        if way in (None, Way.UNCOUNTED) and self.end.left and self.uncounted(0):
+            return self._uncounted()
+        if way in (None, Way.MOVED):
+            return self._moved(schedule, seed)
+        return None
+
+    # --- comparing at one place -------------------------------------------------------------
+
+    def at(self, number: int) -> Trial:
+        """The good trial after that many instructions; not to be run on."""
+        if number not in self._kept:
+            near = max(kept for kept in self._kept if kept < number)
+            trial = self._kept[near].fork()
+            while near < number:
+                step = min(number - near, _GOOD_CHUNK)
+                trial.run(self.good, step)
+                near += step
+                self.progress()
+            self._kept[number] = trial
+        return self._kept[number]
+
+    def segment(self, first: int, last: int) -> Difference | None:
+        """How the states differ at boundary `last` if the bad backend runs there from `first`,
+        counting, in one go."""
+        trial = self.at(first).fork()
+        failure = self._attempt(trial, last - first)
+        return judge(self.at(last), trial, failure)
+
+    def uncounted(self, first: int) -> Difference | None:
+        """How the ends differ if the bad backend goes on from `first` without counting."""
+        trial = self.at(first).fork()
+        failure = self._attempt(trial, None)
+        return judge(self.end, trial, failure)
+
+    def _attempt(self, trial: Trial, fuel: int | None) -> str | None:
+        self.progress()
+        return attempt(trial, self.bad, fuel, self.patience)
+
+    # --- searching --------------------------------------------------------------------------
+
+    def _narrow(self, way: Way, first: int, last: int) -> Parting:
+        """The parting inside a segment whose ends differ."""
+        number = _turn(first, last, lambda at: self.segment(first, at) is None)
+        last = number + 1
+        entered = first
+        if self.segment(number, last) is not None:
+            entered = number
+        elif number > first:
+            entered = _turn(first, number, lambda at: self.segment(at, last) is not None)
+        found = self.segment(entered, last)
+        if found is None:
+            raise unstable(self.bad)
+        return self._parting(way, entered, number, found)
+
+    def _uncounted(self) -> Parting:
+        entered = _turn(0, self.boundaries, lambda at: self.uncounted(at) is not None)
+        found = self.uncounted(entered)
+        if found is None:
+            raise unstable(self.bad)
+        return self._parting(Way.UNCOUNTED, entered, entered, found)
+
+    def _moved(self, schedule: Schedule, seed: int) -> Parting | None:
+        trial = self.at(0).fork()
+        for number in range(self.boundaries):
+            other = trial.fork()
+            failure = self._attempt(other, 1)
+            trial.run(self.good, 1)
+            found = judge(trial, other, failure)
+            if found is not None:
+                return self._parting(Way.MOVED, number, number, found)
+        if schedule is not Schedule.RANDOM:
+            return None
+        trial, first = self.at(0).again(), 0
+        for name, step in random_moves(self.names, seed):
+            last = min(first + step, self.boundaries)
+            failure = attempt(trial, name, last - first, self.patience)
+            found = judge(self.at(last), trial, failure)
+            if found is not None:
+                return self._blame(name, first, last, found)
+            self._kept = {0: self._kept[0], last: self._kept[last]}
+            if last == self.boundaries:
+                return None
+            first = last
+        raise AssertionError("a schedule has no end")
+
+    def _blame(self, name: str, first: int, last: int, found: Difference) -> Parting:
+        """The parting inside a move of a random schedule that went wrong on backend `name`."""
+        self.bad = name
+        if name != self.good and self.segment(first, last) is not None:
+            return self._narrow(Way.MOVED, first, last)
+        # From an equal state it goes well: an earlier backend left something that is no part of
+        # the state, above sp or hp, and that is what this one met.
+        return self._parting(Way.MOVED, first, last - 1, found)
+
+    # --- telling ----------------------------------------------------------------------------
+
+    def _parting(self, way: Way, entered: int, number: int, found: Difference) -> Parting:
+        before = self.at(number)
+        pc = before.pc
+        good, bad = self._traces(way, entered, number)
+        return Parting(
+            way,
+            self.good,
+            self.bad,
+            entered,
+            number,
+            pc,
+            good[-1].mnemonic,
+            tuple(regions(self.program, pc)),
+            self.program.program.source_map.position(pc),
+            found,
+            tuple(good),
+            tuple(bad),
+        )
+
+    def _traces(
+        self, way: Way, entered: int, number: int
+    ) -> tuple[list[TraceLine], list[TraceLine]]:
+        """The last instructions on both sides, up to and including number `number`."""
+        first = max(0, number + 1 - LONGEST)
+        good = trace(self.at(first).fork(), self.good, number + 1 - first)
+        line = begun(self.at(number))
+        if way is Way.UNCOUNTED:
+            entry = dataclasses.replace(line, then=f"{self.bad} goes on without counting")
+            return good, [*good[:-1], entry]
+        # Stepping might hide what shows when the bad backend runs on in one go, so the last line
+        # comes from such a run.
+        stepped = max(first, entered)
+        bad = good[: stepped - first]
+        bad += trace(self.at(stepped).fork(), self.bad, number - stepped)
+        trial = self.at(entered).fork()
+        failure = self._attempt(trial, number + 1 - entered)
+        return good, [*bad, finished(line, trial, failure)]
+
+
+def _turn(low: int, high: int, holds: Callable[[int], bool]) -> int:
+    """A number that holds and whose successor does not; `low` does, `high` does not."""
+    while high - low > 1:
+        middle = (low + high) // 2
+        if holds(middle):
+            low = middle
+        else:
+            high = middle
+    return low
+
+
+def unstable(backend: str) -> FerryError:
+    """The error for a backend that does not do the same twice."""
+    return FerryError(f"backend {backend!r} does not do the same twice: nothing to search by")

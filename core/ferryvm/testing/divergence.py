@@ -1,0 +1,45 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Legal divergence: the ways in which a backend may end elsewhere, each with its reason.
+
+A divergence is neither agreement nor disagreement: it is a verdict of its own, shown with the
+reason that stands here. What is not in `LEGAL` is a disagreement.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable
+
+from ferryvm.backend import Capabilities
+from ferryvm.isa import Trap
+from ferryvm.machine.control import Status
+from ferryvm.testing.state import State
+
+
+@dataclasses.dataclass(frozen=True)
+class Divergence:
+    """One way in which a backend may end a program where the others go on."""
+
+    name: str
+    reason: str
+    declared: Callable[[Capabilities], bool]
+    """Whether a backend has declared that it may."""
+    shows: Callable[[State], bool]
+    """Whether a state in which such a backend ended is one of this kind. It is legal if, apart
+    from status and trap, it is also the state that others have after as many instructions."""
+
+
+def _lacks_heap(state: State) -> bool:
+    end = state.machine
+    return end.status is Status.TRAP and end.trap is Trap.HEAP_EXHAUSTED
+
+
+LEGAL: tuple[Divergence, ...] = (
+    Divergence(
+        "heap",
+        "the backend declares how much heap it can address, and the program needs more",
+        lambda capabilities: capabilities.heap is not None,
+        _lacks_heap,
+    ),
+)
+"""All of them."""

@@ -1,0 +1,141 @@
+# SPDX-License-Identifier: Apache-2.0
+"""SIGINT stops the run under way, only that one, and whoever else waits for signals still hears."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+import time
+from collections.abc import Iterator
+
+import pytest
+
+import ferryvm
+from ferryvm.isa import I64
+from ferryvm.machine.host import HostFunction
+from ferryvm.program import Program, Signature
+
+NOTHING = Signature()
+
+
+@pytest.fixture(autouse=True)
+def _python_handles_sigint() -> Iterator[None]:
+    """A test process may have been started with SIGINT ignored."""
+    previous = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, previous)
+
+
+LOOP = "static.get n\ni64.const 1\ni64.add\nstatic.set n\njump again\n"
+ENDLESS = ferryvm.assemble(f".static n i64\n.function main () -> ()\n:again\n{LOOP}")
+
+
+def endless_after(host: str) -> Program:
+    """A program that calls a host function, then counts for ever."""
+    return ferryvm.assemble(
+        f".host {host} () -> ()\n.static n i64\n.function main () -> ()\nhost {host}\n:again\n{LOOP}"
+    )
+
+
+def interrupt_once_it_runs(execution: ferryvm.Execution) -> None:
+    """Have this process interrupted when the execution has got further than it is now."""
+    statics = execution.machine.memory.statics
+    beyond = statics[0]
+
+    def kill() -> None:
+        while statics[0] == beyond:
+            time.sleep(0.001)
+        os.kill(os.getpid(), signal.SIGINT)
+
+    threading.Thread(target=kill, daemon=True).start()
+
+
+def test_signal_stops_a_run_again_and_again(backend: str) -> None:
+    execution = ferryvm.Engine(backend).start(ENDLESS)
+    seen = [0]
+    for _ in range(5):
+        interrupt_once_it_runs(execution)
+        with pytest.raises(ferryvm.ProgramInterrupted):
+            execution.run()
+        seen.append(execution.machine.memory.statics[0])
+    assert seen == sorted(set(seen))
+
+
+def test_python_has_its_own_handler_back_after_a_run(backend: str) -> None:
+    before = signal.getsignal(signal.SIGINT)
+    descriptor = signal.set_wakeup_fd(-1)
+    signal.set_wakeup_fd(descriptor)
+    ferryvm.run(ferryvm.compile("(define x 1)"), backend)
+    assert signal.getsignal(signal.SIGINT) is before
+    after = signal.set_wakeup_fd(descriptor)
+    assert after == descriptor
+
+
+def test_signal_during_a_nested_run_stops_it_and_through_it_the_outer_one(backend: str) -> None:
+    nested = ferryvm.Engine(backend).start(ENDLESS)
+
+    def act(_output: object) -> None:
+        interrupt_once_it_runs(nested)
+        nested.run()
+
+    outer = ferryvm.Engine(backend, hosts={"nest": HostFunction("nest", NOTHING, act)})
+    execution = outer.start(endless_after("nest"))
+    with pytest.raises(ferryvm.ProgramInterrupted):
+        execution.run()
+    assert nested.machine.memory.statics[0] > 0
+    assert execution.machine.memory.statics[0] == 0
+    assert execution.machine.control.pc == 0
+
+
+def test_outer_run_is_stopped_after_a_nested_run_has_ended(backend: str) -> None:
+    finished = ferryvm.Engine(backend).start(ferryvm.compile("(define x 1)"))
+
+    def act(_output: object) -> None:
+        finished.run()
+        interrupt_once_it_runs(execution)
+
+    engine = ferryvm.Engine(backend, hosts={"nest": HostFunction("nest", NOTHING, act)})
+    execution = engine.start(endless_after("nest"))
+    with pytest.raises(ferryvm.ProgramInterrupted):
+        execution.run()
+    assert execution.machine.memory.statics[0] > 0
+
+
+def test_signal_that_comes_as_a_run_ends_does_not_stop_the_next() -> None:
+    def act(_output: object, bits: int) -> int:
+        os.kill(os.getpid(), signal.SIGINT)
+        return bits
+
+    late = HostFunction("late", Signature((I64,), (I64,)), act)
+    text = ".host late (i64) -> (i64)\n.function main () -> ()\ni64.const 7\nhost late\nhalt\n"
+    engine = ferryvm.Engine("switch", hosts={"late": late})
+    # The program ends without a jump, so nothing polls: the signal is spent on this run.
+    assert engine.start(ferryvm.assemble(text)).run().value == 7
+    count = "(define n 0) (while (< n 100000) (set! n (+ n 1))) n"
+    for _ in range(20):
+        assert ferryvm.run(ferryvm.compile(count), "switch").value == 100000
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="the system cannot fork")
+@pytest.mark.filterwarnings("ignore:This process:DeprecationWarning")  # threads and fork: the point
+def test_forked_child_is_stopped_by_its_own_signals() -> None:
+    ferryvm.run(ferryvm.compile("(define x 1)"), "switch")  # starts the parent's watcher
+    reader, writer = os.pipe()
+    child = os.fork()
+    if child == 0:
+        outcome = b"failed"
+        try:
+            execution = ferryvm.Engine("switch").start(ENDLESS)
+            interrupt_once_it_runs(execution)
+            execution.run()
+        except ferryvm.ProgramInterrupted:
+            outcome = b"interrupted"
+        finally:
+            os.write(writer, outcome)
+            os._exit(0)
+    os.close(writer)
+    with os.fdopen(reader, "rb") as pipe:
+        assert pipe.read() == b"interrupted"
+    assert os.waitpid(child, 0)[1] == 0
+    assert ferryvm.run(ferryvm.compile("(+ 1 2)"), "switch").value == 3
