@@ -28,6 +28,10 @@ class BackendError(FerryError):
     """A backend cannot be used here, or broke; the message names it and says why."""
 
 
+class RefusalError(BackendError):
+    """A backend does not take a program, or the way in which it is to run; nothing has run."""
+
+
 class Forcing(enum.Enum):
     """What tests can make a compiler do everywhere that it would do rarely by itself."""
 

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import time
 import types
 from collections.abc import Callable
 
@@ -130,7 +131,7 @@ def test_harm_is_found_and_named(harm: Callable[[Machine, bool], None], field: s
 def test_harm_is_found_where_a_program_moves(schedule: Schedule) -> None:
     verdict, shown = compare(_fuel, schedule)
     assert verdict is Verdict.DISAGREE
-    assert shown.startswith("fuel left: ")
+    assert shown.startswith(("fuel left: ", "failure: none here, it left with FUEL and -1 fuel"))
 
 
 def test_any_nan_equals_any_nan_in_a_float_and_nowhere_else() -> None:
@@ -180,6 +181,51 @@ def test_backends_that_cannot_be_had_are_errors() -> None:
 
     with pytest.raises(BackendError, match="not usable here: no such device"):
         Differ(["faulty"], registry=registry_with(Absent(_fuel)))
+
+
+def compare_faulty(harm: Callable[[Machine, bool], None], patience: float = 60.0) -> Comparison:
+    registry = registry_with(Faulty(harm))
+    differ = Differ(["faulty"], registry=registry, patience=patience)
+    (comparison,) = differ.compare(verify(ferryvm.compile(PROGRAM)))
+    assert comparison.verdict is Verdict.DISAGREE
+    assert comparison.difference is not None
+    assert comparison.difference.field == "failure"
+    return comparison
+
+
+def test_backend_that_raises_disagrees() -> None:
+    def harm(_machine: Machine, counting: bool) -> None:
+        if not counting:
+            raise IndexError("out of\nreach")
+
+    comparison = compare_faulty(harm)
+    assert not comparison.is_counted
+    assert str(comparison.difference) == "failure: none here, IndexError: out of reach there"
+
+
+def test_backend_that_does_nothing_disagrees() -> None:
+    def harm(machine: Machine, _counting: bool) -> None:
+        machine.control.status, machine.control.fuel = Status.FUEL, 10_000_000
+
+    assert "it left with FUEL and 9999999 fuel" in str(
+        compare_faulty(harm).difference
+    )
+
+
+def test_backend_that_does_not_come_back_is_stopped_and_disagrees() -> None:
+    def harm(machine: Machine, _counting: bool) -> None:
+        while not machine.control.interrupt:
+            time.sleep(0.01)
+        machine.control.status = Status.INTERRUPTED
+
+    assert "it was still running after 0.2 s" in str(compare_faulty(harm, 0.2).difference)
+
+
+def test_trap_that_there_is_not_disagrees() -> None:
+    def harm(machine: Machine, _counting: bool) -> None:
+        machine.control.status, machine.control.trap = Status.TRAP, 99
+
+    assert "99 is not a valid Trap" in str(compare_faulty(harm).difference)
 
 
 # --- forcing and legal divergence -----------------------------------------------------------

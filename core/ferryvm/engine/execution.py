@@ -19,7 +19,7 @@ import time
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from ferryvm.backend import Artifact, Backend, BackendError, Forcing
+from ferryvm.backend import Artifact, Backend, BackendError, Forcing, RefusalError
 from ferryvm.engine.interrupt import interruptible
 from ferryvm.errors import FerryError, Position
 from ferryvm.isa import Trap, Type
@@ -255,7 +255,7 @@ class Execution:
             chosen, artifact = self._prepare(backend, forcing)
             prepare_seconds = time.perf_counter() - began
             if counting and not chosen.capabilities.fuel:
-                raise BackendError(f"backend {chosen.name!r} cannot count instructions")
+                raise RefusalError(f"backend {chosen.name!r} cannot count instructions")
             self.machine.control.fuel = UNLIMITED if fuel is None else fuel
             status = self._measure(chosen, artifact, counting, prepare_seconds)
             return self._result(status)
@@ -268,13 +268,20 @@ class Execution:
             program = self.machine.verified
             reason = backend.accepts(program)
             if reason is not None:
-                raise BackendError(f"backend {backend.name!r} refuses the program: {reason}")
+                raise RefusalError(f"backend {backend.name!r} refuses the program: {reason}")
             missing = sorted(kind.value for kind in forcing - backend.capabilities.forcing)
             if missing:
                 message = f"backend {backend.name!r} has nothing to force: {', '.join(missing)}"
-                raise BackendError(message)
-            forced = backend.prepare_forced(program, forcing) if forcing else None
-            self._prepared[key] = backend, forced or backend.prepare(program)
+                raise RefusalError(message)
+            try:
+                artifact = (
+                    backend.prepare_forced(program, forcing)
+                    if forcing
+                    else backend.prepare(program)
+                )
+            except BackendError as error:
+                raise RefusalError(str(error)) from error
+            self._prepared[key] = backend, artifact
         return self._prepared[key]
 
     def _measure(
@@ -340,7 +347,7 @@ class Execution:
         if limit is not None:
             if control.hp > limit:
                 message = f"backend {backend.name!r} can address {limit} bytes of heap"
-                raise BackendError(f"{message}, {control.hp} are in use")
+                raise RefusalError(f"{message}, {control.hp} are in use")
             control.heap_capacity = min(control.heap_capacity, limit)
 
     def _grow(self, backend: Backend) -> bool:

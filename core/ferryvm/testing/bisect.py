@@ -18,18 +18,27 @@ from __future__ import annotations
 import dataclasses
 import enum
 import random
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 from ferryvm.errors import FerryError, Position
 from ferryvm.machine.control import Status
-from ferryvm.testing.differential import LONGEST_STEP, Differ, Schedule
+from ferryvm.testing.differential import Differ, judge
 from ferryvm.testing.region import Region, regions
+from ferryvm.testing.schedule import Schedule, moves
 from ferryvm.testing.state import Difference
-from ferryvm.testing.trace import LONGEST, TraceLine, attempt, begun, finished, judge, trace
-from ferryvm.testing.trial import MOST_INSTRUCTIONS, Trial
+from ferryvm.testing.trace import LONGEST, Row, TraceLine, begun, finished, sides, trace
+from ferryvm.testing.trial import Trial
 from ferryvm.verify import Verified
 
 _GOOD_CHUNK = 1_000_000
+
+_WINDOWS = 200
+"""Places that are tried by chance when only a move shows the disagreement."""
+
+_LONGEST_WINDOW = 11
+"""Binary logarithm of the most instructions that the bad backend then runs in one go."""
+
+_MOST_KEPT = 64
 
 
 class Way(enum.Enum):
@@ -41,6 +50,17 @@ class Way(enum.Enum):
     """It shows only where the bad backend runs on without counting, to the end."""
     MOVED = "moving"
     """It shows only where the bad backend is entered or left in the middle."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Place:
+    """Where two backends part, in numbers; `Parting` tells what they mean."""
+
+    way: Way
+    bad: str
+    entered: int
+    number: int
+    difference: Difference
 
 
 @dataclasses.dataclass(frozen=True)
@@ -68,6 +88,8 @@ class Parting:
     """The last instructions on the good side, that one included."""
     bad_trace: tuple[TraceLine, ...]
     """The same on the bad side."""
+    after: tuple[Row, ...]
+    """The states after that instruction, field by field; if nothing was counted, at the end."""
 
 
 class Bisector:
@@ -85,8 +107,6 @@ class Bisector:
         for coming back."""
         self.good, self.bad = differ.against, bad
         self.program, self.progress, self.patience = program, progress, patience
-        self.names = (differ.against, *differ.backends)
-        """The backends that a random schedule moves between."""
         start = differ.start(program)
         self._kept = {0: start}
         """Good trials at some boundaries."""
@@ -98,19 +118,27 @@ class Bisector:
         """Number of the last boundary; a trap has one of its own after it."""
 
     def find(
-        self, schedule: Schedule = Schedule.NONE, seed: int = 0, way: Way | None = None
+        self, way: Way | None = None, seed: int = 0, names: tuple[str, ...] = ()
     ) -> Parting | None:
+        """Where they part and what each did there, None if they agree; see `search`."""
+        place = self.search(way, seed, names)
+        return None if place is None else self._tell(place)
+
+    def search(
+        self, way: Way | None = None, seed: int = 0, names: tuple[str, ...] = ()
+    ) -> Place | None:
         """Where they part, None if they agree.
 
-        Tried in turn, or only the `way` named: counting, not counting, moving after every
-        instruction, and moving as the schedule says.
+        Tried in turn, or only the `way` named: counting from the start to the end, the same not
+        counting, then moving; `seed`: of the random moves; `names`: backends to move between if
+        they are not just the two. Raises BackendError where one refuses the program.
         """
         if way in (None, Way.COUNTED) and self.segment(0, self.boundaries):
             return self._narrow(Way.COUNTED, 0, self.boundaries)
         if way in (None, Way.UNCOUNTED) and self.end.left and self.uncounted(0):
-            return self._uncounted()
+            return self._uncounted(0)
         if way in (None, Way.MOVED):
-            return self._moved(schedule, seed)
+            return self._moved(seed, names or (self.good, self.bad))
         return None
 
     # --- comparing at one place -------------------------------------------------------------
@@ -143,12 +171,12 @@ class Bisector:
 
     def _attempt(self, trial: Trial, fuel: int | None) -> str | None:
         self.progress()
-        return attempt(trial, self.bad, fuel, self.patience)
+        return trial.attempt(self.bad, fuel, self.patience)
 
     # --- searching --------------------------------------------------------------------------
 
-    def _narrow(self, way: Way, first: int, last: int) -> Parting:
-        """The parting inside a segment whose ends differ."""
+    def _narrow(self, way: Way, first: int, last: int) -> Place:
+        """The place inside a segment whose ends differ."""
         number = _turn(first, last, lambda at: self.segment(first, at) is None)
         last = number + 1
         entered = first
@@ -159,16 +187,18 @@ class Bisector:
         found = self.segment(entered, last)
         if found is None:
             raise unstable(self.bad)
-        return self._parting(way, entered, number, found)
+        return Place(way, self.bad, entered, number, found)
 
-    def _uncounted(self) -> Parting:
-        entered = _turn(0, self.boundaries, lambda at: self.uncounted(at) is not None)
+    def _uncounted(self, first: int) -> Place:
+        entered = _turn(first, self.boundaries, lambda at: self.uncounted(at) is not None)
         found = self.uncounted(entered)
         if found is None:
             raise unstable(self.bad)
-        return self._parting(Way.UNCOUNTED, entered, entered, found)
+        return Place(Way.UNCOUNTED, self.bad, entered, entered, found)
 
-    def _moved(self, schedule: Schedule, seed: int) -> Parting | None:
+    def _moved(self, seed: int, names: tuple[str, ...]) -> Place | None:
+        """The place that takes a move: after each instruction, as a random schedule moves, then
+        in windows by chance."""
         trial = self.at(0).fork()
         for number in range(self.boundaries):
             other = trial.fork()
@@ -176,70 +206,98 @@ class Bisector:
             trial.run(self.good, 1)
             found = judge(trial, other, failure)
             if found is not None:
-                return self._parting(Way.MOVED, number, number, found)
-        if schedule is not Schedule.RANDOM:
-            return None
+                return Place(Way.MOVED, self.bad, number, number, found)
+        return self._scheduled(seed, names) or self._windows(seed)
+
+    def _scheduled(self, seed: int, names: tuple[str, ...]) -> Place | None:
+        """The place in the first move of a random schedule that goes wrong."""
         trial, first = self.at(0).again(), 0
-        for name, step in random_moves(self.names, seed):
-            last = min(first + step, self.boundaries)
-            failure = attempt(trial, name, last - first, self.patience)
+        for name, step in moves(Schedule.RANDOM, names, seed, bool(self.end.left)):
+            last = self.boundaries if step is None else min(first + step, self.boundaries)
+            fuel = None if step is None else last - first
+            failure = trial.attempt(name, fuel, self.patience)
             found = judge(self.at(last), trial, failure)
             if found is not None:
-                return self._blame(name, first, last, found)
-            self._kept = {0: self._kept[0], last: self._kept[last]}
+                return self._blame(name, first, last, fuel, found)
+            self._forget()
             if last == self.boundaries:
                 return None
             first = last
-        raise AssertionError("a schedule has no end")
+        return None
 
-    def _blame(self, name: str, first: int, last: int, found: Difference) -> Parting:
-        """The parting inside a move of a random schedule that went wrong on backend `name`."""
+    def _blame(
+        self, name: str, first: int, last: int, fuel: int | None, found: Difference
+    ) -> Place:
+        """The place inside a move that went wrong on the backend of that name."""
         self.bad = name
-        if name != self.good and self.segment(first, last) is not None:
+        if name != self.good and fuel is None and self.uncounted(first) is not None:
+            return self._uncounted(first)
+        if name != self.good and fuel is not None and self.segment(first, last) is not None:
             return self._narrow(Way.MOVED, first, last)
         # From an equal state it goes well: an earlier backend left something that is no part of
         # the state, above sp or hp, and that is what this one met.
-        return self._parting(Way.MOVED, first, last - 1, found)
+        return Place(Way.MOVED, name, first, last - 1, found)
+
+    def _windows(self, seed: int) -> Place | None:
+        """The place where the bad backend runs some instructions between two moves."""
+        chance = random.Random(seed)
+        for _ in range(min(_WINDOWS, self.boundaries**2)):
+            first = int(chance.random() * self.boundaries)
+            length = int(2 ** (chance.random() * _LONGEST_WINDOW))
+            last = min(first + length, self.boundaries)
+            if self.segment(first, last) is not None:
+                return self._narrow(Way.MOVED, first, last)
+            if self.end.left and self.uncounted(first) is not None:
+                return self._uncounted(first)
+            self._forget()
+        return None
+
+    def _forget(self) -> None:
+        """Let go of most of the trials that were kept: each holds memory."""
+        if len(self._kept) > _MOST_KEPT:
+            self._kept = dict(sorted(self._kept.items())[::2])
 
     # --- telling ----------------------------------------------------------------------------
 
-    def _parting(self, way: Way, entered: int, number: int, found: Difference) -> Parting:
-        before = self.at(number)
-        pc = before.pc
-        good, bad = self._traces(way, entered, number)
+    def _tell(self, place: Place) -> Parting:
+        pc = self.at(place.number).pc
+        good, bad, after = self._traces(place.way, place.entered, place.number)
         return Parting(
-            way,
+            place.way,
             self.good,
-            self.bad,
-            entered,
-            number,
+            place.bad,
+            place.entered,
+            place.number,
             pc,
             good[-1].mnemonic,
             tuple(regions(self.program, pc)),
             self.program.program.source_map.position(pc),
-            found,
+            place.difference,
             tuple(good),
             tuple(bad),
+            tuple(after),
         )
 
     def _traces(
         self, way: Way, entered: int, number: int
-    ) -> tuple[list[TraceLine], list[TraceLine]]:
-        """The last instructions on both sides, up to and including number `number`."""
+    ) -> tuple[list[TraceLine], list[TraceLine], list[Row]]:
+        """The last instructions on both sides, up to and including number `number`; and how both
+        stand afterwards."""
         first = max(0, number + 1 - LONGEST)
         good = trace(self.at(first).fork(), self.good, number + 1 - first)
         line = begun(self.at(number))
+        trial = self.at(entered).fork()
         if way is Way.UNCOUNTED:
+            self._attempt(trial, None)
             entry = dataclasses.replace(line, then=f"{self.bad} goes on without counting")
-            return good, [*good[:-1], entry]
+            return good, [*good[:-1], entry], sides(self.end, trial)
         # Stepping might hide what shows when the bad backend runs on in one go, so the last line
         # comes from such a run.
         stepped = max(first, entered)
         bad = good[: stepped - first]
         bad += trace(self.at(stepped).fork(), self.bad, number - stepped)
-        trial = self.at(entered).fork()
         failure = self._attempt(trial, number + 1 - entered)
-        return good, [*bad, finished(line, trial, failure)]
+        return good, [*bad, finished(line, trial, failure)], sides(self.at(number + 1), trial)
 
 
 def _turn(low: int, high: int, holds: Callable[[int], bool]) -> int:

@@ -1,46 +1,30 @@
 # SPDX-License-Identifier: Apache-2.0
 """Running one program on several backends, moving it between them, and comparing.
 
-    none             each backend runs the program from start to end on its own
-    random           the program moves from backend to backend at random fuel counts, and goes on
-                     to its end without counting after some of these moves
-    every-boundary   it moves after every single instruction
-
 Under every schedule the end is compared with the end of the same program on the backend that all
-are held against, which runs it alone.
+are held against, which runs it alone. Agreement of each with that one is agreement of all pairs.
 """
 
 from __future__ import annotations
 
 import dataclasses
 import enum
-import random
 from collections.abc import Callable, Sequence
 
-from ferryvm.backend import BackendError, Forcing
+from ferryvm.backend import Forcing, RefusalError
 from ferryvm.engine import Engine
 from ferryvm.errors import FerryError
 from ferryvm.machine.memory import Limits
 from ferryvm.registry import Registry
 from ferryvm.testing.divergence import LEGAL
+from ferryvm.testing.schedule import Schedule, moves
 from ferryvm.testing.state import Difference, State, difference
 from ferryvm.testing.trial import MOST_INSTRUCTIONS, Trial
+from ferryvm.testing.watchdog import PATIENCE
 from ferryvm.verify import Verified
 
-_LONGEST_STEP = 11
-"""Binary logarithm of the most instructions that a random schedule runs before it moves on; the
-logarithms are uniform, so that short programs move too."""
-
-_LATEST_UNCOUNTED = 20
-"""Moves after which, at the latest, a random schedule goes on to the end without counting."""
-
-
-class Schedule(enum.Enum):
-    """When a program moves."""
-
-    NONE = "none"
-    RANDOM = "random"
-    EVERY_BOUNDARY = "every-boundary"
+_CHUNK = 10_000_000
+"""Instructions after which progress is told."""
 
 
 class Verdict(enum.Enum):
@@ -73,6 +57,16 @@ class Comparison:
     """Why it is unsupported, or diverges legally."""
 
 
+def judge(expected: Trial, trial: Trial, failure: str | None = None) -> Difference | None:
+    """The first difference of a trial from the expected one; its failure, if any, is one."""
+    if failure is None:
+        try:
+            return difference(expected.execution.machine, expected.state(), trial.state())
+        except ValueError as error:  # a status or trap that there is not
+            failure = str(error)
+    return Difference("failure", "none", failure)
+
+
 class Differ:
     """Compares backends on programs."""
 
@@ -84,16 +78,21 @@ class Differ:
         limits: Limits | None = None,
         most: int = MOST_INSTRUCTIONS,
         forcing: frozenset[Forcing] = frozenset(),
+        patience: float = PATIENCE,
     ) -> None:
-        """`forcing`: what all but `against` are forced to; `most`: instructions after which a program that still runs is compared as it stands.
+        """`most`: instructions after which a program that still runs is compared as it stands;
+        `forcing`: what all but `against` are forced to; `patience`: seconds that a backend may
+        take for 10 million instructions, or for the rest of a program, before it is stopped.
 
         Raises UnknownNameError or BackendError if one of the backends cannot be had.
         """
         self.registry = registry or Registry()
         self.limits = limits
         self.most = most
+        self.patience = patience
         self.against = against
         self.backends = tuple(name for name in dict.fromkeys(backends) if name != against)
+        self.forcing = forcing
         self._forcing = dict.fromkeys(self.backends, forcing)
         for name in (against, *self.backends):
             self.registry.get(name)
@@ -117,7 +116,7 @@ class Differ:
             progress()
         if schedule is Schedule.NONE:
             return [self._alone(name, expected, progress) for name in self.backends]
-        return [self._moved(schedule, random.Random(seed), expected, progress)]
+        return [self._moved(schedule, seed, expected, progress)]
 
     def start(self, program: Verified) -> Trial:
         """A trial of the program at its start."""
@@ -126,21 +125,20 @@ class Differ:
         return trial
 
     def _alone(self, name: str, expected: Trial, progress: Callable[[], object]) -> Comparison:
-        trial = expected.again()
+        trial, failure = expected.again(), None
         try:
-            while trial.run(name, 100_000_000):
+            while failure is None and not trial.has_ended:
+                failure = trial.attempt(name, _CHUNK, self.patience)
                 progress()
-        except BackendError as error:
-            return Comparison(
-                (name,), Verdict.UNSUPPORTED, 0, trial.instructions, reason=str(error)
-            )
-        comparison = self._judge((name,), trial, expected, 0)
-        if comparison.verdict is not Verdict.AGREE or not expected.left:
-            return comparison
-        # Native backends run other code when nothing is counted: that has to agree as well.
-        uncounted = expected.again()
-        uncounted.run_uncounted(name)
-        found = difference(expected.execution.machine, expected.state(), uncounted.state())
+            comparison = self._judge((name,), trial, failure, expected, 0)
+            if comparison.verdict is not Verdict.AGREE or not expected.left:
+                return comparison
+            # Native backends run other code when nothing is counted: that has to agree as well.
+            uncounted = expected.again()
+            failure = uncounted.attempt(name, None, self.patience)
+        except RefusalError as error:
+            return self._unsupported((name,), trial, 0, error)
+        found = judge(expected, uncounted, failure)
         if found is None:
             return comparison
         return dataclasses.replace(
@@ -148,43 +146,36 @@ class Differ:
         )
 
     def _moved(
-        self,
-        schedule: Schedule,
-        chance: random.Random,
-        expected: Trial,
-        progress: Callable[[], object],
+        self, schedule: Schedule, seed: int, expected: Trial, progress: Callable[[], object]
     ) -> Comparison:
         names = (self.against, *self.backends)
-        trial = expected.again()
-        is_random = schedule is Schedule.RANDOM
-        # Uncounted code is entered in the middle as well, where it is known to come to an end.
-        uncounted = chance.randint(1, _LATEST_UNCOUNTED) if is_random and expected.left else 0
-        moves, goes_on = -1, True
+        trial, failure = expected.again(), None
+        number = 0
         try:
-            while goes_on:
-                moves += 1
-                step = 1
-                name = names[moves % len(names)]
-                if is_random:
-                    step, name = int(2 ** chance.uniform(0, _LONGEST_STEP)), chance.choice(names)
-                if uncounted and moves == uncounted:
-                    trial.run_uncounted(name)
+            for number, (name, step) in enumerate(moves(schedule, names, seed, expected.left > 0)):
+                failure = trial.attempt(name, step, self.patience)
+                if failure is not None or trial.has_ended:
                     break
-                goes_on = trial.run(name, step)
-                if moves % 1000 == 0:
+                if number % 1000 == 0:
                     progress()
-        except BackendError as error:
-            done = trial.instructions
-            return Comparison(names, Verdict.UNSUPPORTED, moves, done, reason=str(error))
-        return self._judge(names, trial, expected, moves)
+        except RefusalError as error:
+            return self._unsupported(names, trial, number, error)
+        return self._judge(names, trial, failure, expected, number)
+
+    @staticmethod
+    def _unsupported(
+        names: tuple[str, ...], trial: Trial, moves: int, error: RefusalError
+    ) -> Comparison:
+        done = trial.instructions
+        return Comparison(names, Verdict.UNSUPPORTED, moves, done, reason=str(error))
 
     def _judge(
-        self, names: tuple[str, ...], trial: Trial, expected: Trial, moves: int
+        self, names: tuple[str, ...], trial: Trial, failure: str | None, expected: Trial, moves: int
     ) -> Comparison:
-        found = difference(expected.execution.machine, expected.state(), trial.state())
+        found = judge(expected, trial, failure)
         verdict = Verdict.AGREE if found is None else Verdict.DISAGREE
         reason = None
-        if found is not None:
+        if found is not None and found.field != "failure":
             reason = self._legal(names, trial, expected)
             if reason is not None:
                 verdict, found = Verdict.DIVERGE, None

@@ -58,7 +58,5 @@ def regions(verified: Verified, pc: int) -> list[Region]:
 def _jumps(program: Program, pcs: list[int]) -> list[tuple[int, int]]:
     """(pc, target) of each jump, those of jump tables included."""
     opcodes, immediates = program.code["opcode"], program.code["immediate"]
-    are_jumps = {
-        row.opcode for row in BY_MNEMONIC.values() if row.immediate is Immediate.TARGET
-    }
+    are_jumps = {row.opcode for row in BY_MNEMONIC.values() if row.immediate is Immediate.TARGET}
     return [(pc, int(immediates[pc])) for pc in pcs if int(opcodes[pc]) in are_jumps]

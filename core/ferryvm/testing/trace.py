@@ -1,32 +1,23 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a program did instruction by instruction, and running a backend that may do anything.
+"""What a program did instruction by instruction, and how two trials stand next to each other.
 
 A trace is made by giving the backend one instruction of fuel at a time and looking at the machine
-before and after. A backend under suspicion may raise, or never come back: `attempt` turns both
-into a text.
+before and after.
 """
 
 from __future__ import annotations
 
-import contextlib
 import dataclasses
-import threading
-from collections.abc import Iterator
 
-from ferryvm.backend import BackendError
-from ferryvm.engine import ProgramInterrupted
 from ferryvm.isa import INSTRUCTIONS, Flow, Immediate, Instruction, Trap
-from ferryvm.isa.type import format_value
-from ferryvm.machine.control import ControlBlock, Status
+from ferryvm.isa.control import HEADER_WORDS
+from ferryvm.isa.type import WORD_BYTES, format_value
+from ferryvm.machine.control import Status
 from ferryvm.program import Program
-from ferryvm.testing.state import Difference, difference
-from ferryvm.testing.trial import MOST_INSTRUCTIONS, Trial
+from ferryvm.testing.trial import Trial
 
 LONGEST = 20
 """Instructions of a trace that a disagreement keeps."""
-
-PATIENCE = 60.0
-"""Seconds after which a backend that should have come back is stopped."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -51,56 +42,6 @@ class TraceLine:
         return " ".join(filter(None, (text, effect, f"=> {self.then}" if self.then else "")))
 
 
-def attempt(
-    trial: Trial, backend: str, fuel: int | None = MOST_INSTRUCTIONS, seconds: float = PATIENCE
-) -> str | None:
-    """Let a backend go on with a trial; what went wrong if it failed, else None.
-
-    `fuel`: None to go on to the end without counting. Raises BackendError where the backend
-    refuses the program.
-    """
-    with _stopping(trial.execution.machine.control, seconds) as stopped:
-        try:
-            if fuel is None:
-                trial.run_uncounted(backend)
-            else:
-                trial.run(backend, fuel)
-        except BackendError:
-            raise
-        except ProgramInterrupted:
-            if not stopped.is_set():
-                raise
-            return f"it was still running after {seconds:g} s"
-        except Exception as error:  # noqa: BLE001 - a faulty backend may raise anything
-            return f"{type(error).__name__}: {' '.join(str(error).split())}"
-    return None
-
-
-@contextlib.contextmanager
-def _stopping(control: ControlBlock, seconds: float) -> Iterator[threading.Event]:
-    """Set the interrupt flag when the time is over; the event then is set."""
-    fired = threading.Event()
-
-    def stop() -> None:
-        fired.set()
-        control.interrupt = 1
-
-    timer = threading.Timer(seconds, stop)
-    timer.daemon = True
-    timer.start()
-    try:
-        yield fired
-    finally:
-        timer.cancel()
-
-
-def judge(expected: Trial, trial: Trial, failure: str | None) -> Difference | None:
-    """The first difference of a trial from the expected one, its failure being one."""
-    if failure is not None:
-        return Difference("failure", "none", failure)
-    return difference(expected.execution.machine, expected.state(), trial.state())
-
-
 def trace(trial: Trial, backend: str, count: int) -> list[TraceLine]:
     """Run a trial on for `count` instructions, or until it ends, one at a time."""
     lines = []
@@ -108,7 +49,7 @@ def trace(trial: Trial, backend: str, count: int) -> list[TraceLine]:
         if trial.has_ended:
             break
         before = begun(trial)
-        failure = attempt(trial, backend, 1)
+        failure = trial.attempt(backend, 1)
         lines.append(finished(before, trial, failure))
         if failure is not None:
             break
@@ -194,3 +135,63 @@ def immediate_text(program: Program, row: Instruction, immediate: int) -> str:
         case Immediate.SIGNATURE:
             return str(program.signatures[immediate])
     return str(immediate)
+
+
+Row = tuple[str, str, str]
+"""The name of a field, and its value on the good and on the bad side."""
+
+_MOST_ROWS = 16
+"""Rows of one kind that are shown."""
+
+
+def sides(good: Trial, bad: Trial) -> list[Row]:
+    """Two trials next to each other: registers, the running function's frame, and what differs of
+    the rest. Words are bit patterns."""
+    left, right = good.execution.machine, bad.execution.machine
+    program, verified = left.program, left.verified
+    a, b = left.control, right.control
+    rows = [("status", _status(a.status, a.trap), _status(b.status, b.trap))]
+    rows += [(name, str(getattr(a, name)), str(getattr(b, name))) for name in _REGISTERS]
+    if good.is_counted and bad.is_counted:
+        rows.append(("fuel left", str(good.left), str(bad.left)))
+    owner = verified.owner(a.pc)
+    locals_ = len(program.frame_types(owner))
+    frame = range(a.fp + HEADER_WORDS, min(a.sp, len(left.memory.stack)))
+    words = [
+        (f"local {at}" if at < locals_ else f"operand {at - locals_}", left.memory.stack[word],
+         right.memory.stack[word])
+        for at, word in enumerate(frame)
+    ]  # fmt: skip
+    rows += [(name, f"{x:#x}", f"{y:#x}") for name, x, y in _shown(words)]
+    statics = [
+        (f"static {static.name}", x, y)
+        for static, x, y in zip(
+            program.statics, left.memory.statics, right.memory.statics, strict=True
+        )
+        if x != y
+    ]
+    rows += [(name, f"{x:#x}", f"{y:#x}") for name, x, y in _shown(statics)]
+    heaps = [bytes(m.memory.heap[: m.control.hp]) for m in (left, right) if m.control.hp == a.hp]
+    if len(heaps) == 2 and heaps[0] != heaps[1]:
+        parts = [
+            (f"heap {at}", *(heap[at : at + WORD_BYTES].hex(" ") for heap in heaps))
+            for at in range(0, a.hp, WORD_BYTES)
+            if heaps[0][at : at + WORD_BYTES] != heaps[1][at : at + WORD_BYTES]
+        ]
+        rows += parts[:_MOST_ROWS]
+    return rows
+
+
+_REGISTERS = ("pc", "sp", "fp", "hp")
+
+
+def _shown(words: list[tuple[str, int, int]]) -> list[tuple[str, int, int]]:
+    """All words if they are few, else those that differ first."""
+    if len(words) > _MOST_ROWS:
+        words = sorted(words, key=lambda word: word[1] == word[2])
+    return words[:_MOST_ROWS]
+
+
+def _status(status: int, trap: int) -> str:
+    name = Status(status).name if status in list(Status) else f"number {status}"
+    return f"{name}: {_trap_message(trap)}" if status == Status.TRAP else name

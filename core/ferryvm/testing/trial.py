@@ -9,10 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from ferryvm.backend import Forcing
-from ferryvm.engine import Execution, TrapError
+from ferryvm.backend import Forcing, RefusalError
+from ferryvm.engine import Execution, ProgramInterrupted, TrapError
 from ferryvm.machine.control import Status
 from ferryvm.testing.state import State
+from ferryvm.testing.watchdog import PATIENCE, watched
 
 MOST_INSTRUCTIONS = 50_000_000
 """Fuel of a trial: a program that runs longer is compared there."""
@@ -71,7 +72,7 @@ class Trial:
     def run(self, backend: str, fuel: int = MOST_INSTRUCTIONS) -> bool:
         """Go on for at most `fuel` instructions; whether the program can still go on.
 
-        Raises BackendError if the backend refuses the program or cannot count.
+        Raises RefusalError if the backend does not take the program or cannot count.
         """
         fuel = min(fuel, self.left)
         status = self._run(backend, fuel)
@@ -91,6 +92,34 @@ class Trial:
             return Status.TRAP
         finally:
             self.seconds += self.execution.statistics.seconds.run
+
+    def attempt(
+        self, backend: str, fuel: int | None = MOST_INSTRUCTIONS, seconds: float = PATIENCE
+    ) -> str | None:
+        """Go on with a backend that may do anything; what went wrong if it failed, else None.
+
+        `fuel`: None to go on to the end without counting. A backend fails when it raises, when it
+        says that fuel ran out and it did not, or when it has to be stopped after that many
+        seconds. Raises RefusalError where it does not take the program.
+        """
+        with watched(self.execution.machine.control, seconds) as watch:
+            try:
+                if fuel is None:
+                    self.run_uncounted(backend)
+                else:
+                    self.run(backend, fuel)
+            except RefusalError:
+                raise
+            except ProgramInterrupted:
+                if not watch.has_barked:
+                    raise
+                return f"it was still running after {seconds:g} s"
+            except Exception as error:  # noqa: BLE001 - a faulty backend may raise anything
+                return f"{type(error).__name__}: {' '.join(str(error).split())}"
+        unused = self.execution.machine.control.fuel
+        if fuel is not None and self.status is Status.FUEL and unused > 0:
+            return f"it left with FUEL and {unused} fuel"
+        return None
 
     def state(self) -> State:
         """All that is compared, as it stands now."""

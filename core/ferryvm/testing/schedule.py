@@ -1,0 +1,54 @@
+# SPDX-License-Identifier: Apache-2.0
+"""When a program moves from backend to backend.
+
+none             never: each backend runs the program from start to end on its own
+random           at random fuel counts; after some of these moves it goes on to its end
+                 without counting
+every-boundary   after every single instruction, to each backend in turn
+"""
+
+from __future__ import annotations
+
+import enum
+import itertools
+import random
+from collections.abc import Iterator, Sequence
+
+_LONGEST_STEP = 11
+"""Binary logarithm of the most instructions that a random schedule runs before it moves on; the
+logarithms are uniform, so that short programs move too."""
+
+_LATEST_UNCOUNTED = 20
+"""Moves after which, at the latest, a random schedule goes on to the end without counting."""
+
+
+class Schedule(enum.Enum):
+    """When a program moves."""
+
+    NONE = "none"
+    RANDOM = "random"
+    EVERY_BOUNDARY = "every-boundary"
+
+
+Move = tuple[str, int | None]
+"""A backend, and the instructions that it runs at most; None: it goes on to the end, uncounted."""
+
+
+def moves(schedule: Schedule, names: Sequence[str], seed: int, has_end: bool) -> Iterator[Move]:
+    """The moves of a program between backends, without end unless one is uncounted.
+
+    `has_end`: the program is known to come to an end, so it need not be counted there.
+    """
+    if schedule is Schedule.NONE:
+        raise ValueError("without a schedule a program does not move")
+    if schedule is Schedule.EVERY_BOUNDARY:
+        yield from ((name, 1) for name in itertools.cycle(names))
+        return
+    chance = random.Random(seed)
+    uncounted = chance.randint(1, _LATEST_UNCOUNTED) if has_end else 0
+    for number in itertools.count():
+        step, name = int(2 ** chance.uniform(0, _LONGEST_STEP)), chance.choice(names)
+        if uncounted and number == uncounted:
+            yield name, None
+            return
+        yield name, step

@@ -1,0 +1,67 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Stopping backends that should have come back: a program that ends on one must end on all.
+
+One thread looks a few times a second at the runs that are watched. Watching a run costs two
+changes of a dictionary, so that a thousand short runs a second can be watched.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+import time
+from collections.abc import Iterator
+
+from ferryvm.machine.control import ControlBlock
+
+PATIENCE = 60.0
+"""Seconds after which a backend that should have come back is stopped."""
+
+_LOOKS = 0.1
+"""Seconds between two looks."""
+
+
+class Watch:
+    """One run that is watched."""
+
+    def __init__(self, control: ControlBlock, seconds: float) -> None:
+        self.control = control
+        self.deadline = time.monotonic() + seconds
+        self.has_barked = False
+        """Whether the time was over before the run came back."""
+
+    def look(self, now: float) -> None:
+        """Set the interrupt flag if the time is over."""
+        if now >= self.deadline:
+            self.has_barked = True
+            self.control.interrupt = 1
+
+
+_watches: dict[int, Watch] = {}
+_thread: threading.Thread | None = None
+_starting = threading.Lock()
+
+
+def _look_around() -> None:
+    while True:
+        time.sleep(_LOOKS)
+        now = time.monotonic()
+        for watch in list(_watches.values()):
+            watch.look(now)
+
+
+@contextlib.contextmanager
+def watched(control: ControlBlock, seconds: float = PATIENCE) -> Iterator[Watch]:
+    """While active, the interrupt flag is set once the time is over; the watch tells whether."""
+    global _thread
+    if _thread is None or not _thread.is_alive():  # it does not live on in a forked child
+        with _starting:
+            if _thread is None or not _thread.is_alive():
+                _thread = threading.Thread(target=_look_around, name="watchdog", daemon=True)
+                _thread.start()
+    watch = Watch(control, seconds)
+    _watches[id(watch)] = watch
+    try:
+        yield watch
+    finally:
+        del _watches[id(watch)]
