@@ -11,7 +11,7 @@ import click
 from rich.console import Console
 from rich.table import Table
 
-from benchmarks import interpreter, loading, report, startup, table
+from benchmarks import interpreter, interrupt, loading, report, startup, table
 from benchmarks.benchmark import BENCHMARKS, BY_NAME, BenchmarkError
 from benchmarks.peers import DEFAULT, all_peers
 
@@ -84,6 +84,20 @@ def startup_command(rounds: int, json_path: str | None) -> None:
 def load_command(rounds: int, instructions: int, json_path: str | None) -> None:
     """Verifier and loader on a generated program of 1 MB of code."""
     _finish("load", loading.measure(rounds, instructions, _progress), json_path)
+
+
+@main.command("interrupt")
+@click.option("--count", default=200, show_default=True, type=click.IntRange(min=3))
+@click.option("--seed", default=1, show_default=True)
+@click.argument("backends", nargs=-1, required=True)
+@JSON
+def interrupt_command(
+    count: int, seed: int, backends: tuple[str, ...], json_path: str | None
+) -> None:
+    """Latency of SIGINT on BACKENDS, and whether the interrupted states can go on."""
+    found = {name: interrupt.measure(name, count, seed, _progress) for name in backends}
+    flat = {f"{name} {key}": value for name in found for key, value in found[name].items()}
+    _finish("interrupt", flat, json_path)
 
 
 def _finish(kind: str, figures: dict[str, Any], json_path: str | None) -> None:

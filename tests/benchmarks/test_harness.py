@@ -17,7 +17,7 @@ from rich.console import Console
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))  # benchmarks is not installed
 
-from benchmarks import interpreter, loading, table
+from benchmarks import interpreter, interrupt, loading, table
 from benchmarks.__main__ import main
 from benchmarks.benchmark import BENCHMARKS, BY_NAME, Benchmark, BenchmarkError
 from benchmarks.measure import geometric_mean, interleave, median
@@ -300,3 +300,14 @@ def test_unknown_program_is_a_usage_error_that_lists_the_known_ones() -> None:
     outcome = CliRunner().invoke(main, ["interpreters", "--programs", "sheve"])
     assert outcome.exit_code == 2
     assert "'sheve' is none of loop, loopmix, fib, sieve" in " ".join(outcome.output.split())
+
+
+def test_interrupt_measures_and_checks_that_states_go_on() -> None:
+    found = interrupt.measure("switch", 3, 1, lambda _line: None)
+    assert found["interruptions"] == 3
+    assert 0 < found["median_ms"] <= found["p99_ms"] <= found["longest_ms"]
+
+
+def test_interrupt_says_which_backend_it_could_not_measure() -> None:
+    with pytest.raises(BenchmarkError, match="nosuch, loop: .*nosuch"):
+        interrupt.measure("nosuch", 3, 1, lambda _line: None)

@@ -117,7 +117,7 @@ class Trial:
             except Exception as error:  # noqa: BLE001 - a faulty backend may raise anything
                 return f"{type(error).__name__}: {' '.join(str(error).split())}"
         unused = self.execution.machine.control.fuel
-        if fuel is not None and self.status is Status.FUEL and unused > 0:
+        if fuel is not None and self.status is Status.FUEL and unused:
             return f"it left with FUEL and {unused} fuel"
         return None
 
