@@ -207,9 +207,7 @@ def test_backend_that_does_nothing_disagrees() -> None:
     def harm(machine: Machine, _counting: bool) -> None:
         machine.control.status, machine.control.fuel = Status.FUEL, 10_000_000
 
-    assert "it left with FUEL and 9999999 fuel" in str(
-        compare_faulty(harm).difference
-    )
+    assert "it left with FUEL and 9999999 fuel" in str(compare_faulty(harm).difference)
 
 
 def test_backend_that_does_not_come_back_is_stopped_and_disagrees() -> None:
@@ -379,3 +377,15 @@ def test_trial_begun_again_stands_at_the_start() -> None:
     assert again.state() == first
     again.run("threaded")
     assert difference(trial.execution.machine, trial.state(), again.state()) is None
+
+
+def test_heap_or_stack_past_the_memory_disagrees_and_does_no_harm() -> None:
+    def heap(machine: Machine, _counting: bool) -> None:
+        machine.control.hp = 1 << 31
+
+    def stack(machine: Machine, _counting: bool) -> None:
+        if machine.control.status == Status.HALT:
+            machine.control.sp = 1 << 40
+
+    assert "hp 2147483648 is past the memory" in str(compare_faulty(heap).difference)
+    assert "sp 1099511627776 or" in str(compare_faulty(stack).difference)

@@ -1,10 +1,32 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Proving that backends agree: whole states, compared bit for bit, wherever a program stops."""
+"""Proving that backends agree: whole states, compared bit for bit, wherever a program stops.
 
-from ferryvm.testing.differential import Comparison, Differ, Verdict
-from ferryvm.testing.schedule import Schedule
-from ferryvm.testing.state import Difference, State, difference
-from ferryvm.testing.trial import Trial
+Names load what they need when they are first used: pytest imports this package in every run where
+ferryvm is installed, for its plugin.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from ferryvm.testing.differential import Comparison, Differ, Verdict
+    from ferryvm.testing.schedule import Schedule
+    from ferryvm.testing.state import Difference, State, difference
+    from ferryvm.testing.trial import Trial
+
+_HOMES = {
+    "Comparison": "differential",
+    "Differ": "differential",
+    "Difference": "state",
+    "Schedule": "schedule",
+    "State": "state",
+    "Trial": "trial",
+    "Verdict": "differential",
+    "difference": "state",
+}
+"""Where each name comes from."""
 
 __all__ = [
     "Comparison",
@@ -16,3 +38,13 @@ __all__ = [
     "Verdict",
     "difference",
 ]
+
+
+def __getattr__(name: str) -> object:
+    """A public name, on its first use (PEP 562)."""
+    home = _HOMES.get(name)
+    if home is None:
+        raise AttributeError(f"module 'ferryvm.testing' has no attribute {name!r}")
+    value: object = getattr(importlib.import_module(f"ferryvm.testing.{home}"), name)
+    globals()[name] = value
+    return value

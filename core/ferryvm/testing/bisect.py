@@ -22,18 +22,23 @@ from collections.abc import Callable
 
 from ferryvm.errors import FerryError, Position
 from ferryvm.machine.control import Status
-from ferryvm.testing.differential import Differ, judge
+from ferryvm.testing.differential import Differ, Verdict, judge
+from ferryvm.testing.divergence import LEGAL
 from ferryvm.testing.region import Region, regions
 from ferryvm.testing.schedule import Schedule, moves
 from ferryvm.testing.state import Difference
 from ferryvm.testing.trace import LONGEST, Row, TraceLine, begun, finished, sides, trace
 from ferryvm.testing.trial import Trial
+from ferryvm.testing.watchdog import PATIENCE
 from ferryvm.verify import Verified
 
 _GOOD_CHUNK = 1_000_000
 
-_WINDOWS = 200
-"""Places that are tried by chance when only a move shows the disagreement."""
+_STEPPED = 100_000
+"""Instructions for each of which the bad backend is entered, to see whether that goes wrong."""
+
+_STEPPED_INTO = 200
+"""Instructions at each of which it is entered to go on without counting."""
 
 _LONGEST_WINDOW = 11
 """Binary logarithm of the most instructions that the bad backend then runs in one go."""
@@ -49,7 +54,10 @@ class Way(enum.Enum):
     UNCOUNTED = "not counting"
     """It shows only where the bad backend runs on without counting, to the end."""
     MOVED = "moving"
-    """It shows only where the bad backend is entered or left in the middle."""
+    """It shows only where the bad backend is entered and left in the middle, counting."""
+    ENTERED = "entered, not counting"
+    """It shows only where the bad backend is entered in the middle and goes on to the end without
+    counting."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -101,12 +109,20 @@ class Bisector:
         bad: str,
         program: Verified,
         progress: Callable[[], object] = lambda: None,
-        patience: float = 60.0,
+        patience: float = PATIENCE,
+        windows: int = 200,
     ) -> None:
         """Runs the good backend to the program's end. `patience`: seconds that the bad one gets
-        for coming back."""
+        for coming back; `windows`: places tried by chance where it takes moves and more than one
+        instruction between them, 0 not to look for such."""
+        self.differ = differ
         self.good, self.bad = differ.against, bad
-        self.program, self.progress, self.patience = program, progress, patience
+        self.program, self.progress, self.patience, self.windows = (
+            program,
+            progress,
+            patience,
+            windows,
+        )
         start = differ.start(program)
         self._kept = {0: start}
         """Good trials at some boundaries."""
@@ -129,17 +145,34 @@ class Bisector:
     ) -> Place | None:
         """Where they part, None if they agree.
 
-        Tried in turn, or only the `way` named: counting from the start to the end, the same not
-        counting, then moving; `seed`: of the random moves; `names`: backends to move between if
-        they are not just the two. Raises BackendError where one refuses the program.
+        Ways are tried in the order of `Way`, or only the one named; `seed`: of the random moves; `names`: backends to move between if
+        they are not just the two. Raises RefusalError where a backend does not take the program,
+        FerryError where they differ in a way that is legal.
         """
+        self._refuse_legal()
         if way in (None, Way.COUNTED) and self.segment(0, self.boundaries):
             return self._narrow(Way.COUNTED, 0, self.boundaries)
         if way in (None, Way.UNCOUNTED) and self.end.left and self.uncounted(0):
-            return self._uncounted(0)
+            return self._uncounted(0, Way.UNCOUNTED)
         if way in (None, Way.MOVED):
-            return self._moved(seed, names or (self.good, self.bad))
+            place = self._stepped()
+            if place is not None:
+                return place
+        if way in (None, Way.ENTERED) and self.end.left:
+            for number in range(1, min(self.boundaries, _STEPPED_INTO)):
+                if self.uncounted(number) is not None:
+                    return self._uncounted(number, Way.ENTERED)
+        if way in (None, Way.MOVED, Way.ENTERED) and self.windows:
+            return self._scheduled(seed, names or (self.good, self.bad)) or self._windows(seed)
         return None
+
+    def _refuse_legal(self) -> None:
+        capabilities = self.differ.registry.get(self.bad).capabilities
+        if not any(divergence.declared(capabilities) for divergence in LEGAL):
+            return
+        for comparison in self.differ.compare(self.program, progress=self.progress):
+            if comparison.verdict is Verdict.DIVERGE and self.bad in comparison.backends:
+                raise FerryError(f"{self.good} and {self.bad} diverge legally: {comparison.reason}")
 
     # --- comparing at one place -------------------------------------------------------------
 
@@ -189,25 +222,24 @@ class Bisector:
             raise unstable(self.bad)
         return Place(way, self.bad, entered, number, found)
 
-    def _uncounted(self, first: int) -> Place:
+    def _uncounted(self, first: int, way: Way) -> Place:
         entered = _turn(first, self.boundaries, lambda at: self.uncounted(at) is not None)
         found = self.uncounted(entered)
         if found is None:
             raise unstable(self.bad)
-        return Place(Way.UNCOUNTED, self.bad, entered, entered, found)
+        return Place(way, self.bad, entered, entered, found)
 
-    def _moved(self, seed: int, names: tuple[str, ...]) -> Place | None:
-        """The place that takes a move: after each instruction, as a random schedule moves, then
-        in windows by chance."""
+    def _stepped(self) -> Place | None:
+        """The first instruction that goes wrong when the bad backend is entered for it alone."""
         trial = self.at(0).fork()
-        for number in range(self.boundaries):
+        for number in range(min(self.boundaries, _STEPPED)):
             other = trial.fork()
             failure = self._attempt(other, 1)
             trial.run(self.good, 1)
             found = judge(trial, other, failure)
             if found is not None:
                 return Place(Way.MOVED, self.bad, number, number, found)
-        return self._scheduled(seed, names) or self._windows(seed)
+        return None
 
     def _scheduled(self, seed: int, names: tuple[str, ...]) -> Place | None:
         """The place in the first move of a random schedule that goes wrong."""
@@ -231,7 +263,7 @@ class Bisector:
         """The place inside a move that went wrong on the backend of that name."""
         self.bad = name
         if name != self.good and fuel is None and self.uncounted(first) is not None:
-            return self._uncounted(first)
+            return self._uncounted(first, Way.ENTERED)
         if name != self.good and fuel is not None and self.segment(first, last) is not None:
             return self._narrow(Way.MOVED, first, last)
         # From an equal state it goes well: an earlier backend left something that is no part of
@@ -241,14 +273,14 @@ class Bisector:
     def _windows(self, seed: int) -> Place | None:
         """The place where the bad backend runs some instructions between two moves."""
         chance = random.Random(seed)
-        for _ in range(min(_WINDOWS, self.boundaries**2)):
+        for _ in range(min(self.windows, self.boundaries**2)):
             first = int(chance.random() * self.boundaries)
             length = int(2 ** (chance.random() * _LONGEST_WINDOW))
             last = min(first + length, self.boundaries)
             if self.segment(first, last) is not None:
                 return self._narrow(Way.MOVED, first, last)
             if self.end.left and self.uncounted(first) is not None:
-                return self._uncounted(first)
+                return self._uncounted(first, Way.ENTERED)
             self._forget()
         return None
 
@@ -287,7 +319,7 @@ class Bisector:
         good = trace(self.at(first).fork(), self.good, number + 1 - first)
         line = begun(self.at(number))
         trial = self.at(entered).fork()
-        if way is Way.UNCOUNTED:
+        if way in (Way.UNCOUNTED, Way.ENTERED):
             self._attempt(trial, None)
             entry = dataclasses.replace(line, then=f"{self.bad} goes on without counting")
             return good, [*good[:-1], entry], sides(self.end, trial)

@@ -50,6 +50,8 @@ class Comparison:
     """Instructions completed by the end."""
     seconds: float = dataclasses.field(default=0.0, compare=False)
     """Time that the counted run took, preparation apart."""
+    against_seconds: float = dataclasses.field(default=0.0, compare=False)
+    """The same of the backend that it is held against."""
     difference: Difference | None = None
     is_counted: bool = True
     """Whether the difference shows in the run that counts instructions."""
@@ -62,7 +64,7 @@ def judge(expected: Trial, trial: Trial, failure: str | None = None) -> Differen
     if failure is None:
         try:
             return difference(expected.execution.machine, expected.state(), trial.state())
-        except ValueError as error:  # a status or trap that there is not
+        except ValueError as error:
             failure = str(error)
     return Difference("failure", "none", failure)
 
@@ -115,8 +117,10 @@ class Differ:
         while expected.run(self.against, 1_000_000):
             progress()
         if schedule is Schedule.NONE:
-            return [self._alone(name, expected, progress) for name in self.backends]
-        return [self._moved(schedule, seed, expected, progress)]
+            found = [self._alone(name, expected, progress) for name in self.backends]
+        else:
+            found = [self._moved(schedule, seed, expected, progress)]
+        return [dataclasses.replace(one, against_seconds=expected.seconds) for one in found]
 
     def start(self, program: Verified) -> Trial:
         """A trial of the program at its start."""
@@ -180,7 +184,13 @@ class Differ:
             if reason is not None:
                 verdict, found = Verdict.DIVERGE, None
         return Comparison(
-            names, verdict, moves, trial.instructions, trial.seconds, found, reason=reason
+            names,
+            verdict,
+            moves,
+            trial.instructions,
+            trial.seconds,
+            difference=found,
+            reason=reason,
         )
 
     def _legal(self, names: tuple[str, ...], trial: Trial, expected: Trial) -> str | None:

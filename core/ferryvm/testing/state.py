@@ -62,8 +62,8 @@ def difference(machine: Machine, left: State, right: State) -> Difference | None
     if None not in (left.fuel, right.fuel) and left.fuel != right.fuel:
         return Difference("fuel left", str(left.fuel), str(right.fuel))
     return (
-        _words(a.statics, b.statics, _static_places(machine))
-        or _words(a.stack, b.stack, _stack_places(machine))
+        _words(a.statics, b.statics, static_places(machine))
+        or _words(a.stack, b.stack, stack_places(machine))
         or _bytes("heap", a.heap, b.heap)
         or _bytes("output", left.output, right.output)
     )
@@ -80,12 +80,13 @@ def _words(left: bytes, right: bytes, places: list[Place]) -> Difference | None:
     for index in np.flatnonzero(x != y).tolist():
         name, t = places[index]
         a, b = int(x[index]), int(y[index])
-        if t is None or not (_is_nan(t, a) and _is_nan(t, b)):
+        if t is None or not (is_nan(t, a) and is_nan(t, b)):
             return Difference(name, f"{a:#x}", f"{b:#x}")
     return None
 
 
-def _is_nan(t: Type, word: int) -> bool:
+def is_nan(t: Type, word: int) -> bool:
+    """Whether a word is a NaN of that type."""
     return t.is_float and word <= t.mask and math.isnan(to_float(t, word))
 
 
@@ -102,14 +103,15 @@ def _bytes(name: str, left: bytes, right: bytes) -> Difference | None:
     return Difference(f"{name} at byte {at}", *shown)
 
 
-def _static_places(machine: Machine) -> list[Place]:
+def static_places(machine: Machine) -> list[Place]:
+    """What each word of the statics is."""
     return [
         (f"static {number} ({static.name})", static.type)
         for number, static in enumerate(machine.program.statics)
     ]
 
 
-def _stack_places(machine: Machine) -> list[Place]:
+def stack_places(machine: Machine) -> list[Place]:
     """What each word of the stack in use is, from the verifier's stack maps."""
     program, verified, stack = machine.program, machine.verified, machine.memory.stack
     pc, fp, top = machine.control.pc, machine.control.fp, machine.control.sp

@@ -173,11 +173,9 @@ def sides(good: Trial, bad: Trial) -> list[Row]:
     rows += [(name, f"{x:#x}", f"{y:#x}") for name, x, y in _shown(statics)]
     heaps = [bytes(m.memory.heap[: m.control.hp]) for m in (left, right) if m.control.hp == a.hp]
     if len(heaps) == 2 and heaps[0] != heaps[1]:
-        parts = [
-            (f"heap {at}", *(heap[at : at + WORD_BYTES].hex(" ") for heap in heaps))
-            for at in range(0, a.hp, WORD_BYTES)
-            if heaps[0][at : at + WORD_BYTES] != heaps[1][at : at + WORD_BYTES]
-        ]
+        words_at = range(0, a.hp, WORD_BYTES)
+        texts = [[heap[at : at + WORD_BYTES].hex(" ") for at in words_at] for heap in heaps]
+        parts = [(f"heap {at}", x, y) for at, x, y in zip(words_at, *texts, strict=True) if x != y]
         rows += parts[:_MOST_ROWS]
     return rows
 

@@ -122,6 +122,14 @@ class Trial:
         return None
 
     def state(self) -> State:
-        """All that is compared, as it stands now."""
+        """All that is compared, as it stands now.
+
+        Raises ValueError where a faulty backend left what is no state: a status or trap that there
+        is not, a stack or heap that is larger than the memory.
+        """
+        control, memory = self.execution.machine.control, self.execution.machine.memory
+        if control.sp > memory.stack_words or control.hp > memory.heap_capacity:
+            sizes = f"{memory.stack_words} words and {memory.heap_capacity} bytes"
+            raise ValueError(f"sp {control.sp} or hp {control.hp} is past the memory of {sizes}")
         fuel = self.left if self.is_counted else None
         return State(self.execution.machine.snapshot(), fuel, b"".join(self.output))

@@ -1,0 +1,133 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The pytest plugin: `--ferry-backend`, the `ferry_backend` fixture, the conformance suite's tests.
+
+Every pytest run where ferryvm is installed loads this module, so it imports nothing of ferryvm until
+a test asks for one of its fixtures.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, NoReturn
+
+import pytest
+
+if TYPE_CHECKING:
+    from ferryvm.backend import Backend
+    from ferryvm.testing.conformance.suite import Item
+
+_CASE, _BACKEND = "ferry_case", "ferry_backend"
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Add the option."""
+    parser.getgroup("ferryvm").addoption(
+        "--ferry-backend",
+        action="append",
+        default=[],
+        metavar="NAME",
+        help="Backend for tests that use ferry_backend, and for the conformance suite; repeatable. "
+        "A module's own BACKEND goes first.",
+    )
+
+
+@pytest.fixture(scope="session")
+def ferry_backend(request: pytest.FixtureRequest) -> str:
+    """Name of a ferryvm backend: each of the module's BACKEND, or of --ferry-backend."""
+    return str(request.param)
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """Give each test its backends, and the suite's test its cases."""
+    if _CASE in metafunc.fixturenames:
+        checks = [check for backend in _backends(metafunc) for check in _checks(metafunc, backend)]
+        several = len({check.backend.name for check in checks}) > 1
+        ids = [f"{check.backend.name}:{check}" if several else str(check) for check in checks]
+        metafunc.parametrize(_CASE, checks, ids=ids)
+    elif _BACKEND in metafunc.fixturenames:
+        names = [backend.name for backend in _backends(metafunc)]
+        metafunc.parametrize(_BACKEND, names, indirect=True)
+
+
+def _backends(metafunc: pytest.Metafunc) -> list[Backend]:
+    """The backends that a module is tested on; a collection error if one cannot be had."""
+    from ferryvm.backend import Backend
+    from ferryvm.errors import FerryError
+
+    stated = getattr(metafunc.module, "BACKEND", None)
+    given = stated if isinstance(stated, list | tuple) else [stated] if stated else []
+    given = list(given) or metafunc.config.getoption("--ferry-backend")
+    if not given:
+        _refuse("no backend is named: set BACKEND in the module, or pass --ferry-backend NAME")
+    try:
+        return [one if isinstance(one, Backend) else _usable(one) for one in given]
+    except FerryError as error:
+        _refuse(str(error))
+
+
+@functools.cache
+def _usable(name: str) -> Backend:
+    from ferryvm.registry import Registry
+
+    return Registry().get(name)
+
+
+def _refuse(message: str) -> NoReturn:
+    """Fail the collection of a module with one line."""
+    pytest.fail(message, pytrace=False)
+
+
+@dataclasses.dataclass(frozen=True)
+class Check:
+    """One case on one backend, as a test."""
+
+    backend: Backend
+    item: Item
+    expected: str | None
+    """Why its author expects a failure."""
+
+    def __str__(self) -> str:
+        return self.item.label
+
+    def __call__(self) -> None:
+        """Run it, and tell pytest what became of it."""
+        from ferryvm.testing.conformance.suite import Verdict, expect
+
+        outcome = expect(self.item.run(self.backend), self.expected)
+        if outcome.verdict is Verdict.FAILED:
+            pytest.fail(f"backend {self.backend.name!r}: {outcome.message}", pytrace=False)
+        if outcome.verdict is Verdict.XFAILED:
+            pytest.xfail(outcome.reason)
+        if outcome.verdict is not Verdict.PASSED:
+            text = f"backend {self.backend.name!r}: {outcome.verdict.value}: {outcome.reason}"
+            pytest.skip(text)
+
+
+def _checks(metafunc: pytest.Metafunc, backend: Backend) -> list[Check]:
+    from ferryvm.errors import FerryError
+    from ferryvm.testing.conformance.suite import items
+
+    try:
+        table = _table(metafunc)
+        return [Check(backend, item, table.get(item.label)) for item in items()]
+    except FerryError as error:
+        _refuse(str(error))
+
+
+def _table(metafunc: pytest.Metafunc) -> dict[str, str]:
+    """The failures that a module expects: its XFAIL, and the file that its XFAIL_FILE names."""
+    from ferryvm.errors import FerryError
+    from ferryvm.testing.conformance.suite import check_expected, read_expected
+
+    module = metafunc.module
+    stated = getattr(module, "XFAIL", {})
+    if not isinstance(stated, Mapping):
+        raise FerryError("XFAIL is not a dictionary from cases to reasons")
+    table = check_expected(stated, "XFAIL")
+    file = getattr(module, "XFAIL_FILE", None)
+    if file is not None:
+        table |= read_expected(Path(str(module.__file__)).parent / file)
+    return table

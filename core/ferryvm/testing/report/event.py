@@ -1,0 +1,313 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Situations of an instruction that are not a matter of one value, declared as data.
+
+A branch taken, an address at the bound, a deep call; and every trap kind that the instruction's
+meaning names. Which traps there are, whether the heap can grow and how many bytes are accessed is
+asked of the meaning itself, so no list here can fall behind the table.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import math
+from collections.abc import Callable
+
+from ferryvm.isa import INSTRUCTIONS, Flow, Immediate, Instruction, Trap, Type
+from ferryvm.isa.heap import VECTOR_HEADER_BYTES
+from ferryvm.isa.reference import TextEmitter
+from ferryvm.isa.type import I64
+from ferryvm.machine.control import Status
+from ferryvm.machine.state import Machine
+
+
+@dataclasses.dataclass(slots=True)
+class Step:
+    """One instruction that was watched: what stood before it, and what came of it."""
+
+    row: Instruction
+    machine: Machine
+    """As it stands after the instruction."""
+    pc: int
+    immediate: int
+    operands: list[int]
+    open: Type | None
+    """The type that the instruction leaves open, here."""
+    depth: int
+    """Calls under way after it, main not counted."""
+    has_grown: bool
+    """Whether the heap grew for it."""
+
+    @property
+    def has_completed(self) -> bool:
+        """Whether it did what it does; it trapped otherwise."""
+        return self.machine.control.status != Status.TRAP
+
+
+@dataclasses.dataclass(frozen=True)
+class EventClass:
+    """A situation of an instruction that is not a matter of one value."""
+
+    group: str
+    """What it is about: edges are shown by group."""
+    name: str
+    applies: Callable[[Instruction], bool]
+    holds: Callable[[Step], bool]
+
+
+class _Probe(TextEmitter):
+    """What the meaning of one instruction can do."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.traps: dict[Trap, None] = {}
+        self.can_grow = False
+        self.access_bytes = 0
+
+    def trap_if(self, p: str, kind: Trap) -> None:
+        self.traps[kind] = None
+
+    def trap(self, kind: Trap) -> None:
+        self.traps[kind] = None
+
+    def grow_if(self, p: str, wanted: str) -> None:
+        self.can_grow = True
+
+    def heap_load(self, bytes_: int, address: str) -> str:
+        self.access_bytes = bytes_
+        return super().heap_load(bytes_, address)
+
+    def heap_store(self, bytes_: int, address: str, value: str) -> None:
+        self.access_bytes = bytes_
+
+
+@functools.cache
+def _probe(opcode: int) -> _Probe:
+    row, probe = INSTRUCTIONS[opcode], _Probe()
+    literal = [] if row.immediate is Immediate.NONE else ["immediate"]
+    row.meaning(probe, *literal, *"abc"[: len(row.pops)])
+    return probe
+
+
+def _end(step: Step) -> int:
+    """The byte past a heap access, in numbers that do not wrap."""
+    return step.operands[0] + step.immediate + _probe(step.row.opcode).access_bytes
+
+
+def _length(step: Step) -> int | None:
+    """Elements of the vector that an instruction indexes, None where none stands there."""
+    machine, vector = step.machine, step.operands[0]
+    if vector + VECTOR_HEADER_BYTES > machine.control.hp:
+        return None
+    header = machine.memory.heap[vector : vector + VECTOR_HEADER_BYTES]
+    return int.from_bytes(header, "little")
+
+
+def _index_at(places: int) -> Callable[[Step], bool]:
+    """Whether the index is that many places from the number of elements: -1 is the last one."""
+
+    def holds(step: Step) -> bool:
+        length = _length(step)
+        return length is not None and step.operands[1] == length + places
+
+    return holds
+
+
+def _is_taken(step: Step) -> bool:
+    if step.row.flow is Flow.JUMP:
+        return True
+    return (step.operands[0] != 0) == (step.row.mnemonic == "jump_if")
+
+
+def _is_recursive(step: Step) -> bool:
+    verified, pc = step.machine.verified, int(step.machine.control.pc)
+    return step.has_completed and verified.owner(pc) == verified.owner(step.pc)
+
+
+def _host_signature(step: Step) -> tuple[int, int]:
+    """Numbers of parameters and of results."""
+    signature = step.machine.program.hosts[step.immediate].signature
+    return len(signature.parameters), len(signature.results)
+
+
+def _width(step: Step) -> int:
+    """Bits of the first operand, whose type is not open."""
+    t = step.row.pops[0]
+    assert isinstance(t, Type)
+    return t.bits
+
+
+_SHIFTS = {"shl", "shr_s", "shr_u", "rotl", "rotr"}
+
+
+def _is_shift(row: Instruction) -> bool:
+    return row.mnemonic.partition(".")[2] in _SHIFTS
+
+
+def _takes_two_alike(row: Instruction) -> bool:
+    return len(row.pops) >= 2 and row.pops[0] == row.pops[1]
+
+
+def _accesses(row: Instruction) -> bool:
+    return row.immediate is Immediate.OFFSET
+
+
+def _indexes_vector(row: Instruction) -> bool:
+    return row.mnemonic.startswith("vector.element")
+
+
+def _indexes_statics(row: Instruction) -> bool:
+    return Trap.STATIC_OUT_OF_BOUNDS in _probe(row.opcode).traps
+
+
+def _indexes_functions(row: Instruction) -> bool:
+    return row.flow is Flow.CALL_INDIRECT
+
+
+def _is_table(row: Instruction) -> bool:
+    return row.flow is Flow.TABLE
+
+
+def _jumps(row: Instruction) -> bool:
+    return row.flow in (Flow.JUMP, Flow.BRANCH)
+
+
+def _branches(row: Instruction) -> bool:
+    return row.flow is Flow.BRANCH
+
+
+def _calls(row: Instruction) -> bool:
+    return row.flow in (Flow.CALL, Flow.CALL_INDIRECT)
+
+
+def _returns(row: Instruction) -> bool:
+    return row.flow is Flow.RETURN
+
+
+def _is_host(row: Instruction) -> bool:
+    return row.flow is Flow.HOST
+
+
+def _named(mnemonic: str) -> Callable[[Instruction], bool]:
+    return lambda row: row.mnemonic == mnemonic
+
+
+def _is_open(row: Instruction) -> bool:
+    """Whether it works on values of any type, which the program's types then settle."""
+    open_names = {str(t) for t in (*row.pops, *row.pushes) if not isinstance(t, Type)}
+    return bool(open_names - {"header"})
+
+
+def _of(t: Type) -> EventClass:
+    return EventClass("type", str(t), _is_open, lambda step: step.open is t)
+
+
+def _deep(name: str, least: int, past: float) -> EventClass:
+    return EventClass(
+        "call depth",
+        name,
+        _calls,
+        lambda step: step.has_completed and least <= step.depth < past,
+    )
+
+
+EVENTS: tuple[EventClass, ...] = (
+    *(_of(t) for t in Type),
+    EventClass(
+        "operands", "equal", _takes_two_alike, lambda step: step.operands[0] == step.operands[1]
+    ),
+    EventClass(
+        "shift count",
+        "the width or more",
+        _is_shift,
+        lambda step: step.operands[1] >= _width(step),
+    ),
+    EventClass("choice", "first", _named("select"), lambda step: step.operands[2] != 0),
+    EventClass("choice", "second", _named("select"), lambda step: step.operands[2] == 0),
+    EventClass("branch", "taken", _branches, _is_taken),
+    EventClass("branch", "not taken", _branches, lambda step: not _is_taken(step)),
+    EventClass(
+        "jump", "forward", _jumps, lambda step: _is_taken(step) and step.immediate > step.pc
+    ),
+    EventClass(
+        "jump", "backward", _jumps, lambda step: _is_taken(step) and step.immediate <= step.pc
+    ),
+    EventClass("label", "first", _is_table, lambda s: s.operands[0] == 0 < s.immediate),
+    EventClass("label", "last numbered", _is_table, lambda s: s.operands[0] == s.immediate - 1),
+    EventClass("label", "default, at the bound", _is_table, lambda s: s.operands[0] == s.immediate),
+    EventClass("label", "default, past it", _is_table, lambda s: s.operands[0] > s.immediate),
+    EventClass("address", "offset not zero", _accesses, lambda step: step.immediate != 0),
+    EventClass(
+        "address",
+        "unaligned",
+        lambda row: _accesses(row) and _probe(row.opcode).access_bytes > 1,
+        lambda step: _end(step) % _probe(step.row.opcode).access_bytes != 0,
+    ),
+    EventClass("address", "last in bounds", _accesses, lambda s: _end(s) == s.machine.control.hp),
+    EventClass(
+        "address", "first past bounds", _accesses, lambda s: _end(s) == s.machine.control.hp + 1
+    ),
+    EventClass("address", "sum wraps", _accesses, lambda step: _end(step) - 1 > I64.mask),
+    EventClass(
+        "index",
+        "first",
+        _indexes_vector,
+        lambda step: step.has_completed and step.operands[1] == 0,
+    ),
+    EventClass("index", "last", _indexes_vector, _index_at(-1)),
+    EventClass("index", "at the length", _indexes_vector, _index_at(0)),
+    EventClass("index", "of an empty vector", _indexes_vector, lambda s: _length(s) == 0),
+    EventClass(
+        "index",
+        "last static",
+        _indexes_statics,
+        lambda s: s.operands[-1] == len(s.machine.program.statics) - 1,
+    ),
+    EventClass(
+        "index",
+        "at the number of statics",
+        _indexes_statics,
+        lambda s: s.operands[-1] == len(s.machine.program.statics),
+    ),
+    EventClass(
+        "index",
+        "last of the table",
+        _indexes_functions,
+        lambda s: s.operands[0] == len(s.machine.program.table) - 1,
+    ),
+    EventClass(
+        "index",
+        "at the table's size",
+        _indexes_functions,
+        lambda s: s.operands[0] == len(s.machine.program.table),
+    ),
+    _deep("1", 1, 2),
+    _deep("2 to 9", 2, 10),
+    _deep("10 to 99", 10, 100),
+    _deep("100 or more", 100, math.inf),
+    EventClass("call", "of the function that calls", _calls, _is_recursive),
+    EventClass("return", "with a result", _returns, lambda step: step.immediate == 1),
+    EventClass("return", "without a result", _returns, lambda step: step.immediate == 0),
+    EventClass("host call", "with arguments", _is_host, lambda s: _host_signature(s)[0] > 0),
+    EventClass("host call", "without arguments", _is_host, lambda s: _host_signature(s)[0] == 0),
+    EventClass("host call", "with a result", _is_host, lambda s: _host_signature(s)[1] > 0),
+    EventClass("end", "with a result", _named("halt"), lambda s: s.machine.result() is not None),
+    EventClass("end", "without a result", _named("halt"), lambda s: s.machine.result() is None),
+    EventClass("end", "inside a call", _named("halt"), lambda step: step.depth > 0),
+    EventClass(
+        "heap", "grew", lambda row: _probe(row.opcode).can_grow, lambda step: step.has_grown
+    ),
+)
+"""In the order in which they are shown."""
+
+
+def _traps(kind: Trap) -> EventClass:
+    return EventClass(
+        "trap",
+        kind.message,
+        lambda row: kind in _probe(row.opcode).traps,
+        lambda step: not step.has_completed and step.machine.control.trap == kind,
+    )
+
+
+TRAPS: tuple[EventClass, ...] = tuple(_traps(kind) for kind in Trap if kind is not Trap.NONE)

@@ -1,0 +1,175 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a disagreement looks like from near: where the backends part, and the state around it."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable
+
+import numpy as np
+import numpy.typing as npt
+
+from ferryvm.errors import FerryError
+from ferryvm.isa.type import WORD_BYTES, Type
+from ferryvm.testing.bisect import Bisector, Parting, Way
+from ferryvm.testing.differential import Comparison, Differ
+from ferryvm.testing.state import Place, State, is_nan, stack_places, static_places
+from ferryvm.testing.trial import Trial
+from ferryvm.verify import Verified
+
+Words = npt.NDArray[np.uint64]
+
+_AROUND = 5
+"""Words that are shown on each side of the first one that differs."""
+
+_OUTPUT_SHOWN = 400
+"""Bytes of output that are shown, the last ones."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Part:
+    """One field of the state on both sides; None where a side has none."""
+
+    name: str
+    type: Type | None
+    good: int | str | None
+    bad: int | str | None
+    differs: bool
+
+
+@dataclasses.dataclass(frozen=True)
+class Group:
+    """Fields of one kind, those around the first difference."""
+
+    name: str
+    parts: tuple[Part, ...]
+    total: int
+    """Fields that there are, of which `parts` are some."""
+    differing: int
+    """How many of them differ."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Evidence:
+    """A disagreement from near."""
+
+    parting: Parting | None
+    """Where the backends part; None where that was not found."""
+    reason: str | None
+    """Why it was not."""
+    groups: tuple[Group, ...] = ()
+    """The state right after the instruction at which they part."""
+
+
+def gather(
+    differ: Differ,
+    program: Verified,
+    comparison: Comparison,
+    seed: int = 0,
+    progress: Callable[[], object] = lambda: None,
+) -> Evidence:
+    """Where the backends of a disagreement part, found by bisecting, and the state there."""
+    reason = "running it again, no place was found at which the backends part"
+    for bad in comparison.backends:
+        if bad == differ.against:
+            continue
+        try:
+            bisector = Bisector(differ, bad, program, progress, differ.patience)
+            parting = bisector.find(seed=seed, names=comparison.backends)
+        except FerryError as error:
+            reason = str(error)
+            continue
+        if parting is not None:
+            return Evidence(parting, None, _states(bisector, parting))
+    return Evidence(None, reason)
+
+
+def _states(bisector: Bisector, parting: Parting) -> tuple[Group, ...]:
+    """The state on both sides right after the instruction at which they part."""
+    bad = bisector.at(parting.entered).fork()
+    if parting.way in (Way.UNCOUNTED, Way.ENTERED):
+        good = bisector.end
+        bad.attempt(parting.bad, None)
+    else:
+        good = bisector.at(parting.number + 1)
+        bad.attempt(parting.bad, parting.number + 1 - parting.entered)
+    try:
+        return surroundings(good, bad)
+    except ValueError:  # a status or trap that there is not: the difference says so
+        return ()
+
+
+def surroundings(good: Trial, bad: Trial) -> tuple[Group, ...]:
+    """The registers of two trials, and what stands around the first difference elsewhere."""
+    machine = good.execution.machine
+    left, right = good.state(), bad.state()
+    a, b = left.machine, right.machine
+    groups = [
+        _registers(left, right),
+        _words("stack", stack_places(machine), a.stack, b.stack),
+        _words("statics", static_places(machine), a.statics, b.statics),
+        _words("heap", [], a.heap, b.heap),
+        _output(left.output, right.output),
+    ]
+    return tuple(group for group in groups if group.parts)
+
+
+def _registers(left: State, right: State) -> Group:
+    a, b = left.machine, right.machine
+    parts: list[Part] = []
+
+    def add(name: str, good: int | str | None, bad: int | str | None) -> None:
+        parts.append(Part(name, None, good, bad, good != bad))
+
+    add("status", a.status.name, b.status.name)
+    add("trap", a.trap.name, b.trap.name)
+    for name in ("pc", "sp", "fp", "hp"):
+        add(name, getattr(a, name), getattr(b, name))
+    if left.fuel is not None and right.fuel is not None:
+        add("fuel left", left.fuel, right.fuel)
+    return Group("registers", tuple(parts), len(parts), sum(part.differs for part in parts))
+
+
+def _words(name: str, places: list[Place], left: bytes, right: bytes) -> Group:
+    """Words around the first that differs; the heap's have no places and go by address."""
+    if left == right:
+        return Group(name, (), 0, 0)
+    a, b = _split(left), _split(right)
+    size = min(len(a), len(b))
+    unequal = [
+        number
+        for number in np.flatnonzero(a[:size] != b[:size]).tolist()
+        if not _are_both_nan(places, number, int(a[number]), int(b[number]))
+    ]
+    longest = max(len(a), len(b))
+    differing = len(unequal) + longest - size
+    if not differing:
+        return Group(name, (), longest, 0)
+    first = unequal[0] if unequal else size
+    at = set(unequal[: 2 * _AROUND])
+    parts = []
+    for number in range(max(0, first - _AROUND), min(longest, first + _AROUND + 1)):
+        nameless = f"byte {number * WORD_BYTES}" if not places else f"word {number}"
+        place, t = places[number] if number < len(places) else (nameless, None)
+        good = int(a[number]) if number < len(a) else None
+        bad = int(b[number]) if number < len(b) else None
+        parts.append(Part(place, t, good, bad, number in at or number >= size))
+    return Group(name, tuple(parts), longest, differing)
+
+
+def _are_both_nan(places: list[Place], number: int, good: int, bad: int) -> bool:
+    t = places[number][1] if number < len(places) else None
+    return t is not None and is_nan(t, good) and is_nan(t, bad)
+
+
+def _split(content: bytes) -> Words:
+    """The words of a segment; the last one is filled up with zeros."""
+    return np.frombuffer(content + bytes(-len(content) % WORD_BYTES), "<u8")
+
+
+def _output(left: bytes, right: bytes) -> Group:
+    if left == right:
+        return Group("output", (), 0, 0)
+    shown = [part[-_OUTPUT_SHOWN:].decode(errors="replace") for part in (left, right)]
+    part = Part(f"last {_OUTPUT_SHOWN} bytes", None, shown[0], shown[1], True)
+    return Group("output", (part,), 1, 1)

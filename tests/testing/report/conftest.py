@@ -1,0 +1,79 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A report with every verdict in it, as a file, and a browser to look at it with."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Browser, sync_playwright
+
+import ferryvm
+from ferryvm.testing import Differ, Schedule
+from ferryvm.testing.report import Report, examine, report, write
+from ferryvm.verify import verify
+
+from .suspects import registry
+
+BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
+
+FLOATS = """
+(define v (make-vector f64 2))
+(define (half x) (/ x 2.0))
+(define total 0.0)
+(define i 0)
+(while (< i 2)
+  (vector-set! v i (half (f64 i)))
+  (set! total (+ total (vector-ref v i)))
+  (set! i (+ i 1)))
+total
+"""
+LONG = "(define i 0) (while (< i 400) (set! i (+ i 1)))"
+HEAP = "(define v (make-vector i64 20)) (vector-length v)"
+
+NAMES = {
+    "floats.skiff": FLOATS,
+    "<script>alert(1)</script>.fasm": LONG,
+    f"{'a' * 300}.skiff": HEAP,
+    "\u202egnirts\udcff\n&amp;\"'{{ 7 * 7 }}.skiff": "1",
+}
+"""Programs by name."""
+
+MOST_OBSERVED = 1000
+
+
+def make_report(schedule: Schedule = Schedule.NONE) -> Report:
+    differ = Differ(["threaded", "wrong", "picky", "small"], registry=registry())
+    results = []
+    for name, text in NAMES.items():
+        program = verify(ferryvm.compile(text))
+        comparisons = differ.compare(program, schedule)
+        found = examine(differ, name, program, comparisons, most_observed=MOST_OBSERVED)
+        results.append(found)
+    return report(differ, schedule, 0, results)
+
+
+@pytest.fixture(scope="session")
+def made() -> Report:
+    return make_report()
+
+
+@pytest.fixture(scope="session")
+def file(made: Report, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("report") / "report.html"
+    write(path, made)
+    return path
+
+
+@pytest.fixture(scope="session")
+def browser() -> Iterator[Browser]:
+    found = next(filter(None, map(shutil.which, BROWSERS)), None)
+    if found is None:
+        pytest.skip(f"no browser is installed: none of {', '.join(BROWSERS)}")
+    with sync_playwright() as playwright:
+        # Tests may run as root, where Chromium's sandbox cannot; the page is our own.
+        started = playwright.chromium.launch(executable_path=found, args=["--no-sandbox"])
+        yield started
+        started.close()

@@ -1,0 +1,80 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Backends with something to report: one for each verdict."""
+
+from __future__ import annotations
+
+import dataclasses
+import types
+
+from ferryvm.backend import Artifact, Backend, Capabilities
+from ferryvm.hooks import BackendEntry, hookimpl
+from ferryvm.isa import F64, INSTRUCTIONS
+from ferryvm.registry import Registry
+from ferryvm.verify import Verified
+from ferryvm_backends.reference import ReferenceArtifact
+
+WRONG = {"f64.add": lambda m, a, b: m.fsub(F64, a, b)}
+"""Meanings that are not the table's."""
+
+
+class Wrong(Backend):
+    """The reference backend, which subtracts where it should add."""
+
+    name, version = "wrong", "0.1"
+
+    def prepare(self, program: Verified) -> Artifact:
+        artifact = ReferenceArtifact(program)
+        artifact.rows = [
+            dataclasses.replace(row, meaning=WRONG.get(row.mnemonic, row.meaning))
+            for row in artifact.rows
+        ]
+        return artifact
+
+
+class Picky(Wrong):
+    """It takes programs without floats only."""
+
+    name = "picky"
+
+    def accepts(self, program: Verified) -> str | None:
+        opcodes = program.program.code["opcode"].tolist()
+        has_floats = any(INSTRUCTIONS[opcode].mnemonic.startswith("f64") for opcode in opcodes)
+        return "it has no <floats> & never will" if has_floats else None
+
+
+class Small(Backend):
+    """It declares that it can address a few bytes of heap only."""
+
+    name, version = "small", "0.1"
+    capabilities = Capabilities(heap=64)
+
+    def prepare(self, program: Verified) -> Artifact:
+        return ReferenceArtifact(program)
+
+
+class Broken(Backend):
+    """It fails in the middle of a multiplication."""
+
+    name, version = "broken", "0.1"
+
+    def prepare(self, program: Verified) -> Artifact:
+        def multiply(m: object, a: int, b: int) -> int:
+            raise RuntimeError("<b>smoke</b>")
+
+        artifact = ReferenceArtifact(program)
+        artifact.rows = [
+            dataclasses.replace(row, meaning=multiply) if row.mnemonic == "i64.mul" else row
+            for row in artifact.rows
+        ]
+        return artifact
+
+
+def registry() -> Registry:
+    """The registered backends and these."""
+
+    def ferryvm_backends() -> list[BackendEntry]:
+        return [BackendEntry(kind.name, kind) for kind in (Wrong, Picky, Small, Broken)]
+
+    found = Registry()
+    found.register(types.SimpleNamespace(ferryvm_backends=hookimpl(ferryvm_backends)), "test")
+    return found
