@@ -309,5 +309,5 @@ def test_interrupt_measures_and_checks_that_states_go_on() -> None:
 
 
 def test_interrupt_says_which_backend_it_could_not_measure() -> None:
-    with pytest.raises(BenchmarkError, match="nosuch, loop: .*nosuch"):
+    with pytest.raises(BenchmarkError, match=r"nosuch, loop: .*nosuch"):
         interrupt.measure("nosuch", 3, 1, lambda _line: None)

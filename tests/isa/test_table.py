@@ -11,8 +11,7 @@ import pytest
 
 from ferryvm.isa import HEADER, INSTRUCTIONS, Flow, Immediate, Instruction, Trap, Type
 from ferryvm.isa.table import Variable
-
-from .golden import Case, cases
+from ferryvm.testing.conformance.golden import Case, cases
 
 PINNED = Path(__file__).parent / "opcodes.txt"
 

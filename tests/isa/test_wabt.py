@@ -11,8 +11,7 @@ import pytest
 
 from ferryvm.isa import Trap, Type
 from ferryvm.isa.type import CANONICAL_NAN
-
-from .golden import Case, cases
+from ferryvm.testing.conformance.golden import Case, cases
 
 TRAPS = {
     "integer overflow": Trap.INTEGER_OVERFLOW,

@@ -10,9 +10,14 @@ import sys
 import click
 
 import ferryvm
+from ferryvm.cli.bisect import bisect
+from ferryvm.cli.conformance import conformance
 from ferryvm.cli.diff import diff
+from ferryvm.cli.fuzz import fuzz
 from ferryvm.cli.program import assemble, compile_, disassemble, verify
+from ferryvm.cli.reduce import reduce
 from ferryvm.cli.repl import repl
+from ferryvm.cli.replay import replay
 from ferryvm.cli.run import Interrupted, Trapped, resume, run
 from ferryvm.cli.show import backends, isa
 from ferryvm.errors import FerryError
@@ -24,7 +29,23 @@ def ferry() -> None:
     """Run programs on the engines of ferryvm, and move them between engines."""
 
 
-for _command in (run, resume, assemble, compile_, disassemble, verify, diff, repl, isa, backends):
+for _command in (
+    run,
+    resume,
+    assemble,
+    compile_,
+    disassemble,
+    verify,
+    diff,
+    conformance,
+    fuzz,
+    replay,
+    bisect,
+    reduce,
+    repl,
+    isa,
+    backends,
+):
     ferry.add_command(_command)
 
 

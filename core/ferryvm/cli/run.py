@@ -133,10 +133,10 @@ def _run(
     if save is not None:
         if file.suffix in ferryvm.SUFFIXES:  # a state may replace the one that it came from
             refuse_same_file(file, save)
-        _check_writable(save)
+        check_writable(save)
     if stats is not None and stats != "-":
         refuse_same_file(file, Path(stats))
-        _check_writable(Path(stats))
+        check_writable(Path(stats))
     with naming(file):
         execution = start(engine)
     load_seconds = time.perf_counter() - began
@@ -144,10 +144,10 @@ def _run(
         result = execution.run(fuel, count)
     except ProgramInterrupted as error:
         _save(execution, save)
-        raise Interrupted(_with_source_line(str(error), error.position)) from None
+        raise Interrupted(with_source_line(str(error), error.position)) from None
     except TrapError as error:
         _report(stats, execution.statistics, load_seconds, Status.TRAP, trap=error.kind.name)
-        raise Trapped(_with_source_line(str(error), error.position)) from None
+        raise Trapped(with_source_line(str(error), error.position)) from None
     if result.status is Status.FUEL:
         where = execution.machine.position or f"pc {execution.machine.control.pc}"
         click.echo(f"ferry: {where}: out of fuel after {fuel} instructions", err=True)
@@ -155,7 +155,7 @@ def _run(
     _report(stats, result.statistics, load_seconds, result.status, result)
 
 
-def _with_source_line(message: str, position: Position | None) -> str:
+def with_source_line(message: str, position: Position | None) -> str:
     """`message` with the line that it is about below its first one, where that can be read."""
     if position is None:
         return message
@@ -181,7 +181,7 @@ def _save(execution: Execution, path: Path | None) -> None:
         click.echo(f"ferry: state saved in {path}", err=True)
 
 
-def _check_writable(path: Path) -> None:
+def check_writable(path: Path) -> None:
     """Raise FerryError unless the file can be written; asked first, so nothing runs in vain."""
     try:
         probe_file(path)

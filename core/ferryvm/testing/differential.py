@@ -108,19 +108,26 @@ class Differ:
         schedule: Schedule = Schedule.NONE,
         seed: int = 0,
         progress: Callable[[], object] = lambda: None,
+        expected: Trial | None = None,
     ) -> list[Comparison]:
         """One comparison a backend without a schedule, else one of all of them moved between.
 
-        `progress` is called now and then, on long work.
+        `progress` is called now and then, on long work; `expected`: what `expect` gave for this
+        program, if it has been called already.
         """
-        expected = self.start(program)
-        while expected.run(self.against, 1_000_000):
-            progress()
+        expected = expected or self.expect(program, progress)
         if schedule is Schedule.NONE:
             found = [self._alone(name, expected, progress) for name in self.backends]
         else:
             found = [self._moved(schedule, seed, expected, progress)]
         return [dataclasses.replace(one, against_seconds=expected.seconds) for one in found]
+
+    def expect(self, program: Verified, progress: Callable[[], object] = lambda: None) -> Trial:
+        """The program at its end on the backend that all are held against."""
+        expected = self.start(program)
+        while expected.run(self.against, 1_000_000):
+            progress()
+        return expected
 
     def start(self, program: Verified) -> Trial:
         """A trial of the program at its start."""

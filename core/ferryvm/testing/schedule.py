@@ -15,8 +15,8 @@ import random
 from collections.abc import Iterator, Sequence
 
 _LONGEST_STEP = 11
-"""Binary logarithm of the most instructions that a random schedule runs before it moves on; the
-logarithms are uniform, so that short programs move too."""
+"""Binary logarithm of the most instructions that a random schedule runs before it moves on.
+Logarithms are uniform, that of each schedule's own longest step too, so that short programs move."""
 
 _LATEST_UNCOUNTED = 20
 """Moves after which, at the latest, a random schedule goes on to the end without counting."""
@@ -44,10 +44,11 @@ def moves(schedule: Schedule, names: Sequence[str], seed: int, has_end: bool) ->
     if schedule is Schedule.EVERY_BOUNDARY:
         yield from ((name, 1) for name in itertools.cycle(names))
         return
-    chance = random.Random(seed)
-    uncounted = chance.randint(1, _LATEST_UNCOUNTED) if has_end else 0
+    chance = random.Random(seed).random  # the one method whose sequence Python promises
+    uncounted = 1 + int(_LATEST_UNCOUNTED * chance()) if has_end else 0
+    longest = _LONGEST_STEP * chance()
     for number in itertools.count():
-        step, name = int(2 ** chance.uniform(0, _LONGEST_STEP)), chance.choice(names)
+        step, name = int(2 ** (longest * chance())), names[int(len(names) * chance())]
         if uncounted and number == uncounted:
             yield name, None
             return

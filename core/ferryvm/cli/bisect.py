@@ -1,0 +1,157 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`ferry bisect`: the first instruction at which a backend parts from a good one."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+import ferryvm
+from ferryvm.cli.program import naming
+from ferryvm.cli.run import with_source_line
+from ferryvm.errors import FerryError
+from ferryvm.registry import Registry
+
+if TYPE_CHECKING:
+    from ferryvm.testing.bisect import Parting
+    from ferryvm.testing.differential import Differ
+    from ferryvm.testing.disagreement import Disagreement
+    from ferryvm.testing.trace import TraceLine
+    from ferryvm.verify import Verified
+
+
+@dataclasses.dataclass(frozen=True)
+class Case:
+    """What a command is to look at: a program and the backends that are compared on it."""
+
+    program: Verified
+    differ: Differ
+    bad: str
+    seed: int = 0
+    disagreement: Disagreement | None = None
+
+
+def read_case(file: Path, good: str | None, bad: str | None) -> Case:
+    """What a program or a disagreement file stands for, under the backends named.
+
+    Raises FerryError where the file cannot be read, or names and options do not fit.
+    """
+    from ferryvm.testing import Differ, disagreement
+    from ferryvm.verify import verify
+
+    with naming(file):
+        if file.suffix in ferryvm.SUFFIXES:
+            if bad is None:
+                raise FerryError("is a program; name the backend under suspicion with --bad")
+            program = verify(ferryvm.read(file))
+            return Case(program, Differ([bad], good or "reference", Registry()), bad)
+        one = disagreement.load(file)
+        program = verify(one.program)
+        good, bad = good or one.good, bad or one.bad
+        names = one.backends if bad in one.backends and good == one.good else (bad,)
+        changed = dataclasses.replace(one, good=good, bad=bad, backends=names)
+        return Case(program, changed.differ(), bad, one.seed, one)
+
+
+@contextlib.contextmanager
+def spinning(text: str) -> Iterator[Callable[[str], None]]:
+    """A spinner on a terminal's standard error; call it with a text to show."""
+    from rich.console import Console
+    from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+
+    terminal = Console(stderr=True)
+    columns = (SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn())
+    hidden = not terminal.is_terminal
+    with Progress(*columns, console=terminal, transient=True, disable=hidden) as bar:
+        task = bar.add_task(text)
+        yield lambda now: bar.update(task, description=now)
+
+
+@click.command()
+@click.argument("file", type=click.Path(path_type=Path))
+@click.option("--good", metavar="NAME", help="Backend that is right (reference).")
+@click.option("--bad", metavar="NAME", help="Backend under suspicion.")
+def bisect(file: Path, good: str | None, bad: str | None) -> None:
+    """Find the first instruction at which a backend parts from a good one.
+
+    FILE is a program (.skiff, .fasm, .fvm) or a file of a disagreement, which names the backends
+    itself. Exit code 0: found; 2: something was unusable, or the backends agree.
+    """
+    from ferryvm.testing.bisect import Bisector
+
+    case = read_case(file, good, bad)
+    with naming(file), spinning(f"{file}: searching") as show:
+        bisector = Bisector(case.differ, case.bad, case.program, lambda: show(f"{file}: searching"))
+        names = (case.differ.against, *case.differ.backends)
+        parting = bisector.find(seed=case.seed, names=names)
+    if parting is None:
+        raise FerryError(
+            f"{file}: {case.differ.against} and {case.bad} agree in all "
+            f"{bisector.boundaries} instructions: nothing to bisect"
+        )
+    show_parting(parting)
+
+
+_WAYS = {
+    "counting": "{bad} goes wrong when it counts instructions",
+    "not counting": "{bad} goes wrong only when it does not count instructions, from here on",
+    "moving": "{bad} goes wrong only when it is entered and left in the middle of the program",
+    "entered, not counting": "{bad} goes wrong only when it is entered in the middle of the "
+    "program and does not count instructions",
+}
+
+
+def show_parting(parting: Parting) -> None:
+    """Print where two backends part, what both did, and how both then stand."""
+    from rich.table import Table
+
+    from ferryvm.cli.show import print_table
+
+    one = parting
+    click.echo(_WAYS[one.way.value].format(bad=one.bad))
+    for region in one.regions:
+        click.echo(f"  in {region}")
+    place = f"pc {one.pc}: {one.mnemonic}, after {one.number} instructions"
+    if one.entered < one.number:
+        place += f"; {one.bad} must be entered after {one.entered} or earlier"
+    if one.position is not None:
+        place = with_source_line(f"{one.position}: {place}\n", one.position).rstrip("\n")
+    click.echo(place)
+    difference = one.difference
+    click.echo(
+        f"first difference: {difference.field}: {difference.left} on {one.good}, "
+        f"{difference.right} on {one.bad}"
+    )
+    click.echo()
+    show_traces(one.good, one.bad, one.good_trace, one.bad_trace)
+    click.echo()
+    title = "at the end" if "not counting" in one.way.value else "then"
+    table = Table("", title, one.good, one.bad, box=None)
+    for field, left, right in one.after:
+        table.add_row("*" if left != right else "", field, left, right)
+    print_table(table)
+
+
+def show_traces(
+    good: str, bad: str, left: tuple[TraceLine, ...], right: tuple[TraceLine, ...]
+) -> None:
+    """Print two traces side by side; a `*` marks the line where they part."""
+    from rich.table import Table
+
+    from ferryvm.cli.show import print_table
+
+    table = Table("", good, bad, box=None)
+    is_marked = False
+    for number in range(max(len(left), len(right))):
+        pair = [str(side[number]) if number < len(side) else "" for side in (left, right)]
+        # Where the traces are equal to their ends, the states after the last line differ.
+        is_last = number + 1 == max(len(left), len(right))
+        mark = "*" if not is_marked and (pair[0] != pair[1] or is_last) else ""
+        is_marked = is_marked or bool(mark)
+        table.add_row(mark, *pair)
+    print_table(table)

@@ -1,0 +1,185 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`ferry fuzz`: random programs on several backends, tried by processes that may die of them."""
+
+from __future__ import annotations
+
+import math
+import os
+import random
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from ferryvm.cli.show import print_table
+
+if TYPE_CHECKING:
+    from ferryvm.testing.fuzz import Campaign, Report
+
+_PROGRAMS = 1000
+_MOST_FINDINGS = 100
+
+
+def _cpus() -> int:
+    """Processors that this process may use."""
+    usable = getattr(os, "sched_getaffinity", None)
+    return len(usable(0)) if usable else os.cpu_count() or 1
+
+
+@click.command()
+@click.option("--seconds", type=click.FloatRange(min=0, min_open=True), help="As many as fit.")
+@click.option(
+    "--programs", type=click.IntRange(min=1), help=f"How many programs ({_PROGRAMS} if left out)."
+)
+@click.option("--seed", type=click.IntRange(min=0), help="Of the programs; a new one if left out.")
+@click.option(
+    "--first", default=0, show_default=True, type=click.IntRange(min=0), help="Number of the first."
+)
+@click.option("--jobs", type=click.IntRange(min=1), help="Processes; one a processor if left out.")
+@click.option(
+    "--backends", default="all", show_default=True, metavar="A,B,...", help="Backends to compare."
+)
+@click.option(
+    "--against",
+    default="reference",
+    show_default=True,
+    metavar="NAME",
+    help="Backend that they are held against.",
+)
+@click.option(
+    "--kind",
+    "kinds",
+    multiple=True,
+    default=("bytecode", "skiff"),
+    show_default=True,
+    type=click.Choice(["bytecode", "skiff", "image"]),
+    help="What is generated; several are taken in turn.",
+)
+@click.option(
+    "--schedule",
+    "schedules",
+    multiple=True,
+    type=click.Choice(["none", "random", "every-boundary"]),
+    help="Also move programs between backends; may be given twice.",
+)
+@click.option("--weights", type=click.Path(path_type=Path), help="Weights of the generator.")
+@click.option("--save", type=click.Path(path_type=Path), help="Folder for what is found.")
+@click.option(
+    "--findings",
+    default=_MOST_FINDINGS,
+    show_default=True,
+    type=click.IntRange(min=1),
+    help="Stop after so many.",
+)
+@click.option(
+    "--patience",
+    default=10.0,
+    show_default=True,
+    type=click.FloatRange(min=0, min_open=True),
+    help="Seconds after which a backend that does not come back is stopped.",
+)
+def fuzz(
+    seconds: float | None,
+    programs: int | None,
+    seed: int | None,
+    first: int,
+    jobs: int | None,
+    backends: str,
+    against: str,
+    kinds: tuple[str, ...],
+    schedules: tuple[str, ...],
+    weights: Path | None,
+    save: Path | None,
+    findings: int,
+    patience: float,
+) -> int:
+    """Run random programs on several backends and compare whole states.
+
+    Exit code 0: nothing was found; 1: something was; 2: nothing can be said of a backend.
+    """
+    from ferryvm.registry import Registry
+    from ferryvm.testing import Differ, Schedule
+    from ferryvm.testing.fuzz import Campaign, Plan
+    from ferryvm.testing.generate import Kind
+    from ferryvm.testing.generate.weights import Weights
+
+    if programs is not None and seconds is not None:
+        raise click.UsageError("--programs and --seconds: one of the two says when to stop")
+    for option, value in (("--seconds", seconds), ("--patience", patience)):
+        if value is not None and not math.isfinite(value):
+            raise click.UsageError(f"{option} is {value}: a number of seconds is expected")
+    if programs is None and seconds is None:
+        programs = _PROGRAMS
+    registry = Registry()
+    names = registry.names if backends == "all" else tuple(backends.split(","))
+    differ = Differ(names, against, registry)
+    if weights is not None:
+        Weights.load(weights)
+    moving = dict.fromkeys([Schedule.NONE, *map(Schedule, schedules)])
+    plan = Plan(
+        seed=random.SystemRandom().randrange(1 << 32) if seed is None else seed,
+        backends=differ.backends,
+        against=against,
+        kinds=tuple(map(Kind, kinds)),
+        schedules=tuple(moving),
+        weights=None if weights is None else str(weights),
+        save=None if save is None else str(save),
+        patience=patience,
+    )
+    campaign = Campaign(plan, jobs or _cpus(), programs, seconds, first, findings)
+    report = _run(campaign, programs, seconds)
+    _print(report)
+    if report.is_interrupted:
+        click.echo("ferry: interrupted", err=True)
+        return 130
+    return 1 if report.findings else 2 if report.uncompared else 0
+
+
+def _run(campaign: Campaign, programs: int | None, seconds: float | None) -> Report:
+    """Run a campaign, with a progress bar on a terminal."""
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+
+    terminal = Console(stderr=True)
+    columns = (BarColumn(), TextColumn("{task.description}"), TimeElapsedColumn())
+    with Progress(
+        *columns, console=terminal, transient=True, disable=not terminal.is_terminal
+    ) as bar:
+        task = bar.add_task("starting", total=programs or seconds)
+
+        def show(report: Report) -> None:
+            text = f"{report.programs} programs, {report.rate * report.jobs:.0f}/s"
+            done = report.programs if programs else report.seconds
+            bar.update(
+                task, description=f"{text}, findings: {len(report.findings)}", completed=done
+            )
+
+        return campaign.run(show)
+
+
+def _print(report: Report) -> None:
+    """The table, then what was found."""
+    from rich.table import Table
+
+    from ferryvm.testing.fuzz import Outcome
+
+    table = Table("kind", box=None)
+    for name in ("programs", *(outcome.value for outcome in Outcome)):
+        table.add_column(name, justify="right")
+    for kind in dict.fromkeys(report.plan.kinds):
+        counts = [report.outcomes[kind, outcome] for outcome in Outcome]
+        table.add_row(kind.value, str(sum(counts)), *map(str, counts))
+    print_table(table)
+    jobs = "1 job" if report.jobs == 1 else f"{report.jobs} jobs"
+    click.echo(
+        f"seed {report.plan.seed}, {jobs}: {report.programs} programs in {report.seconds:.1f} s, "
+        f"{report.rate:.0f} a second and job"
+    )
+    for name, reason in report.reasons.items():
+        click.echo(f"ferry: {name} could not run all of them: {reason}", err=True)
+    for group in report.groups:
+        finding = group[0]
+        at = f" at {finding.mnemonic}" if finding.mnemonic else ""
+        times = f" ({len(group)} times)" if len(group) > 1 else ""
+        click.echo(f"ferry: {finding.outcome.value}{at}{times}: {finding.text}", err=True)
+        click.echo(f"    {finding.path or report.plan.command(finding.number)}", err=True)

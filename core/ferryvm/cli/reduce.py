@@ -1,0 +1,104 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`ferry reduce`: a small program that shows the same disagreement."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+import ferryvm
+from ferryvm.cli.bisect import Case, read_case, spinning
+from ferryvm.cli.program import naming, refuse_same_file
+from ferryvm.cli.run import check_writable
+from ferryvm.durable import replace_file
+from ferryvm.errors import FerryError
+
+if TYPE_CHECKING:
+    from ferryvm.testing.disagreement import Disagreement
+    from ferryvm.testing.reduction import Reduction
+
+
+@click.command()
+@click.argument("file", type=click.Path(path_type=Path))
+@click.option("--good", metavar="NAME", help="Backend that is right (reference).")
+@click.option("--bad", metavar="NAME", help="Backend under suspicion.")
+@click.option(
+    "-o",
+    "--output",
+    type=click.Path(path_type=Path, dir_okay=False),
+    help="Assembly to write (FILE with .reduced.fasm); the disagreement is written next to it.",
+)
+@click.option(
+    "--seconds",
+    type=click.FloatRange(0.1),
+    default=60.0,
+    show_default=True,
+    help="Stop with the smallest program found by then.",
+)
+def reduce(
+    file: Path, good: str | None, bad: str | None, output: Path | None, seconds: float
+) -> None:
+    """Shrink a program on which two backends disagree while the same disagreement stays.
+
+    FILE is a program (.skiff, .fasm, .fvm) or a file of a disagreement, which names the backends
+    itself. The smallest program so far is written whenever there is a smaller one; Ctrl-C stops
+    with it. Exit code 0: done; 2: something was unusable, or the backends agree.
+    """
+    from ferryvm.program import Program
+    from ferryvm.testing import disagreement
+    from ferryvm.testing import reduction as search
+
+    output = output or file.with_suffix(".reduced.fasm")
+    saved = output.with_suffix(disagreement.SUFFIX)
+    if output.suffix != ".fasm":
+        raise FerryError(f"{output}: a .fasm file expected")
+    for path in (output, saved):
+        refuse_same_file(file, path)
+        check_writable(path)
+    case = read_case(file, good, bad)
+    with naming(file), spinning(f"{file}: reducing") as show:
+
+        def improved(program: Program) -> None:
+            size = len(program.code)
+            show(f"{file}: {size} instruction{'s' if size > 1 else ''}")
+            _write(output, program)
+
+        found = search.reduce(case.differ, case.bad, case.program, seconds, case.seed, improved)
+        if found is None:
+            raise FerryError(f"{case.differ.against} and {case.bad} agree on it: nothing to reduce")
+        one = _recorded(case, found, f"reduced from {file}")
+        disagreement.save(one, saved)
+    _write(output, found.program)
+    click.echo(ferryvm.disassemble(found.program))
+
+    click.echo(str(found.signature))
+    before, after = len(case.program.program.code), len(found.program.code)
+    end = "" if found.is_complete else "; stopped before its end, a longer search may do better"
+    click.echo(
+        f"ferry: {before} instructions reduced to {after} ({found.tried} candidates{end}); "
+        f"written to {output} and {saved}",
+        err=True,
+    )
+
+
+def _recorded(case: Case, found: Reduction, origin: str) -> Disagreement:
+    """The disagreement of what a reduction found, in the simplest schedule that shows it."""
+    from ferryvm.testing import Differ, disagreement
+    from ferryvm.verify import verify
+
+    of, bad = case.differ, found.signature.bad
+    differ = Differ([bad], of.against, of.registry, of.limits, of.most, of.forcing)
+    program = verify(found.program)
+    shown = disagreement.showing(differ, program, case.seed)
+    if shown is None:
+        raise FerryError("it shows only by bisecting, under no schedule: it cannot be saved")
+    return disagreement.record(differ, program, *shown, origin)
+
+
+def _write(path: Path, program: ferryvm.Program) -> None:
+    try:
+        replace_file(path, ferryvm.disassemble(program).encode(errors="surrogateescape"))
+    except OSError as error:
+        raise FerryError(f"{path}: cannot be written: {error.strerror}") from None

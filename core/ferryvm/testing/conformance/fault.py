@@ -1,0 +1,76 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What is wrong with a state: the first field that is not as expected, named for a reader."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import numpy as np
+
+from ferryvm.isa.control import HEADER_WORDS
+from ferryvm.testing.conformance.script import Script, State
+
+
+@dataclasses.dataclass(frozen=True)
+class Fault:
+    """The first thing that is not as a script states."""
+
+    field: str
+    expected: str
+    found: str
+    step: int = 0
+    """Number of the step in the script."""
+
+
+_NUMBERS = ("status", "trap", "exit_id", "wanted", "pc", "sp", "fp", "hp", "heap_capacity", "fuel")
+
+
+def compare(script: Script, expected: State, found: State) -> Fault | None:
+    """The first difference of two states, to the bit; None if they are equal."""
+    if expected == found:
+        return None
+    for name in _NUMBERS:
+        wanted, got = getattr(expected, name), getattr(found, name)
+        if wanted != got:
+            return Fault("fuel left" if name == "fuel" else name, _text(wanted), _text(got))
+    for segment in ("statics", "stack"):
+        left = np.frombuffer(getattr(expected, segment), "<u8")
+        right = np.frombuffer(getattr(found, segment), "<u8")
+        for word in np.flatnonzero(left != right).tolist():
+            name = _static(script, word) if segment == "statics" else _word(script, expected, word)
+            return Fault(name, f"{int(left[word]):016x}", f"{int(right[word]):016x}")
+    byte = int(np.flatnonzero(_bytes(expected.heap) != _bytes(found.heap))[0]) & ~7
+    wanted, got = expected.heap[byte : byte + 8], found.heap[byte : byte + 8]
+    return Fault(f"heap at byte {byte}", wanted.hex(" "), got.hex(" "))
+
+
+def _bytes(content: bytes) -> np.ndarray[tuple[int, ...], np.dtype[np.uint8]]:
+    return np.frombuffer(content, np.uint8)
+
+
+def _text(value: object) -> str:
+    name = getattr(value, "name", None)
+    return "none" if value is None else str(name or value)
+
+
+def _static(script: Script, number: int) -> str:
+    return f"static {number} ({script.program.program.statics[number].name})"
+
+
+def _word(script: Script, state: State, word: int) -> str:
+    """What a word of the stack is, in the frames of a state that is right."""
+    if word in script.names:
+        return f"the result of {script.names[word]}"
+    verified, stack = script.program, np.frombuffer(state.stack, "<u8")
+    pc, fp = state.pc, state.fp
+    while word < fp:
+        pc, fp = int(stack[fp]) - 1, fp - int(stack[fp + 1])
+    owner = verified.owner(pc)
+    function = verified.program.functions[owner].name
+    index = word - fp - HEADER_WORDS
+    if index < 0:
+        return f"{'distance' if index == -1 else 'return pc'} in the header of {function}"
+    count = len(verified.program.frame_types(owner))
+    if index < count:
+        return f"local {index} of {function}"
+    return f"operand {index - count} of {function}"

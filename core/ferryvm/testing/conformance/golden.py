@@ -1,0 +1,244 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Golden cases: reading cases/instruction/*.txt, whose form the README beside them defines.
+
+cases/instruction/*.txt ──read──> Case ──instruction.py──> Listing ──> Program ──> Script
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import re
+from collections.abc import Iterator
+from importlib import resources
+
+from ferryvm.isa import BY_MNEMONIC, Immediate, Instruction, Trap, Type
+from ferryvm.listing import FunctionListing, Item, Label, Line, Operand
+from ferryvm.program import HostImport, Signature, Static
+from ferryvm.testing.conformance.record import CaseError
+
+
+@dataclasses.dataclass(frozen=True)
+class Setting:
+    """What surrounds the code of a case."""
+
+    heap: bytes = b""
+    """Bytes from address 0 when the program starts."""
+    statics: tuple[Static, ...] = ()
+    locals: tuple[Type, ...] = ()
+    """Locals of main."""
+    functions: tuple[FunctionListing, ...] = ()
+    table: tuple[str, ...] = ()
+    hosts: tuple[HostImport, ...] = ()
+    marked: tuple[Line, ...] = ()
+    """Lines of the functions that `!` marks."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Outcome:
+    """How a case is to end; at most one of the fields but `stack` is given."""
+
+    stack: tuple[tuple[Type, int], ...] = ()
+    """Type and bits of the whole operand stack at the halt, deepest first."""
+    trap: Trap | None = None
+    heap: bytes | None = None
+    prints: str | None = None
+
+
+@dataclasses.dataclass(frozen=True)
+class Case:
+    """One line of a case file."""
+
+    where: str
+    text: str
+    row: Instruction
+    setting: Setting
+    outcome: Outcome
+    immediate: int | None = None
+    operands: tuple[int, ...] = ()
+    """Bits of the operands of a table line, deepest first."""
+    code: tuple[Item, ...] | None = None
+    """Code of main in a `run` line, None in a table line."""
+    marked: Line | None = None
+    """The line that a `run` line expects to trap: it, or a function that it calls, marks it."""
+
+    def __str__(self) -> str:
+        return f"{self.where}: [{self.row.mnemonic}] {self.text}"
+
+
+@functools.cache
+def cases() -> tuple[Case, ...]:
+    """Every case, in the order of files and lines."""
+    folder = resources.files(__package__) / "cases" / "instruction"
+    files = sorted(folder.iterdir(), key=lambda file: file.name)
+    return tuple(
+        case
+        for file in files
+        if file.name.endswith(".txt")
+        for case in _read(file.name, file.read_text(encoding="utf-8"))
+    )
+
+
+@functools.cache
+def _by_mnemonic() -> dict[str, list[Case]]:
+    found: dict[str, list[Case]] = {}
+    for case in cases():
+        found.setdefault(case.row.mnemonic, []).append(case)
+    return found
+
+
+def cases_of(mnemonic: str) -> list[Case]:
+    """The cases of one instruction."""
+    return _by_mnemonic().get(mnemonic, [])
+
+
+def _read(name: str, content: str) -> Iterator[Case]:
+    row: Instruction | None = None
+    setting = Setting()
+    for number, line in enumerate(content.splitlines(), start=1):
+        text = re.sub(r"\s*(^|\s)#.*", "", line).strip()
+        where = f"{name}:{number}"
+        try:
+            if not text:
+                continue
+            if text.startswith("["):
+                row, setting = BY_MNEMONIC[text[1:-1]], Setting()
+            elif row is None:
+                raise CaseError("no [instruction] stands before")
+            elif "->" in text and text.split()[0] not in _SETTINGS:
+                yield _case(where, text, row, setting)
+            else:
+                setting = _set(setting, text)
+        except (CaseError, KeyError, ValueError, IndexError) as error:
+            raise CaseError(f"{where}: {text!r}: {type(error).__name__} {error}") from None
+
+
+# --- cases ----------------------------------------------------------------------------------
+
+
+def _case(where: str, text: str, row: Instruction, setting: Setting) -> Case:
+    left, _, right = text.rpartition("->")
+    if left.startswith("run "):
+        items, marked = _code(left.removeprefix("run "))
+        outcome = _run_outcome(right.split())
+        if outcome.trap is None:
+            return Case(where, text, row, setting, outcome, code=items)
+        marked = marked or setting.marked
+        if len(marked) != 1:
+            raise CaseError("exactly one `!` must mark the instruction that traps")
+        return Case(where, text, row, setting, outcome, code=items, marked=marked[0])
+    words = left.split()
+    immediate = None
+    if words and words[0].startswith("@"):
+        immediate = _integer(words.pop(0)[1:])
+        if row.immediate.literal:
+            immediate &= row.immediate.literal.mask
+    if (immediate is None) is not (row.immediate is Immediate.NONE):
+        raise CaseError("an immediate, `@…`, is given or missing against the table")
+    types = [t for t in row.pops if isinstance(t, Type)]
+    if len(types) != len(words) or len(types) != len(row.pops):
+        raise CaseError(f"operands must be {row.effect}")
+    operands = tuple(_bits(t, word) for t, word in zip(types, words, strict=True))
+    result = right.split()
+    if result[0] == "trap":
+        outcome = Outcome(trap=Trap[result[1].upper()])
+    else:
+        (pushed,) = row.pushes
+        (bits,) = result
+        assert isinstance(pushed, Type)
+        outcome = Outcome(stack=((pushed, _bits(pushed, bits)),))
+    return Case(where, text, row, setting, outcome, immediate, operands)
+
+
+def _run_outcome(words: list[str]) -> Outcome:
+    if words[:1] == ["trap"]:
+        return Outcome(trap=Trap[words[1].upper()])
+    if words[:1] == ["heap"]:
+        return Outcome(heap=bytes.fromhex("".join(words[1:])))
+    if words[:1] == ["prints"]:
+        return Outcome(prints=" ".join(words[1:]))
+    pairs = zip(words[::2], words[1::2], strict=True)
+    return Outcome(stack=tuple((Type(name), _bits(Type(name), bits)) for name, bits in pairs))
+
+
+def _bits(t: Type, word: str) -> int:
+    if len(word) != t.bits // 4:
+        raise CaseError(f"{word}: an {t} has {t.bits // 4} hex digits")
+    return int(word, 16)
+
+
+def _integer(word: str) -> int:
+    return int(word, 0)
+
+
+# --- settings -------------------------------------------------------------------------------
+
+_SETTINGS = ("heap", "static", "local", "function", "table", "host")
+
+
+def _set(setting: Setting, text: str) -> Setting:
+    keyword, *words = text.split()
+    if keyword == "heap":
+        return dataclasses.replace(setting, heap=bytes.fromhex("".join(words)))
+    if keyword == "static":
+        t, bits = Type(words[0]), words[1]
+        static = Static(f"s{len(setting.statics)}", t, _bits(t, bits))
+        return dataclasses.replace(setting, statics=(*setting.statics, static))
+    if keyword == "local":
+        return dataclasses.replace(setting, locals=tuple(Type(word) for word in words))
+    if keyword == "table":
+        return dataclasses.replace(setting, table=tuple(words))
+    if keyword == "host":
+        host = HostImport(words[0], _signature(words[1]))
+        return dataclasses.replace(setting, hosts=(*setting.hosts, host))
+    if keyword == "function":
+        head, _, body = text.partition(" : ")
+        _, name, signature, *rest = head.split()
+        types = tuple(Type(word) for word in rest[1:])
+        items, marked = _code(body)
+        function = FunctionListing(name, _signature(signature), types, list(items))
+        return dataclasses.replace(
+            setting,
+            functions=(*setting.functions, function),
+            marked=(*setting.marked, *marked),
+        )
+    raise CaseError(f"a line is a case or one of {', '.join(_SETTINGS)}")
+
+
+def _signature(text: str) -> Signature:
+    left, _, right = text.partition("->")
+    sides = [tuple(Type(t) for t in side.strip("()").split(",") if t) for side in (left, right)]
+    return Signature(*sides)
+
+
+# --- code -----------------------------------------------------------------------------------
+
+
+def _code(text: str) -> tuple[tuple[Item, ...], tuple[Line, ...]]:
+    """The items of a piece of code, and those lines of it that `!` marks."""
+    items: list[Item] = []
+    marked = []
+    words = iter(text.split())
+    for word in words:
+        if word.startswith(":"):
+            items.append(Label(word[1:]))
+            continue
+        row = BY_MNEMONIC[word.removeprefix("!")]
+        has_immediate = row.immediate is not Immediate.NONE
+        line = Line(row, _immediate(row, next(words)) if has_immediate else None)
+        items.append(line)
+        if word.startswith("!"):
+            marked.append(line)
+    return tuple(items), tuple(marked)
+
+
+def _immediate(row: Instruction, word: str) -> Operand:
+    if row.immediate.literal:
+        return _integer(word) & row.immediate.literal.mask
+    if row.immediate in (Immediate.TARGET, Immediate.FUNCTION, Immediate.HOST):
+        return word
+    if row.immediate is Immediate.LABELS:
+        return tuple(word.split(","))
+    if row.immediate is Immediate.SIGNATURE:
+        return _signature(word)
+    return _integer(word)

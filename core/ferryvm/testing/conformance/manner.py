@@ -1,0 +1,262 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Manners: the ways in which one program is put through a backend.
+
+A case names those that suit it. Each makes scripts from a program; how it is run is said here once,
+and is the same for every case.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+from ferryvm.machine.control import Status
+from ferryvm.testing.conformance.record import (
+    PLENTY,
+    CaseError,
+    Recorder,
+    Task,
+    Walk,
+    walk,
+)
+from ferryvm.testing.conformance.script import Flag, Place, Script
+
+Scripts = Iterator[Script]
+Manner = Callable[[Task], Scripts]
+
+_SAVES = 12
+"""Places at which a program is saved at most."""
+
+
+def plain(task: Task) -> Scripts:
+    """From start to end, not counting."""
+    yield whole(task, None)[0]
+
+
+def counting(task: Task) -> Scripts:
+    """From start to end, counting, with plenty of fuel."""
+    yield whole(task, PLENTY)[0]
+
+
+def whole(task: Task, fuel: int | None) -> tuple[Script, Recorder]:
+    """The script of a run from start to end, and the recorder that stands there."""
+    recorder = Recorder(task)
+    recorder.start()
+    if recorder.machines[0].status is Status.RUNNING:
+        recorder.run(fuel)
+    return recorder.script("counting" if fuel else ""), recorder
+
+
+def boundaries(task: Task) -> Scripts:
+    """Fuel 1 again and again: leaving and entering after every single instruction."""
+    recorder = Recorder(task)
+    recorder.start()
+    recorder.enter(counting=True, fuel=0)
+    while recorder.run(fuel=1) is Status.FUEL:
+        pass
+    yield recorder.script("one instruction at a time")
+
+
+def cuts(task: Task) -> Scripts:
+    """For every k: k instructions, then the rest in one run, not counting; for some, counting."""
+    total = _ending(task).total
+    recorder = Recorder(task)
+    for fuel in range(total + 2):
+        for rest in (None, PLENTY) if fuel % 3 == 0 or fuel >= total else (None,):
+            recorder.start()
+            if recorder.run(fuel=fuel) is Status.FUEL:
+                recorder.run(fuel=rest)
+    yield recorder.script("cut in two")
+
+
+def entries(task: Task) -> Scripts:
+    """Entered at every pc that it gets to, in the state that the reference has there, with litter
+    above sp; then to the end, not counting."""
+    recorder = Recorder(task)
+    for _, state in _ending(task).first_visits():
+        recorder.put(state)
+        recorder.litter()
+        recorder.run()
+    yield recorder.script("entered at every pc")
+
+
+def exits(task: Task) -> Scripts:
+    """As `entries`, but left again after 1 instruction, then after 2 more, then to the end."""
+    recorder = Recorder(task)
+    for _, state in _ending(task).first_visits():
+        recorder.put(state)
+        recorder.litter()
+        if recorder.run(fuel=1) is Status.FUEL and recorder.run(fuel=2) is Status.FUEL:
+            recorder.litter()
+            recorder.run()
+    yield recorder.script("entered and left at every pc")
+
+
+def again(task: Task) -> Scripts:
+    """At each host call and growth, entered again before anything was done about it: a host
+    function that fails, and memory that is not there, leave the program where it is."""
+    yield _again(task, None)
+
+
+def again_counting(task: Task) -> Scripts:
+    """As `again`, counting: nothing is paid for what did not complete."""
+    yield _again(task, PLENTY)
+
+
+def _again(task: Task, fuel: int | None) -> Script:
+    recorder = Recorder(task)
+    recorder.start()
+    recorder.enter(fuel is not None, fuel)
+    while recorder.machines[0].status in (Status.HOST, Status.GROW):
+        recorder.enter(fuel is not None)
+        if not recorder.serve(fuel is not None):
+            break
+        recorder.enter(fuel is not None)
+    return recorder.script("entered again before it was served")
+
+
+def machines(task: Task) -> Scripts:
+    """Two machines and one artifact, in turn at each host call and growth."""
+    recorder = Recorder(task)
+    for number in (0, 1):
+        recorder.start(number)
+    going = {0, 1}
+    while going:
+        for number in sorted(going):
+            recorder.enter(number=number)
+            if not recorder.serve(False, number):
+                going.discard(number)
+    yield recorder.script("two machines in turn")
+
+
+def turns(task: Task) -> Scripts:
+    """Two machines and one artifact, in turn after 3 and 5 instructions."""
+    recorder = Recorder(task)
+    for number in (0, 1):
+        recorder.start(number)
+    going = {0, 1}
+    while going:
+        for number in sorted(going):
+            if recorder.run(fuel=3 + 2 * number, number=number) is not Status.FUEL:
+                going.discard(number)
+    yield recorder.script("two machines in turn, counting")
+
+
+def moved(task: Task) -> Scripts:
+    """Moved to and fro: 2 instructions here, the next 3 in another backend, again and
+    again. Nothing of the state may stay here."""
+    states = _ending(task).states
+    recorder = Recorder(task)
+    for first in range(5):
+        recorder.start()
+        at, status = first, recorder.run(fuel=first)
+        while status is Status.FUEL and at + 5 < len(states):
+            at += 3
+            recorder.move(states[at])
+            status = recorder.run(fuel=2)
+            at += 2
+        recorder.run()
+    yield recorder.script("moved to and fro")
+
+
+def resumed(task: Task) -> Scripts:
+    """Files that the reference saved, resumed and run to the end."""
+    recorder = Recorder(task)
+    for file in _files(task):
+        recorder.load(file)
+        recorder.run()
+    yield recorder.script("resumed")
+
+
+def saved(task: Task) -> Scripts:
+    """Saved on the way, which gives the reference's file; resumed from it on another machine."""
+    recorder = Recorder(task)
+    for fuel in _places(_ending(task).total):
+        recorder.start()
+        recorder.run(fuel=fuel)
+        file = recorder.save()
+        recorder.load(file, 1)
+        recorder.run(number=1)
+    yield recorder.script("saved and resumed")
+
+
+def _files(task: Task) -> list[bytes]:
+    recorder = Recorder(task)
+    files = []
+    for fuel in _places(_ending(task).total):
+        recorder.start()
+        recorder.run(fuel=fuel)
+        files.append(recorder.save())
+    return files
+
+
+def _places(total: int) -> list[int]:
+    return sorted({total * index // _SAVES for index in range(_SAVES + 1)})
+
+
+def interrupted(task: Task) -> Scripts:
+    """Stopped by the flag: set before the entry, and by another thread. A program that ends goes on
+    to its end then."""
+    way = _unserved(task)
+    recorder = Recorder(task)
+    recorder.start()
+    recorder.enter(flag=Flag.SET, expected=Place.SOMEWHERE)
+    recorder.enter(flag=Flag.SET, expected=Place.SOMEWHERE)
+    if way.period:
+        recorder.enter(flag=Flag.LATER, expected=Place.SOMEWHERE)
+        recorder.enter(flag=Flag.SET, expected=Place.SOMEWHERE)
+    else:
+        recorder.enter(expected=Place.LAST)
+    yield recorder.script("interrupted", way.trail)
+
+
+def stopped(task: Task) -> Scripts:
+    """As `interrupted`, counting: it leaves where its fuel says, and goes on exactly from there."""
+    way = _unserved(task)
+    if not way.period:
+        raise CaseError(f"{task.about}: must not end, to be stopped")
+    recorder = Recorder(task)
+    recorder.start()
+    for flag in (Flag.SET, Flag.LATER):
+        recorder.enter(True, PLENTY, flag=flag, expected=Place.SOMEWHERE)
+        for ahead in (1, 0, 2, way.period + 3):
+            recorder.enter(True, ahead, expected=ahead)
+        recorder.enter(flag=flag, expected=Place.SOMEWHERE)
+        recorder.enter(True, 5, expected=5)
+    yield recorder.script("stopped while it counts", way.trail)
+
+
+def _ending(task: Task) -> Walk:
+    way = walk(task)
+    if way.period:
+        raise CaseError(f"{task.about}: never ends")
+    return way
+
+
+def _unserved(task: Task) -> Walk:
+    way = walk(task)
+    if way.is_served:
+        raise CaseError(f"{task.about}: must not call the host or grow its heap, to be interrupted")
+    return way
+
+
+MANNERS: dict[str, Manner] = {
+    manner.__name__: manner
+    for manner in (
+        plain,
+        counting,
+        boundaries,
+        cuts,
+        entries,
+        exits,
+        again,
+        again_counting,
+        machines,
+        turns,
+        moved,
+        resumed,
+        saved,
+        interrupted,
+        stopped,
+    )
+}
+"""All of them, by name."""

@@ -1,0 +1,242 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Following a script with a backend, and the first thing that is not as it should be."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import threading
+import time
+from collections.abc import Iterator
+
+import numpy as np
+
+from ferryvm.backend import Artifact
+from ferryvm.engine.saved import pack_state, unpack_state
+from ferryvm.machine.control import REGISTER_BYTES, ControlBlock, Status
+from ferryvm.machine.state import Machine
+from ferryvm.testing.conformance.fault import Fault, compare
+from ferryvm.testing.conformance.record import litter, perform_host, stand, write_state
+from ferryvm.testing.conformance.script import (
+    Enter,
+    Flag,
+    Grow,
+    Host,
+    Litter,
+    Load,
+    Move,
+    Place,
+    Put,
+    Save,
+    Script,
+    Start,
+    State,
+    Step,
+    Trail,
+    observe,
+)
+
+PATIENCE = 60.0
+"""Seconds after which a backend is taken not to come back."""
+
+_MOMENT = 0.02
+"""Seconds that a backend runs before another thread sets the flag."""
+
+_MAY_CHANGE = {"interrupt", "wanted", "code"}
+"""Fields of the control block's second half that may change during an entry."""
+
+
+def perform(script: Script, artifact: Artifact) -> Fault | None:
+    """The first fault of a backend that follows the script, None if there is none.
+
+    What the backend raises is a fault too.
+    """
+    performer = _Performer(script, artifact)
+    for number, step in enumerate(script.steps):
+        fault = performer.do(step)
+        if fault is not None:
+            return dataclasses.replace(fault, step=number)
+    return None
+
+
+class _Performer:
+    def __init__(self, script: Script, artifact: Artifact) -> None:
+        self.script, self.artifact = script, artifact
+        self.machines: dict[int, Machine] = {}
+        self.at: dict[int, int] = {}
+        """Where on the trail a machine is."""
+
+    def do(self, step: Step) -> Fault | None:
+        script = self.script
+        match step:
+            case Start(number, expected):
+                machine = self.machines[number] = Machine(script.program, script.limits)
+                self.at[number] = 0
+                return compare(script, expected, observe(machine, False))
+            case Put(number, state):
+                self.machines[number] = stand(script.program, script.limits, state)
+            case Move(number, state):
+                write_state(self.machines[number], state)
+            case Litter(number, word):
+                litter(self.machines[number], word)
+            case Host(number, arguments, result, counting):
+                perform_host(self.machines[number], arguments, result, counting)
+            case Grow(number):
+                self.machines[number].grow()
+            case Save(number, file):
+                if pack_state(self.machines[number], None) != file:
+                    return Fault("saved state", "the reference's file", "another one")
+            case Load(number, file, expected):
+                self.machines[number], _ = unpack_state(file, script.limits, "saved state")
+                return compare(script, expected, observe(self.machines[number], False))
+            case Enter():
+                return self._enter(step)
+        return None
+
+    def _enter(self, step: Enter) -> Fault | None:
+        machine = self.machines[step.machine]
+        control = machine.control
+        if step.fuel is not None:
+            control.fuel = step.fuel
+        before = control.fuel
+        bound = _bound(control)
+        control.interrupt = step.flag is Flag.SET
+        try:
+            if self.script.trail and self.script.trail.period:
+                status = self._enter_endless(machine, step)
+            else:
+                with _watched(machine):
+                    status = self.artifact.enter(machine, step.counting)
+        except _GoneError:
+            return Fault("end", f"leaves within {PATIENCE:.0f} s", "it does not")
+        except Exception as error:  # noqa: BLE001 - whatever a backend raises, it has failed
+            text = str(error).strip().splitlines() or [""]
+            return Fault("end", "a status", f"raises {type(error).__name__}: {text[0]}")
+        if status != control.status:
+            return Fault("status returned", _status(control.status), _status(status))
+        if control.status not in list(Status):
+            return Fault("status", "one of the contract", str(control.status))
+        for name, value in _bound(control).items():
+            if value != bound[name]:
+                return Fault(f"control.{name}", f"{bound[name]:#x}", f"{value:#x}")
+        found = observe(machine, step.counting)
+        fault = self._judge(step, found, before - control.fuel if step.counting else None)
+        past = machine.memory.heap[found.hp : found.heap_capacity]
+        if fault is None and np.frombuffer(past, np.uint8).any():
+            return Fault("heap past hp", "zeros", "other bytes")
+        return fault
+
+    def _enter_endless(self, machine: Machine, step: Enter) -> Status:
+        """Enter in a thread of its own, so that a backend that stays in is no more than a fault."""
+        answers: list[Status | Exception] = []
+
+        def work() -> None:
+            try:
+                answers.append(self.artifact.enter(machine, step.counting))
+            except Exception as error:  # noqa: BLE001 - raised again in the caller's thread
+                answers.append(error)
+
+        thread = threading.Thread(target=work, daemon=True)
+        thread.start()
+        if step.flag is Flag.LATER:
+            time.sleep(_MOMENT)
+            machine.control.interrupt = 1
+        thread.join(PATIENCE)
+        if not answers:
+            raise _GoneError
+        if isinstance(answers[0], Exception):
+            raise answers[0]
+        return answers[0]
+
+    def _judge(self, step: Enter, found: State, completed: int | None) -> Fault | None:
+        expected, trail = step.expected, self.script.trail
+        if isinstance(expected, State):
+            return compare(self.script, expected, found)
+        assert trail is not None, "a place is on a trail"
+        number = step.machine
+        if expected is Place.LAST:
+            return compare(self.script, dataclasses.replace(trail.states[-1], fuel=None), found)
+        if isinstance(expected, int):
+            index = trail.index(self.at[number] + expected)
+            self.at[number] = index
+            wanted = dataclasses.replace(trail.states[index], status=Status.FUEL, fuel=0)
+            return compare(self.script, wanted, found)
+        return self._somewhere(number, trail, found, completed)
+
+    def _somewhere(
+        self, number: int, trail: Trail, found: State, completed: int | None
+    ) -> Fault | None:
+        if completed is not None:
+            index = trail.index(self.at[number] + completed)
+            state = dataclasses.replace(
+                trail.states[index], status=Status.INTERRUPTED, fuel=found.fuel
+            )
+            self.at[number] = index
+            return compare(self.script, state, found)
+        if found == trail.states[-1] and not trail.period:
+            return None  # it ended before there was a place to look at the flag
+        if found.status is not Status.INTERRUPTED:
+            return Fault("status", "INTERRUPTED", found.status.name)
+        as_on_trail = dataclasses.replace(found, status=Status.RUNNING)
+        end = dataclasses.replace(trail.states[-1], status=Status.RUNNING, trap=None)
+        for index, state in enumerate((*trail.states[:-1], end)):
+            if state == as_on_trail:
+                self.at[number] = index
+                return None
+        near = [state for state in trail.states if state.pc == found.pc]
+        if not near:
+            return Fault("pc", "an instruction that it gets to", str(found.pc))
+        state = dataclasses.replace(near[0], status=Status.INTERRUPTED, trap=None)
+        return compare(self.script, state, found)
+
+
+class _GoneError(Exception):
+    """A backend does not come back."""
+
+
+def _status(value: object) -> str:
+    return value.name if isinstance(value, Status) else str(value)
+
+
+_BOUND = (
+    "abi_version",
+    "instructions",
+    *(
+        field[0]
+        for field in ControlBlock._fields_
+        if getattr(ControlBlock, field[0]).offset >= REGISTER_BYTES and field[0] not in _MAY_CHANGE
+    ),
+)
+
+
+def _bound(control: ControlBlock) -> dict[str, int]:
+    """Fields that no entry may change."""
+    return {name: getattr(control, name) for name in _BOUND}
+
+
+# --- watching -------------------------------------------------------------------------------
+
+_current: tuple[Machine, float] | None = None
+_watcher: threading.Thread | None = None
+
+
+@contextlib.contextmanager
+def _watched(machine: Machine) -> Iterator[None]:
+    """Set the interrupt flag of a machine whose program should have ended long ago."""
+    global _current, _watcher
+    _current = machine, time.monotonic()
+    if _watcher is None:
+        _watcher = threading.Thread(target=_watch, daemon=True)
+        _watcher.start()
+    try:
+        yield
+    finally:
+        _current = None
+
+
+def _watch() -> None:
+    while True:
+        time.sleep(1)
+        current = _current
+        if current is not None and time.monotonic() - current[1] > PATIENCE:
+            current[0].control.interrupt = 1

@@ -1,0 +1,267 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Writing scripts by doing: what is done here with the reference backend becomes steps.
+
+    recorder.start(); recorder.run(fuel=7); recorder.run()   ──>   Script
+
+The expected states are those that the reference backend has, so a case has to be written by hand
+only as far as its program and what is worth stating about its end.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterator
+
+from ferryvm.backend import Backend
+from ferryvm.engine.saved import pack_state, unpack_state
+from ferryvm.errors import FerryError
+from ferryvm.machine.control import Status
+from ferryvm.machine.host import STANDARD
+from ferryvm.machine.memory import Limits
+from ferryvm.machine.state import Machine
+from ferryvm.program import HostImport
+from ferryvm.testing.conformance.script import (
+    Enter,
+    Expected,
+    Flag,
+    Grow,
+    Host,
+    Litter,
+    Load,
+    Move,
+    Put,
+    Save,
+    Script,
+    Start,
+    State,
+    Step,
+    Trail,
+    observe,
+)
+from ferryvm.verify import Verified
+
+PLENTY = 1 << 40
+"""Fuel that no case gets through."""
+
+LITTER = 0xA5C3_96E1_D2B4_8778
+"""A word that no case has, with bits in both halves."""
+
+_LONGEST_WALK = 3000
+
+
+class CaseError(FerryError):
+    """A case breaks its own rules; the message names it."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Task:
+    """A program that scripts are written about."""
+
+    about: str
+    program: Verified
+    limits: Limits
+    reference: Backend
+
+
+def stand(program: Verified, limits: Limits, state: State) -> Machine:
+    """A new machine in that state."""
+    machine = Machine(program, limits)
+    write_state(machine, state)
+    return machine
+
+
+def write_state(machine: Machine, state: State) -> None:
+    """Put a machine into that state, whose heap is no smaller."""
+    if state.heap_capacity != machine.memory.heap_capacity:
+        machine.memory.grow(state.heap_capacity)
+        machine.control.heap_capacity = machine.memory.heap_capacity
+    control, memory = machine.control, machine.memory
+    control.status, control.trap = state.status, state.trap or 0
+    control.pc, control.sp, control.fp, control.hp = state.pc, state.sp, state.fp, state.hp
+    memory.statics.cast("B")[:] = state.statics
+    memory.stack.cast("B")[: len(state.stack)] = state.stack
+    memory.heap[: state.hp] = state.heap
+
+
+def answer(host: HostImport, arguments: list[int]) -> int | None:
+    """What a host function that is not a standard one returns: its arguments' sum and 1."""
+    for t in host.signature.results:
+        return (sum(arguments) + 1) & t.mask
+    return None
+
+
+class Recorder:
+    """The reference backend, with notes being taken."""
+
+    def __init__(self, task: Task) -> None:
+        self.task = task
+        self.program, self.limits = task.program, task.limits
+        self.artifact = task.reference.prepare(task.program)
+        self.machines: dict[int, Machine] = {}
+        self.steps: list[Step] = []
+        self.output = b""
+        """What standard host functions wrote."""
+
+    def script(self, about: str, trail: Trail | None = None) -> Script:
+        """All that was done so far."""
+        text = f"{self.task.about}, {about}" if about else self.task.about
+        return Script(text, self.program, self.limits, tuple(self.steps), trail)
+
+    # --- machines ---------------------------------------------------------------------------
+
+    def start(self, number: int = 0) -> None:
+        """A machine at the program's start."""
+        self.machines[number] = Machine(self.program, self.limits)
+        self.steps.append(Start(number, observe(self.machines[number], False)))
+
+    def put(self, state: State, number: int = 0) -> None:
+        """A machine in that state."""
+        self.machines[number] = stand(self.program, self.limits, state)
+        self.steps.append(Put(number, state))
+
+    def move(self, state: State, number: int = 0) -> None:
+        """The machine goes on in another backend, up to that state."""
+        write_state(self.machines[number], state)
+        self.steps.append(Move(number, state))
+
+    def litter(self, number: int = 0) -> None:
+        """Words above sp that mean nothing."""
+        litter(self.machines[number], LITTER)
+        self.steps.append(Litter(number, LITTER))
+
+    def save(self, number: int = 0) -> bytes:
+        """The file of a machine."""
+        file = pack_state(self.machines[number], None)
+        self.steps.append(Save(number, file))
+        return file
+
+    def load(self, file: bytes, number: int = 0) -> None:
+        """A machine from a file."""
+        self.machines[number], _ = unpack_state(file, self.limits, "saved state")
+        self.steps.append(Load(number, file, observe(self.machines[number], False)))
+
+    # --- running ----------------------------------------------------------------------------
+
+    def enter(
+        self,
+        counting: bool = False,
+        fuel: int | None = None,
+        number: int = 0,
+        flag: Flag = Flag.CLEAR,
+        expected: Expected | None = None,
+    ) -> Status:
+        """Enter once. With `expected` the reference is not asked, and the machine stays put."""
+        machine = self.machines[number]
+        if expected is None:
+            if fuel is not None:
+                machine.control.fuel = fuel
+            machine.control.interrupt = flag is not Flag.CLEAR
+            self.artifact.enter(machine, counting)
+            expected = observe(machine, counting)
+        self.steps.append(Enter(number, counting, fuel, flag, expected))
+        return machine.status
+
+    def serve(self, counting: bool, number: int = 0) -> bool:
+        """Do what the status asks for; whether the program can then go on."""
+        machine = self.machines[number]
+        control = machine.control
+        if machine.status is Status.HOST:
+            host = self.program.program.hosts[control.exit_id]
+            count = len(host.signature.parameters)
+            arguments = machine.memory.stack[control.sp - count : control.sp].tolist()
+            result = self._call(host, arguments)
+            self.steps.append(Host(number, count, result, counting))
+            perform_host(machine, count, result, counting)
+            return True
+        if machine.status is Status.GROW and machine.grow():
+            self.steps.append(Grow(number, machine.control.heap_capacity))
+            return True
+        return False
+
+    def _call(self, host: HostImport, arguments: list[int]) -> int | None:
+        if host.name not in STANDARD:
+            return answer(host, arguments)
+
+        def write(text: bytes) -> None:
+            self.output += text
+
+        return STANDARD[host.name].action(write, *arguments)
+
+    def run(self, fuel: int | None = None, counting: bool | None = None, number: int = 0) -> Status:
+        """Go on, served, until the program ends or its fuel does."""
+        counts = fuel is not None if counting is None else counting
+        status = self.enter(counts, fuel, number)
+        while self.serve(counts, number):
+            status = self.enter(counts, None, number)
+        return status
+
+
+def litter(machine: Machine, word: int) -> None:
+    """Fill the stack above sp."""
+    above = machine.memory.stack[machine.control.sp :].cast("B")
+    above[:] = word.to_bytes(8, "little") * (len(above) // 8)
+
+
+def perform_host(machine: Machine, arguments: int, result: int | None, counting: bool) -> None:
+    """What an engine does to a machine for a host call."""
+    control = machine.control
+    control.sp -= arguments
+    if result is not None:
+        machine.memory.stack[control.sp] = result
+        control.sp += 1
+    control.pc += 1
+    if counting:
+        control.fuel -= 1
+
+
+@dataclasses.dataclass(frozen=True)
+class Walk:
+    """A program's way from its start to its end, one instruction at a time."""
+
+    states: tuple[State, ...]
+    """After 0, 1, 2, ... completed instructions, with status RUNNING; the last has its end's."""
+    total: int
+    """Instructions completed; the one at which it ends is not."""
+    is_served: bool
+    """Whether there is a host call or a growth on the way."""
+    period: int
+    """As in a trail."""
+
+    @property
+    def trail(self) -> Trail:
+        """The way as a trail."""
+        return Trail(self.states, self.period)
+
+    def first_visits(self) -> Iterator[tuple[int, State]]:
+        """How many instructions it takes to each pc that is reached, and the state there."""
+        seen = set()
+        for completed, state in enumerate(self.states):
+            if state.pc not in seen:
+                seen.add(state.pc)
+                yield completed, state
+
+
+def walk(task: Task) -> Walk:
+    """Walk a program to its end, or until a state comes again. Raises CaseError if it is long."""
+    recorder = Recorder(task)
+    recorder.start()
+    machine = recorder.machines[0]
+    states: dict[State, int] = {}
+    is_served = False
+    while True:
+        state = dataclasses.replace(
+            observe(machine, False), status=Status.RUNNING, exit_id=None, wanted=None
+        )
+        if state in states:
+            return Walk(tuple(states), len(states), is_served, len(states) - states[state])
+        if len(states) == _LONGEST_WALK:
+            raise CaseError(f"{task.about}: takes more than {_LONGEST_WALK} instructions")
+        states[state] = len(states)
+        status = recorder.enter(counting=True, fuel=1)
+        while machine.control.fuel == 1 and recorder.serve(True):
+            is_served = True
+            if machine.control.fuel == 1:  # the heap grew: the allocation is still to be made
+                status = recorder.enter(counting=True)
+        if status not in (Status.FUEL, Status.HOST):
+            *before, _ = states
+            return Walk((*before, observe(machine, False)), len(before), is_served, 0)

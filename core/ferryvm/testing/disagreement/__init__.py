@@ -1,0 +1,30 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A disagreement as one self-contained file, and reading it again.
+
+The file is JSON that a person can read: what was compared, what differs first, where the backends
+part with the last instructions on both sides, the program as assembly; and its image in base64,
+which is what a replay runs. It needs nothing but itself: not the source, not the campaign that
+found it.
+"""
+
+from __future__ import annotations
+
+from ferryvm.testing.disagreement.model import Disagreement, record, showing, versions
+from ferryvm.testing.disagreement.reading import DisagreementError, from_text, load
+from ferryvm.testing.disagreement.writing import save, to_text
+
+__all__ = [
+    "SUFFIX",
+    "Disagreement",
+    "DisagreementError",
+    "from_text",
+    "load",
+    "record",
+    "save",
+    "showing",
+    "to_text",
+    "versions",
+]
+
+SUFFIX = ".disagreement"
+"""Of the files."""

@@ -1,0 +1,129 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a disagreement is, and making one of what a comparison found."""
+
+from __future__ import annotations
+
+import dataclasses
+import platform
+from collections.abc import Callable, Mapping
+from importlib import metadata
+
+import ferryvm
+from ferryvm.backend import Forcing
+from ferryvm.machine.memory import Limits
+from ferryvm.program import Program
+from ferryvm.registry import Registry
+from ferryvm.testing.bisect import Bisector, Parting
+from ferryvm.testing.differential import Comparison, Differ
+from ferryvm.testing.schedule import Schedule
+from ferryvm.testing.state import Difference
+from ferryvm.testing.trace import TraceLine
+from ferryvm.verify import Verified
+
+_SEEDS = 32
+"""Random schedules that are tried to show a disagreement."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Disagreement:
+    """Backends that did not do the same, with all that it takes to see it again."""
+
+    program: Program
+    limits: Limits
+    good: str
+    """The backend that the others are held against."""
+    bad: str
+    """The one that parts from it."""
+    backends: tuple[str, ...]
+    """All that the program moved between, `good` apart; only `bad` where it did not move."""
+    schedule: Schedule
+    seed: int
+    versions: Mapping[str, str]
+    """Of the backends, of ferryvm, of what they are built on; and the machine."""
+    most: int
+    """Instructions after which the program was stopped."""
+    forcing: frozenset[Forcing]
+    """What the backends were forced to."""
+    difference: Difference
+    """The first field in which the ends differ."""
+    parting: Parting | None
+    """Where they part; None if no search found it."""
+    origin: str | None = None
+    """Where the program comes from."""
+
+    @property
+    def good_trace(self) -> tuple[TraceLine, ...]:
+        """The last instructions on the good side."""
+        return self.parting.good_trace if self.parting else ()
+
+    @property
+    def bad_trace(self) -> tuple[TraceLine, ...]:
+        """The last instructions on the bad side."""
+        return self.parting.bad_trace if self.parting else ()
+
+    def differ(self, registry: Registry | None = None) -> Differ:
+        """What compares the same backends in the same way. Raises as `Differ`."""
+        return Differ(self.backends, self.good, registry, self.limits, self.most, self.forcing)
+
+
+def record(
+    differ: Differ,
+    program: Verified,
+    comparison: Comparison,
+    schedule: Schedule = Schedule.NONE,
+    seed: int = 0,
+    origin: str | None = None,
+    progress: Callable[[], object] = lambda: None,
+) -> Disagreement:
+    """The disagreement that a comparison found, bisected."""
+    assert comparison.difference is not None
+    backends = tuple(name for name in comparison.backends if name != differ.against)
+    parting = None
+    for name in backends:
+        names = (differ.against, *backends)
+        parting = Bisector(differ, name, program, progress).find(seed=seed, names=names)
+        if parting is not None:
+            break
+    return Disagreement(
+        program.program,
+        differ.limits or Limits(),
+        differ.against,
+        parting.bad if parting else backends[0],
+        backends,
+        schedule,
+        seed,
+        versions((differ.against, *backends), differ.registry),
+        differ.most,
+        differ.forcing,
+        comparison.difference,
+        parting,
+        origin,
+    )
+
+
+def showing(
+    differ: Differ, program: Verified, seed: int = 0
+) -> tuple[Comparison, Schedule, int] | None:
+    """A comparison that shows a disagreement, with its schedule and seed: without moves if that
+    does, then moving at every boundary, then moving by chance. None if none of them does."""
+    tries = [(Schedule.NONE, 0), (Schedule.EVERY_BOUNDARY, 0)]
+    tries += [(Schedule.RANDOM, one) for one in dict.fromkeys((seed, *range(_SEEDS)))]
+    for schedule, one in tries:
+        for comparison in differ.compare(program, schedule, one):
+            if comparison.difference is not None:
+                return comparison, schedule, one
+    return None
+
+
+def versions(backends: tuple[str, ...], registry: Registry) -> dict[str, str]:
+    """Versions of what a comparison depends on."""
+    found = {f"backend {name}": registry.get(name).version for name in backends}
+    found["ferryvm"] = ferryvm.__version__
+    for library in ("llvmlite", "numpy"):
+        try:
+            found[library] = metadata.version(library)
+        except metadata.PackageNotFoundError:
+            found[library] = "not installed"
+    found["python"] = platform.python_version()
+    found["machine"] = f"{platform.system()} {platform.machine()}"
+    return found

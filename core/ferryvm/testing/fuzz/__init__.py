@@ -1,0 +1,8 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Campaigns of random programs over processes: `ferry fuzz` (docs/fuzzing.md is its manual)."""
+
+from ferryvm.testing.fuzz.campaign import Campaign, Report
+from ferryvm.testing.fuzz.outcome import FINDINGS, Finding, Outcome
+from ferryvm.testing.fuzz.plan import Plan
+
+__all__ = ["FINDINGS", "Campaign", "Finding", "Outcome", "Plan", "Report"]

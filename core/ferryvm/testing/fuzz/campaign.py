@@ -1,0 +1,282 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A campaign: trials dealt out to worker processes, and what comes of them.
+
+    parent ── deals stretches of trials ──> worker ── findings, done ──> parent
+       └────── reads the notes ─── how far, counts ─────┘
+
+A worker that dies or gets no further is a finding: of the trial that its notes name. Another one
+takes its place and goes on behind that trial. What is tried depends on seed and number alone,
+so a campaign of so many programs has one outcome, however many workers share it.
+"""
+
+from __future__ import annotations
+
+import collections
+import contextlib
+import dataclasses
+import selectors
+import time
+from collections import Counter
+from collections.abc import Callable
+
+from ferryvm.errors import FerryError
+from ferryvm.image import to_bytes
+from ferryvm.testing.differential import Verdict
+from ferryvm.testing.fuzz.child import Child
+from ferryvm.testing.fuzz.notes import Stage
+from ferryvm.testing.fuzz.outcome import Finding, Outcome
+from ferryvm.testing.fuzz.plan import GRACE, Plan
+from ferryvm.testing.fuzz.store import Store
+from ferryvm.testing.generate import Kind, generate, mutated_image
+from ferryvm.testing.generate.weights import Weights
+
+_STRETCH_SECONDS = 0.2
+"""How long a stretch of trials should keep a worker."""
+
+_LONGEST_STRETCH = 64
+_TICK = 0.1
+"""Seconds between two looks at workers that say nothing."""
+
+
+@dataclasses.dataclass
+class Report:
+    """What a campaign came to, so far."""
+
+    plan: Plan
+    jobs: int
+    outcomes: Counter[tuple[Kind, Outcome]] = dataclasses.field(default_factory=Counter)
+    verdicts: Counter[tuple[str, Verdict]] = dataclasses.field(default_factory=Counter)
+    """Comparisons of single backends."""
+    findings: list[Finding] = dataclasses.field(default_factory=list)
+    reasons: dict[str, str] = dataclasses.field(default_factory=dict)
+    """For each backend that could not run a program: one reason why."""
+    seconds: float = 0.0
+    """From the moment when the first worker was ready."""
+    is_interrupted: bool = False
+
+    @property
+    def programs(self) -> int:
+        """Trials that came to an end, be it a bad one."""
+        return self.outcomes.total()
+
+    @property
+    def rate(self) -> float:
+        """Programs a second and a job."""
+        return self.programs / self.jobs / self.seconds if self.seconds else 0.0
+
+    @property
+    def groups(self) -> list[list[Finding]]:
+        """Findings that probably have one cause, the first of each in front."""
+        groups: dict[tuple[str, ...], list[Finding]] = {}
+        for finding in sorted(self.findings, key=lambda finding: finding.number):
+            groups.setdefault(finding.signature, []).append(finding)
+        return list(groups.values())
+
+    @property
+    def uncompared(self) -> list[str]:
+        """Backends of which nothing can be said: they could run none of the programs."""
+        compared = {
+            name for (name, verdict), n in self.verdicts.items() if n and verdict in _COMPARED
+        }
+        return [
+            name for name in self.plan.backends if name in self.reasons and name not in compared
+        ]
+
+
+_COMPARED = (Verdict.AGREE, Verdict.DISAGREE, Verdict.DIVERGE)
+
+
+class Campaign:
+    """Trials `first` to `end`, tried by `jobs` workers at a time."""
+
+    def __init__(
+        self,
+        plan: Plan,
+        jobs: int = 1,
+        programs: int | None = None,
+        seconds: float | None = None,
+        first: int = 0,
+        most_findings: int | None = None,
+    ) -> None:
+        """`programs`: how many; `seconds`: as many as fit; `most_findings`: after which it ends."""
+        self.plan, self.jobs = plan, jobs
+        self.first, self.seconds, self.most_findings = first, seconds, most_findings
+        self.end = None if programs is None else first + programs
+        self.report = Report(plan, jobs)
+        self.store = Store(plan)
+        self._children: list[Child] = []
+        self._next = first
+        self._returned: collections.deque[tuple[int, int]] = collections.deque()
+        """Stretches whose worker died before it came to them."""
+        self._outcomes: Counter[tuple[Kind, Outcome]] = Counter()
+        self._verdicts: Counter[tuple[str, Verdict]] = Counter()
+        """Counts of workers that have ended."""
+        self._began: float | None = None
+        self._selector = selectors.DefaultSelector()
+
+    def run(self, progress: Callable[[Report], None] = lambda _: None) -> Report:
+        """Try them all. `progress` is called several times a second.
+
+        Ctrl-C ends it; the report then says so. Raises FerryError where workers cannot work.
+        """
+        self.store.probe()
+        try:
+            try:
+                self._loop(progress)
+            except KeyboardInterrupt:
+                self.report.is_interrupted = True
+            self._count()
+            self._stop()
+        finally:
+            for child in list(self._children):
+                child.kill()
+                self._dismiss(child)
+            self._selector.close()
+        self._count()
+        return self.report
+
+    # --- dealing ----------------------------------------------------------------------------
+
+    def _loop(self, progress: Callable[[Report], None]) -> None:
+        self._start()
+        while not self._is_over():
+            for key, _ in self._selector.select(_TICK):
+                self._listen(key.data)
+            for child in list(self._children):
+                if child.is_stuck(self.plan.longest):
+                    self._bury(child, is_hang=True)
+            self._staff()
+            self._count()
+            progress(self.report)
+
+    def _is_over(self) -> bool:
+        if self.most_findings is not None and len(self.report.findings) >= self.most_findings:
+            return True
+        if self.seconds is not None and self.report.seconds >= self.seconds:
+            return True
+        is_dealt = self.end is not None and self._next >= self.end and not self._returned
+        return is_dealt and not any(child.stretch for child in self._children)
+
+    def _staff(self) -> None:
+        """Start workers that are missing: the others only when one has been through a trial.
+
+        What a backend builds once is then built once.
+        """
+        if self.report.programs and not self._is_over():
+            while len(self._children) < self.jobs:
+                self._start()
+        elif not self._children:
+            self._start()
+
+    def _start(self) -> None:
+        child = Child(self.plan)
+        self._children.append(child)
+        self._selector.register(child.output, selectors.EVENT_READ, child)
+
+    def _deal(self, child: Child) -> None:
+        """Give a worker its next stretch, if there is one."""
+        if self._returned:
+            child.deal(*self._returned.popleft())
+            return
+        size = 1
+        if child.notes.done:
+            rate = child.notes.done / child.seconds
+            size = max(1, min(_LONGEST_STRETCH, int(rate * _STRETCH_SECONDS)))
+        end = self._next + size if self.end is None else min(self._next + size, self.end)
+        if end > self._next:
+            child.deal(self._next, end)
+            self._next = end
+
+    # --- what workers say -------------------------------------------------------------------
+
+    def _listen(self, child: Child) -> None:
+        """Do what a worker's messages ask for."""
+        if self._hear(child):
+            child.stretch = None
+            self._deal(child)
+        if child.has_closed:
+            self._bury(child)
+
+    def _hear(self, child: Child) -> bool:
+        """Take note of a worker's messages; whether it waits for work."""
+        is_waiting = False
+        for message in child.messages():
+            if "finding" in message:
+                self.report.findings.append(Finding.from_json(message["finding"]))
+            if "failed" in message:
+                raise FerryError(message["failed"])
+            if "unsupported" in message:
+                self.report.reasons = {**message["unsupported"], **self.report.reasons}
+            if "ready" in message:
+                child.is_ready = True
+                self._began = self._began or time.monotonic()
+            is_waiting = is_waiting or "ready" in message or "done" in message
+        return is_waiting
+
+    def _bury(self, child: Child, is_hang: bool = False) -> None:
+        """Record the trial that ended a worker, and give back what it had not come to."""
+        end = child.end(with_traceback=is_hang)
+        self._hear(child)
+        stage, number, backend = child.notes.stage, child.notes.number, child.notes.backend
+        if stage is Stage.IDLE or child.stretch is None:
+            happened = "it got no further" if is_hang else end
+            raise FerryError(f"a worker ended between programs ({happened}): {child.last_line}")
+        if number + 1 < child.stretch[1]:
+            self._returned.append((number + 1, child.stretch[1]))
+        kind = self.plan.kind(number)
+        outcome = Outcome.HANG if is_hang else Outcome.CRASH
+        self._outcomes[kind, outcome] += 1
+        is_made = stage is Stage.RUNNING
+        what = f"no progress in {self.plan.longest:g} s" if is_hang else end
+        text = f"{what}, in {backend if is_made else 'the generator'}"
+        finding = Finding(
+            number, kind, outcome, backend if is_made else "", what, text, child.stderr
+        )
+        content = self._content(number, kind) if is_made else None
+        self._dismiss(child)
+        self.report.findings.append(self.store.save(finding, content))
+
+    def _dismiss(self, child: Child) -> None:
+        """Forget a worker that has ended, but for its counts."""
+        self._children.remove(child)
+        self._selector.unregister(child.output)
+        self._outcomes.update(child.notes.outcomes())
+        self._verdicts.update(child.notes.verdicts())
+        child.close()
+
+    def _content(self, number: int, kind: Kind) -> bytes:
+        if kind is Kind.IMAGE:
+            return mutated_image(self.plan.seed, number)
+        weights = Weights.load(self.plan.weights) if self.plan.weights else None
+        return to_bytes(generate(self.plan.seed, number, kind, weights))
+
+    def _count(self) -> None:
+        """Bring the report up to date."""
+        outcomes, verdicts = Counter(self._outcomes), Counter(self._verdicts)
+        for child in self._children:
+            outcomes.update(child.notes.outcomes())
+            verdicts.update(child.notes.verdicts())
+        self.report.outcomes, self.report.verdicts = outcomes, verdicts
+        if self._began is not None:
+            self.report.seconds = time.monotonic() - self._began
+
+    def _stop(self) -> None:
+        """Let workers end; what they still find counts."""
+        if not self.report.is_interrupted:
+            for child in self._children:
+                child.finish()
+            try:
+                for child in list(self._children):
+                    is_hang = not child.wait(self.plan.longest)
+                    self._hear(child)
+                    if is_hang or child.has_failed:
+                        self._bury(child, is_hang)
+                return
+            except KeyboardInterrupt:
+                self.report.is_interrupted = True
+        for child in self._children:
+            child.close_input()
+        with contextlib.suppress(KeyboardInterrupt):  # a second one: at once
+            for child in self._children:
+                child.wait(2 * GRACE)
+                self._hear(child)

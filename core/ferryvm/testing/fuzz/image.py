@@ -1,0 +1,192 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Trying a file that may be altered: it is refused in one clear line, or runs alike everywhere."""
+
+from __future__ import annotations
+
+import dataclasses
+
+from ferryvm import asm
+from ferryvm.backend import BackendError, RefusalError
+from ferryvm.engine import Engine, Execution, TrapError
+from ferryvm.engine.saved import STATE, pack_state, unpack_state
+from ferryvm.errors import FerryError
+from ferryvm.image import from_bytes, to_bytes
+from ferryvm.machine.control import Status
+from ferryvm.program import Program
+from ferryvm.testing.differential import Comparison, Differ, Verdict, judge
+from ferryvm.testing.fuzz.plan import Plan
+from ferryvm.testing.generate import LIMITS
+from ferryvm.testing.generate.chance import Chance
+from ferryvm.testing.schedule import Schedule
+from ferryvm.testing.trial import Trial
+from ferryvm.verify import Verified, verify
+
+MOST = 4_000
+"""Instructions that an altered program runs: many loop for ever, and the reference is slow."""
+
+_LATEST_SAVE = 2_000
+"""Instructions after which a state is saved at the latest."""
+
+_LONGEST_MESSAGE = 2000
+_MOST_TRAP_LINES = 40
+
+
+class Refused(Exception):  # noqa: N818 - most mutants are; nothing is wrong
+    """The file is no program, or no state, and was refused as it should be."""
+
+
+class Fault(Exception):  # noqa: N818 - what a trial looks for, not an error of the trial
+    """Something that must not happen did."""
+
+    def __init__(self, what: str, text: str) -> None:
+        super().__init__(text)
+        self.what = what
+
+
+@dataclasses.dataclass(frozen=True)
+class Tried:
+    """A comparison, with what it takes to make it again where a program's start is enough."""
+
+    comparison: Comparison
+    differ: Differ | None = None
+    program: Verified | None = None
+    schedule: Schedule = Schedule.NONE
+    seed: int = 0
+
+
+Judged = tuple[Status, list[Tried]]
+"""How a program ends on the backend that all are held against, and its comparisons."""
+
+
+def compare(differ: Differ, program: Verified, plan: Plan, seed: int) -> Judged:
+    """A program compared under all schedules of a plan."""
+    expected = differ.expect(program)
+    return expected.status, [
+        Tried(comparison, differ, program, schedule, seed)
+        for schedule in plan.schedules
+        for comparison in differ.compare(program, schedule, seed, expected=expected)
+    ]
+
+
+class ImageJudge:
+    """Tries files, with engines that live as long as the process."""
+
+    def __init__(self, plan: Plan, differ: Differ) -> None:
+        """`differ`: one whose trials take at most MOST instructions."""
+        self.plan, self.differ = plan, differ
+        self.engine = Engine(plan.against, limits=LIMITS, registry=differ.registry)
+
+    def judge(self, chance: Chance, content: bytes, seed: int) -> Judged:
+        """How the backends compare on the file; `seed` is that of schedules.
+
+        Raises Refused, Fault; any other error that is no BackendError is a fault, too.
+        """
+        try:
+            start, verified = self._start(content)
+        except BackendError:
+            raise
+        except FerryError as error:
+            _check_message(error)
+            raise Refused from None
+        if verified is not None and chance.flip(0.01):
+            _check_listing(verified.program, content)
+        tried: list[Tried] = []
+        if verified is not None:
+            status, tried = compare(self.differ, verified, self.plan, seed)
+            if not chance.flip(0.1):
+                return status, tried
+        expected = start.fork()
+        expected.run(self.plan.against)
+        if expected.status is Status.TRAP:
+            _check_trap(expected)
+        if verified is None:
+            for name in self.plan.backends:
+                tried.append(Tried(self._compare_state(name, start, expected)))
+        if all(one.comparison.verdict is Verdict.AGREE for one in tried):
+            tried.append(Tried(self._compare_saved(chance, start, expected)))
+        return expected.status, tried
+
+    def _start(self, content: bytes) -> tuple[Trial, Verified | None]:
+        """A trial of what the file holds, and its program if that is all it holds."""
+        if content.startswith(STATE.magic):
+            machine, _ = unpack_state(content, LIMITS, "mutant")
+            return Trial(Execution(self.engine, machine, 0.0), MOST), None
+        verified = verify(from_bytes(content, "mutant"))
+        return Trial(self.engine.start(verified), MOST), verified
+
+    def _compare_state(self, name: str, start: Trial, expected: Trial) -> Comparison:
+        """A backend that goes on from a state, counting and not."""
+        trial = start.fork()
+        try:
+            failure = trial.attempt(name, MOST, self.plan.patience)
+            found = judge(expected, trial, failure)
+            is_counted = found is not None or not expected.left
+            if not is_counted:
+                uncounted = start.fork()
+                failure = uncounted.attempt(name, None, self.plan.patience)
+                found = judge(expected, uncounted, failure)
+        except RefusalError as error:
+            return Comparison((name,), Verdict.UNSUPPORTED, 0, 0, reason=str(error))
+        return Comparison(
+            (name,),
+            Verdict.AGREE if found is None else Verdict.DISAGREE,
+            moves=0,
+            instructions=trial.instructions,
+            difference=found,
+            is_counted=is_counted,
+        )
+
+    def _compare_saved(self, chance: Chance, start: Trial, expected: Trial) -> Comparison:
+        """A program that is saved on one backend and resumed on another."""
+        names = (self.plan.against, *self.plan.backends)
+        pair = first, second = chance.pick(names), chance.pick(names)
+        trial = start.fork()
+        try:
+            steps = chance.below(_LATEST_SAVE)
+            failure = trial.attempt(first, steps, self.plan.patience) if steps else None
+            if failure is None:
+                trial = self._resumed(first, trial)
+                failure = trial.attempt(second, MOST, self.plan.patience) if trial.left else None
+        except RefusalError as error:
+            return Comparison(pair, Verdict.UNSUPPORTED, 1, 0, reason=str(error))
+        found = judge(expected, trial, failure)
+        verdict = Verdict.AGREE if found is None else Verdict.DISAGREE
+        return Comparison(pair, verdict, 1, trial.instructions, difference=found)
+
+    def _resumed(self, first: str, trial: Trial) -> Trial:
+        """The trial, saved and loaded again."""
+        saved = pack_state(trial.execution.machine, None)
+        try:
+            machine, _ = unpack_state(saved, LIMITS, "state")
+        except FerryError as error:
+            after = f"{trial.instructions} instructions"
+            text = f"saved by {first} after {after}, then refused: {error}"
+            raise Fault("saved state", text) from None
+        resumed = Trial(Execution(self.engine, machine, 0.0), trial.most)
+        resumed.left = trial.left
+        resumed.output += trial.output
+        return resumed
+
+
+def _check_listing(program: Program, image: bytes) -> None:
+    """Check that assembling a disassembly, where there is one, gives the same image."""
+    try:
+        text = asm.disassemble(program)
+    except FerryError as error:
+        _check_message(error)
+        return
+    if to_bytes(asm.assemble(text)) != image:
+        raise Fault("disassembly", "its disassembly assembles to another image")
+
+
+def _check_message(error: FerryError) -> None:
+    text = str(error)
+    if len(text.splitlines()) != 1 or len(text) > _LONGEST_MESSAGE:
+        shown = text[:_LONGEST_MESSAGE]
+        raise Fault("message", f"refused, but not in one clear line: {shown!r}") from None
+
+
+def _check_trap(trial: Trial) -> None:
+    text = str(TrapError(trial.execution.machine))
+    if len(text.splitlines()) > _MOST_TRAP_LINES:
+        raise Fault("message", f"the message of a trap is long: {text[:_LONGEST_MESSAGE]!r}")

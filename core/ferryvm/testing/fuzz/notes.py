@@ -1,0 +1,108 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a worker notes as it goes: memory that its parent shares and still reads when it is dead.
+
+    word 0         what the worker is doing, a `Stage`
+         1         number of the trial that it is at, or was at last
+         2         number of the backend that was entered last
+         3         trials done
+         4 ...     trials by kind and outcome, then comparisons by backend and verdict
+
+A word is written whole, so a worker that dies at any moment leaves counts that add up.
+"""
+
+from __future__ import annotations
+
+import enum
+import mmap
+import os
+
+from ferryvm.testing.differential import Verdict
+from ferryvm.testing.fuzz.outcome import Outcome
+from ferryvm.testing.fuzz.plan import Plan
+from ferryvm.testing.generate import Kind
+
+_STAGE, _NUMBER, _BACKEND, _DONE, _COUNTS = range(5)
+_KINDS, _OUTCOMES, _VERDICTS = tuple(Kind), tuple(Outcome), tuple(Verdict)
+
+
+class Stage(enum.IntEnum):
+    """What a worker is doing."""
+
+    IDLE = 0
+    GENERATING = 1
+    RUNNING = 2
+
+
+class Notes:
+    """The shared words of one worker."""
+
+    def __init__(self, descriptor: int, plan: Plan, is_new: bool) -> None:
+        """`descriptor`: of a file that both processes map; `is_new`: it is empty still."""
+        self.names = (plan.against, *plan.backends)
+        size = 8 * (_COUNTS + len(_KINDS) * len(_OUTCOMES) + len(self.names) * len(_VERDICTS))
+        if is_new:
+            os.truncate(descriptor, size)
+        self._words = memoryview(mmap.mmap(descriptor, size)).cast("Q")
+
+    @property
+    def stage(self) -> Stage:
+        """What the worker is doing."""
+        return Stage(self._words[_STAGE])
+
+    @property
+    def number(self) -> int:
+        """The trial that it is at, or was at last."""
+        return self._words[_NUMBER]
+
+    @property
+    def done(self) -> int:
+        """Trials done."""
+        return self._words[_DONE]
+
+    @property
+    def backend(self) -> str:
+        """The backend that was entered last."""
+        return self.names[self._words[_BACKEND]]
+
+    @property
+    def progress(self) -> tuple[int, int]:
+        """Something that changes while the worker gets on."""
+        return self._words[_DONE], self._words[_STAGE]
+
+    def outcomes(self) -> dict[tuple[Kind, Outcome], int]:
+        """Trials done, by kind and outcome."""
+        pairs = [(kind, outcome) for kind in _KINDS for outcome in _OUTCOMES]
+        return dict(zip(pairs, self._words[_COUNTS:].tolist(), strict=False))
+
+    def verdicts(self) -> dict[tuple[str, Verdict], int]:
+        """Comparisons, by backend and verdict."""
+        pairs = [(name, verdict) for name in self.names for verdict in _VERDICTS]
+        first = _COUNTS + len(_KINDS) * len(_OUTCOMES)
+        return dict(zip(pairs, self._words[first:].tolist(), strict=True))
+
+    # --- the worker's side ------------------------------------------------------------------
+
+    def begin(self, number: int) -> None:
+        """A trial begins: its program is being generated."""
+        self._words[_NUMBER] = number
+        self._words[_STAGE] = Stage.GENERATING
+
+    def run(self) -> None:
+        """The program is there: backends come next."""
+        self._words[_STAGE] = Stage.RUNNING
+
+    def enter(self, backend: int) -> None:
+        """A backend is entered."""
+        self._words[_BACKEND] = backend
+
+    def end(self, kind: Kind, outcome: Outcome) -> None:
+        """The trial has ended."""
+        self._words[_STAGE] = Stage.IDLE
+        self._words[_COUNTS + _KINDS.index(kind) * len(_OUTCOMES) + _OUTCOMES.index(outcome)] += 1
+        self._words[_DONE] += 1
+
+    def compare(self, backend: str, verdict: Verdict) -> None:
+        """A backend was compared."""
+        first = _COUNTS + len(_KINDS) * len(_OUTCOMES)
+        place = self.names.index(backend) * len(_VERDICTS) + _VERDICTS.index(verdict)
+        self._words[first + place] += 1

@@ -1,0 +1,94 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How trials end, and what a campaign is looking for."""
+
+from __future__ import annotations
+
+import dataclasses
+import enum
+import json
+import re
+
+from ferryvm.machine.control import Status
+from ferryvm.testing.generate import Kind
+
+
+class Outcome(enum.Enum):
+    """How a trial ended; its value heads a column of the table."""
+
+    HALTED = "halted"
+    """All agree, the program came to its `halt`."""
+    TRAPPED = "trapped"
+    """All agree, it trapped."""
+    STOPPED = "stopped"
+    """All agree, it was still running after as many instructions as a trial may take."""
+    DIVERGED = "diverged"
+    """A backend ended elsewhere in a way that is listed as legal; the others agree."""
+    UNSUPPORTED = "unsupported"
+    """A backend could not run it; nothing is said of agreement."""
+    REFUSED = "refused"
+    """A mutated image that is no program, in one clear line."""
+    DISAGREE = "disagree"
+    ERROR = "error"
+    """Something raised an exception."""
+    CRASH = "crash"
+    """The process ended."""
+    HANG = "hang"
+    """The process got no further."""
+
+
+FINDINGS = (Outcome.DISAGREE, Outcome.ERROR, Outcome.CRASH, Outcome.HANG)
+"""Outcomes that a campaign looks for."""
+
+ENDS = {
+    Status.HALT: Outcome.HALTED,
+    Status.TRAP: Outcome.TRAPPED,
+    Status.FUEL: Outcome.STOPPED,
+}
+"""Outcomes of trials in which all agree, by the status in which the program was left."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Finding:
+    """One trial that ended as none should."""
+
+    number: int
+    kind: Kind
+    outcome: Outcome
+    """One of FINDINGS."""
+    backends: str
+    """Those to blame: one, those between which the program moved, or none known."""
+    what: str
+    """The field that differs, the signal, the exception."""
+    text: str
+    """What happened, in one line."""
+    detail: str = dataclasses.field(default="", repr=False)
+    """More about it, in many lines: a traceback."""
+    mnemonic: str = ""
+    """The instruction at which backends part, where that is known."""
+    path: str | None = None
+    """The file that shows it."""
+
+    @property
+    def signature(self) -> tuple[str, ...]:
+        """What findings that have one cause probably have in common."""
+        return self.outcome.value, self.backends, self.what, self.mnemonic
+
+    def to_json(self) -> str:
+        """All of it, in one line."""
+        fields = dataclasses.asdict(self)
+        return json.dumps({**fields, "kind": self.kind.value, "outcome": self.outcome.value})
+
+    @classmethod
+    def from_json(cls, text: str) -> Finding:
+        """The finding in what `to_json` gave."""
+        fields = json.loads(text)
+        fields["kind"], fields["outcome"] = Kind(fields["kind"]), Outcome(fields["outcome"])
+        return cls(**fields)
+
+
+def without_place(field: str) -> str:
+    """A field of a state without the numbers and names that only one program has.
+
+    `local 2 of f3` is a `local`, `heap at byte 40` is the `heap`.
+    """
+    return re.split(r" (?:of|at|\d)", field, maxsplit=1)[0]

@@ -1,0 +1,72 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a campaign is to do: all that its workers have to know, as one line of JSON."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import shlex
+
+from ferryvm.testing.generate import Kind
+from ferryvm.testing.schedule import Schedule
+
+GRACE = 3.0
+"""Seconds that a worker's trial may still take when the campaign is over."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Plan:
+    """One campaign. Trial `n` is the n-th program of the seed, whoever tries it and when."""
+
+    seed: int
+    backends: tuple[str, ...]
+    """Those under test."""
+    against: str = "reference"
+    """The one that they are held against."""
+    kinds: tuple[Kind, ...] = (Kind.BYTECODE, Kind.SKIFF)
+    """Trials take them in turn."""
+    schedules: tuple[Schedule, ...] = (Schedule.NONE,)
+    weights: str | None = None
+    """Path of a file of weights; None for the standard ones."""
+    save: str | None = None
+    """Folder for what is found."""
+    patience: float = 10.0
+    """Seconds that a backend may take for a program before it is stopped."""
+
+    @property
+    def longest(self) -> float:
+        """Seconds without progress after which a worker is ended: what it runs cannot be stopped,
+        or a program takes too long in all the ways in which it is run."""
+        return 6 * self.patience
+
+    def kind(self, number: int) -> Kind:
+        """What kind of program a trial tries."""
+        return self.kinds[number % len(self.kinds)]
+
+    def to_json(self) -> str:
+        """All of it, in one line."""
+        fields = dataclasses.asdict(self)
+        fields["kinds"] = [kind.value for kind in self.kinds]
+        fields["schedules"] = [schedule.value for schedule in self.schedules]
+        return json.dumps(fields)
+
+    @classmethod
+    def from_json(cls, text: str) -> Plan:
+        """The plan in what `to_json` gave."""
+        fields = json.loads(text)
+        fields["backends"] = tuple(fields["backends"])
+        fields["kinds"] = tuple(Kind(value) for value in fields["kinds"])
+        fields["schedules"] = tuple(Schedule(value) for value in fields["schedules"])
+        return cls(**fields)
+
+    def command(self, number: int) -> str:
+        """The line that repeats one trial."""
+        words = ["ferry", "fuzz", "--seed", str(self.seed), "--first", str(number)]
+        words += ["--programs", "1", "--kind", self.kind(number).value]
+        words += ["--backends", ",".join(self.backends), "--against", self.against]
+        for schedule in self.schedules:
+            if schedule is not Schedule.NONE:
+                words += ["--schedule", schedule.value]
+        if self.weights is not None:
+            words += ["--weights", self.weights]
+        return shlex.join(words)

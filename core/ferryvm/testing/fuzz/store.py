@@ -1,0 +1,97 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The folder of a campaign's findings: each is saved at once, under a name that is free.
+
+1-bytecode-17.disagreement     backends that disagree; `ferry replay` shows it again
+1-image-4.fvm, 1-image-4.txt   what ended the process, or raised: the file, and what happened
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+import tempfile
+from pathlib import Path
+
+from ferryvm.durable import replace_file
+from ferryvm.engine.saved import STATE
+from ferryvm.errors import FerryError
+from ferryvm.testing import disagreement
+from ferryvm.testing.differential import Comparison, Differ
+from ferryvm.testing.fuzz.outcome import Finding
+from ferryvm.testing.fuzz.plan import Plan
+from ferryvm.testing.schedule import Schedule
+from ferryvm.verify import Verified
+
+
+class StoreError(FerryError):
+    """A finding cannot be saved: going on would lose it."""
+
+
+class Store:
+    """Saves findings, if the plan says where."""
+
+    def __init__(self, plan: Plan) -> None:
+        self.plan = plan
+        self.folder = None if plan.save is None else Path(plan.save)
+
+    def probe(self) -> None:
+        """Make the folder. Raises StoreError if nothing can be saved there."""
+        if self.folder is None:
+            return
+        try:
+            self.folder.mkdir(parents=True, exist_ok=True)
+            tempfile.TemporaryFile(dir=self.folder).close()
+        except OSError as error:
+            message = f"{self.folder}: findings cannot be saved there: {error.strerror}"
+            raise StoreError(message) from None
+
+    def record(
+        self,
+        finding: Finding,
+        differ: Differ,
+        program: Verified,
+        comparison: Comparison,
+        schedule: Schedule,
+        seed: int,
+    ) -> Finding:
+        """The finding with the place where backends part, saved as a disagreement."""
+        origin = self.plan.command(finding.number)
+        one = disagreement.record(differ, program, comparison, schedule, seed, origin)
+        if one.parting is not None:
+            finding = dataclasses.replace(finding, mnemonic=one.parting.mnemonic)
+        if self.folder is None:
+            return finding
+        path = self._free(finding).with_suffix(disagreement.SUFFIX)
+        try:
+            disagreement.save(one, path)
+        except disagreement.DisagreementError as error:
+            raise StoreError(str(error)) from None
+        return dataclasses.replace(finding, path=str(path))
+
+    def save(self, finding: Finding, content: bytes | None) -> Finding:
+        """The finding, saved as a text and the file that was tried, if one was made."""
+        if self.folder is None:
+            return finding
+        lines = [f"{finding.outcome.value}: {finding.text}"]
+        lines += [f"{self.plan.command(finding.number)}", finding.detail]
+        stem = self._free(finding)
+        shown = text = stem.with_suffix(".txt")
+        try:
+            if content is not None:
+                shown = stem.with_suffix(".ferry" if content.startswith(STATE.magic) else ".fvm")
+                replace_file(shown, content)
+            replace_file(text, "\n".join(lines).encode(errors="backslashreplace"))
+        except OSError as error:
+            raise StoreError(f"{stem}: cannot be written: {error.strerror}") from None
+        return dataclasses.replace(finding, path=str(shown))
+
+    def _free(self, finding: Finding) -> Path:
+        """A path without suffix that no file has, whatever its suffix."""
+        assert self.folder is not None
+        name = f"{self.plan.seed}-{finding.kind.value}-{finding.number}"
+        taken = {path.name.split(".")[0] for path in self.folder.glob(f"{name}*")}
+        for again in itertools.count(2):
+            if name not in taken:
+                break
+            name = f"{self.plan.seed}-{finding.kind.value}-{finding.number}-{again}"
+        return self.folder / name

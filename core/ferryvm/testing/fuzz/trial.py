@@ -1,0 +1,144 @@
+# SPDX-License-Identifier: Apache-2.0
+"""One trial: the program of one number, made and compared."""
+
+from __future__ import annotations
+
+import time
+import traceback
+from pathlib import Path
+
+from ferryvm.backend import RefusalError
+from ferryvm.image import to_bytes
+from ferryvm.machine.control import Status
+from ferryvm.program import Program
+from ferryvm.testing.differential import Comparison, Differ, Verdict
+from ferryvm.testing.fuzz.image import MOST as MOST_OF_IMAGE
+from ferryvm.testing.fuzz.image import Fault, ImageJudge, Refused, Tried, compare
+from ferryvm.testing.fuzz.notes import Notes
+from ferryvm.testing.fuzz.outcome import ENDS, Finding, Outcome, without_place
+from ferryvm.testing.fuzz.plan import Plan
+from ferryvm.testing.fuzz.store import Store, StoreError
+from ferryvm.testing.fuzz.watch import WatchedRegistry
+from ferryvm.testing.generate import LIMITS, MOST_INSTRUCTIONS, Kind, generate, mutated_image
+from ferryvm.testing.generate.chance import Chance
+from ferryvm.testing.generate.weights import Weights
+from ferryvm.verify import verify
+
+
+class Judge:
+    """Tries programs, one after another."""
+
+    def __init__(self, plan: Plan, notes: Notes) -> None:
+        """Raises UnknownNameError or BackendError if one of the backends cannot be had."""
+        self.plan, self.notes = plan, notes
+        self.registry = WatchedRegistry(notes.names, notes.enter)
+        self.differ = self._differ(MOST_INSTRUCTIONS)
+        self.images = ImageJudge(plan, self._differ(MOST_OF_IMAGE))
+        self.weights: Weights | None = Weights.load(plan.weights) if plan.weights else None
+        self.store = Store(plan)
+        self.reasons: dict[str, str] = {}
+        """For each backend that could not run a program: one reason why."""
+
+    def _differ(self, most: int) -> Differ:
+        plan = self.plan
+        names = plan.backends, plan.against, self.registry
+        return Differ(*names, LIMITS, most, patience=plan.patience)
+
+    def judge(self, number: int) -> list[Finding]:
+        """Try one program; what was found, saved already."""
+        began = time.monotonic()
+        self.notes.begin(number)
+        kind = self.plan.kind(number)
+        made: bytes | Program | None = None
+        findings: list[Finding] = []
+        try:
+            if kind is Kind.IMAGE:
+                made = content = mutated_image(self.plan.seed, number)
+                self.notes.run()
+                chance = Chance("judge", self.plan.seed, number)
+                status, tried = self.images.judge(chance, content, self._move_seed(number))
+            else:
+                made = program = generate(self.plan.seed, number, kind, self.weights)
+                self.notes.run()
+                status, tried = compare(
+                    self.differ, verify(program), self.plan, self._move_seed(number)
+                )
+            outcome = self._outcome(status, tried)
+            is_slow = time.monotonic() - began >= self.plan.patience
+            for one in tried:
+                self._note(one.comparison)
+                if one.comparison.verdict is Verdict.DISAGREE:
+                    findings.append(self._disagreement(number, kind, one, _content(made), is_slow))
+        except Refused:
+            outcome = Outcome.REFUSED
+        except RefusalError as error:
+            outcome = Outcome.UNSUPPORTED
+            # Nothing can be compared where the backend that all are held against fails.
+            for name in self.plan.backends:
+                reason = str(error)
+                self._note(Comparison((name,), Verdict.UNSUPPORTED, 0, 0, reason=reason))
+        except StoreError:
+            raise
+        except Exception as error:  # noqa: BLE001 - any at all is what is being looked for
+            outcome = Outcome.ERROR
+            findings.append(self.store.save(self._error(number, kind, error), _content(made)))
+        self.notes.end(kind, outcome)
+        return findings
+
+    def _move_seed(self, number: int) -> int:
+        return self.plan.seed ^ number
+
+    @staticmethod
+    def _outcome(status: Status, tried: list[Tried]) -> Outcome:
+        verdicts = {one.comparison.verdict for one in tried}
+        for verdict, outcome in (
+            (Verdict.DISAGREE, Outcome.DISAGREE),
+            (Verdict.UNSUPPORTED, Outcome.UNSUPPORTED),
+            (Verdict.DIVERGE, Outcome.DIVERGED),
+        ):
+            if verdict in verdicts:
+                return outcome
+        return ENDS[status]
+
+    def _note(self, comparison: Comparison) -> None:
+        """Count a comparison for the backend that it is about; moves are about several."""
+        if len(comparison.backends) == 1:
+            (name,) = comparison.backends
+            self.notes.compare(name, comparison.verdict)
+            if comparison.reason and comparison.verdict is Verdict.UNSUPPORTED:
+                self.reasons.setdefault(name, comparison.reason)
+
+    def _disagreement(
+        self, number: int, kind: Kind, one: Tried, content: bytes | None, is_slow: bool
+    ) -> Finding:
+        """The finding that a comparison is, saved; bisected, unless it had to be waited for."""
+        comparison = one.comparison
+        found = comparison.difference
+        assert found is not None
+        how = "" if comparison.is_counted else ", not counting"
+        if len(comparison.backends) > 1:
+            how = ", moved" if one.differ else ", saved and resumed"
+        names = ", ".join(comparison.backends)
+        text = f"{self.plan.against} and {names}{how}: {found}"
+        what = without_place(found.field) + how
+        finding = Finding(number, kind, Outcome.DISAGREE, names, what, text)
+        if one.differ is None or one.program is None or is_slow:
+            return self.store.save(finding, content)
+        return self.store.record(
+            finding, one.differ, one.program, comparison, one.schedule, one.seed
+        )
+
+    def _error(self, number: int, kind: Kind, error: Exception) -> Finding:
+        if isinstance(error, Fault):
+            return Finding(number, kind, Outcome.ERROR, "", error.what, str(error))
+        name = type(error).__name__
+        where = traceback.extract_tb(error.__traceback__)[-1]
+        place = f"{Path(where.filename).name}:{where.lineno}"
+        text = f"{name}: {' '.join(str(error).split())} (at {place})"
+        trace = "".join(traceback.format_exception(error))
+        return Finding(number, kind, Outcome.ERROR, "", f"{name} at {place}", text, trace)
+
+
+def _content(made: bytes | Program | None) -> bytes | None:
+    """The file of what was made for a trial; None where it was not made."""
+    return to_bytes(made) if isinstance(made, Program) else made

@@ -1,0 +1,234 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A function that is being generated: its code, its variables, and what it may still cost.
+
+Costs are bounds: instructions that the function may execute, bytes that it may allocate. Within a
+loop each counts as often as the loop turns, both arms of a branch count, and a call counts what
+the callee may cost; so a program is known to end before it runs.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+from collections.abc import Iterator
+
+from ferryvm.testing.generate.catalogue import CONST, OPCODE
+from ferryvm.testing.generate.chance import Chance
+from ferryvm.testing.generate.tables import Tables
+
+GET, SET = OPCODE["local.get"], OPCODE["local.set"]
+STATIC_GET, STATIC_SET = OPCODE["static.get"], OPCODE["static.set"]
+JUMP, JUMP_IF, JUMP_UNLESS = OPCODE["jump"], OPCODE["jump_if"], OPCODE["jump_unless"]
+DROP, DUP, SWAP = OPCODE["drop"], OPCODE["dup"], OPCODE["swap"]
+
+Label = list[int]
+"""The jumps to a place that is not reached yet, by pc."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Vector:
+    """A vector in the data that the program starts with."""
+
+    address: int
+    width: int
+    """Bytes of an element."""
+    length: int
+    static: int
+    """The static that holds its address."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Callee:
+    """A function that can be called."""
+
+    number: int
+    signature: int
+    parameters: tuple[int, ...]
+    result: int | None
+    cost: int = 0
+    heap: int = 0
+    is_risky: bool = False
+
+
+@dataclasses.dataclass
+class Plan:
+    """What the functions of a program share."""
+
+    chance: Chance
+    tables: Tables
+    ops: list[int]
+    immediates: list[int]
+    statics: list[list[int]]
+    """By type, those that can be read and written; for i64, the first ones."""
+    all_i64: bool
+    """Whether statics can be numbered at run time: `free_statics` is then a power of two."""
+    free_statics: int
+    static_count: int
+    """Statics beside those that count loops."""
+    scratch: int
+    """Bytes from address 0 that may be overwritten; a power of two."""
+    first_hp: int
+    """Bytes of the heap in use from the start: loads below never trap."""
+    vectors: list[Vector]
+    """At least one."""
+    hosts: list[tuple[int, int]]
+    """Number and parameter type of each host function."""
+    is_risky: bool
+    heap_left: int
+    callees: list[Callee] = dataclasses.field(default_factory=list)
+    table: dict[int, int] = dataclasses.field(default_factory=dict)
+    """Where each function stands in the function table."""
+    table_size: int = 0
+    signatures: dict[tuple[tuple[int, ...], int | None], int] = dataclasses.field(
+        default_factory=dict
+    )
+    runaway: Callee | None = None
+    """A function that calls itself as often as its first argument says, however often."""
+    static_counts: list[int] = dataclasses.field(default_factory=list)
+    """Where the number of all statics is a literal, which is known at the end."""
+    counters: int = 0
+    """Statics that count loops, after the others."""
+
+
+class Body:
+    """Code of one function, and what there is in it to work with."""
+
+    def __init__(
+        self,
+        plan: Plan,
+        parameters: tuple[int, ...],
+        result: int | None,
+        limit: int,
+        budget: int,
+        is_risky: bool,
+    ) -> None:
+        """`limit`: pc at which no more is begun; `budget`: instructions that it may execute."""
+        self.plan, self.chance, self.tables = plan, plan.chance, plan.tables
+        self.catalogue = plan.tables.catalogue
+        self.ops, self.immediates = plan.ops, plan.immediates
+        self.result = result
+        self.is_main = False
+        self.limit, self.budget = limit, budget
+        self.is_risky = is_risky
+        self.weight = 1
+        """How often what is generated now may be executed."""
+        self.cost = self.heap = 0
+        self._settled = len(self.ops)
+        self.locals: list[int] = list(parameters)
+        self.parameter_count = len(parameters)
+        self.readable: list[list[int]] = [[], [], [], []]
+        self.writable: list[list[int]] = [[], [], [], []]
+        for number, t in enumerate(parameters):
+            self.readable[t].append(number)
+            self.writable[t].append(number)
+        self.idle_counters: list[list[int]] = [[], []]
+        self.indexes: list[tuple[int, int]] = []
+        """Locals (i64) that stay below a bound here."""
+        self.blocks: list[tuple[int, int]] = []
+        """Locals (i64) that hold an address here, and the bytes in bounds from there."""
+        self.vector_locals: dict[int, int] = {}
+        """By address of a vector, the local that holds it."""
+        self.exits: list[tuple[Label, Label]] = []
+        """Of the loops around, where the stack is as it is here: ways out, and to the next turn."""
+        self.nesting = 0
+
+    # --- code -------------------------------------------------------------------------------
+
+    def put(self, opcode: int, immediate: int = 0) -> None:
+        """Append an instruction."""
+        self.ops.append(opcode)
+        self.immediates.append(immediate)
+
+    def const(self, t: int, bits: int) -> None:
+        """Append a literal."""
+        self.ops.append(CONST[t])
+        self.immediates.append(bits)
+
+    def jump(self, opcode: int, label: Label) -> None:
+        """Append a jump to a place that comes later."""
+        label.append(len(self.ops))
+        self.ops.append(opcode)
+        self.immediates.append(0)
+
+    def place(self, label: Label) -> None:
+        """What comes next is what the label's jumps go to."""
+        here = len(self.ops)
+        for pc in label:
+            self.immediates[pc] = here
+
+    # --- costs ------------------------------------------------------------------------------
+
+    def settle(self) -> None:
+        """Add up what was generated since the last time."""
+        here = len(self.ops)
+        self.cost += self.weight * (here - self._settled)
+        self._settled = here
+
+    def affords(self, cost: int, heap: int = 0) -> bool:
+        """Whether something of that cost can be added here."""
+        self.settle()
+        return (
+            self.cost + self.weight * cost <= self.budget
+            and self.heap + self.weight * heap <= self.plan.heap_left
+        )
+
+    def charge(self, cost: int, heap: int = 0) -> None:
+        """Add the cost of something besides its instructions."""
+        self.cost += self.weight * cost
+        self.heap += self.weight * heap
+
+    @contextlib.contextmanager
+    def repeated(self, times: int) -> Iterator[None]:
+        """What is generated inside may be executed that often."""
+        self.settle()
+        self.weight *= max(1, times)
+        yield
+        self.settle()
+        self.weight //= max(1, times)
+
+    @property
+    def has_room(self) -> bool:
+        """Whether there is room for more than what has been begun."""
+        return len(self.ops) < self.limit
+
+    # --- variables --------------------------------------------------------------------------
+
+    def new_local(self, t: int, is_writable: bool = False) -> int:
+        """A further local; one that is not writable changes only where its maker says."""
+        number = len(self.locals)
+        self.locals.append(t)
+        if is_writable:
+            self.readable[t].append(number)
+            self.writable[t].append(number)
+        return number
+
+    def take_counter(self, t: int) -> int:
+        """A local to count with, of type i32 or i64."""
+        idle = self.idle_counters[t]
+        if idle:
+            return idle.pop()
+        number = self.new_local(t)
+        self.readable[t].append(number)
+        return number
+
+    def give_counter(self, number: int) -> None:
+        """The local counts no longer."""
+        self.idle_counters[self.locals[number]].append(number)
+
+    # --- what other parts of this class provide -----------------------------------------------
+
+    def value(self, t: int, depth: int) -> None:
+        """Append code that yields a value of the type; `depth` bounds how deep it nests."""
+        raise NotImplementedError
+
+    def leaf(self, t: int) -> None:
+        """Append one instruction that yields a value of the type."""
+        raise NotImplementedError
+
+    def condition(self, depth: int) -> None:
+        """Append code that yields an i32, which is 0 about as often as not."""
+        raise NotImplementedError
+
+    def block(self, statements: int) -> None:
+        """Append at most that many statements; variables made inside are gone after them."""
+        raise NotImplementedError

@@ -1,0 +1,176 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Random programs in bytecode, valid by construction: main, and the program as a whole.
+
+Code is generated as lists of opcodes and immediates, in one go; values are typed as they are
+generated, and everything that could run on is counted (see `body`).
+"""
+
+from __future__ import annotations
+
+import functools
+
+import numpy as np
+
+from ferryvm.isa.type import WORD_BYTES
+from ferryvm.program import CODE_DTYPE, Data, Function, Program, Signature, Static
+from ferryvm.testing.generate.body import GET, SET, Plan
+from ferryvm.testing.generate.catalogue import OPCODE
+from ferryvm.testing.generate.chance import Chance
+from ferryvm.testing.generate.function import Functions
+from ferryvm.testing.generate.layout import HOSTS, Layout
+from ferryvm.testing.generate.literal import F32, F64, I64, TYPES
+from ferryvm.testing.generate.statement import Statements
+from ferryvm.testing.generate.tables import Tables
+from ferryvm.testing.generate.trap import LIMITS
+from ferryvm.testing.generate.weights import Weights, default
+
+MOST_INSTRUCTIONS = 20_000
+"""Instructions within which a random program ends."""
+
+_HALT = OPCODE["halt"]
+_STORE = {t: OPCODE[f"{TYPES[t]}.store"] for t in (F32, F64)}
+
+
+def generate_bytecode(chance: Chance, weights: Weights | None = None) -> Program:
+    """A random program; it ends within MOST_INSTRUCTIONS under LIMITS."""
+    tables = _tables(weights or default())
+    while True:
+        made = _Maker(chance, tables)
+        made.make()
+        # What loops cost is known when their bodies are: rarely it is too much after all.
+        if made.cost <= MOST_INSTRUCTIONS:
+            return made.program()
+
+
+@functools.lru_cache(maxsize=4)
+def _tables(weights: Weights) -> Tables:
+    return Tables(weights, Statements)
+
+
+class _Maker:
+    """One program in the making."""
+
+    def __init__(self, chance: Chance, tables: Tables) -> None:
+        self.chance, self.tables = chance, tables
+        self.layout = Layout(chance, chance.flip(tables.chance["all_i64_statics"]))
+        layout = self.layout
+        self.plan = Plan(
+            chance=chance,
+            tables=tables,
+            ops=[],
+            immediates=[],
+            statics=layout.by_type,
+            all_i64=layout.all_i64,
+            free_statics=layout.free,
+            static_count=len(layout.statics),
+            scratch=layout.scratch,
+            first_hp=layout.first_hp,
+            vectors=layout.vectors,
+            hosts=layout.hosts,
+            is_risky=chance.flip(tables.chance["risky"]),
+            heap_left=LIMITS.heap - layout.first_hp - WORD_BYTES,
+        )
+        self.functions = Functions(self.plan)
+        self.functions.signature((), None)  # main's
+        self.cost = 0
+        self.main: tuple[int, list[int]] = (0, [])
+
+    def make(self) -> None:
+        """Generate all the code."""
+        chance, plan, tables = self.chance, self.plan, self.tables
+        size, work = chance.weighted(tables.size), chance.weighted(tables.work)
+        count, functions = chance.weighted(tables.functions), self.functions
+        while len(functions.made) < count:
+            # Each may take an equal part of half the size.
+            limit = max(12, size // (2 * count))
+            if chance.flip(tables.chance["recursive"]):
+                functions.recursive(1 + chance.below(2), limit)
+            else:
+                functions.plain(limit, max(20, work // 8))
+            functions.enter_in_table()
+        if plan.is_risky and chance.flip(tables.chance["runaway"]):
+            functions.runaway()
+        functions.enter_in_table()
+        self._main(max(size, len(plan.ops) + size // 2), work)
+
+    # --- main -----------------------------------------------------------------------------------
+
+    def _main(self, limit: int, work: int) -> None:
+        """The function that starts: it sets its locals, does statements, and halts."""
+        chance, plan = self.chance, self.plan
+        entry = len(plan.ops)
+        body = Statements(plan, (), None, limit, work, is_risky=False)
+        body.is_main = True
+        for t in (*range(4), *(chance.below(4) for _ in range(chance.between(0, 5)))):
+            local = body.new_local(t, is_writable=True)
+            if chance.flip(self.tables.chance["initial_local"]):
+                body.const(t, body.literal(t))
+                body.put(SET, local)
+        for vector in plan.vectors:
+            if chance.flip(self.tables.chance["vector_local"]):
+                self.functions.keep(body, vector.address)
+        room = limit - len(plan.ops)
+        # Risk comes late, so that much is executed before a trap.
+        careful_until = len(plan.ops) + int(room * (0.5 + 0.5 * chance.random()))
+        uncalled = list(plan.callees)
+        while body.has_room:
+            body.is_risky = plan.is_risky and len(plan.ops) >= careful_until
+            if uncalled and chance.flip(self.tables.chance["first_call"]):
+                body.perform(uncalled.pop())
+            elif chance.flip(self.tables.chance["main_loop"]):
+                body.statement_loop()
+            else:
+                body.statement()
+        self._save_floats(body)
+        if plan.is_risky and chance.flip(self.tables.chance["last_trap"]):
+            body.is_risky = True
+            body.statement_trap()
+        body.limit += 20
+        for _ in range(chance.below(4)):
+            body.value(chance.below(4), 1)
+        body.put(_HALT)
+        body.settle()
+        self.cost = body.cost
+        self.main = entry, body.locals
+
+    def _save_floats(self, body: Statements) -> None:
+        """Append stores of some locals to the heap, where all bits of a NaN are compared."""
+        for t in (F32, F64):
+            for local in body.writable[t]:
+                if self.chance.flip(self.tables.chance["save_local"]):
+                    body.const(I64, self.chance.below(self.layout.scratch // 8) * 8)
+                    body.put(GET, local)
+                    body.put(_STORE[t])
+
+    # --- the program ------------------------------------------------------------------------------
+
+    def program(self) -> Program:
+        """The program that was made."""
+        plan, layout = self.plan, self.layout
+        for pc in plan.static_counts:
+            plan.immediates[pc] = plan.static_count + plan.counters
+        code = np.zeros(len(plan.ops), CODE_DTYPE)
+        code["opcode"] = plan.ops
+        code["immediate"] = np.array(plan.immediates, np.uint64)
+        entry, locals_ = self.main
+        functions = [Function("main", entry, 0, tuple(TYPES[t] for t in locals_))]
+        for number, (entry, signature, types, parameters) in enumerate(self.functions.made, 1):
+            own = tuple(TYPES[t] for t in types[parameters:])
+            functions.append(Function(f"f{number}", entry, signature, own))
+        signatures = [
+            Signature(
+                tuple(TYPES[t] for t in parameters), () if result is None else (TYPES[result],)
+            )
+            for parameters, result in plan.signatures
+        ]
+        counters = [Static(f"counter{n}", TYPES[I64]) for n in range(plan.counters)]
+        by_place = {place: number for number, place in plan.table.items()}
+        return Program(
+            code=code,
+            functions=tuple(functions),
+            signatures=tuple(signatures),
+            statics=(*layout.statics, *counters),
+            data=(Data(0, layout.data),),
+            table=tuple(by_place[place] for place in range(plan.table_size)),
+            hosts=HOSTS,
+        )

@@ -1,0 +1,174 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Control flow but for loops: branches, jump tables, ways out, calls."""
+
+from __future__ import annotations
+
+from ferryvm.testing.generate.body import (
+    JUMP,
+    JUMP_IF,
+    JUMP_UNLESS,
+    Callee,
+    Label,
+)
+from ferryvm.testing.generate.catalogue import OPCODE
+from ferryvm.testing.generate.literal import I32
+from ferryvm.testing.generate.loop import Loops
+
+_MARK, _CALL, _CALL_INDIRECT = OPCODE["mark"], OPCODE["call"], OPCODE["call_indirect"]
+_RETURN, _SELECT = OPCODE["return"], OPCODE["select"]
+_HOST = OPCODE["host"]
+_ENTER_JIT, _LEAVE_JIT = OPCODE["enter_jit"], OPCODE["leave_jit"]
+
+
+class ControlFlow(Loops):
+    """Each method whose name starts with `statement_` is a kind of statement."""
+
+    # --- branches ---------------------------------------------------------------------------
+
+    def statement_branch(self) -> None:
+        """Statements under a condition, or one of two lots."""
+        otherwise: Label = []
+        self.condition(self.chance.below(3))
+        self.jump(JUMP_IF if self.chance.flip(0.5) else JUMP_UNLESS, otherwise)
+        self.block(2)
+        if self.chance.flip(0.4):
+            end: Label = []
+            self.jump(JUMP, end)
+            self.place(otherwise)
+            self.block(2)
+            self.place(end)
+        else:
+            self.place(otherwise)
+
+    def statement_table(self) -> None:
+        """One of several lots of statements, by a jump table."""
+        self.arms(lambda: self.block(1))
+
+    def statement_detour(self) -> None:
+        """A jump over code that nothing reaches."""
+        end: Label = []
+        self.jump(JUMP, end)
+        for _ in range(self.chance.between(1, 4) if self.chance.flip(0.9) else 140):
+            self.put(self.chance.weighted(self.catalogue.producers[self.chance.below(4)]).opcode)
+        self.place(end)
+
+    def statement_scope(self) -> None:
+        """Statements that are marked as worth compiling."""
+        self.put(_ENTER_JIT)
+        self.block(2)
+        self.put(_LEAVE_JIT)
+
+    def statement_leave(self) -> None:
+        """Under a condition, out of a loop, on to its next turn, or out of the function."""
+        chance = self.chance
+        if self.exits and chance.flip(0.8):
+            self.condition(1)
+            self.jump(
+                JUMP_IF if chance.flip(0.6) else JUMP_UNLESS, chance.pick(chance.pick(self.exits))
+            )
+        elif not self.is_main:
+            stay: Label = []
+            self.condition(1)
+            self.jump(JUMP_UNLESS if chance.flip(0.5) else JUMP_IF, stay)
+            self.finish()
+            self.place(stay)
+        else:
+            self.statement_branch()
+
+    def finish(self) -> None:
+        """Append the function's result and its return."""
+        if self.chance.flip(0.2):
+            self.leaf(self.chance.below(4))  # what lies below the result goes
+        if self.result is not None:
+            self.value(self.result, 2)
+        self.put(_RETURN, int(self.result is not None))
+
+    # --- calls ------------------------------------------------------------------------------
+
+    def callee(self, result: int | None, wants_result: bool) -> Callee | None:
+        """A function that can be called here, of that result or, if none is wanted, of any."""
+        found = self.plan.callees
+        if wants_result:
+            found = [callee for callee in found if callee.result == result]
+        if not found:
+            return None
+        callee = self.chance.pick(found)
+        return callee if self._can_call(callee) else None
+
+    def _can_call(self, callee: Callee) -> bool:
+        is_welcome = self.is_risky or not callee.is_risky
+        return is_welcome and self.affords(callee.cost + 8, callee.heap)
+
+    def call(self, callee: Callee, depth: int) -> None:
+        """Append a call with its arguments."""
+        exits, self.exits = self.exits, []
+        self.put(_MARK)
+        for t in callee.parameters:
+            self.value(t, depth - self.chance.below(2))
+        self.exits = exits
+        place = self.plan.table.get(callee.number)
+        if place is None or self.chance.flip(0.6):
+            self.charge(callee.cost, callee.heap)
+            self.put(_CALL, callee.number)
+            return
+        self.const(I32, place)
+        other = self._twin(callee)
+        self.charge(max(callee.cost, other.cost), max(callee.heap, other.heap))
+        if other is not callee:
+            self.const(I32, self.plan.table[other.number])
+            self.condition(1)
+            self.put(_SELECT)
+        self.put(_CALL_INDIRECT, callee.signature)
+
+    def _twin(self, callee: Callee) -> Callee:
+        """Another function that an indirect call could reach as well, or the same one."""
+        other = self.chance.pick(self.plan.callees)
+        fits = (
+            other.signature == callee.signature
+            and other.number in self.plan.table
+            and (self.is_risky or not other.is_risky)
+            and self.affords(other.cost + 8, other.heap)
+        )
+        return other if fits else callee
+
+    def value_call(self, t: int, depth: int) -> None:
+        """The result of a call."""
+        callee = self.callee(t, True)
+        if callee is None:
+            self.value_numeric(t, depth)
+        else:
+            self.call(callee, min(depth, 1))
+
+    def statement_call(self) -> None:
+        """A call for its effects; a result goes into a variable."""
+        callee = self.callee(None, False)
+        if callee is None:
+            self.statement_update()
+        else:
+            self._perform(callee)
+
+    def perform(self, callee: Callee) -> None:
+        """Append a call of that function for its effects, if it may be called here."""
+        if self._can_call(callee):
+            self._perform(callee)
+
+    def _perform(self, callee: Callee) -> None:
+        self.call(callee, self.chance.below(3))
+        if callee.result is not None:
+            self.store_result(callee.result)
+
+    def statement_print(self) -> None:
+        """A host call; in no loop of many turns, since each takes long."""
+        if not self.plan.hosts or not self.affords(60) or self.weight > 4:
+            self.statement_update()
+            return
+        self.charge(50)
+        number, t = self.chance.pick(self.plan.hosts)
+        self.value(t, 2)
+        self.put(_HOST, number)
+
+    # --- what other parts of this class provide -----------------------------------------------
+
+    def store_result(self, t: int) -> None:
+        """Append code that takes a value from the stack into a variable."""
+        raise NotImplementedError

@@ -1,0 +1,241 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The functions of a random program but main.
+
+They are generated before what calls them, so that their costs are known. One that calls itself
+first cuts its first argument down to a few bits, and passes on one less.
+"""
+
+from __future__ import annotations
+
+from ferryvm.isa.control import HEADER_WORDS
+from ferryvm.isa.type import WORD_BYTES
+from ferryvm.testing.generate.body import (
+    GET,
+    JUMP_IF,
+    JUMP_UNLESS,
+    SET,
+    STATIC_SET,
+    Callee,
+    Label,
+    Plan,
+)
+from ferryvm.testing.generate.catalogue import OPCODE, eqz
+from ferryvm.testing.generate.literal import I32, I64
+from ferryvm.testing.generate.statement import Statements
+from ferryvm.testing.generate.trap import LIMITS
+
+_SUB, _AND = (OPCODE["i32.sub"], OPCODE["i64.sub"]), (OPCODE["i32.and"], OPCODE["i64.and"])
+_MARK, _CALL = OPCODE["mark"], OPCODE["call"]
+_RUNAWAY_FRAME = 16
+"""Words of the runaway function's frame, at least: they bound how deep it gets."""
+
+Shape = tuple[tuple[int, ...], int | None]
+"""Parameters and result."""
+
+
+class Functions:
+    """Those that there are, numbered from 1; main is number 0."""
+
+    def __init__(self, plan: Plan) -> None:
+        self.plan, self.chance, self.tables = plan, plan.chance, plan.tables
+        self.made: list[tuple[int, int, list[int], int]] = []
+        """Of each: entry, signature, types of parameters and locals, number of parameters."""
+
+    def signature(self, parameters: tuple[int, ...], result: int | None) -> int:
+        """The signature's number."""
+        known = self.plan.signatures
+        return known.setdefault((parameters, result), len(known))
+
+    def _shape(self, first: int | None = None) -> Shape:
+        """Parameters and result; an earlier function's now and then."""
+        chance = self.chance
+        if self.plan.callees and first is None and chance.flip(0.4):
+            earlier = chance.pick(self.plan.callees)
+            return earlier.parameters, earlier.result
+        head = () if first is None else (first,)
+        parameters = tuple(chance.below(4) for _ in range(chance.between(0, 3)))
+        return head + parameters, chance.below(4) if chance.flip(0.8) else None
+
+    def enter_in_table(self) -> None:
+        """Give most functions that have none a place in the function table."""
+        plan = self.plan
+        for number in range(1, len(self.made) + 1):
+            if number not in plan.table and self.chance.flip(0.8):
+                plan.table[number] = plan.table_size
+                plan.table_size += 1
+
+    # --- functions ----------------------------------------------------------------------------
+
+    def _function(
+        self, parameters: tuple[int, ...], result: int | None, limit: int, budget: int
+    ) -> Statements:
+        plan, chance = self.plan, self.chance
+        risky = plan.is_risky and chance.flip(self.tables.chance["risky_function"])
+        body = Statements(plan, parameters, result, len(plan.ops) + limit, budget, risky)
+        for _ in range(chance.between(0, 3)):
+            body.new_local(chance.below(4), is_writable=True)
+        for vector in plan.vectors:
+            if chance.flip(self.tables.chance["vector_local"] / 2):
+                self.keep(body, vector.address)
+        return body
+
+    @staticmethod
+    def keep(body: Statements, address: int) -> None:
+        """Append what keeps the address in a local of the function."""
+        local = body.new_local(I64)
+        body.vector_locals[address] = local
+        body.const(I64, address)
+        body.put(SET, local)
+
+    def plain(self, limit: int, budget: int) -> None:
+        """A function that calls only earlier ones."""
+        parameters, result = self._shape()
+        entry = len(self.plan.ops)
+        body = self._function(parameters, result, limit, budget)
+        while body.has_room:
+            body.statement()
+        self._leave(body)
+        body.settle()
+        self._add(entry, parameters, result, body)
+        self._offer(len(self.made), parameters, result, body, body.cost, body.heap)
+
+    def _leave(self, body: Statements) -> None:
+        """Save some locals in statics, where they are seen at the end, and return."""
+        statics = self.plan.statics
+        for number in range(body.parameter_count, len(body.locals)):
+            t = body.locals[number]
+            if statics[t] and self.chance.flip(self.tables.chance["save_local"]):
+                body.put(GET, number)
+                body.put(STATIC_SET, self.chance.pick(statics[t]))
+        body.finish()
+
+    def _add(
+        self, entry: int, parameters: tuple[int, ...], result: int | None, body: Statements
+    ) -> None:
+        signature = self.signature(parameters, result)
+        self.made.append((entry, signature, body.locals, len(parameters)))
+
+    def _offer(
+        self,
+        number: int,
+        parameters: tuple[int, ...],
+        result: int | None,
+        body: Statements,
+        cost: int,
+        heap: int,
+    ) -> None:
+        signature = self.signature(parameters, result)
+        callee = Callee(number, signature, parameters, result, cost, heap, body.is_risky)
+        self.plan.callees.append(callee)
+
+    def recursive(self, group: int, limit: int) -> None:
+        """That many functions, each of which calls the next, the last one the first."""
+        chance = self.chance
+        twice = chance.flip(0.3)
+        depth_mask = 3 if twice else chance.pick((3, 7, 7, 15))
+        calls = 2 if twice else 1
+        levels = (1 << (depth_mask + 1)) - 1 if twice else depth_mask + 1
+        first = len(self.made) + 1
+        shapes = [self._shape(chance.below(2)) for _ in range(group)]
+        bodies = []
+        for index, (parameters, result) in enumerate(shapes):
+            following = (index + 1) % group
+            entry = len(self.plan.ops)
+            body = self._function(parameters, result, limit, 40)
+            bodies.append(body)
+            counter = parameters[0]
+            body.writable[counter].remove(0)
+            self._descend(body, counter, depth_mask)
+            for number in range(calls):
+                body.limit = len(self.plan.ops) + limit // (2 * calls)
+                while body.has_room and (number or chance.flip(0.7)):
+                    body.statement()
+                self._recur(body, counter, first + following, shapes[following])
+            body.limit = len(self.plan.ops) + limit // 3
+            if chance.flip(0.6):
+                body.statement()
+            self._leave(body)
+            body.settle()
+            self._add(entry, parameters, result, body)
+        cost = max(body.cost for body in bodies) * levels
+        heap = max(body.heap for body in bodies) * levels
+        risky = any(body.is_risky for body in bodies)
+        for index, (parameters, result) in enumerate(shapes):
+            bodies[index].is_risky = risky
+            self._offer(first + index, parameters, result, bodies[index], cost, heap)
+
+    def _descend(self, body: Statements, t: int, mask: int) -> None:
+        """Append the cut of the counter, which is parameter 0, and the end of the recursion."""
+        body.put(GET, 0)
+        body.const(t, mask)
+        body.put(_AND[t])
+        body.put(SET, 0)
+        go_on: Label = []
+        body.put(GET, 0)
+        if self.chance.flip(0.5):
+            body.jump(JUMP_IF, go_on) if t == I32 else self._test(body, t, go_on)
+        else:
+            self._test(body, t, go_on)
+        body.finish()
+        body.place(go_on)
+
+    def _test(self, body: Statements, t: int, go_on: Label) -> None:
+        body.put(eqz(t))
+        body.jump(JUMP_UNLESS, go_on)
+
+    def _recur(
+        self,
+        body: Statements,
+        t: int,
+        number: int,
+        shape: Shape,
+    ) -> None:
+        """Append the call one level further down, perhaps as an operand."""
+        chance = self.chance
+        parameters, result = shape
+        combines = result is not None and chance.flip(0.6)
+        if result is not None and combines:
+            body.leaf(result)
+        body.put(_MARK)
+        body.put(GET, 0)
+        body.const(t, 1)
+        body.put(_SUB[t])
+        if parameters[0] != t:
+            body.put(OPCODE["i32.wrap_i64" if t == I64 else "i64.extend_i32_u"])
+        for parameter in parameters[1:]:
+            body.value(parameter, chance.below(2))
+        body.put(_CALL, number)
+        if result is not None:
+            if combines:
+                body.put(chance.weighted(body.catalogue.binary[result]).opcode)
+            body.store_result(result)
+
+    def runaway(self) -> None:
+        """A function that goes as deep as its first argument says."""
+        chance = self.chance
+        parameters, result = self._shape(I32)
+        entry = len(self.plan.ops)
+        body = self._function(parameters, result, 25, 20)
+        body.is_risky = False
+        body.writable[I32].remove(0)
+        while len(body.locals) + HEADER_WORDS < _RUNAWAY_FRAME:
+            body.new_local(chance.below(4), is_writable=True)
+        go_on: Label = []
+        body.put(GET, 0)
+        body.jump(JUMP_IF, go_on)
+        body.finish()
+        body.place(go_on)
+        body.statement_update()
+        self._recur(body, I32, len(self.made) + 1, (parameters, result))
+        self._leave(body)
+        body.settle()
+        self._add(entry, parameters, result, body)
+        levels = LIMITS.stack // WORD_BYTES // _RUNAWAY_FRAME + 1
+        self.plan.runaway = Callee(
+            len(self.made),
+            self.signature(parameters, result),
+            parameters,
+            result,
+            body.cost * levels,
+            body.heap * levels,
+        )

@@ -1,0 +1,224 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Random programs as Skiff text, which always compiles.
+
+Loops count by variables that only they set, recursions by a parameter that is cut down first.
+"""
+
+from __future__ import annotations
+
+import functools
+
+from ferryvm.isa import INSTRUCTIONS
+from ferryvm.testing.generate.catalogue import STORES
+from ferryvm.testing.generate.chance import Chance
+from ferryvm.testing.generate.literal import F32, F64, I32, I64
+from ferryvm.testing.generate.skiff_expression import (
+    MOST_WORK,
+    NAMES,
+    SCRATCH,
+    Expressions,
+    Function,
+    SkiffTables,
+    Vector,
+)
+from ferryvm.testing.generate.weights import Weights, default
+
+_ELEMENTS = {
+    I32: ("i32",),
+    I64: ("i8", "u8", "i16", "u16", "u32", "i64", "i64"),
+    F32: ("f32",),
+    F64: ("f64",),
+}
+"""Elements of vectors, by the type that they are read as."""
+_DEPTH = 7
+"""How deep a recursion goes; all ones."""
+
+
+@functools.lru_cache(maxsize=4)
+def _tables(weights: Weights) -> SkiffTables:
+    return SkiffTables(weights, Writer)
+
+
+def write(chance: Chance, weights: Weights | None = None) -> str:
+    """Text of a random program."""
+    return Writer(chance, _tables(weights or default())).program()
+
+
+class Writer(Expressions):
+    """One text in the making; each `statement_` method writes a kind of statement."""
+
+    # --- the whole ----------------------------------------------------------------------------
+
+    def program(self) -> str:
+        """The text."""
+        chance = self.chance
+        lines = []
+        for t in (*range(4), *(chance.below(4) for _ in range(chance.below(3)))):
+            name = self.name("g")
+            lines.append(f"(define {name} {self.literal(t)})")
+            self.know(name, t)
+        for _ in range(chance.between(1, 3)):
+            t, length = chance.below(4), chance.pick((1, 2, 4, 8, 16))
+            vector = Vector(self.name("v"), t, length)
+            lines.append(
+                f"(define {vector.name} (make-vector {chance.pick(_ELEMENTS[t])} {length}))"
+            )
+            self.vectors.append(vector)
+        lines.append(f"(define block (heap.alloc {SCRATCH}i64))")
+        lines += [self._function() for _ in range(chance.below(3))]
+        for _ in range(chance.between(3, 8)):
+            if not self.affords(30):
+                break
+            lines.append(self.statement())
+        if self.is_risky and chance.flip(0.4):
+            lines.append(self._trap())
+        lines.append(f"(print! {' '.join(self.variable(t) for t in range(4))})")
+        lines.append(self.value(chance.below(4), 2))
+        return "\n".join(lines) + "\n"
+
+    def _function(self) -> str:
+        """The definition of a function, which may call itself and those before it."""
+        chance = self.chance
+        recurses = chance.flip(self.tables.chance["recursive"])
+        parameters = tuple(chance.below(4) for _ in range(chance.between(0, 3)))
+        if recurses:
+            parameters = (chance.below(2), *parameters)
+        result = chance.below(4)
+        name = self.name("fun")
+        outside = ([*map(list, self.readable)], [*map(list, self.writable)], self.work, self.most)
+        self.work, self.most = 0, MOST_WORK // (_DEPTH * 8 if recurses else 8)
+        names = [self.name("p") for _ in parameters]
+        for number, (parameter, t) in enumerate(zip(names, parameters, strict=True)):
+            self.know(parameter, t, is_writable=not (recurses and number == 0))
+        body = [self.statement() for _ in range(chance.between(0, 2))]
+        value = self.value(result, 3)
+        if recurses:
+            counter = names[0]
+            suffix = NAMES[parameters[0]]
+            body.insert(0, f"(set! {counter} (& {counter} {_DEPTH}{suffix}))")
+            further = [f"(- {counter} 1{suffix})"]
+            further += [self.value(t, 1) for t in parameters[1:]]
+            deeper = self.operation(result, f"({name} {' '.join(further)})", value)
+            value = f"(if (> {counter} 0{suffix}) {deeper} {self.value(result, 1)})"
+        work = (self.work + 20) * (_DEPTH + 1 if recurses else 1)
+        self.readable, self.writable, self.work, self.most = outside
+        self.functions.append(Function(name, parameters, result, work))
+        typed = [f"({n} {NAMES[t]})" for n, t in zip(names, parameters, strict=True)]
+        head = " ".join([name, *typed])
+        return f"(define ({head}) -> {NAMES[result]}\n  " + "\n  ".join([*body, value]) + ")"
+
+    # --- statements -----------------------------------------------------------------------------
+
+    def statement(self) -> str:
+        """A form without a value, or one whose value nobody uses."""
+        self.work += 2 * self.weight
+        self.nesting += 1
+        text = self.chance.weighted(self.tables.statements)(self)
+        self.nesting -= 1
+        return text
+
+    def _some(self) -> str:
+        """One or two statements."""
+        if self.nesting >= 4 or not self.affords(20):
+            return self.statement_set()
+        return " ".join(self.statement() for _ in range(self.chance.between(1, 2)))
+
+    def statement_set(self) -> str:
+        """A variable gets a value, its own changed or another."""
+        t = self.chance.below(4)
+        if not self.writable[t]:
+            t = next(other for other in range(4) if self.writable[other])
+        name = self.chance.pick(self.writable[t])
+        if self.chance.flip(0.4):
+            return f"(set! {name} {self.operation(t, name, self.value(t, 2))})"
+        return f"(set! {name} {self.value(t, 3)})"
+
+    def statement_print(self) -> str:
+        """Numbers are printed; in no loop of many turns."""
+        if self.weight > 4:
+            return self.statement_set()
+        self.work += 60 * self.weight
+        return f"(print! {self.value(self.chance.below(4), 2)})"
+
+    def statement_write_byte(self) -> str:
+        """A byte is written."""
+        if self.weight > 4:
+            return self.statement_set()
+        return f"(write-byte! {self.value(I32, 1)})"
+
+    def statement_if(self) -> str:
+        """Statements under a condition."""
+        otherwise = f" (begin {self._some()})" if self.chance.flip(0.4) else ""
+        return f"(if {self.condition(1)} (begin {self._some()}){otherwise})"
+
+    def statement_cond(self) -> str:
+        """One of several lots of statements."""
+        clauses = [
+            f"({self.condition(0)} {self._some()})" for _ in range(self.chance.between(1, 3))
+        ]
+        return f"(cond {' '.join(clauses)})"
+
+    def statement_while(self) -> str:
+        """A loop that counts."""
+        chance = self.chance
+        turns = chance.pick((1, 2, 3, 4, 7, 8, 16, 40))
+        while turns > 1 and not self.affords(turns * 40):
+            turns //= 3
+        if turns < 1 or not self.affords(40) or self.nesting >= 4:
+            return self.statement_set()
+        t = chance.below(2)
+        name, suffix = self.name("turn"), NAMES[t]
+        self.know(name, t, is_writable=False)
+        with self.repeated(turns):
+            self.work += 10 * self.weight
+            body = self._some()
+        self.forget(name, t)
+        # The variable stands in a let, so that it is a local of functions too.
+        step = f"(set! {name} (+ {name} 1{suffix}))"
+        loop = f"(while (< {name} {turns}{suffix}) {body} {step})"
+        return f"(let (({name} 0{suffix})) {loop})"
+
+    def statement_vector_set(self) -> str:
+        """An element of a vector gets a value."""
+        vector = self.chance.pick(self.vectors)
+        index, value = self.index(vector), self.value(vector.type, 2)
+        return f"(vector-set! {vector.name} {index} {value})"
+
+    def statement_store(self) -> str:
+        """Some bytes of the block get a value."""
+        t = self.chance.below(4)
+        offset, address = self.address()
+        name = INSTRUCTIONS[self.chance.pick(STORES[t]).opcode].mnemonic
+        return f"({name} {offset} {address} {self.value(t, 2)})"
+
+    def statement_call(self) -> str:
+        """A call for its effects."""
+        found = [f for f in self.functions if self.affords(f.work)]
+        return self.call(self.chance.pick(found), 2) if found else self.statement_set()
+
+    def statement_let(self) -> str:
+        """Statements with a variable of their own."""
+        t = self.chance.below(4)
+        value, name = self.value(t, 2), self.name("x")
+        self.know(name, t)
+        body = self._some()
+        self.forget(name, t)
+        return f"(let (({name} {value})) {body} {self.statement_set()})"
+
+    def statement_scope(self) -> str:
+        """Statements that are marked as worth compiling."""
+        return f"(enter-jit ({self._some()}))"
+
+    def _trap(self) -> str:
+        """A form that traps."""
+        vector = self.chance.pick(self.vectors)
+        return self.chance.pick(
+            (
+                f"(print! (/ {self.variable(I64)} 0i64))",
+                f"(print! (% {self.variable(I32)} (& 0i32 {self.variable(I32)})))",
+                f"(print! (vector-ref {vector.name} {vector.length}i64))",
+                "(print! (i64.load 0 (heap.size)))",
+                f"(print! (i32 (/ {self.variable(F64)} 0.0f64)))",
+                "(print! (heap.alloc 1000000i64))",
+            )
+        )

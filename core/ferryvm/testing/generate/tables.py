@@ -1,0 +1,51 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Weights, made ready to draw from."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from ferryvm.testing.generate import literal
+from ferryvm.testing.generate.catalogue import Catalogue
+from ferryvm.testing.generate.chance import Chance, Weighted
+from ferryvm.testing.generate.weights import Section, Weights
+
+_LITERALS: dict[str, Callable[[Chance, int], int]] = {
+    "edge": literal.edge,
+    "small": literal.small,
+    "ordinary": literal.ordinary,
+    "random": literal.any_bits,
+}
+
+
+class Tables:
+    """What is drawn by weight."""
+
+    def __init__(self, weights: Weights, ways: type) -> None:
+        """`ways`: the class whose methods generate what the weights name."""
+        self.chance = weights.chance
+        self.catalogue = Catalogue(weights.instruction)
+        self.functions = weights.numbers("functions")
+        self.size = weights.numbers("size")
+        self.work = weights.numbers("work")
+        self.trips = weights.numbers("trips")
+        self.leaf = Weighted(weights.leaf.items())
+        self.literal = literals(weights)
+        self.statements: Weighted[Callable[[Any], None]] = methods(ways, weights, "statement")
+        self.values: Weighted[Callable[[Any, int, int], None]] = methods(ways, weights, "value")
+        self.traps: Weighted[Callable[[Any], int | None]] = methods(ways, weights, "trap")
+
+
+def methods(
+    ways: type, weights: Weights, section: str, prefix: str = ""
+) -> Weighted[Callable[..., Any]]:
+    """The methods named `section_key`, or `prefix_key`, to be drawn by weight."""
+    table: Section = getattr(weights, section)
+    pairs = ((getattr(ways, f"{prefix or section}_{key}"), w) for key, w in table.items())
+    return Weighted(pairs)
+
+
+def literals(weights: Weights) -> Weighted[Callable[[Chance, int], int]]:
+    """What draws a literal of a type, to be drawn by weight itself."""
+    return Weighted((_LITERALS[name], weight) for name, weight in weights.literal.items())

@@ -1,0 +1,106 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Reducing a program that shows a disagreement to a few instructions that still show it.
+
+    program ─ bisect ─> place ─ cut ─> small program ─ shrink ─> smaller program
+                          │                              ▲
+                          └── no cut shows it: the whole program
+
+Every candidate passes the verifier and shows the same disagreement: the same pair of backends,
+the same kind of field, the same instruction.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import time
+from collections.abc import Callable
+
+from ferryvm.errors import FerryError
+from ferryvm.listing.encode import encode
+from ferryvm.program import Program
+from ferryvm.testing.bisect import Bisector, Place
+from ferryvm.testing.differential import Differ
+from ferryvm.testing.reduction.cut import bodies, cuts
+from ferryvm.testing.reduction.interest import Interest, Signature, signature
+from ferryvm.testing.reduction.relist import relist
+from ferryvm.testing.trace import instruction_at
+from ferryvm.verify import Verified
+
+__all__ = ["Reduction", "reduce"]
+
+
+@dataclasses.dataclass(frozen=True)
+class Reduction:
+    """What a reduction came to."""
+
+    program: Program
+    """The smallest program found; the one that was given if no smaller one shows it."""
+    signature: Signature
+    tried: int
+    """Candidates that were judged."""
+    is_complete: bool
+    """False if time ran out or it was interrupted: going on might find a smaller one."""
+
+
+class _TimeIsOver(BaseException):
+    pass
+
+
+def reduce(
+    differ: Differ,
+    bad: str,
+    program: Verified,
+    seconds: float = 60.0,
+    seed: int = 0,
+    improved: Callable[[Program], object] = lambda program: None,
+    progress: Callable[[], object] = lambda: None,
+) -> Reduction | None:
+    """A small program that shows the same disagreement; None if the backends agree.
+
+    `seed`: of the random schedule that shows it, if it takes one. `improved` is told of each smaller program at once; Ctrl-C ends the search as running out of
+    `seconds` does. Raises BackendError where a backend refuses the program.
+    """
+    deadline = time.monotonic() + seconds
+    bisector = Bisector(differ, bad, program, progress)
+    place = bisector.search(None, seed, (differ.against, *differ.backends))
+    if place is None:
+        return None
+    row, _ = instruction_at(program.program, bisector.at(place.number).pc)
+    wanted = signature(differ.against, place, row.mnemonic)
+
+    def check() -> None:
+        progress()
+        if time.monotonic() > deadline:
+            raise _TimeIsOver
+
+    interest = Interest(differ, place.bad, wanted, seed, check, improved)
+    is_complete = False
+    try:
+        _search(interest, bisector, place)
+        is_complete = True
+    except (_TimeIsOver, KeyboardInterrupt):
+        pass
+    return Reduction(interest.best or program.program, wanted, interest.tried, is_complete)
+
+
+def _search(interest: Interest, bisector: Bisector, place: Place) -> None:
+    from ferryvm.testing.reduction.shrink import shrink  # Hypothesis takes a while to import
+
+    _first(interest, bisector, place)
+    if interest.best is None:
+        with contextlib.suppress(FerryError):
+            listing, _ = relist(bisector.program)
+            interest(encode(listing))
+    if interest.best is None:
+        interest(bisector.program.program)
+    shrink(interest)
+
+
+def _first(interest: Interest, bisector: Bisector, place: Place) -> None:
+    """Try cuts until one shows the disagreement."""
+    for make in (cuts, bodies):
+        with contextlib.suppress(FerryError):
+            for candidate in make(bisector, place):
+                if interest(candidate):
+                    return

@@ -1,0 +1,144 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Whether a candidate still shows the disagreement that is being reduced."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable
+
+from ferryvm.errors import FerryError
+from ferryvm.program import Program
+from ferryvm.testing.bisect import Bisector, Place, Way
+from ferryvm.testing.differential import Differ
+from ferryvm.testing.disagreement import showing
+from ferryvm.testing.trace import instruction_at
+from ferryvm.verify import verify
+
+_PATIENCE = 0.5
+"""Seconds that the bad backend gets for a candidate; they take milliseconds."""
+
+_WINDOWS = 40
+"""Windows that are tried where the bad backend must run several instructions in one go."""
+
+_EASIER = {
+    Way.COUNTED: (Way.COUNTED,),
+    Way.UNCOUNTED: (Way.UNCOUNTED,),
+    Way.MOVED: (Way.COUNTED, Way.MOVED),
+    Way.ENTERED: (Way.UNCOUNTED, Way.ENTERED),
+}
+"""Ways in which a candidate may show what was found in one way: a program that ends right after
+the instruction may show without moving what a longer one forgot by its end."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Signature:
+    """What makes two disagreements the same one."""
+
+    good: str
+    bad: str
+    way: Way
+    field: str
+    """The first word of the field that differs where they part: `pc`, `local`, `heap` ..."""
+    mnemonic: str
+    """Of the instruction at which they part."""
+    is_single: bool = dataclasses.field(default=True, compare=False)
+    """Whether the bad backend need only be entered for that one instruction."""
+
+    def __str__(self) -> str:
+        return (
+            f"{self.good} and {self.bad} part at {self.mnemonic} in {self.field}, {self.way.value}"
+        )
+
+
+def signature(good: str, place: Place, mnemonic: str) -> Signature:
+    """The signature of where two backends part."""
+    field = place.difference.field.split()[0]
+    if place.way in (Way.UNCOUNTED, Way.ENTERED):
+        field = "the end"  # that is all that can be compared, and any field of it may suffer
+    is_single = place.entered == place.number
+    return Signature(good, place.bad, place.way, field, mnemonic, is_single)
+
+
+Size = tuple[int, ...]
+
+
+class Interest:
+    """Judges candidates, and remembers the smallest one that shows the disagreement."""
+
+    def __init__(
+        self,
+        differ: Differ,
+        bad: str,
+        wanted: Signature,
+        seed: int,
+        check: Callable[[], object],
+        improved: Callable[[Program], object],
+    ) -> None:
+        """`seed`: of the random schedule that shows the disagreement, if it takes one; `check` is called often and may raise to end the search; `improved` is told of each new
+        smallest program."""
+        self.differ = Differ(
+            [bad], differ.against, differ.registry, differ.limits, differ.most, differ.forcing
+        )
+        self.bad, self.wanted, self.seed = bad, wanted, seed
+        self.check, self.improved = check, improved
+        self.best: Program | None = None
+        self.best_size: Size = ()
+        self.tried = 0
+        """Candidates judged."""
+
+    def __call__(self, program: Program) -> bool:
+        """Whether the program passes the verifier and shows the same disagreement."""
+        self.check()
+        self.tried += 1
+        try:
+            bisector = Bisector(
+                self.differ,
+                self.bad,
+                verify(program),
+                self.check,
+                patience=_PATIENCE,
+                windows=0 if self.wanted.is_single else _WINDOWS,
+            )
+            if not any(self._parts(bisector, way) for way in _EASIER[self.wanted.way]):
+                return False
+        except FerryError:  # not valid, refused by a backend, or not the same twice
+            return False
+        measured = size(program)
+        if self.best is None or measured < self.best_size:
+            self.best, self.best_size = program, measured
+            # A candidate that runs much longer than what is known is of no use.
+            self.differ.most = min(self.differ.most, 100 + 2 * bisector.boundaries)
+            self.improved(program)
+        return True
+
+    def _parts(self, bisector: Bisector, way: Way) -> bool:
+        """Whether the backends part in this way as they should, and so that it can be shown."""
+        place = bisector.search(way)
+        if place is None:
+            return False
+        program = bisector.program.program
+        row, _ = instruction_at(program, bisector.at(place.number).pc)
+        found = signature(self.differ.against, place, row.mnemonic)
+        if (found.field, found.mnemonic) != (self.wanted.field, self.wanted.mnemonic):
+            return False
+        # Where bisecting had to move, an ordinary schedule must show it too, so that it can be
+        # saved and shown again.
+        is_moved = way in (Way.MOVED, Way.ENTERED)
+        return not is_moved or showing(self.differ, bisector.program, self.seed) is not None
+
+
+def size(program: Program) -> Size:
+    """How large a program is; the smaller of two is the better one to read."""
+    code = program.code
+    return (
+        len(code),
+        len(program.functions),
+        sum(len(function.locals) for function in program.functions) + len(program.statics),
+        sum(len(data.bytes) for data in program.data) + len(program.table) + len(program.hosts),
+        sum(min(i.bit_length(), (i ^ _ONES).bit_length() + 1) for i in code["immediate"].tolist()),
+        sum(static.bits.bit_length() for static in program.statics),
+        len(program.source_map.rows),
+    )
+
+
+_ONES = (1 << 64) - 1

@@ -1,0 +1,124 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The listing of any program that passes the verifier.
+
+`ferryvm.listing.decode` gives the listing that encodes to the very same program, and refuses the
+programs for which there is none. Here the listing only has to mean the same: code may stand in
+another order, what control never gets to is left out, and there are no source positions.
+"""
+
+from __future__ import annotations
+
+from ferryvm.errors import FerryError
+from ferryvm.isa import BY_MNEMONIC, Flow, Immediate
+from ferryvm.listing import FunctionListing, Item, Label, Line, Listing
+from ferryvm.program import Program
+from ferryvm.testing.trace import instruction_at
+from ferryvm.verify import Verified
+
+Relisted = tuple[Listing, list[list[int]]]
+"""A listing, and for each function the pc that each of its items has in the program; of a label
+the pc that it stands before."""
+
+
+def relist(verified: Verified) -> Relisted:
+    """The listing of a program. Raises FerryError where a jump goes into a jump table."""
+    program = verified.program
+    names = function_names(program)
+    listing = Listing(
+        statics=list(program.statics),
+        data=list(program.data),
+        table=[names[number] for number in program.table],
+        hosts=list(program.hosts),
+    )
+    places = []
+    mine: list[list[int]] = [[] for _ in program.functions]
+    for pc in range(len(program.code)):
+        if verified.is_reachable(pc):
+            mine[verified.owner(pc)].append(pc)
+    for number, function in enumerate(program.functions):
+        items, pcs = _items(program, names, mine[number], function.entry)
+        listing.functions.append(
+            FunctionListing(names[number], program.signature(number), function.locals, items)
+        )
+        places.append(pcs)
+    return listing, places
+
+
+def function_names(program: Program) -> list[str]:
+    """The names of the functions, made different where they are not."""
+    found: list[str] = []
+    for function in program.functions:
+        name = function.name
+        while name in found:
+            name += "'"
+        found.append(name)
+    return found
+
+
+def line_of(program: Program, names: list[str], pc: int) -> Line:
+    """The instruction at `pc` as a line; labels are not filled in."""
+    row, immediate = instruction_at(program, pc)
+    match row.immediate:
+        case Immediate.NONE | Immediate.TARGET | Immediate.LABELS:
+            return Line(row)
+        case Immediate.FUNCTION:
+            return Line(row, names[immediate])
+        case Immediate.HOST:
+            return Line(row, program.hosts[immediate].name)
+        case Immediate.SIGNATURE:
+            return Line(row, program.signatures[immediate])
+    return Line(row, immediate)
+
+
+def _items(
+    program: Program, names: list[str], mine: list[int], entry: int
+) -> tuple[list[Item], list[int]]:
+    """The code of one function, which starts at its entry, with the pc of each item."""
+    order = [pc for pc in mine if pc >= entry] + [pc for pc in mine if pc < entry]
+    tables = {
+        at
+        for pc in order
+        if instruction_at(program, pc)[0].flow is Flow.TABLE
+        for at in _table(program, pc)
+    }
+    targets = {
+        int(program.code["immediate"][pc])
+        for pc in order
+        if instruction_at(program, pc)[0].immediate is Immediate.TARGET
+    }
+    if targets & tables:
+        raise FerryError("a jump goes into a jump table")
+    if entry in mine and entry - 1 in mine and not _ends(program, entry - 1):
+        targets.add(entry)  # what stood before the entry comes last now, and has to go there
+    labels = {target: f"L{number}" for number, target in enumerate(sorted(targets))}
+    items: list[Item] = []
+    pcs: list[int] = []
+    for pc in order:
+        if pc in labels:
+            items.append(Label(labels[pc]))
+            pcs.append(pc)
+        if pc in tables:
+            continue
+        line = line_of(program, names, pc)
+        immediate = int(program.code["immediate"][pc])
+        if line.row.immediate is Immediate.TARGET:
+            line = Line(line.row, labels[immediate])
+        elif line.row.flow is Flow.TABLE:
+            jumps = _table(program, pc)
+            line = Line(line.row, tuple(labels[int(program.code["immediate"][at])] for at in jumps))
+        items.append(line)
+        pcs.append(pc)
+        if pc == entry - 1 and not _ends(program, pc):
+            items.append(Line(BY_MNEMONIC["jump"], labels[entry]))
+            pcs.append(pc)
+    return items, pcs
+
+
+def _table(program: Program, pc: int) -> range:
+    """pcs of the jumps of the jump table at `pc`."""
+    return range(pc + 1, pc + 2 + int(program.code["immediate"][pc]))
+
+
+def _ends(program: Program, pc: int) -> bool:
+    flow = instruction_at(program, pc)[0].flow
+    return flow in (Flow.JUMP, Flow.TABLE, Flow.RETURN, Flow.STOP)

@@ -1,0 +1,113 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Taking away from a listing what nothing uses: labels, lines, functions, locals, statics."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ferryvm.isa import Flow, Immediate
+from ferryvm.listing import FunctionListing, Item, Label, Line, Listing
+from ferryvm.testing.reduction.cut import plain
+
+_NO_WAY_ON = (Flow.JUMP, Flow.TABLE, Flow.RETURN, Flow.STOP)
+
+
+def targets(items: Iterator[Item]) -> set[str]:
+    """Labels that lines jump to."""
+    found: set[str] = set()
+    for item in items:
+        if isinstance(item, Line):
+            if isinstance(item.operand, tuple):
+                found.update(item.operand)
+            elif item.row.immediate is Immediate.TARGET:
+                found.add(str(item.operand))
+    return found
+
+
+def reachable(items: list[Item]) -> list[Item]:
+    """The items without lines right after a way out and without labels that nothing uses."""
+    while True:
+        used = targets(iter(items))
+        kept: list[Item] = []
+        goes_on = True
+        for item in items:
+            if isinstance(item, Label):
+                if item.name in used:
+                    kept.append(item)
+                    goes_on = True
+            elif goes_on:
+                kept.append(item)
+                goes_on = item.row.flow not in _NO_WAY_ON
+        if goes_on:
+            kept.append(plain("halt"))
+        if len(kept) == len(items):
+            return kept
+        items = kept
+
+
+def called(
+    functions: dict[str, FunctionListing], main: str, table: list[str]
+) -> list[FunctionListing]:
+    """The functions that can be called, in their order."""
+    found, waiting = {main}, [main]
+    while waiting:
+        function = functions[waiting.pop()]
+        names = [
+            item.operand
+            for item in function.items
+            if isinstance(item, Line) and item.row.immediate is Immediate.FUNCTION
+        ]
+        names += table if uses_table(function) else []
+        for name in names:
+            if isinstance(name, str) and name not in found:
+                found.add(name)
+                waiting.append(name)
+    return [function for name, function in functions.items() if name in found]
+
+
+def uses_table(function: FunctionListing) -> bool:
+    return any(
+        isinstance(item, Line) and item.row.flow is Flow.CALL_INDIRECT for item in function.items
+    )
+
+
+def uses_host(functions: list[FunctionListing], name: str) -> bool:
+    return any(
+        isinstance(item, Line) and item.row.flow is Flow.HOST and item.operand == name
+        for function in functions
+        for item in function.items
+    )
+
+
+def without_locals(function: FunctionListing, flags: list[int]) -> None:
+    """Take away locals (not parameters) that nothing uses and no flag keeps."""
+    first = len(function.signature.parameters)
+    numbers = _renumbered([function], Immediate.LOCAL, [1] * first + flags)
+    function.locals = tuple(
+        t for number, t in enumerate(function.locals, first) if number in numbers
+    )
+
+
+def without_statics(listing: Listing, flags: list[int]) -> None:
+    """Take away statics that nothing uses and no flag keeps."""
+    numbers = _renumbered(listing.functions, Immediate.STATIC, flags)
+    listing.statics = [static for at, static in enumerate(listing.statics) if at in numbers]
+
+
+def _renumbered(
+    functions: list[FunctionListing], kind: Immediate, flags: list[int]
+) -> dict[int, int]:
+    """New numbers of the variables that are used or flagged, and use them."""
+    lines = [
+        (function, at, item)
+        for function in functions
+        for at, item in enumerate(function.items)
+        if isinstance(item, Line) and item.row.immediate is kind
+    ]
+    used = {item.operand for _, _, item in lines}
+    kept = [number for number, flag in enumerate(flags) if flag or number in used]
+    numbers = {old: new for new, old in enumerate(kept)}
+    for function, at, item in lines:
+        assert isinstance(item.operand, int)
+        function.items[at] = Line(item.row, numbers[item.operand])
+    return numbers

@@ -1,0 +1,276 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A program as a sequence of choices: what of it stays, and how large its numbers are.
+
+Every choice is a whole number; 0 is the simplest, `start` gives the program back. An instruction
+that does not stay is replaced by *filler* of the same effect on the stack: what it would have
+popped is dropped, what it would have pushed is a zero. So the types of the stack are the same
+everywhere, and nearly every combination of choices is a valid program; the verifier has the last
+word. Filler that undoes itself, code that nothing gets to, and functions that nothing calls, go.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterator, Sequence
+
+from ferryvm.isa import Flow, Immediate, Type
+from ferryvm.isa.type import WORD_BYTES
+from ferryvm.listing import FunctionListing, Item, Label, Line, Listing
+from ferryvm.listing.encode import encode
+from ferryvm.program import Data, Program, Static
+from ferryvm.testing.reduction.cut import constant, plain
+from ferryvm.testing.reduction.number import literal, most, simplicity
+from ferryvm.testing.reduction.relist import relist
+from ferryvm.testing.reduction.tidy import (
+    called,
+    reachable,
+    targets,
+    uses_host,
+    uses_table,
+    without_locals,
+    without_statics,
+)
+from ferryvm.verify import Verified
+
+_MOST_LITERALS = 400
+"""Numbers of a program that are choices; in a larger one, what stays is chosen first."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Choice:
+    """A number to be chosen."""
+
+    most: int
+    """The largest one: all ones in binary."""
+    start: int
+    """What gives the program back."""
+
+
+class _Slots:
+    """Hands the chosen numbers out in the order in which the choices were made."""
+
+    def __init__(self) -> None:
+        self.choices: list[Choice] = []
+
+    def add(self, most: int, start: int) -> int:
+        self.choices.append(Choice((1 << most.bit_length()) - 1, start))
+        return len(self.choices) - 1
+
+    def flag(self) -> int:
+        return self.add(1, 1)
+
+
+@dataclasses.dataclass
+class _Unit:
+    """One line of a function, or a label."""
+
+    item: Item
+    keep: int = -1
+    """Which choice says whether it stays; -1 for a label."""
+    drops: int = 0
+    pushes: tuple[Type, ...] = ()
+    """Filler that stands for it."""
+    literal: int = -1
+    """Which choice is its number, -1 if it has none."""
+
+
+class Units:
+    """The choices of one program."""
+
+    def __init__(self, verified: Verified) -> None:
+        """Raises FerryError for a program that no listing stands for."""
+        self.program = verified.program
+        self.listing, self._pcs = relist(verified)
+        self._slots = _Slots()
+        self._functions = [
+            self._units(verified, number) for number in range(len(self.listing.functions))
+        ]
+        self._statics = [self._slots.flag() for _ in self.listing.statics]
+        self._locals = [
+            [self._slots.flag() for _ in function.locals] for function in self.listing.functions
+        ]
+        self._table = [self._slots.flag() for _ in self.listing.table]
+        self._data = list(self._words())
+        self._heap_end = max((d.address + len(d.bytes) for d in self.listing.data), default=0)
+        self._keep_end = self._slots.flag()
+        self.structure = len(self._slots.choices)
+        """Choices up to here say what stays; the numbers follow."""
+        if self.structure <= _MOST_LITERALS:
+            self._literals()
+        self._static_bits = [
+            self._slots.add(static.type.mask, static.bits)
+            for static in self.listing.statics
+            if len(self.listing.statics) <= _MOST_LITERALS
+        ]
+
+    @property
+    def choices(self) -> Sequence[Choice]:
+        """All of them, in order."""
+        return self._slots.choices
+
+    # --- from the program to choices --------------------------------------------------------
+
+    def _units(self, verified: Verified, number: int) -> list[_Unit]:
+        units: list[_Unit] = []
+        marks: list[_Unit] = []
+        items = self.listing.functions[number].items
+        for item, pc in zip(items, self._pcs[number], strict=True):
+            unit = _Unit(item)
+            units.append(unit)
+            if isinstance(item, Label):
+                continue
+            unit.drops, unit.pushes = self._filler(verified, pc, item)
+            if item.row.mnemonic == "mark":
+                marks.append(unit)
+            if item.row.flow in (Flow.CALL, Flow.CALL_INDIRECT) and marks:
+                # A header cannot be dropped: it goes with the call that it is for.
+                unit.keep = marks.pop().keep
+            else:
+                unit.keep = self._slots.flag()
+        return units
+
+    def _filler(self, verified: Verified, pc: int, line: Line) -> tuple[int, tuple[Type, ...]]:
+        """Operands to drop, then types of zeros to push."""
+        row, program = line.row, self.program
+        before = verified.operand_types(pc)
+        immediate = int(program.code["immediate"][pc])
+        pops, pushes = len(row.pops), _fixed(row.pushes)
+        match row.flow:
+            case Flow.CALL | Flow.CALL_INDIRECT:
+                called = immediate
+                if row.flow is Flow.CALL:
+                    called = program.functions[immediate].signature
+                signature = program.signatures[called]
+                return pops + len(signature.parameters), signature.results
+            case Flow.HOST:
+                of = program.hosts[immediate].signature
+                pops, pushes = len(of.parameters), of.results
+            case Flow.RETURN:
+                return 0, ()
+        if row.mnemonic == "mark":
+            return 0, ()
+        taken = before[len(before) - pops :]
+        if row.mnemonic == "local.get":
+            pushes = (program.frame_types(verified.owner(pc))[immediate],)
+        elif row.mnemonic == "static.get":
+            pushes = (program.statics[immediate].type,)
+        elif len(pushes) != len(row.pushes):  # dup, swap, select
+            types = dict(zip(row.pops, taken, strict=True))
+            pushes = tuple(t for t in (types[kind] for kind in row.pushes) if t is not None)
+        same = 0
+        while same < min(pops, len(pushes)) and taken[same] is pushes[same]:
+            same += 1
+        return pops - same, pushes[same:]
+
+    def _words(self) -> Iterator[tuple[int, int]]:
+        """(address, choice) of each word of the data that is not zero."""
+        for data in self.listing.data:
+            for at in range(0, len(data.bytes), WORD_BYTES):
+                word = int.from_bytes(data.bytes[at : at + WORD_BYTES], "little")
+                if word:
+                    yield data.address + at, self._slots.add((1 << 64) - 1, word)
+
+    def _literals(self) -> None:
+        for units in self._functions:
+            for unit in units:
+                if isinstance(unit.item, Line):
+                    t = unit.item.row.immediate.literal
+                    if t is not None:
+                        coded = simplicity(t, int(unit.item.operand))  # type: ignore[arg-type]  # a literal
+                        unit.literal = self._slots.add(most(t, coded), coded)
+                    elif unit.item.row.immediate is Immediate.OFFSET:
+                        offset = int(unit.item.operand)  # type: ignore[arg-type]  # an offset
+                        unit.literal = self._slots.add(offset, offset)
+
+    # --- from choices to a program ----------------------------------------------------------
+
+    def build(self, chosen: Sequence[int]) -> Program:
+        """The program that these choices make. Raises EncodeError where that is none."""
+        functions = {
+            listing.name: FunctionListing(
+                listing.name, listing.signature, listing.locals, _code(units, chosen)
+            )
+            for listing, units in zip(self.listing.functions, self._functions, strict=True)
+        }
+        table = [
+            name for name, flag in zip(self.listing.table, self._table, strict=True) if chosen[flag]
+        ]
+        kept = called(functions, self.listing.functions[0].name, table)
+        statics = self.listing.statics
+        if self._static_bits:
+            statics = [
+                Static(static.name, static.type, min(chosen[slot], static.type.mask))
+                for static, slot in zip(statics, self._static_bits, strict=True)
+            ]
+        listing = Listing(
+            functions=kept,
+            statics=statics,
+            data=self._chosen_data(chosen),
+            table=table if any(uses_table(function) for function in kept) else [],
+            hosts=[host for host in self.listing.hosts if uses_host(kept, host.name)],
+        )
+        names = [function.name for function in self.listing.functions]
+        for function in kept:
+            flags = self._locals[names.index(function.name)]
+            without_locals(function, [chosen[flag] for flag in flags])
+        without_statics(listing, [chosen[flag] for flag in self._statics])
+        return encode(listing)
+
+    def _chosen_data(self, chosen: Sequence[int]) -> list[Data]:
+        found: list[Data] = []
+        for address, slot in self._data:
+            if chosen[slot]:
+                content = chosen[slot].to_bytes(WORD_BYTES, "little")
+                if found and found[-1].address + len(found[-1].bytes) == address:
+                    content = found.pop().bytes + content
+                    address -= len(content) - WORD_BYTES
+                found.append(Data(address, content))
+        end = max((data.address + len(data.bytes) for data in found), default=0)
+        if chosen[self._keep_end] and end < self._heap_end:
+            found.append(Data(self._heap_end - 1, bytes(1)))
+        return found
+
+
+def _fixed(types: Sequence[object]) -> tuple[Type, ...]:
+    return tuple(t for t in types if isinstance(t, Type))
+
+
+def _code(units: list[_Unit], chosen: Sequence[int]) -> list[Item]:
+    """The lines that stay, with filler, without what nothing gets to."""
+    items: list[Item] = []
+    fillers: list[bool] = []
+    used = targets(unit.item for unit in units if unit.keep < 0 or chosen[unit.keep])
+
+    def emit(item: Item, is_filler: bool = False) -> None:
+        items.append(item)
+        fillers.append(is_filler)
+
+    for unit in units:
+        if unit.keep < 0:
+            if isinstance(unit.item, Label) and unit.item.name in used:
+                emit(unit.item)
+        elif chosen[unit.keep]:
+            emit(unit.item if unit.literal < 0 else _with_literal(unit.item, chosen[unit.literal]))
+        else:
+            for _ in range(unit.drops):
+                if fillers and fillers[-1] and _pushes(items[-1]):
+                    items.pop()
+                    fillers.pop()
+                else:
+                    emit(plain("drop"), True)
+            for t in unit.pushes:
+                emit(constant(t, 0), True)
+    return reachable(items)
+
+
+def _pushes(item: Item) -> bool:
+    return isinstance(item, Line) and item.row.mnemonic.endswith(".const")
+
+
+def _with_literal(item: Item, coded: int) -> Line:
+    assert isinstance(item, Line)
+    t = item.row.immediate.literal
+    if t is None:
+        return Line(item.row, coded)
+    assert isinstance(item.operand, int)
+    return Line(item.row, literal(t, coded, item.operand))

@@ -1,0 +1,194 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`ferry bisect`, `reduce` and `replay` as a user meets them, with a plugin that is wrong."""
+
+from __future__ import annotations
+
+import doctest
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+
+PROGRAM = """(define (f n) (if (< n 1) 40 (f (- n 1))))
+(define x
+  (<< 5 (f 3)))
+(print! x)
+"""
+
+Run = tuple[int, str, str]
+
+
+class Ferry:
+    """Runs `ferry` where a plugin with wrong backends is installed."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        plugin = folder / "plugin"
+        info = plugin / "wrong-1.dist-info"
+        info.mkdir(parents=True)
+        (info / "METADATA").write_text("Metadata-Version: 2.1\nName: wrong\nVersion: 1\n")
+        (info / "entry_points.txt").write_text("[ferryvm]\nwrong = wrong\n")
+        shutil.copy(ROOT / "tests" / "testing" / "wrong.py", plugin)
+        (folder / "p.skiff").write_text(PROGRAM)
+
+    def __call__(self, *arguments: object) -> Run:
+        """Exit code, stdout and stderr."""
+        path = os.pathsep.join([str(self.folder / "plugin"), os.environ.get("PYTHONPATH", "")])
+        done = subprocess.run(
+            [sys.executable, "-m", "ferryvm.cli", *map(str, arguments)],
+            check=False,
+            cwd=self.folder,
+            env={**os.environ, "PYTHONPATH": path},
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=120,
+        )
+        return done.returncode, done.stdout, done.stderr
+
+
+@pytest.fixture
+def ferry(tmp_path: Path) -> Ferry:
+    return Ferry(tmp_path)
+
+
+@pytest.fixture
+def saved(ferry: Ferry) -> Path:
+    """A disagreement, made by reducing."""
+    code, _, _ = ferry("reduce", "p.skiff", "--bad", "wrong-shift", "-o", "small.fasm")
+    assert code == 0
+    return ferry.folder / "small.disagreement"
+
+
+def test_bisect_names_region_place_and_state(ferry: Ferry) -> None:
+    code, out, err = ferry("bisect", "p.skiff", "--good", "reference", "--bad", "wrong-shift")
+    assert (code, err) == (0, "")
+    lines = out.splitlines()
+    assert lines[0] == "wrong-shift goes wrong when it counts instructions"
+    assert lines[1].startswith("  in function main (pc 0 to ")
+    assert lines[2].startswith("  in block (pc 0 to ")
+    assert lines[3].startswith("p.skiff:3:3: pc ")
+    assert ": i64.shl, after " in lines[3]
+    assert lines[4:6] == ["      (<< 5 (f 3)))", "      ^"]
+    assert lines[6] == (
+        "first difference: operand 0 of main: 0x50000000000 on reference, 0x500 on wrong-shift"
+    )
+    marked = [line for line in lines if line.startswith(" *")]
+    assert len(marked) == 2
+    assert "i64.shl ( 0x5 0x28 -- 0x50000000000 )" in marked[0]
+    assert "i64.shl ( 0x5 0x28 -- 0x500 )" in marked[0]
+    assert marked[1].split() == ["*", "operand", "0", "0x50000000000", "0x500"]
+
+
+@pytest.mark.parametrize("command", ["bisect", "reduce"])
+def test_backends_that_agree_are_nothing_to_search(ferry: Ferry, command: str) -> None:
+    code, out, err = ferry(command, "p.skiff", "--bad", "switch")
+    assert (code, out) == (2, "")
+    assert err.startswith("ferry: p.skiff: reference and switch agree ")
+    assert err.count("\n") == 1
+
+
+@pytest.mark.parametrize("command", ["bisect", "reduce"])
+def test_what_is_unusable_is_told_in_one_line(ferry: Ferry, command: str) -> None:
+    (ferry.folder / "bad.disagreement").write_text("{}")
+    for arguments, message in (
+        (["p.skiff"], "p.skiff: is a program; name the backend under suspicion with --bad"),
+        (["p.skiff", "--bad", "swich"], "p.skiff: no backend 'swich'; did you mean 'switch'?"),
+        (["no.skiff", "--bad", "switch"], "no.skiff: cannot be read: No such file or directory"),
+        (["bad.disagreement"], "bad.disagreement: not a disagreement file: "),
+    ):
+        code, out, err = ferry(command, *arguments)
+        assert (code, out) == (2, "")
+        assert err.startswith(f"ferry: {message}")
+        assert err.count("\n") == 1
+
+
+def test_reduce_writes_a_program_that_shows_the_same(ferry: Ferry, saved: Path) -> None:
+    text = (ferry.folder / "small.fasm").read_text()
+    assert text.split(".loc none\n")[1].split() == [
+        "i64.const", "-1", "i64.const", "-1", "i64.shl", "halt"
+    ]  # fmt: skip
+    code, out, _ = ferry("diff", "small.fasm", "--backends", "wrong-shift")
+    assert code == 1
+    assert "disagree" in out
+    assert json.loads(saved.read_text())["origin"] == "reduced from p.skiff"
+    # Once more from the file: nothing is left to take away.
+    code, out, err = ferry("reduce", "small.disagreement", "-o", "again.fasm")
+    assert code == 0
+    assert "4 instructions reduced to 4" in err
+    assert out.startswith(text)
+
+
+def test_reduce_does_not_write_over_its_input(ferry: Ferry, saved: Path) -> None:
+    for file, output in (("small.fasm", "small.fasm"), (saved.name, "small.fasm")):
+        code, _, err = ferry("reduce", file, "--bad", "wrong-shift", "-o", output)
+        assert code == 2
+        assert "is the input; name another file to write" in err
+    code, _, err = ferry("reduce", "p.skiff", "--bad", "wrong-shift", "-o", "no/x.fasm")
+    assert code == 2
+    assert "no/x.fasm: cannot be written: No such file or directory" in err
+
+
+def test_replay_shows_the_disagreement_again(ferry: Ferry, saved: Path) -> None:
+    (ferry.folder / "small.fasm").unlink()
+    (ferry.folder / "p.skiff").unlink()  # the file is all that it takes
+    code, out, err = ferry("replay", saved)
+    assert (code, err) == (1, "")
+    lines = out.splitlines()
+    assert lines[0].endswith("reference and wrong-shift, schedule none (reduced from p.skiff)")
+    assert lines[1].startswith("  saved: operand 0 of main: 0x8000000000000000 on reference, ")
+    assert lines[2].endswith(" on wrong-shift (the same field)")
+    (marked,) = [line for line in lines if line.startswith(" *") and "i64.shl" in line]
+    assert marked.count("i64.shl ( 0xffffffffffffffff 0xffffffffffffffff -- ") == 2
+
+
+def test_replay_tells_when_the_backends_agree_now(ferry: Ferry, saved: Path) -> None:
+    content = json.loads(saved.read_text())
+    content["bad"], content["backends"] = "switch", ["switch"]
+    content["versions"]["numpy"] = "0.1"
+    saved.write_text(json.dumps(content))
+    code, out, err = ferry("replay", saved)
+    assert code == 0
+    assert "  now:   they agree" in out.splitlines()
+    assert "made with numpy 0.1, here it is " in err
+
+
+def test_replay_without_the_backend_is_unusable(ferry: Ferry, saved: Path) -> None:
+    shutil.rmtree(ferry.folder / "plugin")
+    code, out, err = ferry("replay", saved)
+    assert (code, out) == (2, "")
+    assert "no backend 'wrong-shift'" in err
+    assert err.count("\n") == 1
+    code, _, err = ferry("replay", "p.skiff")
+    assert code == 2
+    assert "is a program; `ferry diff` compares backends on it" in err
+
+
+BLOCK = re.compile(r"^```(python|skiff|shell-session)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+COMMAND = re.compile(r"^\$ (.*)\n((?:(?!\$ ).*\n)*)", re.MULTILINE)
+
+
+def test_commands_on_the_page_print_what_it_says(ferry: Ferry) -> None:
+    page = (ROOT / "docs" / "reading-a-disagreement.md").read_text(encoding="utf-8")
+    blocks = BLOCK.findall(page)
+    module, program = blocks[0][1], next(body for kind, body in blocks if kind == "skiff")
+    (ferry.folder / "plugin" / "wrong.py").write_text(module)
+    (ferry.folder / "hash.skiff").write_text(program)
+    commands = [
+        match for kind, body in blocks if kind == "shell-session" for match in COMMAND.findall(body)
+    ]
+    assert len(commands) == 3
+    check = doctest.OutputChecker().check_output
+    flags = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
+    for command, expected in commands:
+        name, *arguments = command.split()
+        assert name == "ferry"
+        _, out, err = ferry(*arguments)
+        assert check(expected, out + err, flags), out + err

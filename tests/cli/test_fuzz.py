@@ -1,0 +1,160 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`ferry fuzz` as a user meets it: tables, exit codes, one clear line for what is unusable."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from ..testing.fuzz.bad_backends import install
+
+COLUMNS = "programs halted trapped stopped diverged unsupported refused disagree error crash hang"
+
+
+@pytest.fixture
+def environment(tmp_path: Path) -> dict[str, str]:
+    """An environment in which a plugin of bad backends is installed."""
+    folder = tmp_path / "site"
+    folder.mkdir()
+    return {**os.environ, "PYTHONPATH": install(folder)}
+
+
+def ferry(
+    *words: object, environment: dict[str, str] | None = None
+) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "ferryvm.cli", *map(str, words)]
+    return subprocess.run(
+        command, env=environment, capture_output=True, text=True, check=False, timeout=300
+    )
+
+
+def rows(output: str) -> dict[str, dict[str, int]]:
+    """The table: kind, column, number."""
+    lines = [line.split() for line in output.splitlines()]
+    heads = next(words[1:] for words in lines if words[:1] == ["kind"])
+    assert heads == COLUMNS.split()
+    kinds = [words for words in lines if words and words[0] in ("bytecode", "skiff", "image")]
+    return {words[0]: dict(zip(heads, map(int, words[1:]), strict=True)) for words in kinds}
+
+
+def test_campaign_without_findings_prints_a_table_and_ends_with_0() -> None:
+    done = ferry("fuzz", "--seed", 4, "--programs", 30, "--jobs", 1)
+    assert (done.returncode, done.stderr) == (0, "")
+    table = rows(done.stdout)
+    assert [table[kind]["programs"] for kind in ("bytecode", "skiff")] == [15, 15]
+    for row in table.values():
+        assert row["programs"] == row["halted"] + row["trapped"]
+    last = done.stdout.splitlines()[-1]
+    assert last.startswith("seed 4, 1 job: 30 programs in ")
+
+
+def test_kinds_and_schedules_may_be_named_several_times() -> None:
+    kinds = [word for kind in ("image", "bytecode", "bytecode") for word in ("--kind", kind)]
+    schedules = ["--schedule", "random", "--schedule", "every-boundary"]
+    done = ferry("fuzz", "--programs", 9, "--seed", 1, "--backends", "switch", *kinds, *schedules)
+    assert done.returncode == 0, done.stderr
+    table = rows(done.stdout)
+    assert {kind: row["programs"] for kind, row in table.items()} == {"image": 3, "bytecode": 6}
+
+
+def test_disagreement_is_shown_saved_and_can_be_replayed_and_repeated(
+    tmp_path: Path, environment: dict[str, str]
+) -> None:
+    bad = ["--backends", "lying", "--against", "switch", "--kind", "bytecode"]
+    words = ["fuzz", "--seed", 3, "--programs", 24, *bad, "--save", tmp_path / "found"]
+    done = ferry(*words, environment=environment)
+    assert done.returncode == 1
+    count = rows(done.stdout)["bytecode"]["disagree"]
+    assert count > 1
+    first, file, *others = done.stderr.splitlines()
+    start = f"ferry: disagree at halt ({count} times): switch and lying: local 0 of main: 0x"
+    assert first.startswith(start)
+    assert not others
+    assert len(list((tmp_path / "found").iterdir())) == count
+
+    shown = ferry("replay", file.strip(), environment=environment)
+    assert shown.returncode == 1
+    assert "local 0 of main" in shown.stdout + shown.stderr
+
+    number = file.strip().removesuffix(".disagreement").split("-")[-1]
+    again = ferry(
+        "fuzz", "--seed", 3, "--first", number, "--programs", 1, *bad, environment=environment
+    )
+    assert again.returncode == 1
+    line, repeat = again.stderr.splitlines()
+    assert line == first.replace(f" ({count} times)", "")
+    assert repeat.split()[:2] == ["ferry", "fuzz"]
+    assert ferry(*repeat.split()[1:], environment=environment).stderr == again.stderr
+
+
+def test_crash_is_a_finding_of_its_own(environment: dict[str, str]) -> None:
+    bad = ["--backends", "threaded,dying", "--against", "switch", "--kind", "bytecode"]
+    done = ferry("fuzz", "--seed", 3, "--programs", 12, *bad, environment=environment)
+    assert done.returncode == 1
+    row = rows(done.stdout)["bytecode"]
+    assert row["programs"] == 12 == row["crash"] + row["halted"] + row["trapped"]
+    assert row["crash"] > 0
+    assert "SIGSEGV, in dying\n" in done.stderr
+
+
+def test_backend_that_refuses_everything_ends_with_2(environment: dict[str, str]) -> None:
+    words = ["fuzz", "--programs", 6, "--backends", "refusing,threaded", "--against", "switch"]
+    done = ferry(*words, environment=environment)
+    assert done.returncode == 2
+    assert [row["unsupported"] for row in rows(done.stdout).values()] == [3, 3]
+    reason = "backend 'refusing' refuses the program: it is none I like"
+    assert done.stderr == f"ferry: refusing could not run all of them: {reason}\n"
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["--backends", "swich"], "no backend 'swich'; did you mean 'switch'? (known: "),
+        (["--backends", "reference"], "nothing to compare with 'reference': name another backend"),
+        (["--seconds", "1", "--programs", "1"], "--programs and --seconds: one of the two says"),
+        (["--save", __file__], f"{__file__}: findings cannot be saved there: "),
+        (["--weights", "nosuch.toml"], "nosuch.toml: cannot be read: "),
+        (["--kind", "poem"], "Invalid value for '--kind': 'poem' is not one of"),
+        (["--programs", "0"], "Invalid value for '--programs': 0 is not in the range"),
+        (["--seconds", "0"], "Invalid value for '--seconds': 0"),
+        (["--seconds", "nan"], "--seconds is nan: a number of seconds is expected"),
+        (["--patience", "inf"], "--patience is inf: a number of seconds is expected"),
+        (["--jobs", "0"], "Invalid value for '--jobs': 0 is not in the range"),
+    ],
+)
+def test_what_is_unusable_is_told_in_one_line(words: list[str], message: str) -> None:
+    done = ferry("fuzz", *words)
+    assert done.returncode == 2
+    assert done.stdout == ""
+    assert done.stderr.startswith(f"ferry: {message}")
+    assert done.stderr.count("\n") == 1
+
+
+def test_ctrl_c_ends_with_the_table_so_far() -> None:
+    command = [sys.executable, "-m", "ferryvm.cli", "fuzz", "--seconds", "600", "--jobs", "2"]
+    child = subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, process_group=0
+    )
+    _wait_for_worker(child.pid)
+    os.killpg(child.pid, signal.SIGINT)
+    output, errors = child.communicate(timeout=120)
+    assert child.returncode == 130
+    assert errors == "ferry: interrupted\n"
+    table = rows(output)
+    assert (
+        table["bytecode"]["programs"]
+        == table["bytecode"]["halted"] + (table["bytecode"]["trapped"])
+    )
+
+
+def _wait_for_worker(pid: int) -> None:
+    """Wait until a process has started another one."""
+    children = Path(f"/proc/{pid}/task/{pid}/children")
+    while not children.read_text():
+        time.sleep(0.02)

@@ -1,0 +1,238 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Backends that are wrong in one way each: the reference backend, with harm done around it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from ferryvm.backend import Artifact, Backend, Capabilities
+from ferryvm.machine.control import Status
+from ferryvm.machine.state import Machine
+from ferryvm.registry import Registry
+from ferryvm.verify import Verified
+
+Enter = Callable[[Artifact, Machine, bool], Status]
+
+
+def honest(real: Artifact, machine: Machine, counting: bool) -> Status:
+    return real.enter(machine, counting)
+
+
+class Wrong(Backend):
+    """The reference backend, entered through a function that may do anything."""
+
+    name = "wrong"
+    version = "1"
+
+    def __init__(self, enter: Enter = honest, capabilities: Capabilities | None = None) -> None:
+        self.enter = enter
+        self.real = Registry().get("reference")
+        if capabilities is not None:
+            self.capabilities = capabilities
+
+    def prepare(self, program: Verified) -> Artifact:
+        enter, real = self.enter, self.real.prepare(program)
+
+        class WrongArtifact(Artifact):
+            def enter(self, machine: Machine, counting: bool) -> Status:
+                return enter(real, machine, counting)
+
+        return WrongArtifact()
+
+
+def _after(harm: Callable[[Machine, bool, Status], None]) -> Enter:
+    def enter(real: Artifact, machine: Machine, counting: bool) -> Status:
+        status = real.enter(machine, counting)
+        harm(machine, counting, status)
+        return status
+
+    return enter
+
+
+def _where(wanted: Status, harm: Callable[[Machine], None]) -> Enter:
+    def act(machine: Machine, _counting: bool, status: Status) -> None:
+        if status is wanted:
+            harm(machine)
+
+    return _after(act)
+
+
+def _change(field: str, by: int) -> Callable[[Machine], None]:
+    def harm(machine: Machine) -> None:
+        control = machine.control
+        setattr(control, field, getattr(control, field) + by)
+
+    return harm
+
+
+def _pays_a_trap(machine: Machine, counting: bool, status: Status) -> None:
+    if counting and status is Status.TRAP:
+        machine.control.fuel -= 1
+
+
+def _sets_a_high_half(machine: Machine) -> None:
+    machine.memory.stack[machine.control.sp - 1] |= 1 << 63
+
+
+def _loses_a_static(machine: Machine) -> None:
+    if len(machine.memory.statics):
+        machine.memory.statics[0] = 0x77
+
+
+def _dirties_fresh_heap(machine: Machine) -> None:
+    if machine.control.hp < machine.control.heap_capacity:
+        machine.memory.heap[machine.control.hp] = 1
+
+
+def _canonical_nans(machine: Machine) -> None:
+    for number, word in enumerate(machine.memory.statics):
+        if word & 0x7FF0 << 48 == 0x7FF0 << 48 and word << 12 & (1 << 64) - 1:
+            machine.memory.statics[number] = 0x7FF8 << 48
+
+
+def _shifts_the_frame(machine: Machine) -> None:
+    machine.memory.stack[machine.control.fp + 1] += 1
+
+
+def _skips_on_interrupt(real: Artifact, machine: Machine, counting: bool) -> Status:
+    status = real.enter(machine, counting)
+    if status is Status.INTERRUPTED:
+        machine.control.pc += 1
+    return status
+
+
+def _needs_the_start(real: Artifact, machine: Machine, counting: bool) -> Status:
+    """It loses an operand when it is entered in the middle."""
+    if machine.control.sp > 6:
+        machine.memory.stack[machine.control.sp - 1] ^= 1
+    return real.enter(machine, counting)
+
+
+def _relies_on_words_above_sp(real: Artifact, machine: Machine, counting: bool) -> Status:
+    stack, sp = machine.memory.stack, machine.control.sp
+    if sp < len(stack) and stack[sp] > 1 << 63 and len(machine.memory.statics):
+        machine.memory.statics[0] += 1
+    return real.enter(machine, counting)
+
+
+def _one_machine() -> Enter:
+    """It remembers where the machine that it saw last was."""
+    last: list[tuple[Machine, int]] = []
+
+    def enter(real: Artifact, machine: Machine, counting: bool) -> Status:
+        if last and last[0][0] is not machine and machine.control.status == Status.FUEL:
+            machine.control.pc = last[0][1]
+        status = real.enter(machine, counting)
+        last[:] = [(machine, machine.control.pc)]
+        return status
+
+    return enter
+
+
+def _keeps_statics() -> Enter:
+    """It has the statics in registers, and does not look whether they have changed meanwhile."""
+    kept: dict[int, tuple[Machine, bytes]] = {}
+
+    def enter(real: Artifact, machine: Machine, counting: bool) -> Status:
+        if id(machine) in kept:
+            machine.memory.statics.cast("B")[:] = kept[id(machine)][1]
+        status = real.enter(machine, counting)
+        kept[id(machine)] = machine, machine.memory.statics.tobytes()
+        return status
+
+    return enter
+
+
+def _raises(real: Artifact, machine: Machine, counting: bool) -> Status:
+    raise ZeroDivisionError("integer modulo by zero")
+
+
+def _leaves_oddly(real: Artifact, machine: Machine, counting: bool) -> Status:
+    real.enter(machine, counting)
+    machine.control.status = Status.HOT
+    return Status.HOT
+
+
+def _says_another_status(real: Artifact, machine: Machine, counting: bool) -> Status:
+    real.enter(machine, counting)
+    return Status.HALT
+
+
+WRONG: dict[str, tuple[Enter, str, str]] = {
+    "pays a trap": (_after(_pays_a_trap), "trap/in-main-divide/counting", "fuel left"),
+    "fuel off by one": (
+        _where(Status.FUEL, _change("fuel", -1)),
+        "fuel/straight/boundaries",
+        "fuel left",
+    ),
+    "one instruction too far": (
+        _where(Status.FUEL, _change("pc", 1)),
+        "fuel/straight/boundaries",
+        "pc",
+    ),
+    "pops at a trap": (
+        _where(Status.TRAP, _change("sp", -1)),
+        "trap/in-a-callee-divide/plain",
+        "sp",
+    ),
+    "another trap": (_where(Status.TRAP, _change("trap", 1)), "trap/in-main-divide/plain", "trap"),
+    "high half": (
+        _where(Status.HALT, _sets_a_high_half),
+        "instruction/i32.add/plain",
+        "the result of ",
+    ),
+    "lost store at a transfer": (
+        _where(Status.FUEL, _loses_a_static),
+        "fuel/straight/cuts",
+        "static 0 (sum)",
+    ),
+    "lost store without fuel": (
+        _where(Status.HOST, _loses_a_static),
+        "entry/everything/plain",
+        "static 0 (total)",
+    ),
+    "dirty heap": (
+        _where(Status.HALT, _dirties_fresh_heap),
+        "heap/growths/plain",
+        "heap past hp",
+    ),
+    "canonical NaN": (
+        _where(Status.HALT, _canonical_nans),
+        "value/nan/plain",
+        "static 0 (kept)",
+    ),
+    "asks for too much": (
+        _where(Status.GROW, _change("wanted", 8)),
+        "heap/growths/plain",
+        "wanted",
+    ),
+    "another host function": (
+        _where(Status.HOST, _change("exit_id", 1)),
+        "host/order/plain",
+        "exit_id",
+    ),
+    "broken header": (
+        _where(Status.TRAP, _shifts_the_frame),
+        "trap/in-a-callee-divide/plain",
+        "distance in the header of inner",
+    ),
+    "skips on interrupt": (_skips_on_interrupt, "interrupt/jump/interrupted", "pc"),
+    "entered in the middle": (_needs_the_start, "call/frames/entries", "operand 1 of main"),
+    "words above sp": (_relies_on_words_above_sp, "call/frames/entries", "static 0 (seen)"),
+    "one machine": (_one_machine(), "entry/vectors/turns", ""),
+    "keeps statics": (_keeps_statics(), "fuel/straight/moved", "static 0 (sum)"),
+    "saved elsewhere": (
+        _where(Status.FUEL, _loses_a_static),
+        "saved/frames/saved",
+        "static 0 (calls)",
+    ),
+    "raises": (_raises, "fuel/straight/counting", "end"),
+    "leaves oddly": (_leaves_oddly, "fuel/straight/counting", "status"),
+    "another status": (_says_another_status, "trap/in-main-divide/plain", "status returned"),
+    "binds elsewhere": (
+        _where(Status.HALT, _change("heap_limit", 8)),
+        "fuel/straight/counting",
+        "control.heap_limit",
+    ),
+}
+"""Each with the case that shows it and the field named there (the beginning of it)."""

@@ -1,0 +1,272 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The conformance suite sees what is wrong, says what it skipped, and counts nothing as more."""
+
+from __future__ import annotations
+
+import threading
+from pathlib import Path
+
+import pytest
+
+from ferryvm.backend import Artifact, Capabilities
+from ferryvm.errors import FerryError, UnknownNameError
+from ferryvm.isa import INSTRUCTIONS
+from ferryvm.machine.control import Status
+from ferryvm.machine.state import Machine
+from ferryvm.testing.conformance import case as case_module
+from ferryvm.testing.conformance import perform
+from ferryvm.testing.conformance.case import cases, read
+from ferryvm.testing.conformance.manner import MANNERS
+from ferryvm.testing.conformance.record import CaseError, Task, walk
+from ferryvm.testing.conformance.suite import (
+    Item,
+    Verdict,
+    check_expected,
+    expect,
+    items,
+    read_expected,
+)
+from ferryvm.verify import Verified
+from ferryvm_backends import ferryvm_backends
+from ferryvm_backends.reference.arithmetic import PythonArithmetic
+
+from .faulty import WRONG, Wrong
+
+ITEMS = {item.label: item for item in items()}
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_wrong_backend_fails_and_the_field_is_named(name: str) -> None:
+    enter, label, field = WRONG[name]
+    outcome = ITEMS[label].run(Wrong(enter))
+    assert outcome.verdict is Verdict.FAILED
+    assert outcome.fault is not None
+    assert outcome.fault.field.startswith(field)
+    assert outcome.fault.expected != outcome.fault.found
+    assert outcome.message.splitlines()[1] == f"  {outcome.fault.field}"
+
+
+@pytest.mark.parametrize("label", sorted({label for _, label, _ in WRONG.values()}))
+def test_the_same_cases_pass_where_nothing_is_wrong(label: str) -> None:
+    assert ITEMS[label].run(Wrong()).verdict is Verdict.PASSED
+
+
+def test_backend_that_never_looks_at_the_flag_fails_instead_of_staying(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(perform, "PATIENCE", 0.2)
+    let_go = threading.Event()
+
+    def deaf(real: Artifact, machine: Machine, counting: bool) -> Status:
+        while True:
+            machine.control.interrupt = let_go.is_set()
+            machine.control.fuel = 1000
+            status = real.enter(machine, True)
+            if let_go.is_set():
+                return status
+
+    try:
+        outcome = ITEMS["interrupt/jump/interrupted"].run(Wrong(deaf))
+    finally:
+        let_go.set()
+    assert outcome.verdict is Verdict.FAILED
+    assert outcome.message.endswith("expected: leaves within 0 s\n    found:    it does not")
+
+
+def test_program_that_does_not_come_to_its_end_is_stopped(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(perform, "PATIENCE", 0.1)
+
+    def lost(real: Artifact, machine: Machine, counting: bool) -> Status:
+        while not machine.control.interrupt:
+            pass
+        machine.control.status = Status.INTERRUPTED
+        return Status.INTERRUPTED
+
+    outcome = ITEMS["fuel/straight/counting"].run(Wrong(lost))
+    assert outcome.fault is not None
+    assert (outcome.fault.expected, outcome.fault.found) == ("HALT", "INTERRUPTED")
+
+
+def test_what_needs_fuel_is_skipped_where_none_is_counted_and_the_rest_is_run() -> None:
+    backend = Wrong(capabilities=Capabilities(fuel=False))
+    outcome = ITEMS["fuel/straight/cuts"].run(backend)
+    assert (outcome.verdict, outcome.reason) == (Verdict.SKIPPED, "it does not count instructions")
+    for label in ("value/nan/plain", "value/nan/entries", "interrupt/jump/interrupted"):
+        assert ITEMS[label].run(backend).verdict is Verdict.PASSED
+
+
+def test_what_needs_more_heap_than_is_declared_is_skipped() -> None:
+    backend = Wrong(capabilities=Capabilities(heap=1 << 16))
+    outcome = ITEMS["instruction/heap.alloc/plain"].run(backend)
+    assert outcome.verdict is Verdict.SKIPPED
+    assert outcome.reason.startswith("it addresses 65536 bytes of heap, ")
+    assert ITEMS["instruction/i64.load/plain"].run(backend).verdict is Verdict.PASSED
+
+
+def test_refused_program_is_no_pass() -> None:
+    class Picky(Wrong):
+        def accepts(self, program: Verified) -> str | None:
+            return "no floats" if len(program.program.statics) > 1 else None
+
+    outcome = ITEMS["value/nan/plain"].run(Picky())
+    assert (outcome.verdict, outcome.reason) == (Verdict.REFUSED, "no floats")
+    assert ITEMS["fuel/straight/counting"].run(Picky()).verdict is Verdict.PASSED
+
+
+def test_backend_that_fails_to_prepare_fails() -> None:
+    class Unable(Wrong):
+        def prepare(self, program: Verified) -> Artifact:
+            raise OSError("no device")
+
+    outcome = ITEMS["fuel/straight/counting"].run(Unable())
+    assert outcome.verdict is Verdict.FAILED
+    assert outcome.message.endswith("found:    raises OSError: no device")
+
+
+# --- expected failures ----------------------------------------------------------------------
+
+
+def test_expected_failure_is_strict() -> None:
+    failed = ITEMS["fuel/straight/counting"].run(Wrong(WRONG["raises"][0]))
+    passed = ITEMS["fuel/straight/counting"].run(Wrong())
+    assert expect(failed, None).verdict is Verdict.FAILED
+    told = expect(failed, "not done yet")
+    assert (told.verdict, told.reason) == (Verdict.XFAILED, "not done yet")
+    surprise = expect(passed, "not done yet")
+    assert surprise.verdict is Verdict.FAILED
+    assert surprise.message.startswith("passes, but is expected to fail (not done yet)")
+    assert expect(passed, None).verdict is Verdict.PASSED
+
+
+def test_table_with_an_unknown_case_names_the_nearest() -> None:
+    with pytest.raises(UnknownNameError, match=r"'fuel/lop/cuts'; did you mean 'fuel/loop/cuts'"):
+        check_expected({"fuel/lop/cuts": "why"}, "XFAIL")
+    with pytest.raises(FerryError, match="XFAIL: fuel/loop/cuts: a reason is needed"):
+        check_expected({"fuel/loop/cuts": " "}, "XFAIL")
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ('[xfail]\n"fuel/loop/cut" = "x"', "did you mean 'fuel/loop/cuts'"),
+        ("[xfial]", r"exactly one table, \[xfail\], is expected"),
+        ("[xfail", "Expected"),
+        ("\xff", "utf-8"),
+    ],
+)
+def test_unusable_table_is_one_line_with_the_file_s_name(
+    text: str, message: str, tmp_path: Path
+) -> None:
+    file = tmp_path / "x.toml"
+    file.write_text(text, encoding="latin-1")
+    with pytest.raises(FerryError, match=message) as caught:
+        read_expected(file)
+    assert "x.toml" in str(caught.value)
+    assert "\n" not in str(caught.value)
+    with pytest.raises(FerryError, match="cannot be read: No such file"):
+        read_expected(tmp_path / "none.toml")
+
+
+# --- the cases themselves -------------------------------------------------------------------
+
+
+def test_every_in_tree_backend_is_tested_by_the_suite_in_one_line() -> None:
+    folder = Path(__file__).parent
+    for entry in ferryvm_backends():
+        text = (folder / f"test_{entry.name}.py").read_text(encoding="utf-8")
+        assert "\nfrom ferryvm.testing.conformance import *\n" in text
+        assert f'\nBACKEND = "{entry.name}"\n' in text
+        assert "XFAIL" not in text
+
+
+def test_every_instruction_has_items_and_labels_are_unique() -> None:
+    labels = [item.label for item in items()]
+    assert len(set(labels)) == len(labels)
+    for row in INSTRUCTIONS:
+        assert {f"instruction/{row.mnemonic}/plain", f"instruction/{row.mnemonic}/counting"} <= set(
+            labels
+        )
+
+
+def test_every_manner_is_used_and_documented() -> None:
+    assert {manner for case in cases() for manner in case.manners} == set(MANNERS)
+    readme = Path(case_module.__file__).parent / "cases" / "README.md"
+    text = readme.read_text(encoding="utf-8")
+    assert not [name for name in MANNERS if f"| `{name}` | " not in text]
+
+
+def test_programs_that_are_entered_at_every_pc_have_every_pc_reached() -> None:
+    reference = Wrong().real
+    for case in cases():
+        if case.group == "entry":
+            program = case.program()
+            way = walk(Task(case.label, program, case.limits, reference))
+            reached = {state.pc for state in way.states}
+            code = [pc for pc in range(len(program.program.code)) if program.is_reachable(pc)]
+            missing = [pc for pc in code if pc not in reached]
+            mnemonics = {
+                INSTRUCTIONS[program.program.code["opcode"][pc]].mnemonic for pc in missing
+            }
+            assert mnemonics <= {"trap"}, case.label
+
+
+def test_what_is_stated_by_hand_is_checked_against_the_reference() -> None:
+    text = """
+[[case]]
+name = "sum"
+about = "A sum"
+manners = ["counting"]
+program = ".function main\\n i64.const 1\\n i64.const 2\\n i64.add\\n halt"
+end = { %s }
+"""
+    for end, complaint in {
+        'operands = ["i64 3"], instructions = 3': None,
+        'operands = ["i64 4"]': "operands",
+        'operands = ["i32 3"]': "operands",
+        "instructions = 4": "instructions 4 are stated, 3 found",
+        'trap = "UNREACHABLE"': "status TRAP is stated, HALT found",
+        'at = "nop"': "at 'nop' is stated",
+        "depth = 2": "depth 2 is stated",
+    }.items():
+        (case,) = read("made", text % end)
+        item = Item("made", "sum", "counting", "A sum", case)
+        outcome = item.run(Wrong())
+        if complaint is None:
+            assert outcome.verdict is Verdict.PASSED
+        else:
+            assert outcome.verdict is Verdict.FAILED
+            assert complaint in outcome.message
+            assert outcome.message.endswith("by the reference backend itself")
+
+
+def test_wrong_meaning_in_the_table_fails_against_what_is_stated_by_hand(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """It would be wrong on every backend in the same way."""
+    monkeypatch.setattr(PythonArithmetic, "bit_xor", lambda _self, _type, a, b: a | b)
+    for manner in ("plain", "counting"):
+        outcome = ITEMS[f"instruction/i32.xor/{manner}"].run(Wrong())
+        assert outcome.verdict is Verdict.FAILED
+        assert "integer_i32.txt:" in outcome.message
+        assert outcome.message.endswith("by the reference backend itself")
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("case = [{ nam = 1 }]", "no key 'nam'; did you mean 'name'"),
+        ("about = 1\nmaners = []", "no key 'maners'; did you mean 'manners'"),
+        ('manners = ["plan"]\n[[case]]\nname="x"\nabout=""\nprogram=""', "did you mean 'plain'"),
+        ("x", "made.toml: "),
+    ],
+)
+def test_case_file_with_a_fault_says_so(text: str, message: str) -> None:
+    with pytest.raises(CaseError, match=message):
+        list(read("made", text))
+
+
+def test_case_whose_program_is_wrong_is_named() -> None:
+    text = '[[case]]\nname="x"\nabout=""\nmanners=["plain"]\nprogram=".function main\\n drop"'
+    (case,) = read("made", text)
+    with pytest.raises(CaseError, match="case made/x: "):
+        case.program()

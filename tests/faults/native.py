@@ -1,0 +1,119 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Planted faults in native code: the switch interpreter, woven with one fault.
+
+    python -m tests.faults.native FAULT FILE       builds it, in a process of its own
+
+A build takes seconds; whoever wants one names the folder in which it is kept.
+"""
+
+from __future__ import annotations
+
+import functools
+import subprocess
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import numpy as np
+from llvmlite import ir
+
+from ferryvm.backend import Artifact, Backend
+from ferryvm.durable import replace_file
+from ferryvm.errors import FerryError
+from ferryvm.isa import Instruction
+from ferryvm.machine.control import Status
+from ferryvm.machine.state import Machine
+from ferryvm.program import CODE_DTYPE
+from ferryvm.verify import Verified
+from ferryvm_backends._llvm.build import compile_module
+from ferryvm_backends._llvm.native import NativeCode
+from ferryvm_backends._llvm.weaver import Registers
+from ferryvm_backends.switch.symbol import COUNTING, PLAIN
+from ferryvm_backends.switch.weaver import SwitchWeaver
+
+from .fault import Fault
+
+NATIVE = (
+    "i64-shift-count-not-masked",
+    "extend-32-by-zeros",
+    "i32-high-half-not-zero",
+    "remainder-with-the-divisors-sign",
+    "nan-of-an-operand-kept",
+    "half-rounded-away",
+    "address-wraps",
+    "index-at-the-length",
+    "jump-table-of-signed-index",
+    "locals-not-cleared",
+    "fuel-paid-twice-at-host",
+    "static-kept-between-entries",
+)
+"""Faults that the slow job plants natively too."""
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+class _Weaver(SwitchWeaver):
+    """Weaves faulty meanings."""
+
+    fault: Fault
+
+    def weave(self, group: Sequence[Instruction], registers: Registers) -> None:
+        super().weave([self.fault.row(row) for row in group], registers)
+
+
+def build(fault: Fault) -> bytes:
+    """Object code of the switch interpreter with a fault."""
+    weaver = fault.emitter(_Weaver)
+    weaver.fault = fault
+    module = ir.Module("ferry_switch_faulty")
+    weaver(module, PLAIN, counting=False).weave_all()
+    weaver(module, COUNTING, counting=True).weave_all()
+    return compile_module(module, merge_tails=False)
+
+
+@functools.cache
+def _code(name: str, folder: Path) -> NativeCode:
+    file = folder / name
+    if not file.exists():
+        command = [sys.executable, "-m", "tests.faults.native", name, str(file)]
+        subprocess.run(command, cwd=ROOT, check=True)
+    return NativeCode(file.read_bytes())
+
+
+class _NativeArtifact(Artifact):
+    """The program's own code array, as the switch backend has it."""
+
+    def __init__(self, code: NativeCode, verified: Verified) -> None:
+        self._code = np.ascontiguousarray(verified.program.code, CODE_DTYPE)
+        self._plain, self._counting = code.function(PLAIN), code.function(COUNTING)
+
+    def enter(self, machine: Machine, counting: bool) -> Status:
+        machine.control.code = self._code.ctypes.data
+        run: Callable[[int], None] = self._counting if counting else self._plain
+        run(machine.address)
+        return machine.status
+
+
+class NativeFaultyBackend(Backend):
+    """The switch backend with a fault."""
+
+    version = "1"
+
+    def __init__(self, fault: Fault, folder: Path) -> None:
+        """`folder`: where its native code is, or is put when it is first needed."""
+        if not fault.native:
+            raise FerryError(f"fault {fault.name!r} cannot be planted in native code")
+        self.name, self._fault, self._folder = fault.name, fault, folder
+
+    def prepare(self, program: Verified) -> Artifact:
+        return self._fault.artifact(_NativeArtifact(self.build(), program))
+
+    def build(self) -> NativeCode:
+        """The interpreter with the fault, built if it is not there."""
+        return _code(self.name, self._folder)
+
+
+if __name__ == "__main__":
+    from .table import by_name
+
+    replace_file(Path(sys.argv[2]), build(by_name([sys.argv[1]])[0]))

@@ -1,0 +1,129 @@
+# SPDX-License-Identifier: Apache-2.0
+"""docs/planted-faults.md, made of the table of faults and the results of the slow job.
+
+python -m tests.faults.page              writes the page
+"""
+
+from __future__ import annotations
+
+import json
+import statistics
+from pathlib import Path
+from typing import Any
+
+from .fault import TRANSFER, Fault
+from .table import FAULTS
+
+RESULTS = Path(__file__).with_name("results.json")
+"""What `campaign --json` wrote last."""
+
+NATIVE_RESULTS = Path(__file__).with_name("native.json")
+"""What `campaign --native --json` wrote last."""
+
+PAGE = Path(__file__).resolve().parents[2] / "docs" / "planted-faults.md"
+
+MISSED: dict[str, str] = {
+    "store-torn-at-the-trap": "an `i64.store` has to begin below the bound and end past it, and to "
+    "bring other bytes than stand there; the trap then ends the program. Stores around the bound "
+    "are shared by nine instructions.",
+}
+"""Faults that the slow job does not find, and why."""
+
+_HEAD = """\
+# Planted faults
+
+A differential runner that never finds anything may be right, or blind. So faults are planted: a backend
+with one mistake, made by wrapping the meaning of an instruction, an operation of the emitter, or the way
+into an artifact. Then random programs look for it, as `ferry fuzz` does, under the limits and schedules
+that it uses. This page is generated from the table in `tests/faults` and from the last results:
+
+    python -m tests.faults.campaign --json tests/faults/results.json
+    python -m tests.faults.campaign --native --json tests/faults/native.json
+    python -m tests.faults.page
+
+"""
+
+_KINDS = """\
+Each fault is also shown to be one: a program of a few lines, its witness, ends in another state with the
+fault and in the same state without it.
+
+How it was found:
+
+- *program* is the number of the first program that shows the fault, counted from 1; all programs come from
+  seed {seed}, bytecode and Skiff in turn. Faults are looked for only in programs that have the instruction.
+- *schedule* is the one under which it showed. All are looked for without moving the program, and faults of
+  moving also under `random`, then `every-boundary` where the program is no longer than 1,500 instructions.
+- *first difference* is the field in which the two states differ first. *Uncounted*: only where instructions
+  are not counted. *Failure*: the backend raised, where native code would have crashed.
+"""
+
+
+def load(path: Path) -> dict[str, Any]:
+    """The results in a file."""
+    results: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+    return results
+
+
+def _where(fault: Fault) -> str:
+    if fault.where == (TRANSFER,):
+        return "entering and leaving"
+    shown = ", ".join(f"`{mnemonic}`" for mnemonic in fault.where[:3])
+    return shown + (", ..." if len(fault.where) > 3 else "")
+
+
+def _row(fault: Fault, entry: dict[str, Any]) -> str:
+    cells = [f"`{fault.name}`", fault.what, _where(fault)]
+    if "number" in entry:
+        place = _field(entry["field"]) + ("" if entry["is_counted"] else ", uncounted")
+        cells += [str(entry["number"] + 1), entry["schedule"], place]
+    else:
+        cells += ["not found", "", ""]
+    return f"| {' | '.join(cells)} |"
+
+
+def _field(field: str) -> str:
+    """The kind of a field, without what depends on the program."""
+    words = field.split()
+    return words[0] if words[0] in ("static", "local", "operand", "heap", "output") else field
+
+
+def _table(faults: list[Fault], results: dict[str, Any]) -> list[str]:
+    entries = {entry["fault"]: entry for entry in results["results"]}
+    lines = [
+        "| fault | what it does | where | program | schedule | first difference |",
+        "|---|---|---|---|---|---|",
+    ]
+    return lines + [_row(fault, entries[fault.name]) for fault in faults]
+
+
+def _summary(results: dict[str, Any]) -> str:
+    entries = results["results"]
+    numbers = sorted(entry["number"] + 1 for entry in entries if "number" in entry)
+    share = f"{len(numbers)} of {len(entries)} ({len(numbers) / len(entries):.1%})"
+    middle = statistics.median(numbers)
+    return (
+        f"**{share} are found within {results['programs']:,} programs each**; half of these within "
+        f"{middle:.0f}, nine in ten within {numbers[len(numbers) * 9 // 10]:,}.\n"
+    )
+
+
+def markdown() -> str:
+    """The page."""
+    results, native = load(RESULTS), load(NATIVE_RESULTS)
+    planted = {entry["fault"] for entry in native["results"]}
+    lines = [_HEAD + _summary(results), _KINDS.format(seed=results["seed"]), "## The table", ""]
+    lines += _table(FAULTS, results)
+    lines += ["", "## Not found", ""]
+    missed = [entry["fault"] for entry in results["results"] if "number" not in entry]
+    lines += [f"- `{name}`: {MISSED[name]}" for name in missed] or ["All are found."]
+    lines += ["", "## In native code", ""]
+    lines.append(
+        "These are planted in the switch interpreter as well, by weaving it from the faulty table, and "
+        "held against the right one, both at native speed."
+    )
+    lines += ["", *_table([fault for fault in FAULTS if fault.name in planted], native)]
+    return "\n".join(lines) + "\n"
+
+
+if __name__ == "__main__":
+    PAGE.write_text(markdown(), encoding="utf-8")

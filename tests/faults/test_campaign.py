@@ -1,0 +1,47 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The runner finds planted faults with random programs: a sample of what the slow job does."""
+
+from __future__ import annotations
+
+import pytest
+
+from .campaign import Plan, campaign
+from .page import RESULTS, load
+from .search import Searcher
+from .table import FAULTS, by_name
+
+_EARLY = 60
+"""Programs within which the slow job found the faults of the sample."""
+
+_PROGRAMS = 300
+_GROUPS = 4
+
+SAMPLE = [entry["fault"] for entry in load(RESULTS)["results"] if entry.get("number", 1e9) < _EARLY]
+
+
+@pytest.mark.parametrize("group", range(_GROUPS))
+def test_faults_that_are_easy_to_find_are_found(group: int) -> None:
+    names = SAMPLE[group::_GROUPS]
+    searcher = Searcher(by_name(names), seed=1)
+    found = searcher.search(range(_PROGRAMS)).finds
+    missed = sorted(set(names) - found.keys())
+    assert len(missed) <= 0.05 * len(names), missed
+
+
+def test_sample_is_a_good_part_of_the_table() -> None:
+    assert len(SAMPLE) >= len(FAULTS) // 4
+
+
+def test_finds_do_not_depend_on_the_number_of_processes() -> None:
+    names = ("carry-lost-between-halves", "fuel-paid-twice-at-halt", "allocation-rounded-to-4")
+    outcomes = [
+        {name: find for name, find, _ in campaign(Plan(names, programs=60, jobs=jobs))}
+        for jobs in (1, 2)
+    ]
+    assert outcomes[0] == outcomes[1]
+    assert None not in outcomes[0].values()
+
+
+def test_fault_that_is_not_found_is_told() -> None:
+    (outcome,) = campaign(Plan(("wrong-once-hot",), programs=2, jobs=1))
+    assert outcome[:2] == ("wrong-once-hot", None)

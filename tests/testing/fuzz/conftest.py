@@ -1,0 +1,14 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Backends that go wrong, installed as any plugin is, for the processes of a test."""
+
+from __future__ import annotations
+
+import pytest
+
+from .bad_backends import install
+
+
+@pytest.fixture
+def bad_backends(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Make processes that the test starts find the plugin."""
+    monkeypatch.setenv("PYTHONPATH", install(tmp_path_factory.mktemp("site")))

@@ -1,0 +1,250 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A campaign finds what goes wrong, survives it, and comes to the same whoever does the work."""
+
+from __future__ import annotations
+
+import functools
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from ferryvm.errors import FerryError
+from ferryvm.image import to_bytes
+from ferryvm.testing import disagreement
+from ferryvm.testing.differential import Verdict
+from ferryvm.testing.fuzz import Campaign, Finding, Outcome, Plan, Report
+from ferryvm.testing.generate import Kind, generate
+from ferryvm.verify import verify
+
+from .bad_backends import is_hit
+
+SEED = 3
+PROGRAMS = 24
+
+
+@functools.cache
+def hit() -> list[int]:
+    """Numbers of the programs on which bad backends go wrong."""
+    return [n for n in range(PROGRAMS) if is_hit(verify(generate(SEED, n)))]
+
+
+def plan(backend: str, **fields: object) -> Plan:
+    return Plan(SEED, (backend,), "switch", (Kind.BYTECODE,), **fields)  # type: ignore[arg-type]
+
+
+def outcomes(report: Report, kind: Kind = Kind.BYTECODE) -> dict[Outcome, int]:
+    return {outcome: n for (k, outcome), n in report.outcomes.items() if k is kind and n}
+
+
+def good(report: Report) -> int:
+    counts = outcomes(report)
+    return counts.get(Outcome.HALTED, 0) + counts.get(Outcome.TRAPPED, 0)
+
+
+def test_some_programs_are_hit_and_most_are_not() -> None:
+    assert 2 <= len(hit()) <= PROGRAMS // 2
+
+
+@pytest.mark.usefixtures("bad_backends")
+@pytest.mark.parametrize(("name", "how"), [("dying", "SIGSEGV"), ("exiting", "exit code 3")])
+def test_backend_that_ends_the_process_is_found_and_the_campaign_goes_on(
+    name: str, how: str, tmp_path: Path
+) -> None:
+    folder = tmp_path / "found"
+    report = Campaign(plan(name, save=str(folder)), 2, PROGRAMS).run()
+    assert report.programs == PROGRAMS
+    assert outcomes(report)[Outcome.CRASH] == len(hit()) == PROGRAMS - good(report)
+    assert sorted(finding.number for finding in report.findings) == hit()
+    ((first, *_),) = report.groups
+    assert first.signature == ("crash", name, how, "")
+    assert first.number == hit()[0]
+    for finding in report.findings:
+        path = folder / f"{SEED}-bytecode-{finding.number}.fvm"
+        assert finding.path == str(path)
+        assert path.read_bytes() == to_bytes(generate(SEED, finding.number))
+        what, line, *_ = path.with_suffix(".txt").read_text().splitlines()
+        assert what == f"crash: {how}, in {name}"
+        assert line == Plan.command(report.plan, finding.number)
+    assert len(list(folder.iterdir())) == 2 * len(hit())
+
+
+@pytest.mark.usefixtures("bad_backends")
+def test_backend_that_cannot_be_stopped_is_found_with_the_place_where_it_hangs(
+    tmp_path: Path,
+) -> None:
+    chosen = plan("hanging", save=str(tmp_path), patience=1.0)
+    report = Campaign(chosen, 1, 1, first=hit()[0]).run()
+    assert outcomes(report)[Outcome.HANG] == 1
+    assert report.programs == 1
+    (finding,) = report.findings
+    assert (finding.number, finding.backends) == (hit()[0], "hanging")
+    assert "in _hang" in Path(str(finding.path)).with_suffix(".txt").read_text()
+
+
+@pytest.mark.usefixtures("bad_backends")
+def test_backend_that_does_not_come_back_is_stopped_and_differs(tmp_path: Path) -> None:
+    chosen = plan("spinning", save=str(tmp_path), patience=1.0)
+    report = Campaign(chosen, 1, 1, first=hit()[0]).run()
+    assert report.programs == 1
+    (finding,) = report.findings
+    assert (finding.number, finding.backends, finding.what) == (hit()[0], "spinning", "failure")
+    assert finding.text.endswith("it was still running after 1 s there")
+    assert str(finding.path).endswith(f"{SEED}-bytecode-{hit()[0]}.fvm")
+
+
+@pytest.mark.usefixtures("bad_backends")
+def test_backend_that_differs_is_found_with_the_instruction_and_saved_to_be_replayed(
+    tmp_path: Path,
+) -> None:
+    report = Campaign(plan("lying", save=str(tmp_path)), 1, PROGRAMS).run()
+    found = [finding.number for finding in report.findings]
+    assert found
+    assert set(found) <= set(hit())  # it lies about programs that come to a halt
+    assert outcomes(report)[Outcome.DISAGREE] == len(found)
+    assert report.verdicts["lying", Verdict.DISAGREE] == len(found)
+    for finding in report.findings:
+        assert (finding.backends, finding.mnemonic) == ("lying", "halt")
+        assert str(finding.path).endswith(f"{SEED}-bytecode-{finding.number}.disagreement")
+        one = disagreement.load(str(finding.path))
+        assert to_bytes(one.program) == to_bytes(generate(SEED, finding.number))
+        assert (one.good, one.bad) == ("switch", "lying")
+        assert one.origin == report.plan.command(finding.number)
+
+
+@pytest.mark.usefixtures("bad_backends")
+def test_what_a_backend_raises_is_a_disagreement() -> None:
+    report = Campaign(plan("raising"), 1, PROGRAMS).run()
+    assert [finding.number for finding in report.findings] == hit()
+    assert report.findings[0].what == "failure"
+    assert "ZeroDivisionError: of all things" in report.findings[0].text
+    assert report.findings[0].path is None
+
+
+@pytest.mark.usefixtures("bad_backends")
+def test_backend_that_refuses_everything_is_unsupported_and_never_agrees() -> None:
+    report = Campaign(plan("refusing"), 1, 10).run()
+    assert outcomes(report) == {Outcome.UNSUPPORTED: 10}
+    assert report.uncompared == ["refusing"]
+    assert report.reasons == {
+        "refusing": "backend 'refusing' refuses the program: it is none I like"
+    }
+    assert report.verdicts["refusing", Verdict.AGREE] == 0
+
+
+@pytest.mark.usefixtures("bad_backends")
+def test_what_a_backend_prints_does_not_disturb_the_campaign() -> None:
+    report = Campaign(plan("noisy"), 1, 10).run()
+    assert good(report) == report.programs == 10
+
+
+@pytest.mark.usefixtures("bad_backends")
+@pytest.mark.parametrize("name", ["dying", "lying"])
+def test_outcome_does_not_depend_on_the_number_of_workers(name: str) -> None:
+    def summary(jobs: int) -> object:
+        kinds = (Kind.BYTECODE, Kind.SKIFF, Kind.IMAGE)
+        chosen = Plan(SEED, (name, "threaded"), "switch", kinds)
+        report = Campaign(chosen, jobs, 24 if name == "dying" else 90).run()
+        groups = [(group[0], len(group)) for group in report.groups]
+        return +report.outcomes, +report.verdicts, [(str(one), n) for one, n in groups]
+
+    assert summary(1) == summary(3)
+
+
+def test_trials_may_begin_anywhere_and_come_to_the_same() -> None:
+    whole = Campaign(plan("threaded"), 2, 30).run()
+    parts = [Campaign(plan("threaded"), 1, n, first=at).run() for at, n in ((0, 11), (11, 19))]
+    assert parts[0].outcomes + parts[1].outcomes == +whole.outcomes
+
+
+def test_ctrl_c_ends_a_campaign_with_what_it_has() -> None:
+    def interrupt(report: Report) -> None:
+        if report.programs > 10:
+            raise KeyboardInterrupt
+
+    report = Campaign(plan("threaded"), 2).run(interrupt)
+    assert report.is_interrupted
+    assert report.programs > 10
+    assert good(report) == report.programs
+
+
+def test_campaign_ends_when_its_time_is_over() -> None:
+    report = Campaign(plan("threaded"), 1, seconds=0.5).run()
+    assert report.seconds >= 0.5
+    assert good(report) == report.programs > 0
+
+
+@pytest.mark.usefixtures("bad_backends")
+def test_campaign_ends_after_as_many_findings_as_asked() -> None:
+    report = Campaign(plan("lying"), 1, most_findings=2).run()
+    assert len(report.findings) >= 2
+    assert report.programs < 1000
+
+
+@pytest.mark.usefixtures("bad_backends")
+def test_findings_never_take_the_place_of_earlier_ones(tmp_path: Path) -> None:
+    for again in (1, 2, 3):
+        chosen = plan("raising", save=str(tmp_path))
+        Campaign(chosen, 1, hit()[0] + 1).run()
+        assert len(list(tmp_path.iterdir())) == again
+    names = sorted(path.name for path in tmp_path.iterdir())
+    stem = f"{SEED}-bytecode-{hit()[0]}"
+    assert names == [f"{stem}{end}.disagreement" for end in ("-2", "-3", "")]
+
+
+def test_folder_that_cannot_be_written_is_told_before_anything_runs(tmp_path: Path) -> None:
+    file = tmp_path / "file"
+    file.write_text("")
+    with pytest.raises(FerryError, match=f"^{file}: findings cannot be saved there: "):
+        Campaign(plan("threaded", save=str(file)), 1, 1).run()
+
+
+def test_worker_that_cannot_begin_is_an_error_in_one_line() -> None:
+    with pytest.raises(FerryError, match=r"^a worker ended between programs \(exit code 1\): .*no"):
+        Campaign(plan("nosuch"), 1, 1).run()
+
+
+def test_workers_end_when_their_parent_is_gone(tmp_path: Path) -> None:
+    pids = tmp_path / "pids"
+    program = (
+        "import sys, time, pathlib\n"
+        "from ferryvm.testing.fuzz import Campaign, Plan\n"
+        "def note(report):\n"
+        "    if report.programs:\n"
+        "        pids = [str(c._process.pid) for c in campaign._children]\n"
+        "        pathlib.Path(sys.argv[1]).write_text(' '.join(pids) + '.')\n"
+        "campaign = Campaign(Plan(1, ('threaded',), 'switch'), 2)\n"
+        "campaign.run(note)\n"
+    )
+    parent = subprocess.Popen([sys.executable, "-c", program, pids])
+    while not (pids.exists() and pids.read_text().count(" ") == 1):
+        assert parent.poll() is None
+        time.sleep(0.02)
+    parent.kill()
+    parent.wait()
+    workers = [Path("/proc") / pid for pid in pids.read_text().rstrip(".").split()]
+    for _ in range(600):
+        if not any(_is_running(worker) for worker in workers):
+            break
+        time.sleep(0.05)
+    assert not any(_is_running(worker) for worker in workers)
+
+
+def _is_running(process: Path) -> bool:
+    try:
+        return ") Z " not in (process / "stat").read_text()
+    except OSError:
+        return False
+
+
+def test_finding_is_the_same_after_a_trip_through_a_pipe() -> None:
+    finding = Finding(3, Kind.IMAGE, Outcome.ERROR, "", "message", "a\nb", "detail", "halt", "p")
+    assert Finding.from_json(finding.to_json()) == finding
+
+
+def test_plan_is_the_same_after_a_trip_through_a_pipe() -> None:
+    chosen = plan("threaded", weights="w.toml", save="folder")
+    assert Plan.from_json(chosen.to_json()) == chosen
+    assert "\n" not in chosen.to_json()

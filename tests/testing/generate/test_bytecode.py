@@ -1,0 +1,148 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Random programs in bytecode: valid, ending, the same everywhere, and of all sorts."""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import statistics
+
+import pytest
+
+from ferryvm.image import to_bytes
+from ferryvm.isa import BY_MNEMONIC, INSTRUCTIONS, Flow, Trap
+from ferryvm.machine.control import Status
+from ferryvm.testing import Differ, Schedule, Verdict
+from ferryvm.testing.generate import LIMITS, MOST_INSTRUCTIONS, generate
+from ferryvm.testing.generate.catalogue import COMPUTING, OPERATORS, Guard
+from ferryvm.verify import verify
+
+from .census import Life, live
+
+COUNT = 600
+
+
+@functools.cache
+def lives() -> tuple[Life, ...]:
+    return tuple(live(1, number) for number in range(COUNT))
+
+
+def share(lives_: int) -> float:
+    return lives_ / COUNT
+
+
+# --- the same everywhere ------------------------------------------------------------------------
+
+
+def test_programs_of_a_seed_are_the_same_on_every_python() -> None:
+    """A change of the generator, its weights or the instruction table changes what is pinned here;
+    a change of Python, processor or operating system must not."""
+    images = b"".join(to_bytes(generate(2026, number)) for number in range(40))
+    digest = hashlib.blake2b(images, digest_size=16).hexdigest()
+    assert digest == "c06bd522803aa226b02357509f0dec5c"
+
+
+def test_program_does_not_depend_on_those_before_it() -> None:
+    alone = to_bytes(generate(7, 5))
+    assert [to_bytes(generate(7, number)) for number in range(6)][5] == alone
+    assert to_bytes(generate(8, 5)) != alone
+
+
+# --- valid and ending ---------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("seed", [3, 1 << 70, -1])
+def test_programs_pass_the_verifier(seed: int) -> None:
+    for number in range(300):
+        verify(generate(seed, number))
+
+
+def test_programs_end_by_themselves() -> None:
+    assert all(life.status in (Status.HALT, Status.TRAP) for life in lives())
+    assert max(life.instructions for life in lives()) < MOST_INSTRUCTIONS
+
+
+def test_backends_agree_on_programs_that_stay_and_that_move() -> None:
+    differ = Differ(["switch", "threaded"], "reference", limits=LIMITS, most=MOST_INSTRUCTIONS)
+    for number in range(120):
+        program = verify(generate(4, number))
+        schedule = Schedule.NONE if number % 2 else Schedule.RANDOM
+        for comparison in differ.compare(program, schedule, number):
+            assert comparison.verdict is Verdict.AGREE, (number, comparison)
+
+
+# --- of all sorts -------------------------------------------------------------------------------
+
+
+def test_every_instruction_is_executed() -> None:
+    programs = {row.opcode: 0 for row in INSTRUCTIONS}
+    for life in lives():
+        for opcode in life.opcodes:
+            programs[opcode] += 1
+    rare = {row.mnemonic: programs[row.opcode] for row in INSTRUCTIONS if programs[row.opcode] < 3}
+    assert not rare
+
+
+def test_every_instruction_that_computes_can_be_drawn_for_its_result() -> None:
+    assert len(OPERATORS) == len(COMPUTING) > 120
+    assert not [o for o in OPERATORS.values() if o.guard is Guard.UNKNOWN]
+    divisions = [o.opcode for o in OPERATORS.values() if o.guard is Guard.DIVISOR]
+    names = {INSTRUCTIONS[opcode].mnemonic.partition(".")[2] for opcode in divisions}
+    assert names == {"div_s", "div_u", "rem_s", "rem_u"}
+    assert all(o.fitting for o in OPERATORS.values() if o.guard is Guard.RANGE)
+
+
+def test_most_programs_halt_after_more_than_100_instructions() -> None:
+    assert share(sum(life.instructions > 100 for life in lives())) > 0.7
+    assert 0.18 < share(sum(life.status is Status.TRAP for life in lives())) < 0.35
+    assert 300 < statistics.mean(life.instructions for life in lives()) < 900
+    assert share(sum(life.instructions > 5000 for life in lives())) < 0.05
+
+
+def test_programs_are_of_60_to_some_hundred_instructions() -> None:
+    sizes = sorted(len(generate(1, number).code) for number in range(COUNT))
+    assert sizes[0] >= 40
+    assert 120 < statistics.median(sizes) < 260
+    assert sizes[-1] < 1000
+
+
+def test_every_trap_is_reached() -> None:
+    found = {life.trap for life in lives()}
+    assert found == set(Trap)
+
+
+def test_loops_run_some_with_operands_below_them() -> None:
+    assert share(sum(life.back_edges > 0 for life in lives())) > 0.6
+    assert share(sum(life.back_edges > 20 for life in lives())) > 0.15
+    assert share(sum(life.laden_back_edges > 0 for life in lives())) > 0.1
+    assert any(life.back_edges > 1000 for life in lives())
+
+
+def test_calls_nest_and_recursions_get_deep() -> None:
+    assert share(sum(len(life.functions) > 1 for life in lives())) > 0.5
+    assert share(sum(life.deepest > 3 for life in lives())) > 0.1
+    assert any(life.deepest > 40 for life in lives())
+    assert any(life.deepest > 15 and life.status is Status.HALT for life in lives())
+
+
+def test_indirect_calls_and_jump_tables_are_taken() -> None:
+    for flow in (Flow.CALL_INDIRECT, Flow.TABLE):
+        (opcode,) = (row.opcode for row in INSTRUCTIONS if row.flow is flow)
+        assert share(sum(life.opcodes[opcode] > 0 for life in lives())) > 0.1
+
+
+def test_heaps_grow_and_run_out() -> None:
+    assert share(sum(life.grown > 0 for life in lives())) > 0.04
+    assert any(life.grown > 2 for life in lives())
+    assert sum(life.trap is Trap.HEAP_EXHAUSTED for life in lives()) >= 3
+
+
+def test_host_calls_are_made_but_rarely() -> None:
+    assert 0.03 < share(sum(life.hosts > 0 for life in lives())) < 0.4
+    assert statistics.mean(life.hosts for life in lives()) < 2
+
+
+def test_statics_are_numbered_at_run_time_in_some_programs() -> None:
+    for name in ("static.load", "static.store"):
+        opcode = BY_MNEMONIC[name].opcode
+        assert share(sum(life.opcodes[opcode] > 0 for life in lives())) > 0.05

@@ -1,0 +1,60 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Random programs in Skiff: they compile, end, and are the same everywhere."""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import statistics
+
+from ferryvm.isa import INSTRUCTIONS
+from ferryvm.machine.control import Status
+from ferryvm.testing import Differ, Verdict
+from ferryvm.testing.generate import LIMITS, MOST_INSTRUCTIONS, Kind, generate, skiff_source
+from ferryvm.verify import verify
+
+from .census import Life, live
+
+COUNT = 200
+
+
+@functools.cache
+def lives() -> tuple[Life, ...]:
+    return tuple(live(1, number, Kind.SKIFF) for number in range(COUNT))
+
+
+def test_texts_of_a_seed_are_the_same_on_every_python() -> None:
+    texts = "".join(skiff_source(2026, number) for number in range(40))
+    digest = hashlib.blake2b(texts.encode(), digest_size=16).hexdigest()
+    assert digest == "9dab52cde7d41e8628e73f7ed31ea1f6"
+
+
+def test_texts_compile_to_programs_that_pass_the_verifier() -> None:
+    for number in range(150):
+        verify(generate(3, number, Kind.SKIFF))
+
+
+def test_programs_end_by_themselves_most_by_halting() -> None:
+    assert all(life.status in (Status.HALT, Status.TRAP) for life in lives())
+    assert max(life.instructions for life in lives()) < MOST_INSTRUCTIONS
+    assert 0.1 < sum(life.status is Status.TRAP for life in lives()) / COUNT < 0.4
+    assert 200 < statistics.mean(life.instructions for life in lives()) < 1500
+
+
+def test_programs_loop_call_and_print() -> None:
+    assert sum(life.back_edges > 0 for life in lives()) > COUNT // 3
+    assert sum(len(life.functions) > 1 for life in lives()) > COUNT // 5
+    assert sum(life.deepest > 3 for life in lives()) > COUNT // 50
+    assert sum(life.hosts > 0 for life in lives()) > COUNT // 2
+
+
+def test_most_instructions_are_executed() -> None:
+    executed = {opcode for life in lives() for opcode in life.opcodes}
+    assert len(executed) > 0.8 * len(INSTRUCTIONS)
+
+
+def test_backends_agree_on_programs() -> None:
+    differ = Differ(["switch", "threaded"], "reference", limits=LIMITS, most=MOST_INSTRUCTIONS)
+    for number in range(60):
+        for comparison in differ.compare(verify(generate(5, number, Kind.SKIFF))):
+            assert comparison.verdict is Verdict.AGREE, (number, comparison)

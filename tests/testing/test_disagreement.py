@@ -1,0 +1,161 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A disagreement's file holds all that is needed, and a bad one is refused in one line."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import ferryvm
+from ferryvm.errors import FerryError
+from ferryvm.machine.memory import Limits
+from ferryvm.testing import Differ, Schedule, Verdict
+from ferryvm.testing.disagreement import (
+    Disagreement,
+    DisagreementError,
+    from_text,
+    load,
+    record,
+    save,
+    to_text,
+)
+from ferryvm.verify import verify
+
+from .test_bisect import program
+from .wrong import registry
+
+LIMITS = Limits(stack=1 << 16, heap=1 << 20, first_heap=4096)
+
+
+@pytest.fixture(scope="module")
+def one() -> Disagreement:
+    differ = Differ(["wrong-shift"], registry=registry(), limits=LIMITS, most=9000)
+    verified = program()
+    (comparison,) = differ.compare(verified)
+    return record(differ, verified, comparison, seed=7, origin="a test")
+
+
+@pytest.mark.parametrize(
+    ("bad", "schedule"),
+    [
+        ("wrong-shift", Schedule.NONE),
+        ("wrong-uncounted", Schedule.NONE),
+        ("wrong-sp", Schedule.EVERY_BOUNDARY),
+        ("wrong-raise", Schedule.NONE),
+        ("wrong-shift", Schedule.RANDOM),
+    ],
+)
+def test_saved_disagreement_is_loaded_whole(tmp_path: Path, bad: str, schedule: Schedule) -> None:
+    differ = Differ([bad], registry=registry())
+    seed, comparison = next(
+        (seed, comparison)
+        for seed in range(50)
+        for comparison in differ.compare(program(), schedule, seed)
+        if comparison.difference is not None
+    )
+    made = record(differ, program(), comparison, schedule, seed)
+    save(made, tmp_path / "d")
+    again = load(tmp_path / "d")
+    assert to_text(again) == to_text(made)
+    assert again.parting == made.parting
+    assert dataclasses.replace(again, program=made.program) == made
+
+
+def test_loaded_disagreement_shows_again(one: Disagreement) -> None:
+    again = from_text(to_text(one).encode(), "d")
+    (comparison,) = again.differ(registry()).compare(
+        verify(again.program), again.schedule, again.seed
+    )
+    assert comparison.verdict is Verdict.DISAGREE
+    assert comparison.difference == again.difference
+
+
+def test_file_is_self_contained_and_readable(one: Disagreement) -> None:
+    content = json.loads(to_text(one))
+    assert content["good"] == "reference"
+    assert content["bad"] == "wrong-shift"
+    assert content["seed"] == 7
+    assert content["limits"] == {"stack": 65536, "heap": 1048576, "first_heap": 4096}
+    assert content["versions"]["backend wrong-shift"] == "1"
+    assert {"ferryvm", "python", "numpy", "llvmlite", "machine"} <= set(content["versions"])
+    assert "\n".join(content["listing"]) + "\n" == ferryvm.disassemble(one.program)
+    assert content["difference"]["field"] == one.difference.field
+    assert len(content["parting"]["good_trace"]) == len(content["parting"]["bad_trace"]) == 20
+    assert content["parting"]["good_trace"][-1]["mnemonic"] == "i64.shl"
+
+
+def test_moved_disagreement_names_the_backend_that_went_wrong() -> None:
+    differ = Differ(["switch", "wrong-sp", "threaded"], registry=registry())
+    (comparison,) = differ.compare(program(), Schedule.EVERY_BOUNDARY)
+    made = record(differ, program(), comparison, Schedule.EVERY_BOUNDARY)
+    assert made.bad == "wrong-sp"
+    assert made.backends == ("switch", "wrong-sp", "threaded")
+
+
+def test_file_that_cannot_be_written_or_read_is_one_line(tmp_path: Path, one: Disagreement) -> None:
+    with pytest.raises(DisagreementError, match=r"/no/d: cannot be written: No such file"):
+        save(one, tmp_path / "no" / "d")
+    with pytest.raises(DisagreementError, match=r"/d: cannot be read: No such file"):
+        load(tmp_path / "d")
+
+
+def _set(*keys: str, value: Any) -> Callable[[dict[str, Any]], None]:
+    def change(content: dict[str, Any]) -> None:
+        for key in keys[:-1]:
+            content = content[key]
+        content[keys[-1]] = value
+
+    return change
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (_set("format", value="x"), 'not a disagreement file: no "format": "ferryvm disagreement"'),
+        (_set("version", value=2), "version 2 of the format; this is 1"),
+        (_set("schedule", value="randm"), "no schedule 'randm'; did you mean 'random'?"),
+        (_set("forcing", value=["hott"]), "no forcing 'hott'; did you mean 'hot'?"),
+        (_set("good", value=3), "good: a text expected"),
+        (_set("bad", value="x"), "bad: 'x' is none of the backends"),
+        (_set("backends", value="wrong-shift"), "backends: a list expected"),
+        (_set("backends", value=[1]), "backends: texts expected"),
+        (_set("seed", value=True), "seed: a whole number expected"),
+        (_set("most", value=-1), "most: a number from 0 to"),
+        (_set("limits", value=None), "limits: an object expected"),
+        (_set("limits", "stack", value=8), "a stack has at least 1024"),
+        (_set("limits", "heap", value=1 << 60), "limits.heap: a number from 0 to"),
+        (_set("versions", "numpy", value=1), "versions.numpy: a text expected"),
+        (_set("difference", "field", value=None), "difference.field: a text expected"),
+        (_set("parting", "way", value="count"), "no parting.way 'count'; did you mean"),
+        (_set("parting", "pc", value=1.5), "parting.pc: a whole number expected"),
+        (_set("parting", "good_trace", value=[3]), "parting.good_trace[0]: an object expected"),
+        (_set("parting", "after", value=[["a"]]), "parting.after: lists of three texts"),
+        (_set("image", value=["?"]), "image: not base64"),
+        (_set("image", value=["AAAA"]), "image: not a ferryvm program image"),
+    ],
+)
+def test_bad_file_is_refused_in_one_line(
+    one: Disagreement, change: Callable[[dict[str, Any]], None], message: str
+) -> None:
+    content = json.loads(to_text(one))
+    change(content)
+    with pytest.raises(DisagreementError) as raised:
+        from_text(json.dumps(content).encode(), "x.disagreement")
+    assert str(raised.value).startswith("x.disagreement: ")
+    assert message in str(raised.value)
+    assert "\n" not in str(raised.value)
+
+
+@pytest.mark.parametrize(
+    "content", [b"", b"\xff\xfe", b"[1, 2]", b"[" * 100_000, b"{" + b'"a": 1' + b"0" * 9000 + b"}"]
+)
+def test_file_of_another_kind_is_refused_in_one_line(content: bytes) -> None:
+    with pytest.raises(FerryError) as raised:
+        from_text(content, "x")
+    assert str(raised.value).startswith("x: not a disagreement file: ")
+    assert "\n" not in str(raised.value)

@@ -1,0 +1,126 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Wrong backends: the reference backend, in which one thing is done otherwise.
+
+A module that is also a plugin, so that the command line can be tried on them.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import types
+from collections.abc import Callable
+from typing import Any
+
+from ferryvm.backend import Artifact, Backend
+from ferryvm.hooks import BackendEntry, hookimpl
+from ferryvm.isa import BY_MNEMONIC
+from ferryvm.isa.type import I64
+from ferryvm.machine.control import Status
+from ferryvm.machine.state import Machine
+from ferryvm.registry import Registry
+from ferryvm.verify import Verified
+from ferryvm_backends.reference import ReferenceArtifact
+
+
+@dataclasses.dataclass
+class Wrong(Backend):
+    """The reference backend with meanings replaced, or with harm done around an entry."""
+
+    name: str
+    meanings: dict[str, Callable[..., Any]] = dataclasses.field(default_factory=dict)
+    counting: bool | None = None
+    """Do it only in runs that count, or only in those that do not."""
+    entered: Callable[[Machine], object] = lambda machine: None
+    left: Callable[[Machine, int], object] = lambda machine, completed: None
+    """Called with the instructions that the entry completed, where it counted."""
+    version = "1"
+
+    def prepare(self, program: Verified) -> Artifact:
+        wrong, right = ReferenceArtifact(program), ReferenceArtifact(program)
+        for pc, row in enumerate(wrong.rows):
+            if row.mnemonic in self.meanings:
+                wrong.rows[pc] = dataclasses.replace(row, meaning=self.meanings[row.mnemonic])
+        return _WrongArtifact(self, wrong, right)
+
+
+class _WrongArtifact(Artifact):
+    def __init__(self, backend: Wrong, wrong: Artifact, right: Artifact) -> None:
+        self.backend, self.wrong, self.right = backend, wrong, right
+
+    def enter(self, machine: Machine, counting: bool) -> Status:
+        if self.backend.counting not in (None, counting):
+            return self.right.enter(machine, counting)
+        fuel = machine.control.fuel
+        self.backend.entered(machine)
+        status = self.wrong.enter(machine, counting)
+        self.backend.left(machine, fuel - machine.control.fuel)
+        return status
+
+
+def _shift(m: Any, a: int, b: int) -> int:
+    return m.shl(I64, a, b & 31)  # type: ignore[no-any-return]  # should be 63
+
+
+def _subtract(m: Any, a: int, b: int) -> int:
+    return m.sub(I64, b, a)  # type: ignore[no-any-return]
+
+
+def _return(m: Any, results: int) -> None:
+    BY_MNEMONIC["return"].meaning(m, results)
+    if results:
+        m.stack[m.sp - 1] ^= 1
+
+
+def _raise(m: Any, a: int, b: int) -> int:
+    raise IndexError("list index\nout of range")
+
+
+def _spin(m: Any, a: int, b: int) -> int:
+    while not m.control.interrupt:
+        pass
+    return a
+
+
+def _stale_sp(machine: Machine, completed: int) -> None:
+    if machine.control.status == Status.FUEL:
+        machine.control.sp -= 1
+
+
+def _loses_store_after_three(machine: Machine, completed: int) -> None:
+    if machine.control.status == Status.FUEL and completed >= 3 and len(machine.memory.statics):
+        machine.memory.statics[0] = 99
+
+
+def _forgets_static(machine: Machine) -> None:
+    """Enters as if static 0 had its value from the start."""
+    if machine.control.pc != machine.program.functions[0].entry and len(machine.memory.statics):
+        machine.memory.statics[0] = 0
+
+
+WRONG = {
+    backend.name: backend
+    for backend in (
+        Wrong("wrong-shift", {"i64.shl": _shift}),
+        Wrong("wrong-operands", {"i64.sub": _subtract}),
+        Wrong("wrong-uncounted", {"i64.sub": _subtract}, counting=False),
+        Wrong("wrong-return", {"return": _return}),
+        Wrong("wrong-sp", left=_stale_sp),
+        Wrong("wrong-leaving", left=_loses_store_after_three),
+        Wrong("wrong-entering", counting=False, entered=_forgets_static),
+        Wrong("wrong-raise", {"i64.mul": _raise}),
+        Wrong("wrong-spin", {"i64.mul": _spin}, counting=False),
+    )
+}
+
+
+@hookimpl
+def ferryvm_backends() -> list[BackendEntry]:
+    """The hook of the plugin that this module is."""
+    return [BackendEntry(backend.name, lambda it=backend: it) for backend in WRONG.values()]  # type: ignore[misc]
+
+
+def registry() -> Registry:
+    """The installed backends and the wrong ones."""
+    found = Registry()
+    found.register(types.SimpleNamespace(ferryvm_backends=ferryvm_backends), "wrong")
+    return found
