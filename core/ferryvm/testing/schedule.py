@@ -42,7 +42,9 @@ def moves(schedule: Schedule, names: Sequence[str], seed: int, has_end: bool) ->
     if schedule is Schedule.NONE:
         raise ValueError("without a schedule a program does not move")
     if schedule is Schedule.EVERY_BOUNDARY:
-        yield from ((name, 1) for name in itertools.cycle(names))
+        # The seed says who is first, so that with two of them each can have either instruction.
+        first = seed % len(names)
+        yield from ((name, 1) for name in itertools.cycle((*names[first:], *names[:first])))
         return
     chance = random.Random(seed).random  # the one method whose sequence Python promises
     uncounted = 1 + int(_LATEST_UNCOUNTED * chance()) if has_end else 0

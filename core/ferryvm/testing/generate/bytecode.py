@@ -12,8 +12,8 @@ import functools
 import numpy as np
 
 from ferryvm.isa.type import WORD_BYTES
-from ferryvm.program import CODE_DTYPE, Data, Function, Program, Signature, Static
-from ferryvm.testing.generate.body import GET, SET, Plan
+from ferryvm.program import CODE_DTYPE, Code, Data, Function, Program, Signature, Static
+from ferryvm.testing.generate.body import GET, JUMP, JUMP_IF, JUMP_UNLESS, SET, Plan
 from ferryvm.testing.generate.catalogue import OPCODE
 from ferryvm.testing.generate.chance import Chance
 from ferryvm.testing.generate.function import Functions
@@ -149,13 +149,11 @@ class _Maker:
         plan, layout = self.plan, self.layout
         for pc in plan.static_counts:
             plan.immediates[pc] = plan.static_count + plan.counters
-        code = np.zeros(len(plan.ops), CODE_DTYPE)
-        code["opcode"] = plan.ops
-        code["immediate"] = np.array(plan.immediates, np.uint64)
-        entry, locals_ = self.main
-        functions = [Function("main", entry, 0, tuple(TYPES[t] for t in locals_))]
+        first, locals_ = self.main
+        functions = [Function("main", 0, 0, tuple(TYPES[t] for t in locals_))]
         for number, (entry, signature, types, parameters) in enumerate(self.functions.made, 1):
             own = tuple(TYPES[t] for t in types[parameters:])
+            entry += len(plan.ops) - first
             functions.append(Function(f"f{number}", entry, signature, own))
         signatures = [
             Signature(
@@ -166,7 +164,7 @@ class _Maker:
         counters = [Static(f"counter{n}", TYPES[I64]) for n in range(plan.counters)]
         by_place = {place: number for number, place in plan.table.items()}
         return Program(
-            code=code,
+            code=self._code(first),
             functions=tuple(functions),
             signatures=tuple(signatures),
             statics=(*layout.statics, *counters),
@@ -174,3 +172,18 @@ class _Maker:
             table=tuple(by_place[place] for place in range(plan.table_size)),
             hosts=HOSTS,
         )
+
+    def _code(self, first: int) -> Code:
+        """The code with main, which was made last and begins at `first`, in front.
+
+        So every function stands where assembly has it, and the program can be disassembled.
+        """
+        opcodes = np.array(self.plan.ops, np.uint16)
+        immediates = np.array(self.plan.immediates, np.uint64)
+        size = np.uint64(len(opcodes))
+        targets = (opcodes == JUMP) | (opcodes == JUMP_IF) | (opcodes == JUMP_UNLESS)
+        immediates[targets] = (immediates[targets] + (size - np.uint64(first))) % size
+        code = np.zeros(len(opcodes), CODE_DTYPE)
+        code["opcode"] = np.roll(opcodes, -first)
+        code["immediate"] = np.roll(immediates, -first)
+        return code
