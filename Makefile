@@ -3,7 +3,7 @@
 
 PYTHON ?= python
 
-.PHONY: check lint types imports test docs
+.PHONY: check lint types imports test slow docs
 
 check: lint types imports test
 
@@ -19,6 +19,13 @@ imports:
 
 test:
 	$(PYTHON) -m pytest -n 2
+
+# The campaigns whose results docs/trust.md states: some ten minutes.
+slow:
+	ferry fuzz --programs 100000 --seed 20261121
+	ferry fuzz --programs 2000 --seed 20261122 --schedule every-boundary
+	$(PYTHON) -m tests.faults.campaign
+	$(PYTHON) -m tests.faults.campaign --native
 
 docs:
 	ferry isa --markdown > docs/isa.md

@@ -47,7 +47,7 @@ def test_campaign_without_findings_prints_a_table_and_ends_with_0() -> None:
     done = ferry("fuzz", "--seed", 4, "--programs", 30, "--jobs", 1)
     assert (done.returncode, done.stderr) == (0, "")
     table = rows(done.stdout)
-    assert [table[kind]["programs"] for kind in ("bytecode", "skiff")] == [15, 15]
+    assert [table[kind]["programs"] for kind in ("bytecode", "skiff")] == [27, 3]
     for row in table.values():
         assert row["programs"] == row["halted"] + row["trapped"]
     last = done.stdout.splitlines()[-1]
@@ -107,7 +107,7 @@ def test_backend_that_refuses_everything_ends_with_2(environment: dict[str, str]
     words = ["fuzz", "--programs", 6, "--backends", "refusing,threaded", "--against", "switch"]
     done = ferry(*words, environment=environment)
     assert done.returncode == 2
-    assert [row["unsupported"] for row in rows(done.stdout).values()] == [3, 3]
+    assert [row["unsupported"] for row in rows(done.stdout).values()] == [6, 0]
     reason = "backend 'refusing' refuses the program: it is none I like"
     assert done.stderr == f"ferry: refusing could not run all of them: {reason}\n"
 

@@ -50,10 +50,8 @@ def _cpus() -> int:
     "--kind",
     "kinds",
     multiple=True,
-    default=("bytecode", "skiff"),
-    show_default=True,
     type=click.Choice(["bytecode", "skiff", "image"]),
-    help="What is generated; several are taken in turn.",
+    help="What is generated; several are taken in turn [nine times bytecode, once skiff].",
 )
 @click.option(
     "--schedule",
@@ -99,7 +97,7 @@ def fuzz(
     """
     from ferryvm.registry import Registry
     from ferryvm.testing import Differ, Schedule
-    from ferryvm.testing.fuzz import Campaign, Plan
+    from ferryvm.testing.fuzz import MIX, Campaign, Plan
     from ferryvm.testing.generate import Kind
     from ferryvm.testing.generate.weights import Weights
 
@@ -120,7 +118,7 @@ def fuzz(
         seed=random.SystemRandom().randrange(1 << 32) if seed is None else seed,
         backends=differ.backends,
         against=against,
-        kinds=tuple(map(Kind, kinds)),
+        kinds=tuple(map(Kind, kinds)) or MIX,
         schedules=tuple(moving),
         weights=None if weights is None else str(weights),
         save=None if save is None else str(save),

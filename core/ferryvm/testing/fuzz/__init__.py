@@ -3,6 +3,6 @@
 
 from ferryvm.testing.fuzz.campaign import Campaign, Report
 from ferryvm.testing.fuzz.outcome import FINDINGS, Finding, Outcome
-from ferryvm.testing.fuzz.plan import Plan
+from ferryvm.testing.fuzz.plan import MIX, Plan
 
-__all__ = ["FINDINGS", "Campaign", "Finding", "Outcome", "Plan", "Report"]
+__all__ = ["FINDINGS", "MIX", "Campaign", "Finding", "Outcome", "Plan", "Report"]

@@ -13,6 +13,10 @@ from ferryvm.testing.schedule import Schedule
 GRACE = 3.0
 """Seconds that a worker's trial may still take when the campaign is over."""
 
+MIX = (*(Kind.BYTECODE,) * 9, Kind.SKIFF)
+"""Kinds that are tried unless others are asked for: a program in Skiff costs as much as ten in
+bytecode, nearly all of it in the compiler."""
+
 
 @dataclasses.dataclass(frozen=True)
 class Plan:
@@ -23,7 +27,7 @@ class Plan:
     """Those under test."""
     against: str = "reference"
     """The one that they are held against."""
-    kinds: tuple[Kind, ...] = (Kind.BYTECODE, Kind.SKIFF)
+    kinds: tuple[Kind, ...] = MIX
     """Trials take them in turn."""
     schedules: tuple[Schedule, ...] = (Schedule.NONE,)
     weights: str | None = None
