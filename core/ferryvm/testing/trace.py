@@ -8,6 +8,9 @@ before and after.
 from __future__ import annotations
 
 import dataclasses
+from typing import Annotated
+
+import pydantic
 
 from ferryvm.isa import INSTRUCTIONS, Flow, Immediate, Instruction, Trap
 from ferryvm.isa.control import HEADER_WORDS
@@ -20,6 +23,14 @@ LONGEST = 20
 """Instructions of a trace that a disagreement keeps."""
 
 
+Word = Annotated[
+    int,
+    pydantic.BeforeValidator(lambda value: int(value, 16) if isinstance(value, str) else value),
+    pydantic.PlainSerializer(hex),
+]
+"""The bit pattern of a word; in files as hexadecimal text."""
+
+
 @dataclasses.dataclass(frozen=True)
 class TraceLine:
     """One instruction that was run. Words are bit patterns."""
@@ -28,9 +39,9 @@ class TraceLine:
     mnemonic: str
     immediate: str
     """As in assembly, a jump's target as a pc; empty where there is none."""
-    operands: tuple[int, ...]
+    operands: tuple[Word, ...]
     """What it took from the stack, deepest first."""
-    results: tuple[int, ...] = ()
+    results: tuple[Word, ...] = ()
     """What it left on the stack."""
     then: str = ""
     """Where control went if not to the next instruction: `pc 7`, `halt`, `trap: ...`."""

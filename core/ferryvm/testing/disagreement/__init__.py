@@ -9,9 +9,14 @@ found it.
 
 from __future__ import annotations
 
+from ferryvm.testing.disagreement.file import (
+    DisagreementError,
+    from_text,
+    load,
+    save,
+    to_text,
+)
 from ferryvm.testing.disagreement.model import Disagreement, record, showing, versions
-from ferryvm.testing.disagreement.reading import DisagreementError, from_text, load
-from ferryvm.testing.disagreement.writing import save, to_text
 
 __all__ = [
     "SUFFIX",

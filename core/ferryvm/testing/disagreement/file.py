@@ -1,0 +1,172 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The file of a disagreement: JSON whose model is declared here; a bad file is one clear line."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import json
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import pydantic
+
+from ferryvm import asm, image
+from ferryvm.backend import Forcing
+from ferryvm.durable import replace_file
+from ferryvm.engine.execution import UNLIMITED
+from ferryvm.errors import FerryError
+from ferryvm.machine.memory import Limits
+from ferryvm.program import Program
+from ferryvm.testing.bisect import Parting
+from ferryvm.testing.disagreement.model import Disagreement
+from ferryvm.testing.schedule import Schedule
+from ferryvm.testing.state import Difference
+
+FORMAT: Literal["ferryvm disagreement"] = "ferryvm disagreement"
+VERSION: Literal[1] = 1
+
+_BASE64_COLUMNS = 76
+_COLUMNS = 140
+
+
+class DisagreementError(FerryError):
+    """A file is no disagreement that this version can read, or cannot be written."""
+
+
+class _Content(pydantic.BaseModel):
+    """What the file holds, in its order; docs/reading-a-disagreement.md shows one."""
+
+    model_config = pydantic.ConfigDict(extra="forbid", frozen=True, strict=True)
+
+    format: Literal["ferryvm disagreement"]
+    version: Literal[1]
+    origin: str | None
+    good: str
+    bad: str
+    difference: Difference
+    parting: Parting | None
+    backends: tuple[str, ...]
+    schedule: Schedule
+    seed: int
+    most: Annotated[int, pydantic.Field(ge=0, le=UNLIMITED)]
+    forcing: tuple[Forcing, ...]
+    limits: Limits
+    versions: dict[str, str]
+    listing: tuple[str, ...]
+    """The program as assembly, for the reader."""
+    image: tuple[str, ...]
+    """The program itself: lines of base64."""
+
+
+def save(disagreement: Disagreement, path: str | Path) -> None:
+    """Write the file. Raises DisagreementError where that cannot be done."""
+    try:
+        replace_file(Path(path), to_text(disagreement).encode(errors="replace"))
+    except OSError as error:
+        raise DisagreementError(f"{path}: cannot be written: {error.strerror}") from None
+
+
+def to_text(disagreement: Disagreement) -> str:
+    """The content of the file."""
+    one = disagreement
+    encoded = base64.b64encode(image.to_bytes(one.program)).decode()
+    try:
+        listing = asm.disassemble(one.program).splitlines()
+    except FerryError as error:  # an image that no assembler laid out
+        listing = [f"; {error}"]
+    content = _Content(
+        format=FORMAT,
+        version=VERSION,
+        origin=one.origin,
+        good=one.good,
+        bad=one.bad,
+        difference=one.difference,
+        parting=one.parting,
+        backends=one.backends,
+        schedule=one.schedule,
+        seed=one.seed,
+        most=one.most,
+        forcing=tuple(sorted(one.forcing, key=lambda kind: kind.value)),
+        limits=one.limits,
+        versions=dict(one.versions),
+        listing=tuple(listing),
+        image=tuple(
+            encoded[at : at + _BASE64_COLUMNS] for at in range(0, len(encoded), _BASE64_COLUMNS)
+        ),
+    )
+    return _pretty(content.model_dump(mode="json")) + "\n"
+
+
+def _pretty(value: Any, indent: int = 0) -> str:
+    """JSON in which what fits on a line stands on one."""
+    line = json.dumps(value, ensure_ascii=False)
+    if len(line) + indent <= _COLUMNS or not isinstance(value, dict | list):
+        return line
+    inner = " " * (indent + 1)
+    if isinstance(value, dict):
+        parts = [f"{json.dumps(k)}: {_pretty(v, indent + 1)}" for k, v in value.items()]
+        return f"{{\n{inner}" + f",\n{inner}".join(parts) + "\n" + " " * indent + "}"
+    parts = [_pretty(v, indent + 1) for v in value]
+    return f"[\n{inner}" + f",\n{inner}".join(parts) + "\n" + " " * indent + "]"
+
+
+def load(path: str | Path) -> Disagreement:
+    """The disagreement in a file. Raises DisagreementError, naming file and fault."""
+    try:
+        content = Path(path).read_bytes()
+    except OSError as error:
+        raise DisagreementError(f"{path}: cannot be read: {error.strerror}") from None
+    return from_text(content, str(path))
+
+
+def from_text(content: bytes, name: str) -> Disagreement:
+    """The disagreement that a file called `name` holds. Raises DisagreementError."""
+    try:
+        one = _Content.model_validate_json(content)
+        if one.bad not in (*one.backends, one.good):
+            raise FerryError(f"bad: {one.bad!r} is none of the backends")
+        program = _program(one)
+    except pydantic.ValidationError as error:
+        raise DisagreementError(f"{name}: {_first(error)}") from None
+    except FerryError as error:
+        raise DisagreementError(f"{name}: {error}") from None
+    return Disagreement(
+        program,
+        one.limits,
+        one.good,
+        one.bad,
+        one.backends,
+        one.schedule,
+        one.seed,
+        one.versions,
+        one.most,
+        frozenset(one.forcing),
+        one.difference,
+        one.parting,
+        one.origin,
+    )
+
+
+def _first(error: pydantic.ValidationError) -> str:
+    """The first fault of a file, where it is, what is expected there and what was found."""
+    faults = error.errors(include_url=False)
+    by_place = {fault["loc"]: fault for fault in faults}
+    if () in by_place:  # not JSON, or no object
+        return f"not a disagreement file: {by_place[()]['msg']}"
+    if ("format",) in by_place:
+        return f'not a disagreement file: no "format": "{FORMAT}"'
+    if ("version",) in by_place:
+        return f"version {by_place['version',]['input']!r} of the format; this is {VERSION}"
+    fault = faults[0]
+    place = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in fault["loc"])
+    found = "" if fault["type"] == "missing" else f", found {fault['input']!r:.60}"
+    return f"{place.lstrip('.')}: {fault['msg']}{found}"
+
+
+def _program(one: _Content) -> Program:
+    try:
+        content = base64.b64decode("".join(one.image), validate=True)
+    except (binascii.Error, ValueError):
+        raise FerryError("image: not base64") from None
+    return image.from_bytes(content, "image")
