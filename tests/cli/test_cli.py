@@ -303,6 +303,9 @@ def test_diff_reports_agreement_program_by_program(fib: Path, tmp_path: Path) ->
 def test_diff_of_what_cannot_be_compared_is_one_line(fib: Path) -> None:
     assert ferry("diff", fib, "--backends", "none")[0] == 2
     assert ferry("diff", "missing.skiff")[0] == 2
+    code, out, err = ferry("diff", "missing.skiff", fib, "--backends", "switch")
+    assert (code, err) == (2, "ferry: missing.skiff: cannot be read: No such file or directory\n")
+    assert out.splitlines()[1].split()[1:3] == ["switch", "agree"]
     code, _, err = ferry("diff", fib, "--backends", "switch", "--against", "switch")
     assert code == 2
     assert "nothing to compare with 'switch'" in err

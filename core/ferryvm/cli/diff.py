@@ -9,15 +9,13 @@ from typing import TYPE_CHECKING
 import click
 
 import ferryvm
-from ferryvm.backend import Forcing
 from ferryvm.cli.program import naming, refuse_same_file
 from ferryvm.cli.show import print_table
 from ferryvm.durable import probe_file
 from ferryvm.errors import FerryError
-from ferryvm.testing import Comparison, Differ, Schedule, Verdict
-from ferryvm.verify import verify
 
 if TYPE_CHECKING:
+    from ferryvm.testing import Comparison, Differ, Schedule
     from ferryvm.testing.report import Result
 
 
@@ -37,10 +35,10 @@ if TYPE_CHECKING:
     "--schedule",
     default="none",
     show_default=True,
-    type=click.Choice([schedule.value for schedule in Schedule]),
+    type=click.Choice(["none", "random", "every-boundary"]),
     help="When the program moves between backends.",
 )
-@click.option("--seed", default=0, show_default=True, help="Of the random schedule.")
+@click.option("--seed", default=0, show_default=True, help="Of the schedule.")
 @click.option("--force-hot", is_flag=True, help="Have compilers take everything for hot.")
 @click.option("--force-deopt", is_flag=True, help="Have compilers fail every guard.")
 @click.option(
@@ -60,52 +58,85 @@ def diff(
 
     Exit code 0: all agree; 1: a difference was found; 2: something could not be compared.
     """
-    from rich.console import Console
-    from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
-    from rich.table import Table
-
+    from ferryvm.backend import Forcing
     from ferryvm.registry import Registry
+    from ferryvm.testing import Differ, Schedule, Verdict
 
     registry = Registry()
     names = registry.names if backends == "all" else tuple(backends.split(","))
     forced = {Forcing.HOT: force_hot, Forcing.DEOPT: force_deopt}
     forcing = frozenset(kind for kind, is_wanted in forced.items() if is_wanted)
     differ = Differ(names, against, registry, forcing=forcing)
-    results: list[Result] = []
     if html is not None:
         _check_page(html, files)
-    table = Table("program", "backends", "verdict", "moves", "instructions", box=None)
-    found: list[tuple[Path, Comparison]] = []
+    moving = Schedule(schedule)
+    results, faults = _compare(differ, files, moving, seed, html is not None)
+    found = [(result.name, one) for result in results for one in result.comparisons]
+    _show(against, found)
+    for fault in faults:
+        click.echo(f"ferry: {fault}", err=True)
+    if html is not None:
+        from ferryvm.testing.report import report, write
+
+        write(html, report(differ, moving, seed, results))
+    verdicts = {one.verdict for _, one in found}
+    if Verdict.DISAGREE in verdicts:
+        return 1
+    return 2 if faults or Verdict.UNSUPPORTED in verdicts else 0
+
+
+def _compare(
+    differ: Differ, files: tuple[Path, ...], schedule: Schedule, seed: int, for_page: bool
+) -> tuple[list[Result], list[FerryError]]:
+    """Each file compared, and what was wrong with those that are no programs.
+
+    `for_page`: with what only the page shows.
+    """
+    from rich.console import Console
+    from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+
+    from ferryvm.testing.report import Result, examine
+    from ferryvm.verify import verify
+
+    results: list[Result] = []
+    faults: list[FerryError] = []
     columns = (SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn())
     terminal = Console(stderr=True)
     is_shown = terminal.is_terminal
     with Progress(*columns, console=terminal, transient=True, disable=not is_shown) as bar:
-        for file in files:
-            task = bar.add_task(str(file))
-            with naming(file):
-                program = verify(ferryvm.read(file))
-                comparisons = differ.compare(program, Schedule(schedule), seed, bar.refresh)
-                if html is not None:
-                    from ferryvm.testing.report import examine
-
-                    seen = examine(differ, str(file), program, comparisons, seed, bar.refresh)
-                    results.append(seen)
+        for number, file in enumerate(files, 1):
+            task = bar.add_task(f"{number} of {len(files)}: {file}")
+            name = str(file)
+            try:
+                with naming(file):
+                    program = verify(ferryvm.read(file))
+                    found = differ.compare(program, schedule, seed, bar.refresh)
+                    if for_page:
+                        results.append(examine(differ, name, program, found, seed, bar.refresh))
+                    else:
+                        results.append(Result(name, program, tuple(found)))
+            except FerryError as error:
+                faults.append(error)
             bar.remove_task(task)
-            found += [(file, comparison) for comparison in comparisons]
-    for file, one in found:
-        row = (str(one.moves), str(one.instructions))
-        table.add_row(str(file), ", ".join(one.backends), one.verdict.value, *row)
-    print_table(table)
-    for file, one in found:
-        if one.verdict is not Verdict.AGREE:
-            text = one.difference if one.difference else one.reason
-            click.echo(f"ferry: {file}: {against} and {', '.join(one.backends)}: {text}", err=True)
-    if html is not None:
-        from ferryvm.testing.report import report, write
+    return results, faults
 
-        write(html, report(differ, Schedule(schedule), seed, results))
-    verdicts = {one.verdict for _, one in found}
-    return 1 if Verdict.DISAGREE in verdicts else 2 if Verdict.UNSUPPORTED in verdicts else 0
+
+def _show(against: str, found: list[tuple[str, Comparison]]) -> None:
+    """Print the table, then a line for whatever is no agreement."""
+    from rich.table import Table
+
+    table = Table("program", "backends", "verdict", "moves", "instructions", box=None)
+    for name, one in found:
+        row = (str(one.moves), str(one.instructions))
+        table.add_row(name, ", ".join(one.backends), one.verdict.value, *row)
+    if found:
+        print_table(table)
+    for name, one in found:
+        text = one.difference or one.reason
+        if text is not None:
+            who = f"{against} and {', '.join(one.backends)}"
+            how = "" if one.is_counted else ", not counting"
+            click.echo(f"ferry: {name}: {who}{how}: {text}", err=True)
 
 
 def _check_page(html: Path, files: tuple[Path, ...]) -> None:
