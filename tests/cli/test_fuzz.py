@@ -112,6 +112,14 @@ def test_backend_that_refuses_everything_ends_with_2(environment: dict[str, str]
     assert done.stderr == f"ferry: refusing could not run all of them: {reason}\n"
 
 
+def test_campaign_in_which_nothing_was_compared_ends_with_2() -> None:
+    words = ["fuzz", "--seed", 1, "--programs", 1, "--kind", "image", "--jobs", 1]
+    done = ferry(*words, "--backends", "switch")
+    assert rows(done.stdout)["image"]["refused"] == 1
+    assert done.returncode == 2
+    assert done.stderr == "ferry: switch was compared on none of them: nothing is shown\n"
+
+
 @pytest.mark.parametrize(
     ("words", "message"),
     [

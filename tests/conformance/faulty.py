@@ -227,6 +227,11 @@ WRONG: dict[str, tuple[Enter, str, str]] = {
         "static 0 (calls)",
     ),
     "raises": (_raises, "fuel/straight/counting", "end"),
+    "a trap that there is not": (
+        _where(Status.TRAP, _change("trap", 99)),
+        "trap/in-main-divide/plain",
+        "trap",
+    ),
     "leaves oddly": (_leaves_oddly, "fuel/straight/counting", "status"),
     "another status": (_says_another_status, "trap/in-main-divide/plain", "status returned"),
     "binds elsewhere": (

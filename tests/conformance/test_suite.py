@@ -113,6 +113,12 @@ def test_refused_program_is_no_pass() -> None:
     assert ITEMS["fuel/straight/counting"].run(Picky()).verdict is Verdict.PASSED
 
 
+def test_item_without_a_script_is_no_pass() -> None:
+    outcome = Item("instruction", "nosuch", "plain", "Nothing").run(Wrong())
+    assert outcome.verdict is Verdict.FAILED
+    assert outcome.message == "instruction/nosuch/plain: there is nothing to do: no script"
+
+
 def test_backend_that_fails_to_prepare_fails() -> None:
     class Unable(Wrong):
         def prepare(self, program: Verified) -> Artifact:

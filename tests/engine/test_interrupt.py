@@ -5,6 +5,8 @@ from __future__ import annotations
 
 import os
 import signal
+import subprocess
+import sys
 import threading
 import time
 from collections.abc import Iterator
@@ -13,6 +15,7 @@ import pytest
 
 import ferryvm
 from ferryvm.isa import I64
+from ferryvm.machine.control import Status
 from ferryvm.machine.host import HostFunction
 from ferryvm.program import Program, Signature
 
@@ -115,6 +118,45 @@ def test_signal_that_comes_as_a_run_ends_does_not_stop_the_next() -> None:
     count = "(define n 0) (while (< n 100000) (set! n (+ n 1))) n"
     for _ in range(20):
         assert ferryvm.run(ferryvm.compile(count), "switch").value == 100000
+
+
+def test_signal_that_comes_as_fuel_runs_out_is_not_lost(backend: str) -> None:
+    """Else Ctrl-C would be for nothing where a program is run a few instructions at a time."""
+
+    def act(_output: object) -> None:
+        os.kill(os.getpid(), signal.SIGINT)
+
+    late = HostFunction("late", NOTHING, act)
+    text = ".host late () -> ()\n.function main () -> ()\nhost late\nnop\nnop\nhalt\n"
+    execution = ferryvm.Engine(backend, hosts={"late": late}).start(ferryvm.assemble(text))
+    with pytest.raises(ferryvm.ProgramInterrupted):
+        execution.run(fuel=2)
+    assert execution.machine.control.pc == 2
+    assert execution.instructions == 2
+    assert execution.run(fuel=1).status is Status.FUEL
+    assert execution.run().status is Status.HALT
+
+
+def test_signal_is_seen_where_many_files_are_open() -> None:
+    """`select` would take no descriptor past 1023."""
+    program = (
+        "import os, resource, signal, threading, ferryvm\n"
+        "most = resource.getrlimit(resource.RLIMIT_NOFILE)[1]\n"
+        "resource.setrlimit(resource.RLIMIT_NOFILE, (min(most, 1200), most))\n"
+        "held = [os.open(os.devnull, os.O_RDONLY) for _ in range(1050)]\n"
+        "signal.signal(signal.SIGINT, signal.default_int_handler)\n"
+        "execution = ferryvm.Engine('switch').start(ferryvm.compile('(while #t 0)'))\n"
+        "kill = lambda: os.kill(os.getpid(), signal.SIGINT)\n"
+        "threading.Timer(0.5, kill).start()\n"
+        "try:\n"
+        "    execution.run()\n"
+        "except ferryvm.ProgramInterrupted:\n"
+        "    print('interrupted')\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=120
+    )
+    assert (done.stdout, done.stderr) == ("interrupted\n", "")
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="the system cannot fork")

@@ -153,3 +153,8 @@ def test_backend_that_differs_from_itself_is_an_error() -> None:
     search.segment = lambda first, last: next(outcomes)  # type: ignore[method-assign]  # unstable
     with pytest.raises(FerryError, match="'wrong-shift' does not do the same twice"):
         search.search(Way.COUNTED)
+
+
+def test_bad_backend_gets_the_patience_of_the_comparison_that_found_it() -> None:
+    differ = Differ(["wrong-spin"], registry=registry(), patience=0.25)
+    assert Bisector(differ, "wrong-spin", program()).patience == 0.25

@@ -226,6 +226,26 @@ def test_trap_that_there_is_not_disagrees() -> None:
     assert "99 is not a valid Trap" in str(compare_faulty(harm).difference)
 
 
+def test_status_that_there_is_not_disagrees() -> None:
+    def harm(machine: Machine, _counting: bool) -> None:
+        machine.control.status = 99
+
+    assert "it left with status 99, which there is not" in str(compare_faulty(harm).difference)
+
+
+@pytest.mark.parametrize("schedule", [Schedule.RANDOM, Schedule.EVERY_BOUNDARY])
+def test_program_that_ends_before_it_moves_is_moved_in_another_way(schedule: Schedule) -> None:
+    """Else the backend that all are held against would agree with itself alone."""
+    program = verify(ferryvm.assemble(".function main\nhalt\n"))
+    for seed in range(20):
+        entered: list[bool] = []
+        backend = Faulty(lambda _machine, counting, into=entered: into.append(counting))  # type: ignore[misc]
+        differ = Differ(["faulty"], registry=registry_with(backend))
+        (comparison,) = differ.compare(program, schedule, seed)
+        assert comparison.verdict is Verdict.AGREE
+        assert entered
+
+
 # --- forcing and legal divergence -----------------------------------------------------------
 
 

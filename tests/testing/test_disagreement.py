@@ -15,6 +15,7 @@ import ferryvm
 from ferryvm.errors import FerryError
 from ferryvm.machine.memory import Limits
 from ferryvm.testing import Differ, Schedule, Verdict
+from ferryvm.testing.bisect import Bisector, unstable
 from ferryvm.testing.disagreement import (
     Disagreement,
     DisagreementError,
@@ -95,6 +96,21 @@ def test_moved_disagreement_names_the_backend_that_went_wrong() -> None:
     made = record(differ, program(), comparison, Schedule.EVERY_BOUNDARY)
     assert made.bad == "wrong-sp"
     assert made.backends == ("switch", "wrong-sp", "threaded")
+
+
+def test_disagreement_that_cannot_be_bisected_is_one_all_the_same(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    def find(self: Bisector, **_: object) -> None:
+        raise unstable(self.bad)
+
+    monkeypatch.setattr(Bisector, "find", find)
+    differ = Differ(["wrong-shift"], registry=registry())
+    (comparison,) = differ.compare(program())
+    made = record(differ, program(), comparison)
+    assert (made.bad, made.difference, made.parting) == ("wrong-shift", comparison.difference, None)
+    save(made, tmp_path / "d")
+    assert load(tmp_path / "d").parting is None
 
 
 def test_file_that_cannot_be_written_or_read_is_one_line(tmp_path: Path, one: Disagreement) -> None:

@@ -175,6 +175,11 @@ def _print(report: Report) -> None:
     )
     for name, reason in report.reasons.items():
         click.echo(f"ferry: {name} could not run all of them: {reason}", err=True)
+    if not report.findings and not report.is_interrupted:
+        for name in report.uncompared:
+            if name not in report.reasons:
+                text = f"{name} was compared on none of them: nothing is shown"
+                click.echo(f"ferry: {text}", err=True)
     for group in report.groups:
         finding = group[0]
         at = f" at {finding.mnemonic}" if finding.mnemonic else ""

@@ -242,9 +242,11 @@ class Execution:
         """Go on until the program halts or `fuel` more instructions have completed.
 
         `count`: count instructions even without a limit; `backend`: another one than the
-        engine's; `forcing`: what the backend is to do everywhere, for tests. A program that has ended is not run again: the same result or TrapError comes
-        once more. Raises TrapError, ProgramInterrupted, BackendError, and what a host function
-        raises; after each of them the execution stands at an instruction and can be looked at.
+        engine's; `forcing`: what the backend is to do everywhere, for tests. A program that has
+        ended is not run again: the same result or TrapError comes once more. Raises TrapError,
+        ProgramInterrupted (also where fuel runs out before the interrupt is seen), BackendError,
+        and what a host function raises; after each of them the execution stands at an instruction
+        and can be looked at.
         """
         if fuel is not None and not 0 <= fuel <= UNLIMITED:
             raise FerryError(f"fuel is {fuel}; 0 to {UNLIMITED} is allowed")
@@ -258,6 +260,9 @@ class Execution:
                 raise RefusalError(f"backend {chosen.name!r} cannot count instructions")
             self.machine.control.fuel = UNLIMITED if fuel is None else fuel
             status = self._measure(chosen, artifact, counting, prepare_seconds)
+            if status is Status.FUEL and self.machine.control.interrupt:
+                # A short run meets no place that polls; the next one would clear the flag unseen.
+                status = self.machine.control.status = Status.INTERRUPTED
             return self._result(status)
 
     def _prepare(self, name: str | None, forcing: frozenset[Forcing]) -> tuple[Backend, Artifact]:

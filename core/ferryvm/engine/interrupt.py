@@ -36,8 +36,10 @@ class _Watcher:
         threading.Thread(target=self._watch, name="ferryvm-interrupt", daemon=True).start()
 
     def _watch(self) -> None:
+        poll = select.poll()  # `select` takes no descriptor past 1023
+        poll.register(self.reader, select.POLLIN)
         while True:
-            select.select([self.reader], [], [])
+            poll.poll()
             with self._lock:
                 self._read()
 

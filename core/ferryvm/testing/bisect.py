@@ -29,7 +29,6 @@ from ferryvm.testing.schedule import Schedule, moves
 from ferryvm.testing.state import Difference
 from ferryvm.testing.trace import LONGEST, Row, TraceLine, begun, finished, sides, trace
 from ferryvm.testing.trial import Trial
-from ferryvm.testing.watchdog import PATIENCE
 from ferryvm.verify import Verified
 
 _GOOD_CHUNK = 1_000_000
@@ -109,20 +108,16 @@ class Bisector:
         bad: str,
         program: Verified,
         progress: Callable[[], object] = lambda: None,
-        patience: float = PATIENCE,
+        patience: float | None = None,
         windows: int = 200,
     ) -> None:
         """Runs the good backend to the program's end. `patience`: seconds that the bad one gets
-        for coming back; `windows`: places tried by chance where it takes moves and more than one
-        instruction between them, 0 not to look for such."""
+        for coming back, the differ's if None; `windows`: places tried by chance where it takes
+        moves and more than one instruction between them, 0 not to look for such."""
         self.differ = differ
         self.good, self.bad = differ.against, bad
-        self.program, self.progress, self.patience, self.windows = (
-            program,
-            progress,
-            patience,
-            windows,
-        )
+        self.program, self.progress, self.windows = program, progress, windows
+        self.patience = differ.patience if patience is None else patience
         start = differ.start(program)
         self._kept = {0: start}
         """Good trials at some boundaries."""
@@ -145,9 +140,10 @@ class Bisector:
     ) -> Place | None:
         """Where they part, None if they agree.
 
-        Ways are tried in the order of `Way`, or only the one named; `seed`: of the random moves; `names`: backends to move between if
-        they are not just the two. Raises RefusalError where a backend does not take the program,
-        FerryError where they differ in a way that is legal.
+        Ways are tried in the order of `Way`, or only the one named; `seed`: of the random moves;
+        `names`: backends to move between if they are not just the two. Raises RefusalError where a
+        backend does not take the program, FerryError where they differ in a way that is legal, or
+        do not do the same twice.
         """
         self._refuse_legal()
         if way in (None, Way.COUNTED) and self.segment(0, self.boundaries):

@@ -161,9 +161,10 @@ class Differ:
     ) -> Comparison:
         names = (self.against, *self.backends)
         trial, failure = expected.again(), None
-        number = 0
+        number, entered = 0, set[str]()
         try:
             for number, (name, step) in enumerate(moves(schedule, names, seed, expected.left > 0)):
+                entered.add(name)
                 failure = trial.attempt(name, step, self.patience)
                 if failure is not None or trial.has_ended:
                     break
@@ -171,7 +172,11 @@ class Differ:
                     progress()
         except RefusalError as error:
             return self._unsupported(names, trial, number, error)
-        return self._judge(names, trial, failure, expected, number)
+        comparison = self._judge(names, trial, failure, expected, number)
+        if comparison.verdict is Verdict.AGREE and entered == {self.against}:
+            # It was over before it moved: nothing has been compared.
+            return self._moved(schedule, seed + 1, expected, progress)
+        return comparison
 
     @staticmethod
     def _unsupported(

@@ -116,9 +116,11 @@ class Trial:
                 return f"it was still running after {seconds:g} s"
             except Exception as error:  # noqa: BLE001 - a faulty backend may raise anything
                 return f"{type(error).__name__}: {' '.join(str(error).split())}"
-        unused = self.execution.machine.control.fuel
-        if fuel is not None and self.status is Status.FUEL and unused:
-            return f"it left with FUEL and {unused} fuel"
+        control = self.execution.machine.control
+        if control.status not in list(Status):
+            return f"it left with status {control.status}, which there is not"
+        if fuel is not None and control.status == Status.FUEL and control.fuel:
+            return f"it left with FUEL and {control.fuel} fuel"
         return None
 
     def state(self) -> State:

@@ -57,12 +57,17 @@ def _raise(_: Machine) -> None:
     raise ZeroDivisionError("of all\nthings")
 
 
+def _shout(_: Machine) -> None:
+    raise ZeroDivisionError("!" * 200_000)  # more than a pipe holds
+
+
 HARMS: dict[str, Harm] = {
     "dying": _die,
     "exiting": _exit,
     "hanging": _hang,
     "lying": _lie,
     "raising": _raise,
+    "shouting": _shout,
     "spinning": _spin,
 }
 

@@ -16,6 +16,7 @@ from ferryvm.image import to_bytes
 from ferryvm.testing import disagreement
 from ferryvm.testing.differential import Verdict
 from ferryvm.testing.fuzz import Campaign, Finding, Outcome, Plan, Report
+from ferryvm.testing.fuzz.notes import Stage
 from ferryvm.testing.generate import Kind, generate
 from ferryvm.verify import verify
 
@@ -184,6 +185,36 @@ def test_campaign_ends_after_as_many_findings_as_asked() -> None:
 
 
 @pytest.mark.usefixtures("bad_backends")
+def test_finding_longer_than_a_pipe_is_heard_while_the_campaign_ends(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    campaign = Campaign(plan("shouting", patience=2.0), 1, first=hit()[0])
+
+    def loop(_: object) -> None:
+        """Deal one program, then end the campaign while it runs."""
+        campaign._start()
+        (child,) = campaign._children
+        while not child.is_ready:
+            campaign._hear(child)
+        child.deal(hit()[0], hit()[0] + 1)
+        while child.notes.stage is not Stage.RUNNING:
+            time.sleep(0.0001)
+
+    monkeypatch.setattr(campaign, "_loop", loop)
+    report = campaign.run()
+    (finding,) = report.findings
+    assert (finding.outcome, len(finding.text) > 100_000) == (Outcome.DISAGREE, True)
+
+
+def test_worker_has_its_own_time_to_start_whatever_the_patience(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("ferryvm.testing.fuzz.campaign._LONGEST_START", 0.0)
+    with pytest.raises(FerryError, match=r"between programs \(it got no further\)"):
+        Campaign(plan("threaded", patience=1000.0), 1, 1).run()
+
+
+@pytest.mark.usefixtures("bad_backends")
 def test_findings_never_take_the_place_of_earlier_ones(tmp_path: Path) -> None:
     for again in (1, 2, 3):
         chosen = plan("raising", save=str(tmp_path))
@@ -248,3 +279,8 @@ def test_plan_is_the_same_after_a_trip_through_a_pipe() -> None:
     chosen = plan("threaded", weights="w.toml", save="folder")
     assert Plan.from_json(chosen.to_json()) == chosen
     assert "\n" not in chosen.to_json()
+
+
+def test_line_that_repeats_a_trial_has_the_patience_that_it_had() -> None:
+    assert "--patience 1.5" in plan("threaded", patience=1.5).command(3)
+    assert "--patience" not in plan("threaded").command(3)

@@ -3,16 +3,15 @@
 
 from __future__ import annotations
 
-import contextlib
 import dataclasses
 import threading
 import time
-from collections.abc import Iterator
 
 import numpy as np
 
 from ferryvm.backend import Artifact
 from ferryvm.engine.saved import pack_state, unpack_state
+from ferryvm.isa import Trap
 from ferryvm.machine.control import REGISTER_BYTES, ControlBlock, Status
 from ferryvm.machine.state import Machine
 from ferryvm.testing.conformance.fault import Fault, compare
@@ -35,9 +34,7 @@ from ferryvm.testing.conformance.script import (
     Trail,
     observe,
 )
-
-PATIENCE = 60.0
-"""Seconds after which a backend is taken not to come back."""
+from ferryvm.testing.watchdog import PATIENCE, watched
 
 _MOMENT = 0.02
 """Seconds that a backend runs before another thread sets the flag."""
@@ -105,7 +102,7 @@ class _Performer:
             if self.script.trail and self.script.trail.period:
                 status = self._enter_endless(machine, step)
             else:
-                with _watched(machine):
+                with watched(control, PATIENCE):
                     status = self.artifact.enter(machine, step.counting)
         except _GoneError:
             return Fault("end", f"leaves within {PATIENCE:.0f} s", "it does not")
@@ -116,6 +113,8 @@ class _Performer:
             return Fault("status returned", _status(control.status), _status(status))
         if control.status not in list(Status):
             return Fault("status", "one of the contract", str(control.status))
+        if control.status == Status.TRAP and control.trap not in list(Trap):
+            return Fault("trap", "one of the contract", str(control.trap))
         for name, value in _bound(control).items():
             if value != bound[name]:
                 return Fault(f"control.{name}", f"{bound[name]:#x}", f"{value:#x}")
@@ -212,31 +211,3 @@ _BOUND = (
 def _bound(control: ControlBlock) -> dict[str, int]:
     """Fields that no entry may change."""
     return {name: getattr(control, name) for name in _BOUND}
-
-
-# --- watching -------------------------------------------------------------------------------
-
-_current: tuple[Machine, float] | None = None
-_watcher: threading.Thread | None = None
-
-
-@contextlib.contextmanager
-def _watched(machine: Machine) -> Iterator[None]:
-    """Set the interrupt flag of a machine whose program should have ended long ago."""
-    global _current, _watcher
-    _current = machine, time.monotonic()
-    if _watcher is None:
-        _watcher = threading.Thread(target=_watch, daemon=True)
-        _watcher.start()
-    try:
-        yield
-    finally:
-        _current = None
-
-
-def _watch() -> None:
-    while True:
-        time.sleep(1)
-        current = _current
-        if current is not None and time.monotonic() - current[1] > PATIENCE:
-            current[0].control.interrupt = 1

@@ -92,11 +92,12 @@ class Item:
 
     def run(self, backend: Backend) -> Outcome:
         """What becomes of it on a backend."""
+        outcome = Outcome(Verdict.FAILED, f"{self.label}: there is nothing to do: no script")
         for script in self.scripts(_reference()):
             outcome = _follow(script, backend)
             if outcome.verdict is not Verdict.PASSED:
                 return outcome
-        return Outcome(Verdict.PASSED)
+        return outcome
 
 
 @functools.cache

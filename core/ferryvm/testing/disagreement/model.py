@@ -4,12 +4,14 @@
 from __future__ import annotations
 
 import dataclasses
+import logging
 import platform
 from collections.abc import Callable, Mapping
 from importlib import metadata
 
 import ferryvm
 from ferryvm.backend import Forcing
+from ferryvm.errors import FerryError
 from ferryvm.machine.memory import Limits
 from ferryvm.program import Program
 from ferryvm.registry import Registry
@@ -19,6 +21,8 @@ from ferryvm.testing.schedule import Schedule
 from ferryvm.testing.state import Difference
 from ferryvm.testing.trace import TraceLine
 from ferryvm.verify import Verified
+
+_log = logging.getLogger("ferryvm")
 
 _SEEDS = 32
 """Random schedules that are tried to show a disagreement."""
@@ -75,13 +79,16 @@ def record(
     origin: str | None = None,
     progress: Callable[[], object] = lambda: None,
 ) -> Disagreement:
-    """The disagreement that a comparison found, bisected."""
+    """The disagreement that a comparison found, bisected where that can be done."""
     assert comparison.difference is not None
     backends = tuple(name for name in comparison.backends if name != differ.against)
     parting = None
     for name in backends:
         names = (differ.against, *backends)
-        parting = Bisector(differ, name, program, progress).find(seed=seed, names=names)
+        try:
+            parting = Bisector(differ, name, program, progress).find(seed=seed, names=names)
+        except FerryError as error:  # what cannot be bisected is a disagreement all the same
+            _log.info("where %s and %s part was not found: %s", differ.against, name, error)
         if parting is not None:
             break
     return Disagreement(

@@ -34,6 +34,9 @@ _STRETCH_SECONDS = 0.2
 """How long a stretch of trials should keep a worker."""
 
 _LONGEST_STRETCH = 64
+_LONGEST_START = 120.0
+"""Seconds that a worker may take until it is ready, whatever the patience with programs."""
+
 _TICK = 0.1
 """Seconds between two looks at workers that say nothing."""
 
@@ -74,13 +77,11 @@ class Report:
 
     @property
     def uncompared(self) -> list[str]:
-        """Backends of which nothing can be said: they could run none of the programs."""
+        """Backends of which nothing can be said: none of the programs was compared on them."""
         compared = {
             name for (name, verdict), n in self.verdicts.items() if n and verdict in _COMPARED
         }
-        return [
-            name for name in self.plan.backends if name in self.reasons and name not in compared
-        ]
+        return [name for name in self.plan.backends if name not in compared]
 
 
 _COMPARED = (Verdict.AGREE, Verdict.DISAGREE, Verdict.DIVERGE)
@@ -143,7 +144,7 @@ class Campaign:
             for key, _ in self._selector.select(_TICK):
                 self._listen(key.data)
             for child in list(self._children):
-                if child.is_stuck(self.plan.longest):
+                if child.is_stuck(self.plan.longest if child.is_ready else _LONGEST_START):
                     self._bury(child, is_hang=True)
             self._staff()
             self._count()
@@ -267,7 +268,7 @@ class Campaign:
                 child.finish()
             try:
                 for child in list(self._children):
-                    is_hang = not child.wait(self.plan.longest)
+                    is_hang = not self._await(child, self.plan.longest)
                     self._hear(child)
                     if is_hang or child.has_failed:
                         self._bury(child, is_hang)
@@ -278,5 +279,12 @@ class Campaign:
             child.close_input()
         with contextlib.suppress(KeyboardInterrupt):  # a second one: at once
             for child in self._children:
-                child.wait(2 * GRACE)
+                self._await(child, 2 * GRACE)
                 self._hear(child)
+
+    def _await(self, child: Child, seconds: float) -> bool:
+        """Wait for the end of a worker, and hear it out meanwhile: a full pipe would hold it."""
+        deadline = time.monotonic() + seconds
+        while not (has_ended := child.wait(_TICK)) and time.monotonic() < deadline:
+            self._hear(child)
+        return has_ended

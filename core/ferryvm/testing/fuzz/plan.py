@@ -73,4 +73,6 @@ class Plan:
                 words += ["--schedule", schedule.value]
         if self.weights is not None:
             words += ["--weights", self.weights]
+        if self.patience != Plan.patience:
+            words += ["--patience", f"{self.patience:g}"]
         return shlex.join(words)

@@ -58,8 +58,9 @@ def reduce(
 ) -> Reduction | None:
     """A small program that shows the same disagreement; None if the backends agree.
 
-    `seed`: of the random schedule that shows it, if it takes one. `improved` is told of each smaller program at once; Ctrl-C ends the search as running out of
-    `seconds` does. Raises BackendError where a backend refuses the program.
+    `seed`: of the random schedule that shows it, if it takes one. `improved` is told of each
+    smaller program at once; Ctrl-C ends the search as running out of `seconds` does. Raises
+    BackendError where a backend refuses the program.
     """
     deadline = time.monotonic() + seconds
     bisector = Bisector(differ, bad, program, progress)

@@ -74,11 +74,12 @@ class Interest:
         check: Callable[[], object],
         improved: Callable[[Program], object],
     ) -> None:
-        """`seed`: of the random schedule that shows the disagreement, if it takes one; `check` is called often and may raise to end the search; `improved` is told of each new
-        smallest program."""
-        self.differ = Differ(
-            [bad], differ.against, differ.registry, differ.limits, differ.most, differ.forcing
-        )
+        """`seed`: of the random schedule that shows the disagreement, if it takes one; `check` is
+        called often and may raise to end the search; `improved` is told of each new smallest
+        program."""
+        of = differ
+        names = [bad], of.against, of.registry
+        self.differ = Differ(*names, of.limits, of.most, of.forcing, _PATIENCE)
         self.bad, self.wanted, self.seed = bad, wanted, seed
         self.check, self.improved = check, improved
         self.best: Program | None = None
@@ -96,7 +97,6 @@ class Interest:
                 self.bad,
                 verify(program),
                 self.check,
-                patience=_PATIENCE,
                 windows=0 if self.wanted.is_single else _WINDOWS,
             )
             if not any(self._parts(bisector, way) for way in _EASIER[self.wanted.way]):

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import contextlib
 import logging
+from collections.abc import Sequence
 
 from hypothesis import HealthCheck, Phase, Verbosity, given, settings
 from hypothesis import strategies as st
@@ -79,14 +80,12 @@ def _round(interest: Interest, program: Program) -> None:
             candidate()
 
 
-def _tree(choices: object, first: int, last: int) -> st.SearchStrategy[object]:
+def _tree(choices: Sequence[Choice], first: int, last: int) -> st.SearchStrategy[object]:
     """The choices as nested pairs, which the shrinker also tries to simplify as a whole."""
-    assert isinstance(choices, list)
     if last - first == 0:
         return st.none()
     if last - first == 1:
-        one: Choice = choices[first]
-        return st.integers(0, one.most)
+        return st.integers(0, choices[first].most)
     middle = (first + last) // 2
     return st.tuples(_tree(choices, first, middle), _tree(choices, middle, last))
 
@@ -99,8 +98,7 @@ def _flatten(tree: object, into: list[int]) -> None:
         into.append(tree)
 
 
-def _start(choices: object) -> bytes:
+def _start(choices: Sequence[Choice]) -> bytes:
     """The bytes that `fuzz_one_input` reads the starting choices from: each in as many whole
     bytes as its largest value needs, since the largest value is all ones."""
-    assert isinstance(choices, list)
     return b"".join(one.start.to_bytes((one.most.bit_length() + 7) // 8, "big") for one in choices)

@@ -74,7 +74,7 @@ def gather(
         if bad == differ.against:
             continue
         try:
-            bisector = Bisector(differ, bad, program, progress, differ.patience)
+            bisector = Bisector(differ, bad, program, progress)
             parting = bisector.find(seed=seed, names=comparison.backends)
         except FerryError as error:
             reason = str(error)
@@ -89,10 +89,11 @@ def _states(bisector: Bisector, parting: Parting) -> tuple[Group, ...]:
     bad = bisector.at(parting.entered).fork()
     if parting.way in (Way.UNCOUNTED, Way.ENTERED):
         good = bisector.end
-        bad.attempt(parting.bad, None)
+        bad.attempt(parting.bad, None, bisector.patience)
     else:
         good = bisector.at(parting.number + 1)
-        bad.attempt(parting.bad, parting.number + 1 - parting.entered)
+        count = parting.number + 1 - parting.entered
+        bad.attempt(parting.bad, count, bisector.patience)
     try:
         return surroundings(good, bad)
     except ValueError:  # a status or trap that there is not: the difference says so

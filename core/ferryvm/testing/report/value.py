@@ -10,6 +10,7 @@ from collections.abc import Callable
 
 from ferryvm.isa import Type
 from ferryvm.isa.type import CANONICAL_NAN, F32, from_float, to_float
+from ferryvm.testing.state import is_nan
 
 
 @dataclasses.dataclass(frozen=True)
@@ -32,10 +33,6 @@ def _sign(t: Type) -> int:
 
 def _magnitude(t: Type, bits: int) -> int:
     return bits & (_sign(t) - 1)
-
-
-def _is_nan(t: Type, bits: int) -> bool:
-    return _magnitude(t, bits) > from_float(t, math.inf)
 
 
 def _is_subnormal(t: Type, bits: int) -> bool:
@@ -63,7 +60,7 @@ VALUES: tuple[ValueClass, ...] = (
     ValueClass("infinity", True, lambda t, bits: bits == from_float(t, math.inf)),
     ValueClass("negative infinity", True, lambda t, bits: bits == from_float(t, -math.inf)),
     ValueClass("canonical NaN", True, lambda t, bits: bits == CANONICAL_NAN[t]),
-    ValueClass("another NaN", True, lambda t, bits: _is_nan(t, bits) and bits != CANONICAL_NAN[t]),
+    ValueClass("another NaN", True, lambda t, bits: is_nan(t, bits) and bits != CANONICAL_NAN[t]),
 )
 """Of operands and literals, by their type: integers first."""
 
