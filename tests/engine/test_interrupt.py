@@ -105,7 +105,7 @@ def test_outer_run_is_stopped_after_a_nested_run_has_ended(backend: str) -> None
     assert execution.machine.memory.statics[0] > 0
 
 
-def test_signal_that_comes_as_a_run_ends_does_not_stop_the_next() -> None:
+def test_signal_that_comes_as_a_run_ends_is_raised_then_and_does_not_stop_the_next() -> None:
     def act(_output: object, bits: int) -> int:
         os.kill(os.getpid(), signal.SIGINT)
         return bits
@@ -113,8 +113,11 @@ def test_signal_that_comes_as_a_run_ends_does_not_stop_the_next() -> None:
     late = HostFunction("late", Signature((I64,), (I64,)), act)
     text = ".host late (i64) -> (i64)\n.function main () -> ()\ni64.const 7\nhost late\nhalt\n"
     engine = ferryvm.Engine("switch", hosts={"late": late})
-    # The program ends without a jump, so nothing polls: the signal is spent on this run.
-    assert engine.start(ferryvm.assemble(text)).run().value == 7
+    execution = engine.start(ferryvm.assemble(text))
+    with pytest.raises(KeyboardInterrupt) as caught:  # without a jump nothing polls
+        execution.run()
+    assert not isinstance(caught.value, ferryvm.ProgramInterrupted)
+    assert execution.run().value == 7
     count = "(define n 0) (while (< n 100000) (set! n (+ n 1))) n"
     for _ in range(20):
         assert ferryvm.run(ferryvm.compile(count), "switch").value == 100000

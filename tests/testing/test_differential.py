@@ -146,11 +146,26 @@ def test_any_nan_equals_any_nan_in_a_float_and_nowhere_else() -> None:
     assert shown == "static 0 (x): 0x7ff8000000000000 here, 0xfff8000000000001 there"
 
 
-def test_unsupported_is_no_agreement() -> None:
-    differ = Differ(["faulty"], registry=registry_with(Uncounted(lambda _machine, _counting: None)))
-    (comparison,) = differ.compare(verify(ferryvm.compile(PROGRAM)))
+@pytest.mark.parametrize("schedule", list(Schedule))
+def test_what_cannot_be_run_as_it_has_to_be_is_no_agreement(schedule: Schedule) -> None:
+    """Neither moves nor a program that does not end can do without counting."""
+    registry = registry_with(Uncounted(lambda _machine, _counting: None))
+    text = "(while #t 0)" if schedule is Schedule.NONE else PROGRAM
+    differ = Differ(["faulty"], registry=registry, most=1000)
+    (comparison,) = differ.compare(verify(ferryvm.compile(text)), schedule)
     assert comparison.verdict is Verdict.UNSUPPORTED
     assert comparison.reason == "backend 'faulty' cannot count instructions"
+
+
+def test_backend_that_cannot_count_is_compared_without() -> None:
+    def compare_uncounted(harm: Callable[[Machine, bool], None]) -> Comparison:
+        differ = Differ(["faulty"], registry=registry_with(Uncounted(harm)))
+        (comparison,) = differ.compare(verify(ferryvm.compile(PROGRAM)))
+        assert not comparison.is_counted
+        return comparison
+
+    assert compare_uncounted(lambda _machine, _counting: None).verdict is Verdict.AGREE
+    assert compare_uncounted(_uncounted_only).verdict is Verdict.DISAGREE
 
 
 def test_program_that_never_ends_is_compared_where_fuel_ends() -> None:

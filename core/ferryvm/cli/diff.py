@@ -10,7 +10,7 @@ import click
 
 import ferryvm
 from ferryvm.cli.program import naming, refuse_same_file
-from ferryvm.cli.show import print_table
+from ferryvm.cli.show import chosen_backends, print_table
 from ferryvm.durable import probe_file
 from ferryvm.errors import FerryError
 
@@ -63,7 +63,7 @@ def diff(
     from ferryvm.testing import Differ, Schedule, Verdict
 
     registry = Registry()
-    names = registry.names if backends == "all" else tuple(backends.split(","))
+    names = chosen_backends(registry, backends)
     forced = {Forcing.HOT: force_hot, Forcing.DEOPT: force_deopt}
     forcing = frozenset(kind for kind, is_wanted in forced.items() if is_wanted)
     differ = Differ(names, against, registry, forcing=forcing)

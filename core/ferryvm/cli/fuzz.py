@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from ferryvm.cli.show import print_table
+from ferryvm.cli.show import chosen_backends, print_table
 
 if TYPE_CHECKING:
     from ferryvm.testing.fuzz import Campaign, Report
@@ -109,7 +109,7 @@ def fuzz(
     if programs is None and seconds is None:
         programs = _PROGRAMS
     registry = Registry()
-    names = registry.names if backends == "all" else tuple(backends.split(","))
+    names = chosen_backends(registry, backends)
     differ = Differ(names, against, registry)
     if weights is not None:
         Weights.load(weights)

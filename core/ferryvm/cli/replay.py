@@ -53,7 +53,8 @@ def replay(file: Path) -> int:
     click.echo(f"  saved: {one.difference.field}: {one.difference.left} on {one.good}, "
                f"{one.difference.right} on {one.bad}")  # fmt: skip
     if again is None:
-        click.echo("  now:   they agree")
+        legal = next((c.reason for c in comparisons if c.verdict is Verdict.DIVERGE), None)
+        click.echo(f"  now:   they diverge legally: {legal}" if legal else "  now:   they agree")
         if one.parting is not None:
             click.echo()
             show_traces(one.good, one.bad, one.good_trace, one.bad_trace)

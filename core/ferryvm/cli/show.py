@@ -51,6 +51,22 @@ def print_table(table: Table) -> None:
     console.print(table)
 
 
+def chosen_backends(registry: Registry, text: str) -> tuple[str, ...]:
+    """The backends that `--backends` names: `all` are those that can be used here.
+
+    Those that cannot are told on standard error with their reasons; one that is named is an error.
+    """
+    if text != "all":
+        return tuple(text.split(","))
+    usable = []
+    for line in registry.listings():
+        if line.reason is None:
+            usable.append(line.name)
+        else:
+            click.echo(f"ferry: left out of all: {line.reason}", err=True)
+    return tuple(usable)
+
+
 @click.command()
 def backends() -> None:
     """List the backends: name, version, source, usable or the reason why not."""

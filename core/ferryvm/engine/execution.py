@@ -245,8 +245,8 @@ class Execution:
         engine's; `forcing`: what the backend is to do everywhere, for tests. A program that has
         ended is not run again: the same result or TrapError comes once more. Raises TrapError,
         ProgramInterrupted (also where fuel runs out before the interrupt is seen), BackendError,
-        and what a host function raises; after each of them the execution stands at an instruction
-        and can be looked at.
+        what a host function raises, and on Ctrl-C KeyboardInterrupt where the program ended before
+        it was seen; after each of them the execution stands at an instruction and can be looked at.
         """
         if fuel is not None and not 0 <= fuel <= UNLIMITED:
             raise FerryError(f"fuel is {fuel}; 0 to {UNLIMITED} is allowed")

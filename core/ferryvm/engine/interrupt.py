@@ -19,7 +19,7 @@ import threading
 from collections.abc import Iterator
 from types import FrameType
 
-from ferryvm.machine.control import ControlBlock
+from ferryvm.machine.control import ControlBlock, Status
 
 
 class _Watcher:
@@ -98,6 +98,9 @@ os.register_at_fork(after_in_child=_forget)
 def interruptible(control: ControlBlock) -> Iterator[None]:
     """While active, SIGINT sets `control.interrupt` and does nothing else.
 
+    Where the program has ended by itself, a signal that came is raised again, for the handler
+    that was there before: no Ctrl-C is lost.
+
     Only the main thread can take signals: elsewhere, and where SIGINT is ignored, this does
     nothing, and whoever owns the thread sets the flag.
     """
@@ -108,7 +111,11 @@ def interruptible(control: ControlBlock) -> Iterator[None]:
         yield
         return
 
+    has_come = False
+
     def handle(_signal: int, _frame: FrameType | None) -> None:
+        nonlocal has_come
+        has_come = True
         control.interrupt = 1  # reached when Python code runs: the reference backend, host calls
 
     _watcher = _watcher or _Watcher()
@@ -118,3 +125,5 @@ def interruptible(control: ControlBlock) -> Iterator[None]:
             yield
     finally:
         signal.signal(signal.SIGINT, previous)
+    if has_come and control.status in (Status.HALT, Status.TRAP):
+        signal.raise_signal(signal.SIGINT)

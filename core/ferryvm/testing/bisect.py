@@ -240,7 +240,9 @@ class Bisector:
     def _scheduled(self, seed: int, names: tuple[str, ...]) -> Place | None:
         """The place in the first move of a random schedule that goes wrong."""
         trial, first = self.at(0).again(), 0
-        for name, step in moves(Schedule.RANDOM, names, seed, bool(self.end.left)):
+        for name, step in moves(
+            Schedule.RANDOM, names, seed, self.end.instructions, bool(self.end.left)
+        ):
             last = self.boundaries if step is None else min(first + step, self.boundaries)
             fuel = None if step is None else last - first
             failure = trial.attempt(name, fuel, self.patience)

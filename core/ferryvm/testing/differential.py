@@ -42,7 +42,7 @@ class Comparison:
     """One program under one set of backends, against one."""
 
     backends: tuple[str, ...]
-    """One backend, or those between which the program moved, in turn."""
+    """One backend, or those between which the program moved: a short one may miss some."""
     verdict: Verdict
     moves: int
     """Times that the program went on in another backend."""
@@ -54,7 +54,8 @@ class Comparison:
     """The same of the backend that it is held against."""
     difference: Difference | None = None
     is_counted: bool = True
-    """Whether the difference shows in the run that counts instructions."""
+    """Whether it is of the run that counts instructions; where that agrees and the other one does
+    not, of that other one."""
     reason: str | None = None
     """Why it is unsupported, or diverges legally."""
 
@@ -113,18 +114,18 @@ class Differ:
         """One comparison a backend without a schedule, else one of all of them moved between.
 
         `progress` is called now and then, on long work; `expected`: what `expect` gave for this
-        program, if it has been called already.
+        program, if it has been called already, be it for a start in the middle of it.
         """
-        expected = expected or self.expect(program, progress)
+        expected = expected or self.expect(self.start(program), progress)
         if schedule is Schedule.NONE:
             found = [self._alone(name, expected, progress) for name in self.backends]
         else:
             found = [self._moved(schedule, seed, expected, progress)]
         return [dataclasses.replace(one, against_seconds=expected.seconds) for one in found]
 
-    def expect(self, program: Verified, progress: Callable[[], object] = lambda: None) -> Trial:
-        """The program at its end on the backend that all are held against."""
-        expected = self.start(program)
+    def expect(self, start: Trial, progress: Callable[[], object] = lambda: None) -> Trial:
+        """A program at its end on the backend that all are held against, gone on from `start`."""
+        expected = start.again_from_here()
         while expected.run(self.against, 1_000_000):
             progress()
         return expected
@@ -137,18 +138,24 @@ class Differ:
 
     def _alone(self, name: str, expected: Trial, progress: Callable[[], object]) -> Comparison:
         trial, failure = expected.again(), None
+        comparison = None
         try:
-            while failure is None and not trial.has_ended:
-                failure = trial.attempt(name, _CHUNK, self.patience)
-                progress()
-            comparison = self._judge((name,), trial, failure, expected, 0)
-            if comparison.verdict is not Verdict.AGREE or not expected.left:
-                return comparison
+            if self.registry.get(name).capabilities.fuel or not expected.left:
+                while failure is None and not trial.has_ended:
+                    failure = trial.attempt(name, _CHUNK, self.patience)
+                    progress()
+                comparison = self._judge((name,), trial, failure, expected, 0)
+                if comparison.verdict is not Verdict.AGREE or not expected.left:
+                    return comparison
             # Native backends run other code when nothing is counted: that has to agree as well.
             uncounted = expected.again()
             failure = uncounted.attempt(name, None, self.patience)
         except RefusalError as error:
             return self._unsupported((name,), trial, 0, error)
+        if comparison is None:  # it cannot count
+            uncounted.left = expected.left
+            comparison = self._judge((name,), uncounted, failure, expected, 0)
+            return dataclasses.replace(comparison, is_counted=False)
         found = judge(expected, uncounted, failure)
         if found is None:
             return comparison
@@ -163,7 +170,8 @@ class Differ:
         trial, failure = expected.again(), None
         number, entered = 0, set[str]()
         try:
-            for number, (name, step) in enumerate(moves(schedule, names, seed, expected.left > 0)):
+            plan = moves(schedule, names, seed, expected.instructions, expected.left > 0)
+            for number, (name, step) in enumerate(plan):
                 entered.add(name)
                 failure = trial.attempt(name, step, self.patience)
                 if failure is not None or trial.has_ended:
@@ -172,11 +180,10 @@ class Differ:
                     progress()
         except RefusalError as error:
             return self._unsupported(names, trial, number, error)
-        comparison = self._judge(names, trial, failure, expected, number)
-        if comparison.verdict is Verdict.AGREE and entered == {self.against}:
-            # It was over before it moved: nothing has been compared.
+        if entered == {self.against}:  # it was over before it moved: nothing has been compared
             return self._moved(schedule, seed + 1, expected, progress)
-        return comparison
+        names = tuple(name for name in names if name in entered)
+        return self._judge(names, trial, failure, expected, number)
 
     @staticmethod
     def _unsupported(

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import enum
 import itertools
+import math
 import random
 from collections.abc import Iterator, Sequence
 
@@ -34,10 +35,13 @@ Move = tuple[str, int | None]
 """A backend, and the instructions that it runs at most; None: it goes on to the end, uncounted."""
 
 
-def moves(schedule: Schedule, names: Sequence[str], seed: int, has_end: bool) -> Iterator[Move]:
+def moves(
+    schedule: Schedule, names: Sequence[str], seed: int, instructions: int, has_end: bool
+) -> Iterator[Move]:
     """The moves of a program between backends, without end unless one is uncounted.
 
-    `has_end`: the program is known to come to an end, so it need not be counted there.
+    `instructions`: how many the program completes; `has_end`: it is known to end there by itself,
+    so it need not be counted. Every backend gets its turn where there are instructions enough.
     """
     if schedule is Schedule.NONE:
         raise ValueError("without a schedule a program does not move")
@@ -47,10 +51,14 @@ def moves(schedule: Schedule, names: Sequence[str], seed: int, has_end: bool) ->
         yield from ((name, 1) for name in itertools.cycle((*names[first:], *names[:first])))
         return
     chance = random.Random(seed).random  # the one method whose sequence Python promises
-    uncounted = 1 + int(_LATEST_UNCOUNTED * chance()) if has_end else 0
-    longest = _LONGEST_STEP * chance()
+    first_turns = sorted(names, key=lambda _: chance())
+    uncounted = len(names) + int(_LATEST_UNCOUNTED * chance()) if has_end else 0
+    fair = math.log2(max(1, instructions // len(names)))
+    longest = min(_LONGEST_STEP, fair) * chance()
     for number in itertools.count():
         step, name = int(2 ** (longest * chance())), names[int(len(names) * chance())]
+        if number < len(names):
+            name = first_turns[number]
         if uncounted and number == uncounted:
             yield name, None
             return

@@ -32,13 +32,23 @@ class Trial:
         self.is_counted = True
         self.forcing: Mapping[str, frozenset[Forcing]] = {}
         """What backends are forced to, by name."""
+        self.start: Trial | None = None
+        """What `again` begins with; None for the start of the program."""
         self.seconds = 0.0
         """Time that backends ran, host calls included."""
 
     def again(self) -> Trial:
         """The same program at its start, sharing what backends prepared for it."""
+        if self.start is not None:
+            return self.start.again_from_here()
         trial = Trial(self.execution.again(), self.most)
         trial.forcing = self.forcing
+        return trial
+
+    def again_from_here(self) -> Trial:
+        """A copy that `again` takes back to where this one stands now."""
+        trial = self.fork()
+        trial.start = self
         return trial
 
     def fork(self) -> Trial:
@@ -111,9 +121,11 @@ class Trial:
             except RefusalError:
                 raise
             except ProgramInterrupted:
-                if not watch.has_barked:
+                if watch.has_barked:
+                    return f"it was still running after {seconds:g} s"
+                if self.execution.machine.control.interrupt:
                     raise
-                return f"it was still running after {seconds:g} s"
+                return "it left with INTERRUPTED, and nobody had interrupted it"
             except Exception as error:  # noqa: BLE001 - a faulty backend may raise anything
                 return f"{type(error).__name__}: {' '.join(str(error).split())}"
         control = self.execution.machine.control

@@ -219,6 +219,9 @@ class Campaign:
         end = child.end(with_traceback=is_hang)
         self._hear(child)
         stage, number, backend = child.notes.stage, child.notes.number, child.notes.backend
+        if stage is Stage.IDLE and child.notes.done and child.was_killed and not is_hang:
+            self._bury_late(child, number, end)
+            return
         if stage is Stage.IDLE or child.stretch is None:
             happened = "it got no further" if is_hang else end
             raise FerryError(f"a worker ended between programs ({happened}): {child.last_line}")
@@ -236,6 +239,19 @@ class Campaign:
         content = self._content(number, kind) if is_made else None
         self._dismiss(child)
         self.report.findings.append(self.store.save(finding, content))
+
+    def _bury_late(self, child: Child, number: int, end: str) -> None:
+        """Record a worker that died between two trials, as of memory that the last one spoilt.
+
+        The table counts that one by its own outcome.
+        """
+        if child.stretch is not None and number + 1 < child.stretch[1]:
+            self._returned.append((max(number + 1, child.stretch[0]), child.stretch[1]))
+        kind, backend = self.plan.kind(number), child.notes.backend
+        text = f"{end}, after the program, which {backend} ran last"
+        finding = Finding(number, kind, Outcome.CRASH, backend, end, text, child.stderr)
+        self._dismiss(child)
+        self.report.findings.append(self.store.save(finding, self._content(number, kind)))
 
     def _dismiss(self, child: Child) -> None:
         """Forget a worker that has ended, but for its counts."""

@@ -129,6 +129,11 @@ class Child:
         """Whether it has ended as it should not."""
         return self._process.poll() not in (None, 0)
 
+    @property
+    def was_killed(self) -> bool:
+        """Whether a signal ended it."""
+        return (self._process.poll() or 0) < 0
+
     def close(self) -> None:
         """Give up what it takes here, once it has ended."""
         self.close_input()

@@ -60,7 +60,7 @@ Judged = tuple[Status, list[Tried]]
 
 def compare(differ: Differ, program: Verified, plan: Plan, seed: int) -> Judged:
     """A program compared under all schedules of a plan."""
-    expected = differ.expect(program)
+    expected = differ.expect(differ.start(program))
     return expected.status, [
         Tried(comparison, differ, program, schedule, seed)
         for schedule in plan.schedules
@@ -95,13 +95,12 @@ class ImageJudge:
             status, tried = compare(self.differ, verified, self.plan, seed)
             if not chance.flip(0.1):
                 return status, tried
-        expected = start.fork()
-        expected.run(self.plan.against)
+        expected = self.differ.expect(start)
         if expected.status is Status.TRAP:
             _check_trap(expected)
         if verified is None:
-            for name in self.plan.backends:
-                tried.append(Tried(self._compare_state(name, start, expected)))
+            program = start.execution.machine.verified
+            tried += [Tried(one) for one in self.differ.compare(program, expected=expected)]
         if all(one.comparison.verdict is Verdict.AGREE for one in tried):
             tried.append(Tried(self._compare_saved(chance, start, expected)))
         return expected.status, tried
@@ -113,28 +112,6 @@ class ImageJudge:
             return Trial(Execution(self.engine, machine, 0.0), MOST), None
         verified = verify(from_bytes(content, "mutant"))
         return Trial(self.engine.start(verified), MOST), verified
-
-    def _compare_state(self, name: str, start: Trial, expected: Trial) -> Comparison:
-        """A backend that goes on from a state, counting and not."""
-        trial = start.fork()
-        try:
-            failure = trial.attempt(name, MOST, self.plan.patience)
-            found = judge(expected, trial, failure)
-            is_counted = found is not None or not expected.left
-            if not is_counted:
-                uncounted = start.fork()
-                failure = uncounted.attempt(name, None, self.plan.patience)
-                found = judge(expected, uncounted, failure)
-        except RefusalError as error:
-            return Comparison((name,), Verdict.UNSUPPORTED, 0, 0, reason=str(error))
-        return Comparison(
-            (name,),
-            Verdict.AGREE if found is None else Verdict.DISAGREE,
-            moves=0,
-            instructions=trial.instructions,
-            difference=found,
-            is_counted=is_counted,
-        )
 
     def _compare_saved(self, chance: Chance, start: Trial, expected: Trial) -> Comparison:
         """A program that is saved on one backend and resumed on another."""

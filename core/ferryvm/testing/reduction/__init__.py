@@ -63,17 +63,21 @@ def reduce(
     BackendError where a backend refuses the program.
     """
     deadline = time.monotonic() + seconds
-    bisector = Bisector(differ, bad, program, progress)
-    place = bisector.search(None, seed, (differ.against, *differ.backends))
-    if place is None:
-        return None
-    row, _ = instruction_at(program.program, bisector.at(place.number).pc)
-    wanted = signature(differ.against, place, row.mnemonic)
 
     def check() -> None:
         progress()
         if time.monotonic() > deadline:
             raise _TimeIsOver
+
+    try:
+        bisector = Bisector(differ, bad, program, check)
+        place = bisector.search(None, seed, (differ.against, *differ.backends))
+    except _TimeIsOver:
+        raise FerryError(f"no place where they part was found within {seconds:g} s") from None
+    if place is None:
+        return None
+    row, _ = instruction_at(program.program, bisector.at(place.number).pc)
+    wanted = signature(differ.against, place, row.mnemonic)
 
     interest = Interest(differ, place.bad, wanted, seed, check, improved)
     is_complete = False
