@@ -489,3 +489,23 @@ halt
     assert "interrupted" in str(caught.value)
     assert execution.machine.memory.statics[0] == 1
     assert execution.run().value == 1000
+
+
+@pytest.mark.parametrize("returned", [4, None, 99])
+def test_backend_that_returns_no_status_is_an_error_and_not_a_result(returned: object) -> None:
+    engine = ferryvm.Engine("reference")
+    real = engine.backend.prepare
+
+    class Odd(Artifact):
+        def __init__(self, program: Verified) -> None:
+            self.real = real(program)
+
+        def enter(self, machine: Machine, counting: bool) -> Status:
+            self.real.enter(machine, counting)
+            return returned  # type: ignore[return-value] # the fault to be found
+
+    engine.backend = types.SimpleNamespace(  # type: ignore[assignment] # as much as is looked at
+        name="odd", capabilities=Capabilities(), accepts=lambda _: None, prepare=Odd
+    )
+    with pytest.raises(BackendError, match=f"'odd' returned {returned}, not a Status"):
+        engine.start(ferryvm.compile("(/ 1 0)")).run()

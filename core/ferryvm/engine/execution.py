@@ -329,6 +329,8 @@ class Execution:
         self._limit_heap(backend)
         while True:
             status = artifact.enter(self.machine, counting)
+            if status.__class__ is not Status:  # a number would pass for none of those below
+                raise BackendError(f"backend {backend.name!r} returned {status!r}, not a Status")
             if status is Status.HOST:
                 self._call_host(counting)
             elif status is Status.GROW:
