@@ -17,7 +17,7 @@ from ferryvm.engine.saved import STATE
 from ferryvm.image.program import PROGRAM
 from ferryvm.isa import INSTRUCTIONS, Trap
 from ferryvm.isa.emitter import FunctionField
-from ferryvm.isa.reference import markdown
+from ferryvm.isa.manual import markdown
 from ferryvm.machine.control import ControlBlock, Status
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 def isa(mnemonic: str | None, markdown: bool) -> None:
     """List the instruction set, or show all about one MNEMONIC."""
     if markdown:
-        from ferryvm.isa.reference import markdown as render
+        from ferryvm.isa.manual import markdown as render
 
         click.echo(render(), nl=False)
     elif mnemonic is None:

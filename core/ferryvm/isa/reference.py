@@ -1,28 +1,39 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The instruction set as text: an emitter whose values are expressions, and docs/isa.md."""
+"""What instructions do, as text: an emitter whose values are expressions."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import decimal
+import math
 
+from ferryvm.isa.binding import Lines
 from ferryvm.isa.emitter import Condition, Emitter, FunctionField
-from ferryvm.isa.table import INSTRUCTIONS, Immediate, Instruction
+from ferryvm.isa.table import Immediate, Instruction
 from ferryvm.isa.trap import Trap
-from ferryvm.isa.type import Type, format_value, signed
+from ferryvm.isa.type import CANONICAL_NAN, Type, format_value, signed, to_float
 
 _SIGNS = {"eq": "==", "ne": "!=", "lt": "<", "gt": ">", "le": "<=", "ge": ">="}
 
 
 class TextEmitter(Emitter[str]):
-    """Writes a meaning as lines: what it does in order, each value an expression."""
+    """Writes a meaning as lines, done one after another; each value is an expression."""
 
     def __init__(self) -> None:
-        self.lines: list[str] = []
+        self._lines = Lines()
+
+    @property
+    def lines(self) -> list[str]:
+        """What has been written."""
+        return self._lines.render()
+
+    def push(self, value: str) -> None:
+        """Push a value that the meaning has returned."""
+        self._lines.add(f"push {value}")
 
     def constant(self, t: Type, bits: int) -> str:
-        if not t.is_float and abs(signed(t, bits)) >= 1 << 16:
-            return f"{bits:#x}"
-        return format_value(t, bits)
+        if t.is_float:
+            return _exact(t, bits)
+        return f"{bits:#x}" if abs(signed(t, bits)) >= 1 << 16 else format_value(t, bits)
 
     def add(self, t: Type, a: str, b: str) -> str:
         return f"({a} + {b})"
@@ -155,76 +166,76 @@ class TextEmitter(Emitter[str]):
         return a
 
     def trap_if(self, p: str, kind: Trap) -> None:
-        self.lines.append(f"trap {kind.name} if {p}")
+        self._lines.add(f"trap {kind.name} if {p}")
 
     def trap(self, kind: Trap) -> None:
-        self.lines.append(f"trap {kind.name}")
+        self._lines.add(f"trap {kind.name}")
 
     def grow_if(self, p: str, wanted: str) -> None:
-        self.lines.append(f"grow the heap to {wanted} if {p}")
+        self._lines.add(f"grow the heap to {wanted} if {p}")
 
     def halt(self) -> None:
-        self.lines.append("halt")
+        self._lines.add("halt")
 
     def host(self, number: str) -> None:
-        self.lines.append(f"leave for host import {number}")
+        self._lines.add(f"leave for host import {number}")
 
     def local(self, index: str) -> str:
-        return f"local[{index}]"
+        return self._lines.read("stack", f"local[{index}]")
 
     def set_local(self, index: str, slot: str) -> None:
-        self.lines.append(f"local[{index}] = {slot}")
+        self._lines.add(f"local[{index}] = {slot}", changes="stack")
 
     def static(self, index: str) -> str:
-        return f"static[{index}]"
+        return self._lines.read("statics", f"static[{index}]")
 
     def set_static(self, index: str, slot: str) -> None:
-        self.lines.append(f"static[{index}] = {slot}")
+        self._lines.add(f"static[{index}] = {slot}", changes="statics")
 
     def static_count(self) -> str:
         return "static_count"
 
     def heap_load(self, bytes_: int, address: str) -> str:
-        return f"heap{8 * bytes_}[{address}]"
+        return self._lines.read("heap", f"heap{8 * bytes_}[{address}]")
 
     def heap_store(self, bytes_: int, address: str, value: str) -> None:
-        self.lines.append(f"heap{8 * bytes_}[{address}] = {value}")
+        self._lines.add(f"heap{8 * bytes_}[{address}] = {value}", changes="heap")
 
     def heap_pointer(self) -> str:
-        return "hp"
+        return self._lines.read("hp", "hp")
 
     def set_heap_pointer(self, value: str) -> None:
-        self.lines.append(f"hp = {value}")
+        self._lines.add(f"hp = {value}", changes="hp")
 
     def heap_capacity(self) -> str:
         return "heap_capacity"
 
     def jump(self, target: str) -> None:
-        self.lines.append(f"go to {target}")
+        self._lines.add(f"go to {target}")
 
     def jump_if(self, p: str, target: str) -> None:
-        self.lines.append(f"go to {target} if {p}")
+        self._lines.add(f"go to {target} if {p}")
 
     def skip(self, count: str) -> None:
-        self.lines.append(f"go to pc + 1 + {count}")
+        self._lines.add(f"go to pc + 1 + {count}")
 
     def frame_pointer(self) -> str:
-        return "fp"
+        return self._lines.read("fp", "fp")
 
     def stack_pointer(self) -> str:
-        return "sp"
+        return self._lines.read("sp", "sp")
 
     def stack_limit(self) -> str:
         return "stack_limit"
 
     def word(self, address: str) -> str:
-        return f"stack[{address}]"
+        return self._lines.read("stack", f"stack[{address}]")
 
     def set_word(self, address: str, slot: str) -> None:
-        self.lines.append(f"stack[{address}] = {slot}")
+        self._lines.add(f"stack[{address}] = {slot}", changes="stack")
 
     def clear_words(self, address: str, count: str) -> None:
-        self.lines.append(f"clear {count} words of stack from {address}")
+        self._lines.add(f"clear {count} words of stack from {address}", changes="stack")
 
     def next_pc(self) -> str:
         return "pc + 1"
@@ -239,10 +250,26 @@ class TextEmitter(Emitter[str]):
         return f"table[{index}]"
 
     def enter(self, function: str, frame: str, stack: str) -> None:
-        self.lines += [f"fp = {frame}", f"sp = {stack}", f"go to entry({function})"]
+        self._lines.add(f"fp = {frame}", changes="fp")
+        self._lines.add(f"sp = {stack}", changes="sp")
+        self._lines.add(f"go to entry({function})")
 
     def resume(self, pc: str, frame: str, stack: str) -> None:
-        self.lines += [f"go to {pc}", f"  with fp = {frame}", f"  with sp = {stack}"]
+        self._lines.add(f"sp = {stack}", changes="sp")
+        self._lines.add(f"fp = {frame}", changes="fp")
+        self._lines.add(f"go to {pc}")
+
+
+def _exact(t: Type, bits: int) -> str:
+    """A float's exact value: a short text that is read as another type may be another number."""
+    value = to_float(t, bits)
+    if not math.isfinite(value):
+        is_plain = not math.isnan(value) or bits == CANONICAL_NAN[t]
+        return repr(value) if is_plain else f"bits_as_{t}({bits:#x})"
+    text = f"{decimal.Decimal(value):f}"
+    if len(text) > 24:
+        return value.hex()
+    return text if "." in text else f"{text}.0"
 
 
 def meaning(row: Instruction) -> list[str]:
@@ -252,48 +279,6 @@ def meaning(row: Instruction) -> list[str]:
     pushed = row.meaning(emitter, *literal, *"abc"[: len(row.pops)])
     if pushed is not None:
         values = pushed if isinstance(pushed, tuple) else (pushed,)
-        emitter.lines += [f"push {value}" for value in values]
+        for value in values:
+            emitter.push(value)
     return emitter.lines or ["nothing"]
-
-
-_CHAPTERS = {
-    "variable": "Constants, locals, statics, operand stack",
-    "numeric": "Arithmetic and comparison",
-    "conversion": "Conversions",
-    "heap": "Heap and vectors",
-    "control": "Control",
-}
-
-
-def markdown() -> str:
-    """The reference of the whole instruction set, docs/isa.md."""
-    return "\n".join(_pages()) + "\n"
-
-
-def _pages() -> Iterator[str]:
-    yield "# The instruction set"
-    yield ""
-    yield "<!-- Generated from the instruction table by `ferry isa --markdown`; do not edit. -->"
-    yield ""
-    yield f"{len(INSTRUCTIONS)} instructions. A stack effect `( before -- after )` lists operands"
-    yield "deepest first; `t` and `u` stand for any type, the same letter for the same type. In a"
-    yield "meaning `a`, `b`, `c` are the operands, deepest first; a suffix `s` or `u` makes a sign"
-    yield "signed or unsigned. A trap leaves the state as it was before the instruction."
-    for chapter, title in _CHAPTERS.items():
-        yield ""
-        yield f"## {title}"
-        for row in INSTRUCTIONS:
-            if row.chapter == chapter:
-                yield from _entry(row)
-
-
-def _entry(row: Instruction) -> Iterator[str]:
-    immediate = "" if row.immediate is Immediate.NONE else f" *{row.immediate.value}*"
-    yield ""
-    yield f"### `{row.mnemonic}`{immediate}"
-    yield ""
-    yield f"`{row.effect}` · opcode {row.opcode} · {row.summary}"
-    yield ""
-    yield "```"
-    yield from meaning(row)
-    yield "```"

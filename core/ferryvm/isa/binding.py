@@ -1,0 +1,82 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Lines of text to be done one after another, made from reads and effects.
+
+A meaning reads a place and may change it before it uses what it read: `heap.alloc` returns the
+heap pointer from before it moves it. As text such a value needs a name, bound where it is read:
+
+    old_hp = hp
+    hp = (old_hp + a)
+    push old_hp
+
+A value that no line uses after its place has changed stands where it is used, without a name.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+
+_NAMES = {"stack": "word"}
+"""What a value read from a place is called if it needs a name; `old_` and the place for others."""
+
+
+@dataclasses.dataclass
+class _Line:
+    text: str
+    place: str = ""
+    """What the line changes or, with a token, reads."""
+    token: str = ""
+    """What stands for the value read, until it is known whether the value needs a name."""
+    is_bound: bool = False
+
+
+class Lines:
+    """Collects what a meaning does, in order."""
+
+    def __init__(self) -> None:
+        self._lines: list[_Line] = []
+
+    def add(self, text: str, changes: str = "") -> None:
+        """Do something, after which the place that it changes, if any, reads differently."""
+        self._lines.append(_Line(text, changes))
+
+    def read(self, place: str, text: str) -> str:
+        """The value that `text` has now, for use in later texts."""
+        token = f"\0{len(self._lines)}\0"
+        self._lines.append(_Line(text, place, token))
+        return token
+
+    def render(self) -> list[str]:
+        """The lines, with names for the values that need one."""
+        lines = [dataclasses.replace(line) for line in self._lines]
+        # From the last read on: then a text that uses a read is final when the read is decided.
+        for index in reversed(range(len(lines))):
+            line, later = lines[index], lines[index + 1 :]
+            if line.token:
+                line.is_bound = _is_used_after_a_change(line, later)
+                if not line.is_bound:
+                    _replace(later, line.token, line.text)
+        kept = [line for line in lines if line.is_bound or not line.token]
+        taken: dict[str, int] = {}
+        for line in kept:
+            if line.token:
+                stem = _NAMES.get(line.place, f"old_{line.place}")
+                taken[stem] = taken.get(stem, 0) + 1
+                name = stem if taken[stem] == 1 else f"{stem}{taken[stem]}"
+                _replace(kept, line.token, name)
+                line.text = f"{name} = {line.text}"
+        return [line.text for line in kept]
+
+
+def _is_used_after_a_change(read: _Line, later: list[_Line]) -> bool:
+    has_changed = False
+    for line in later:
+        is_done = line.is_bound or not line.token  # other reads are no lines any more
+        if has_changed and is_done and read.token in line.text:
+            return True
+        has_changed = has_changed or (line.place == read.place and not line.token)
+    return False
+
+
+def _replace(lines: list[_Line], old: str, new: str) -> None:
+    for line in lines:
+        line.text = line.text.replace(old, new)
