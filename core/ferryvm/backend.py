@@ -32,6 +32,15 @@ class RefusalError(BackendError):
     """A backend does not take a program, or the way in which it is to run; nothing has run."""
 
 
+class PreparationError(BackendError):
+    """A backend raised what is no BackendError before the program began: a fault of its own."""
+
+    def __init__(self, backend: str, what: str) -> None:
+        """`what`: it raised, and where."""
+        super().__init__(f"backend {backend!r} failed in prepare: {what}")
+        self.what = what
+
+
 class Forcing(enum.Enum):
     """What tests can make a compiler do everywhere that it would do rarely by itself."""
 

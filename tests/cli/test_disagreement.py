@@ -14,6 +14,12 @@ from pathlib import Path
 
 import pytest
 
+import ferryvm
+from ferryvm.testing import Differ, disagreement
+from ferryvm.verify import verify
+
+from ..testing.wrong import registry
+
 ROOT = Path(__file__).parents[2]
 
 PROGRAM = """(define (f n) (if (< n 1) 40 (f (- n 1))))
@@ -103,6 +109,8 @@ def test_what_is_unusable_is_told_in_one_line(ferry: Ferry, command: str) -> Non
         (["p.skiff", "--bad", "swich"], "p.skiff: no backend 'swich'; did you mean 'switch'?"),
         (["no.skiff", "--bad", "switch"], "no.skiff: cannot be read: No such file or directory"),
         (["bad.disagreement"], "bad.disagreement: not a disagreement file: "),
+        (["p.ferry"], "p.ferry: is a saved state, no disagreement; `ferry resume` goes on with"),
+        (["p.skiff", "--seconds", "nan"], "--seconds is nan: a number of seconds is expected"),
     ):
         code, out, err = ferry(command, *arguments)
         assert (code, out) == (2, "")
@@ -127,10 +135,18 @@ def test_reduce_writes_a_program_that_shows_the_same(ferry: Ferry, saved: Path) 
 
 
 def test_reduce_does_not_write_over_its_input(ferry: Ferry, saved: Path) -> None:
-    for file, output in (("small.fasm", "small.fasm"), (saved.name, "small.fasm")):
-        code, _, err = ferry("reduce", file, "--bad", "wrong-shift", "-o", output)
-        assert code == 2
-        assert "is the input; name another file to write" in err
+    for file, message in (
+        ("small.fasm", "small.fasm: is the input; name another file to write"),
+        (
+            saved.name,
+            (
+                "small.disagreement: is the input, and -o small.fasm would write the disagreement "
+                "there; name another file to write"
+            ),
+        ),
+    ):
+        code, _, err = ferry("reduce", file, "--bad", "wrong-shift", "-o", "small.fasm")
+        assert (code, err) == (2, f"ferry: {message}\n")
     code, _, err = ferry("reduce", "p.skiff", "--bad", "wrong-shift", "-o", "no/x.fasm")
     assert code == 2
     assert "no/x.fasm: cannot be written: No such file or directory" in err
@@ -156,7 +172,10 @@ def test_replay_tells_when_the_backends_agree_now(ferry: Ferry, saved: Path) -> 
     saved.write_text(json.dumps(content))
     code, out, err = ferry("replay", saved)
     assert code == 0
-    assert "  now:   they agree" in out.splitlines()
+    lines = out.splitlines()
+    assert "  now:   they agree" in lines
+    assert "as saved, when they parted at pc 2: i64.shl:" in lines
+    assert not [line for line in lines if line.startswith(" *")]
     assert "made with numpy 0.1, here it is " in err
 
 
@@ -169,6 +188,53 @@ def test_replay_without_the_backend_is_unusable(ferry: Ferry, saved: Path) -> No
     code, _, err = ferry("replay", "p.skiff")
     assert code == 2
     assert "is a program; `ferry diff` compares backends on it" in err
+
+
+def test_replay_does_not_agree_while_the_saved_place_shows_a_difference(
+    ferry: Ferry, saved: Path
+) -> None:
+    content = json.loads(saved.read_text())
+    content["bad"], content["backends"] = "wrong-sp", ["wrong-sp"]  # it has to be left midway
+    content["parting"]["way"] = "moving"
+    saved.write_text(json.dumps(content))
+    code, out, _ = ferry("replay", saved)
+    assert code == 1
+    lines = out.splitlines()
+    start = "  now:   sp: 3 on reference, 2 on wrong-sp (no comparison shows it, entering wrong-sp"
+    assert lines[2].startswith(start)
+    assert "wrong-sp goes wrong only when it is entered and left in the middle" in out
+
+
+def test_replay_says_why_there_is_no_place(ferry: Ferry, tmp_path: Path) -> None:
+    differ = Differ(["wrong-once"], registry=registry())
+    program = verify(ferryvm.compile("(define x 5) (print! (- x 3))"))
+    (comparison,) = differ.compare(program)
+    disagreement.save(disagreement.record(differ, program, comparison), tmp_path / "d.disagreement")
+    code, out, _ = ferry("replay", "d.disagreement")
+    assert code == 1
+    last = out.splitlines()[-1]
+    assert last.startswith("  where they part is not known: backend 'wrong-once' does not do the ")
+
+
+def test_bisect_names_no_instruction_where_preparing_fails(ferry: Ferry) -> None:
+    code, out, err = ferry("bisect", "p.skiff", "--bad", "wrong-prepare")
+    assert (code, err) == (0, "")
+    first, second, third = out.splitlines()
+    assert first == "wrong-prepare goes wrong before the program begins"
+    assert second == "pc: none, preparing the program failed"
+    start = "first difference: failure: none on reference, in prepare: ValueError: too many regist"
+    assert third.startswith(start)
+    assert third.endswith(" in prepare) on wrong-prepare")
+
+
+def test_bisect_gives_up_when_its_time_is_over(ferry: Ferry) -> None:
+    (ferry.folder / "spin.skiff").write_text("(define x 2) (print! (* x 3))")
+    code, out, err = ferry("bisect", "spin.skiff", "--bad", "wrong-spin", "--seconds", "0.5")
+    assert (code, out) == (2, "")
+    assert err == (
+        "ferry: spin.skiff: no place where they part was found within 0.5 s; "
+        "a larger --seconds allows more\n"
+    )
 
 
 BLOCK = re.compile(r"^```(python|skiff|shell-session)\n(.*?)^```$", re.MULTILINE | re.DOTALL)

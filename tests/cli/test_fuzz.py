@@ -109,7 +109,7 @@ def test_backend_that_refuses_everything_ends_with_2(environment: dict[str, str]
     assert done.returncode == 2
     assert [row["unsupported"] for row in rows(done.stdout).values()] == [6, 0]
     reason = "backend 'refusing' refuses the program: it is none I like"
-    assert done.stderr == f"ferry: refusing could not run all of them: {reason}\n"
+    assert done.stderr == f"ferry: refusing could run none of them: {reason}\n"
 
 
 def test_campaign_in_which_nothing_was_compared_ends_with_2() -> None:
@@ -133,6 +133,8 @@ def test_campaign_in_which_nothing_was_compared_ends_with_2() -> None:
         (["--seconds", "0"], "Invalid value for '--seconds': 0"),
         (["--seconds", "nan"], "--seconds is nan: a number of seconds is expected"),
         (["--patience", "inf"], "--patience is inf: a number of seconds is expected"),
+        (["--first", "9" * 20], f"Invalid value for '--first': {'9' * 20} is not in the range 0<="),
+        (["--save", ""], "Invalid value for '--save': it is empty; a folder is expected"),
         (["--jobs", "0"], "Invalid value for '--jobs': 0 is not in the range"),
     ],
 )
@@ -144,16 +146,21 @@ def test_what_is_unusable_is_told_in_one_line(words: list[str], message: str) ->
     assert done.stderr.count("\n") == 1
 
 
-def test_ctrl_c_ends_with_the_table_so_far() -> None:
+@pytest.mark.parametrize(
+    ("number", "code", "word"),
+    [(signal.SIGINT, 130, "interrupted"), (signal.SIGTERM, 143, "terminated")],
+)
+def test_signal_ends_with_the_table_so_far(number: signal.Signals, code: int, word: str) -> None:
     command = [sys.executable, "-m", "ferryvm.cli", "fuzz", "--seconds", "600", "--jobs", "2"]
     child = subprocess.Popen(
         command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, process_group=0
     )
     _wait_for_worker(child.pid)
-    os.killpg(child.pid, signal.SIGINT)
+    os.killpg(child.pid, number)
     output, errors = child.communicate(timeout=120)
-    assert child.returncode == 130
-    assert errors == "ferry: interrupted\n"
+    assert child.returncode == code
+    assert errors == f"ferry: {word}\n"
+    assert "\nseed " in output
     table = rows(output)
     assert (
         table["bytecode"]["programs"]

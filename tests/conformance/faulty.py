@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from ferryvm.backend import Artifact, Backend, Capabilities
+from ferryvm.isa import INSTRUCTIONS
 from ferryvm.machine.control import Status
 from ferryvm.machine.state import Machine
 from ferryvm.registry import Registry
@@ -158,6 +159,56 @@ def _says_another_status(real: Artifact, machine: Machine, counting: bool) -> St
     return Status.HALT
 
 
+def _clears_the_flag(real: Artifact, machine: Machine, counting: bool) -> Status:
+    status = real.enter(machine, counting)
+    if status is Status.INTERRUPTED:
+        machine.control.interrupt = 0
+    return status
+
+
+def _sets_the_flag(real: Artifact, machine: Machine, counting: bool) -> Status:
+    status = real.enter(machine, counting)
+    machine.control.interrupt = 1
+    return status
+
+
+def _deaf_at_calls(real: Artifact, machine: Machine, counting: bool) -> Status:
+    """It looks at the flag where a loop jumps back, and nowhere else."""
+    control = machine.control
+    opcodes = machine.program.code["opcode"].tolist()
+    flag, fuel = control.interrupt, control.fuel
+    while True:
+        mnemonic = INSTRUCTIONS[opcodes[control.pc]].mnemonic
+        control.interrupt, control.fuel = 0, 1
+        if counting and fuel <= 0:
+            status = Status.FUEL
+            break
+        status = real.enter(machine, True)
+        fuel -= control.fuel == 0 and counting
+        if status is not Status.FUEL:
+            break
+        if flag and mnemonic == "jump":
+            status = Status.INTERRUPTED
+            break
+    control.interrupt, control.fuel, control.status = flag, fuel, status
+    return status
+
+
+def _returns_a_number(real: Artifact, machine: Machine, counting: bool) -> Status:
+    return int(real.enter(machine, counting))  # type: ignore[return-value] # the fault
+
+
+def _returns_an_odd_number(real: Artifact, machine: Machine, counting: bool) -> Status:
+    real.enter(machine, counting)
+    machine.control.status = 77
+    return 77  # type: ignore[return-value] # the fault
+
+
+def _returns_nothing(real: Artifact, machine: Machine, counting: bool) -> Status:
+    real.enter(machine, counting)
+    return None  # type: ignore[return-value] # the fault
+
+
 WRONG: dict[str, tuple[Enter, str, str]] = {
     "pays a trap": (_after(_pays_a_trap), "trap/in-main-divide/counting", "fuel left"),
     "fuel off by one": (
@@ -234,6 +285,22 @@ WRONG: dict[str, tuple[Enter, str, str]] = {
     ),
     "leaves oddly": (_leaves_oddly, "fuel/straight/counting", "status"),
     "another status": (_says_another_status, "trap/in-main-divide/plain", "status returned"),
+    "clears the flag": (_clears_the_flag, "interrupt/jump/interrupted", "control.interrupt"),
+    "sets the flag": (_sets_the_flag, "fuel/straight/counting", "control.interrupt"),
+    "never looks at calls": (_deaf_at_calls, "interrupt/descent/caught", "status"),
+    "never looks at indirect calls": (
+        _deaf_at_calls,
+        "interrupt/descent-indirect/caught",
+        "status",
+    ),
+    "never looks at calls that return": (_deaf_at_calls, "interrupt/tree/caught", "status"),
+    "returns a number": (_returns_a_number, "fuel/straight/counting", "status returned"),
+    "returns a number that there is not": (
+        _returns_an_odd_number,
+        "fuel/straight/counting",
+        "status returned",
+    ),
+    "returns nothing": (_returns_nothing, "fuel/straight/counting", "status returned"),
     "binds elsewhere": (
         _where(Status.HALT, _change("heap_limit", 8)),
         "fuel/straight/counting",

@@ -108,6 +108,8 @@ class Runner:
         timer.cancel()
         if status != control.status:
             return "status returned"
+        if control.interrupt != ("interrupt" in step):
+            return "interrupt"
         if "expected" in step:
             return differs(machine, step["expected"])
         return self.on_trail(machine, step, before - control.fuel)

@@ -42,6 +42,7 @@ def _lines(label: str) -> list[dict[str, Any]]:
 @pytest.fixture(scope="module")
 def exported(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("cases")
+    folder /= "new"
     small = [item for item in items() if item.label in LABELS and item.manner != "cuts"]
     assert {item.manner for item in small} == set(MANNERS) - {"cuts"}
     export(small, folder, Registry().get("reference"))
@@ -139,6 +140,32 @@ def test_numbers_fit_into_63_bits() -> None:
 
 
 def test_folder_that_cannot_be_written_is_one_clear_line(tmp_path: Path) -> None:
-    (tmp_path / "fuel").write_text("a file")
-    with pytest.raises(FerryError, match=r"cuts\.jsonl: cannot be written: "):
-        export([_item("fuel/straight/cuts")], tmp_path, Registry().get("reference"))
+    (tmp_path / "file").write_text("a file")
+    reference = Registry().get("reference")
+    item = _item("fuel/straight/cuts")
+    with pytest.raises(FerryError, match=r"file/cases: cannot be written: "):
+        export([item], tmp_path / "file" / "cases", reference)
+    for taken in (tmp_path, tmp_path / "file"):
+        with pytest.raises(FerryError, match=r"is there already; name a folder that is new or emp"):
+            export([item], taken, reference)
+
+
+@pytest.mark.parametrize("is_there", [False, True])
+def test_export_that_is_interrupted_leaves_nothing(tmp_path: Path, is_there: bool) -> None:
+    folder = tmp_path / "cases"
+    if is_there:
+        folder.mkdir()
+
+    def interrupt() -> None:
+        assert not list(folder.rglob("*.jsonl"))
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        export([_item("fuel/straight/cuts")], folder, Registry().get("reference"), interrupt)
+    assert list(tmp_path.rglob("*")) == ([folder] if is_there else [])
+
+
+@pytest.mark.parametrize("name", ["clears the flag", "never looks at calls"])
+def test_runner_finds_a_backend_that_is_wrong_with_the_flag(name: str) -> None:
+    enter, label, _ = WRONG[name]
+    assert any(Runner(case, Wrong(enter)).run() for case in _lines(label))

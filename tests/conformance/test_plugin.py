@@ -9,6 +9,8 @@ import sys
 import pytest
 
 import ferryvm.testing.conformance
+from ferryvm.testing.conformance import suite
+from ferryvm.testing.conformance.suite import checks, items
 
 pytest_plugins = ["pytester"]
 
@@ -64,6 +66,52 @@ def test_backend_may_be_named_on_the_command_line_and_be_several(pytester: pytes
             "*test_conformance[[]switch:value/nan/plain[]] PASSED*",
             "*test_conformance[[]reference:value/nan/plain[]] PASSED*",
         ]
+    )
+
+
+def test_backend_on_the_command_line_goes_before_the_module_s(pytester: pytest.Pytester) -> None:
+    pytester.makepyfile(OUTSIDE)
+    result = run(pytester, "--ferry-backend", "switch", "-k", "trap/in-main-divide")
+    result.assert_outcomes(passed=3)
+
+
+def test_backend_that_refuses_every_case_is_not_green(
+    pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    checks()  # all of them, though only a few are asked for by the first one
+    few = tuple(item for item in items() if item.group == "host")
+    monkeypatch.setattr(suite, "items", lambda: few)
+    text = OUTSIDE.replace(
+        '"too many statics" if len(program.program.statics) > 1 else None', '"no"'
+    )
+    pytester.makepyfile(text)
+    result = run(pytester, "-k", "backend/accepts or trap/in-main-divide/plain")
+    result.assert_outcomes(failed=1, skipped=1)
+    result.stdout.fnmatch_lines(["backend 'mine': it takes no case at all", "  * times: no"])
+
+
+def test_what_a_backend_raises_is_a_failure_with_its_place(pytester: pytest.Pytester) -> None:
+    text = OUTSIDE.replace("machine.control.sp -= 1", "raise SystemExit('out')")
+    path = pytester.makepyfile(text)
+    result = run(pytester, "-k", "trap/in-main-divide/plain or value/operands/plain")
+    result.assert_outcomes(failed=1, passed=1)
+    result.stdout.fnmatch_lines(
+        ["    found:    raises SystemExit: out", f"              at {path}:*, enter"]
+    )
+
+
+def test_entry_of_several_cases_is_stale_when_all_pass(pytester: pytest.Pytester) -> None:
+    pytester.makepyfile(
+        OUTSIDE
+        + """
+    XFAIL = {"trap/*-divide*": "pops too much", "value/operands": "it is said"}
+"""
+    )
+    result = run(pytester, "-rf", "-k", "in-main-divide/plain or operands/")
+    outcomes = result.parseoutcomes()
+    assert (outcomes["xfailed"], outcomes["failed"]) == (1, 1)
+    result.stdout.fnmatch_lines(
+        ["backend 'mine': none of the * items of 'value/operands' fails, but they are expected *"]
     )
 
 
@@ -133,6 +181,7 @@ def test_what_cannot_be_run_is_one_line_at_collection(
     result.assert_outcomes(errors=1)
     result.stdout.fnmatch_lines([message])
     assert "Traceback" not in result.stdout.str()
+    assert "During handling" not in result.stdout.str()
 
 
 def test_backend_that_does_not_load_is_one_line(

@@ -3,7 +3,10 @@
 
 from __future__ import annotations
 
+import re
+import signal
 import threading
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -14,18 +17,12 @@ from ferryvm.isa import INSTRUCTIONS
 from ferryvm.machine.control import Status
 from ferryvm.machine.state import Machine
 from ferryvm.testing.conformance import case as case_module
-from ferryvm.testing.conformance import perform
+from ferryvm.testing.conformance import suite
 from ferryvm.testing.conformance.case import cases, read
+from ferryvm.testing.conformance.expected import check_expected, expect, read_expected
 from ferryvm.testing.conformance.manner import MANNERS
 from ferryvm.testing.conformance.record import CaseError, Task, walk
-from ferryvm.testing.conformance.suite import (
-    Item,
-    Verdict,
-    check_expected,
-    expect,
-    items,
-    read_expected,
-)
+from ferryvm.testing.conformance.suite import Item, Verdict, checks, items
 from ferryvm.verify import Verified
 from ferryvm_backends import ferryvm_backends
 from ferryvm_backends.reference.arithmetic import PythonArithmetic
@@ -51,10 +48,7 @@ def test_the_same_cases_pass_where_nothing_is_wrong(label: str) -> None:
     assert ITEMS[label].run(Wrong()).verdict is Verdict.PASSED
 
 
-def test_backend_that_never_looks_at_the_flag_fails_instead_of_staying(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(perform, "PATIENCE", 0.2)
+def test_backend_that_never_looks_at_the_flag_fails_instead_of_staying() -> None:
     let_go = threading.Event()
 
     def deaf(real: Artifact, machine: Machine, counting: bool) -> Status:
@@ -66,25 +60,23 @@ def test_backend_that_never_looks_at_the_flag_fails_instead_of_staying(
                 return status
 
     try:
-        outcome = ITEMS["interrupt/jump/interrupted"].run(Wrong(deaf))
+        outcome = ITEMS["interrupt/jump/interrupted"].run(Wrong(deaf), patience=0.2)
     finally:
         let_go.set()
     assert outcome.verdict is Verdict.FAILED
-    assert outcome.message.endswith("expected: leaves within 0 s\n    found:    it does not")
+    assert outcome.message.endswith("expected: leaves within 0.2 s\n    found:    it does not")
 
 
-def test_program_that_does_not_come_to_its_end_is_stopped(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(perform, "PATIENCE", 0.1)
-
+def test_program_that_does_not_come_to_its_end_is_stopped() -> None:
     def lost(real: Artifact, machine: Machine, counting: bool) -> Status:
         while not machine.control.interrupt:
             pass
         machine.control.status = Status.INTERRUPTED
         return Status.INTERRUPTED
 
-    outcome = ITEMS["fuel/straight/counting"].run(Wrong(lost))
+    outcome = ITEMS["fuel/straight/counting"].run(Wrong(lost), patience=0.1)
     assert outcome.fault is not None
-    assert (outcome.fault.expected, outcome.fault.found) == ("HALT", "INTERRUPTED")
+    assert (outcome.fault.expected, outcome.fault.found) == ("leaves within 0.1 s", "it does not")
 
 
 def test_what_needs_fuel_is_skipped_where_none_is_counted_and_the_rest_is_run() -> None:
@@ -126,27 +118,120 @@ def test_backend_that_fails_to_prepare_fails() -> None:
 
     outcome = ITEMS["fuel/straight/counting"].run(Unable())
     assert outcome.verdict is Verdict.FAILED
-    assert outcome.message.endswith("found:    raises OSError: no device")
+    assert "found:    raises OSError: no device\n              at " in outcome.message
+    assert f"at {__file__}:" in outcome.message
+
+
+@pytest.mark.parametrize("member", ["prepare", "accepts"])
+@pytest.mark.parametrize("answer", [0, True, object])
+def test_answer_that_is_none_of_the_contract_s_fails(member: str, answer: object) -> None:
+    backend = Wrong()
+    setattr(backend, member, lambda _program: answer)
+    outcome = ITEMS["fuel/straight/counting"].run(backend)
+    assert outcome.verdict is Verdict.FAILED
+    assert outcome.fault is not None
+    assert (outcome.fault.field, outcome.fault.found) == (member, repr(answer))
+
+
+def test_backend_that_prepares_nothing_fails() -> None:
+    backend = Wrong()
+    backend.prepare = lambda _program: None  # type: ignore[assignment, method-assign, return-value] # the fault
+    outcome = ITEMS["fuel/straight/counting"].run(backend)
+    assert outcome.message.endswith("expected: an Artifact\n    found:    None")
+
+
+@pytest.mark.parametrize("kind", [SystemExit, GeneratorExit, KeyboardInterrupt, MemoryError])
+@pytest.mark.parametrize("label", ["fuel/straight/counting", "interrupt/jump/interrupted"])
+def test_whatever_a_backend_raises_is_a_failure(kind: type[BaseException], label: str) -> None:
+    def raising(real: Artifact, machine: Machine, counting: bool) -> Status:
+        raise kind("the first line\nand the second")
+
+    outcome = ITEMS[label].run(Wrong(raising))
+    assert outcome.verdict is Verdict.FAILED
+    assert outcome.fault is not None
+    first, second, place, *_ = outcome.fault.found.splitlines()
+    assert (first, second) == (f"raises {kind.__name__}: the first line", "and the second")
+    assert re.fullmatch(rf"at {re.escape(__file__)}:\d+, raising", place)
+
+
+def test_ctrl_c_is_not_the_backend_s() -> None:
+    def pressed(real: Artifact, machine: Machine, counting: bool) -> Status:
+        signal.raise_signal(signal.SIGINT)
+        return real.enter(machine, counting)
+
+    before = signal.getsignal(signal.SIGINT)
+    with pytest.raises(KeyboardInterrupt):
+        ITEMS["fuel/straight/counting"].run(Wrong(pressed))
+    assert signal.getsignal(signal.SIGINT) is before
+
+
+def test_backend_that_takes_no_case_fails_with_its_reasons(monkeypatch: pytest.MonkeyPatch) -> None:
+    few = tuple(item for item in items() if item.group in ("host", "saved"))
+    admission = checks()[0]
+    monkeypatch.setattr(suite, "items", lambda: few)
+    assert admission.label == "backend/accepts/anything"
+    assert admission.run(Wrong()).verdict is Verdict.PASSED
+    backend = Wrong(capabilities=Capabilities(fuel=False))
+    backend.accepts = lambda _program: "no"  # type: ignore[assignment, method-assign] # the fault
+    outcome = admission.run(backend)
+    assert outcome.verdict is Verdict.FAILED
+    first, *reasons = outcome.message.splitlines()
+    assert first == "it takes no case at all"
+    assert {reason.partition(": ")[2] for reason in reasons} == {
+        "no",
+        "it does not count instructions",
+    }
+    backend.accepts = lambda _program: 1 / 0  # type: ignore[assignment, method-assign, return-value] # the fault
+    assert "raises ZeroDivisionError" in admission.run(backend).message
 
 
 # --- expected failures ----------------------------------------------------------------------
 
 
+def _verdicts(*failing: str) -> Callable[[Item], Verdict]:
+    return lambda item: Verdict.FAILED if item.label in failing else Verdict.PASSED
+
+
 def test_expected_failure_is_strict() -> None:
-    failed = ITEMS["fuel/straight/counting"].run(Wrong(WRONG["raises"][0]))
-    passed = ITEMS["fuel/straight/counting"].run(Wrong())
+    label = "fuel/straight/counting"
+    failed = ITEMS[label].run(Wrong(WRONG["raises"][0]))
+    entry = check_expected({label: "not done yet"}, "XFAIL")[label]
     assert expect(failed, None).verdict is Verdict.FAILED
-    told = expect(failed, "not done yet")
+    told = expect(failed, entry)
     assert (told.verdict, told.reason) == (Verdict.XFAILED, "not done yet")
-    surprise = expect(passed, "not done yet")
-    assert surprise.verdict is Verdict.FAILED
-    assert surprise.message.startswith("passes, but is expected to fail (not done yet)")
-    assert expect(passed, None).verdict is Verdict.PASSED
+    assert entry.stale(_verdicts(label)) is None
+    assert entry.stale(_verdicts()) == ITEMS[label]
+    assert entry.complaint.verdict is Verdict.FAILED
+    assert entry.complaint.message.startswith("passes, but is expected to fail (not done yet)")
+
+
+def test_entry_of_several_cases_is_stale_when_none_of_them_fails() -> None:
+    table = check_expected({"fuel/straight": "why"}, "XFAIL")
+    assert sorted(table) == [
+        f"fuel/straight/{m}" for m in ("boundaries", "counting", "cuts", "moved")
+    ]
+    (entry,) = set(table.values())
+    assert entry.stale(_verdicts("fuel/straight/moved")) is None
+    assert entry.stale(_verdicts()) == entry.items[0]
+    assert entry.stale(lambda _item: Verdict.SKIPPED) is None
+    assert entry.complaint.message.startswith("none of the 4 items of 'fuel/straight' fails, but")
+
+
+def test_entry_of_the_fewest_cases_counts() -> None:
+    stated = {"fuel/*": "all", "fuel/straight/cuts": "one", "fuel/straight": "four", "trap": "t"}
+    table = check_expected(stated, "XFAIL")
+    assert table["fuel/straight/cuts"].reason == "one"
+    assert {table[f"fuel/straight/{m}"].reason for m in ("counting", "moved")} == {"four"}
+    assert table["fuel/loop/cuts"].reason == "all"
+    assert ITEMS["fuel/straight/cuts"] not in table["fuel/loop/cuts"].items
+    assert {label.split("/")[0] for label in table} == {"fuel", "trap"}
 
 
 def test_table_with_an_unknown_case_names_the_nearest() -> None:
     with pytest.raises(UnknownNameError, match=r"'fuel/lop/cuts'; did you mean 'fuel/loop/cuts'"):
         check_expected({"fuel/lop/cuts": "why"}, "XFAIL")
+    with pytest.raises(UnknownNameError, match=r"'feul/\*'"):
+        check_expected({"feul/*": "why"}, "XFAIL")
     with pytest.raises(FerryError, match="XFAIL: fuel/loop/cuts: a reason is needed"):
         check_expected({"fuel/loop/cuts": " "}, "XFAIL")
 

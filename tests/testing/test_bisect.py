@@ -10,7 +10,7 @@ import pytest
 import ferryvm
 from ferryvm.errors import FerryError
 from ferryvm.testing import Differ
-from ferryvm.testing.bisect import Bisector, Way
+from ferryvm.testing.bisect import Bisector, LateError, UnpreparedError, Way
 from ferryvm.testing.region import regions
 from ferryvm.testing.trace import LONGEST
 from ferryvm.verify import Verified, verify
@@ -158,3 +158,23 @@ def test_backend_that_differs_from_itself_is_an_error() -> None:
 def test_bad_backend_gets_the_patience_of_the_comparison_that_found_it() -> None:
     differ = Differ(["wrong-spin"], registry=registry(), patience=0.25)
     assert Bisector(differ, "wrong-spin", program()).patience == 0.25
+
+
+def test_search_ends_when_its_time_is_over() -> None:
+    differ = Differ(["wrong-spin"], registry=registry(), patience=60.0)
+    with pytest.raises(LateError, match=r"^no place where they part was found within 0\.3 s$"):
+        Bisector(differ, "wrong-spin", program(), seconds=0.3).find()
+
+
+@pytest.mark.parametrize(
+    ("bad", "raised"),
+    [("wrong-prepare", "ValueError: too many registers"), ("wrong-accepts", "KeyError: 'no such")],
+)
+def test_backend_that_fails_before_the_program_begins_has_no_place(bad: str, raised: str) -> None:
+    with pytest.raises(UnpreparedError) as caught:
+        bisector(bad).find()
+    assert str(caught.value).startswith(
+        f"pc: none, preparing the program failed on {bad}: {raised}"
+    )
+    assert "(wrong.py:" in str(caught.value)
+    assert caught.value.difference.right.startswith(f"in prepare: {raised}")

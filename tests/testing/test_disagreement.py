@@ -19,10 +19,12 @@ from ferryvm.testing.bisect import Bisector, unstable
 from ferryvm.testing.disagreement import (
     Disagreement,
     DisagreementError,
+    Shown,
     from_text,
     load,
     record,
     save,
+    show_again,
     to_text,
 )
 from ferryvm.verify import verify
@@ -113,6 +115,137 @@ def test_disagreement_that_cannot_be_bisected_is_one_all_the_same(
     assert load(tmp_path / "d").parting is None
 
 
+def test_backend_that_keeps_state_across_machines_disagrees_and_the_reason_is_saved(
+    tmp_path: Path,
+) -> None:
+    differ = Differ(["wrong-once"], registry=registry())
+    (comparison,) = differ.compare(program())
+    assert comparison.verdict is Verdict.DISAGREE
+    made = record(differ, program(), comparison)
+    assert (made.bad, made.difference, made.parting) == ("wrong-once", comparison.difference, None)
+    reason = "backend 'wrong-once' does not do the same twice: nothing to search by"
+    assert made.unbisected == reason
+    save(made, tmp_path / "d")
+    assert load(tmp_path / "d").unbisected == reason
+
+
+def test_whatever_bisecting_raises_the_disagreement_stays(monkeypatch: pytest.MonkeyPatch) -> None:
+    def find(self: Bisector, **_: object) -> None:
+        raise KeyError("no\nplace")
+
+    monkeypatch.setattr(Bisector, "find", find)
+    differ = Differ(["wrong-shift"], registry=registry())
+    (comparison,) = differ.compare(program())
+    made = record(differ, program(), comparison)
+    assert (made.difference, made.parting) == (comparison.difference, None)
+    assert made.unbisected is not None
+    assert made.unbisected.startswith("KeyError: 'no\\nplace' (test_disagreement.py:")
+
+
+def test_bisecting_ends_when_its_time_is_over() -> None:
+    differ = Differ(["wrong-spin"], registry=registry(), patience=0.2)
+    (comparison,) = differ.compare(program())
+    assert comparison.difference is not None
+    for seconds, reason in (
+        (0.0, "comparing took all the time"),
+        (0.1, "it was not found within 0.1 s"),
+    ):
+        made = record(differ, program(), comparison, seconds=seconds)
+        assert (made.parting, made.unbisected) == (None, reason)
+
+
+def test_backend_that_cannot_prepare_is_not_bisected() -> None:
+    differ = Differ(["wrong-prepare"], registry=registry())
+    (comparison,) = differ.compare(program())
+    made = record(differ, program(), comparison)
+    assert made.parting is None
+    assert made.unbisected is not None
+    assert made.unbisected.startswith(
+        "pc: none, preparing the program failed on wrong-prepare: "
+        "ValueError: too many registers (wrong.py:"
+    )
+
+
+def _recorded(bad: str, schedule: Schedule) -> Disagreement:
+    """A disagreement as a campaign finds it, after a comparison without moves."""
+    differ = Differ([bad], registry=registry())
+    expected = differ.expect(differ.start(program()))
+    differ.compare(program(), expected=expected)
+    seed, comparison = next(
+        (seed, comparison)
+        for seed in range(50)
+        for comparison in differ.compare(program(), schedule, seed, expected=expected)
+        if comparison.difference is not None
+    )
+    return record(differ, program(), comparison, schedule, seed)
+
+
+def _again(one: Disagreement) -> Shown:
+    return show_again(one.differ(registry()), verify(one.program), one)
+
+
+@pytest.mark.parametrize("schedule", [Schedule.RANDOM, Schedule.EVERY_BOUNDARY])
+def test_what_a_backend_kept_from_an_earlier_schedule_shows_again(schedule: Schedule) -> None:
+    one = _recorded("wrong-keeping", schedule)
+    if schedule is Schedule.RANDOM:
+        alone = one.differ(registry()).compare(program(), schedule, one.seed)
+        assert [comparison.verdict for comparison in alone] == [Verdict.AGREE]
+    shown = _again(one)
+    assert (shown.schedule, shown.difference) == (schedule, one.difference)
+
+
+def test_random_moves_are_repeated_among_all_backends_also_those_not_reached() -> None:
+    names = ["switch", "threaded", "wrong-raise"]
+    differ = Differ(names, registry=registry())
+    verified = verify(ferryvm.compile("(define x (* 2 3))"))
+    for seed in range(50):
+        (comparison,) = differ.compare(verified, Schedule.RANDOM, seed)
+        if comparison.difference is not None and len(comparison.backends) < 4:
+            break
+    made = record(differ, verified, comparison, Schedule.RANDOM, seed)
+    assert made.backends == tuple(names)
+    assert _again(made).comparison == comparison
+
+
+def test_place_that_was_saved_shows_what_no_comparison_does() -> None:
+    one = dataclasses.replace(_recorded("wrong-sp", Schedule.RANDOM), schedule=Schedule.NONE)
+    shown = _again(one)
+    assert shown.comparison is None
+    assert shown.parting is not None
+    assert one.parting is not None
+    assert shown.parting.pc == one.parting.pc
+    assert shown.difference == one.parting.difference
+
+
+def test_search_shows_what_the_saved_place_does_not() -> None:
+    made = _recorded("wrong-leaving", Schedule.RANDOM)
+    assert made.parting is not None
+    elsewhere = dataclasses.replace(made.parting, entered=made.parting.number)
+    shown = _again(dataclasses.replace(made, schedule=Schedule.NONE, parting=elsewhere))
+    assert shown.comparison is None
+    assert shown.parting is not None
+    assert shown.parting.entered < shown.parting.number
+
+
+def test_backends_that_agree_now_agree_in_every_way(one: Disagreement) -> None:
+    assert _again(dataclasses.replace(one, bad="switch", backends=("switch",))) == Shown()
+
+
+def test_file_made_without_patience_has_the_usual_one(one: Disagreement) -> None:
+    content = json.loads(to_text(one))
+    del content["patience"], content["unbisected"]
+    assert to_text(from_text(json.dumps(content).encode(), "d")) == to_text(one)
+
+
+def test_comparison_is_repeated_with_its_patience() -> None:
+    differ = Differ(["wrong-spin"], registry=registry(), patience=0.2)
+    (comparison,) = differ.compare(program())
+    made = record(differ, program(), comparison, seconds=0.0)
+    again = from_text(to_text(made).encode(), "d")
+    assert again.differ(registry()).patience == 0.2
+    assert _again(again).difference == made.difference
+
+
 def test_file_that_cannot_be_written_or_read_is_one_line(tmp_path: Path, one: Disagreement) -> None:
     with pytest.raises(DisagreementError, match=r"/no/d: cannot be written: No such file"):
         save(one, tmp_path / "no" / "d")
@@ -151,6 +284,7 @@ def _set(*keys: str, value: Any) -> Callable[[dict[str, Any]], None]:
         (_set("backends", value=[1]), "backends[0]: Input should be a valid string, found 1"),
         (_set("seed", value=True), "seed: Input should be a valid integer, found True"),
         (_set("most", value=-1), "most: Input should be greater than or equal to 0, found -1"),
+        (_set("patience", value=0), "patience: Input should be greater than 0, found 0"),
         (_set("limits", value=None), "limits: Input should be an object, found None"),
         (_set("limits", "stack", value=8), "a stack has at least 1024"),
         (_set("extra", value=1), "extra: Extra inputs are not permitted, found 1"),

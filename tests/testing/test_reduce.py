@@ -187,9 +187,19 @@ def test_interrupted_reduction_keeps_the_smallest_so_far() -> None:
     assert found.program is told[2]
 
 
-def test_without_time_the_program_stays() -> None:
+def test_without_time_to_find_the_place_there_is_nothing_to_reduce() -> None:
     program = verify(ferryvm.compile(PROGRAM))
-    found = reduce(differ("wrong-shift"), "wrong-shift", program, 0.0)
+    with pytest.raises(FerryError, match=r"^no place where they part was found within 0 s$"):
+        reduce(differ("wrong-shift"), "wrong-shift", program, 0.0)
+
+
+def test_without_time_after_that_the_program_stays(monkeypatch: pytest.MonkeyPatch) -> None:
+    def is_over(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("ferryvm.testing.reduction._search", is_over)
+    program = verify(ferryvm.compile(PROGRAM))
+    found = reduce(differ("wrong-shift"), "wrong-shift", program)
     assert found is not None
     assert found.program is program.program
     assert (found.tried, found.is_complete) == (0, False)

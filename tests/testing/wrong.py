@@ -113,6 +113,66 @@ WRONG = {
 }
 
 
+class _CountsEntries(_WrongArtifact):
+    """Once a run has come to an end, counts in static 0 how often it is entered midway."""
+
+    has_ended = False
+
+    def enter(self, machine: Machine, counting: bool) -> Status:
+        is_start = machine.control.pc == machine.program.functions[0].entry
+        if self.has_ended and not is_start and len(machine.memory.statics):
+            machine.memory.statics[0] += 1
+        status = super().enter(machine, counting)
+        self.has_ended = self.has_ended or status is Status.HALT
+        return status
+
+
+class _Once(_WrongArtifact):
+    """Goes wrong the first time that it is entered, and never again."""
+
+    has_run = False
+
+    def enter(self, machine: Machine, counting: bool) -> Status:
+        artifact = self.right if self.has_run else self.wrong
+        self.has_run = True
+        return artifact.enter(machine, counting)
+
+
+@dataclasses.dataclass
+class Keeping(Wrong):
+    """A wrong backend whose artifact keeps something from run to run."""
+
+    artifact: type[_WrongArtifact] = _WrongArtifact
+
+    def prepare(self, program: Verified) -> Artifact:
+        inner = super().prepare(program)
+        assert isinstance(inner, _WrongArtifact)
+        return self.artifact(self, inner.wrong, inner.right)
+
+
+class Unprepared(Wrong):
+    """Fails before the program begins."""
+
+    def accepts(self, program: Verified) -> str | None:
+        if self.name == "wrong-accepts":
+            raise KeyError("no such\nthing")
+        return None
+
+    def prepare(self, program: Verified) -> Artifact:
+        raise ValueError("too many registers")
+
+
+WRONG |= {
+    backend.name: backend
+    for backend in (
+        Keeping("wrong-keeping", artifact=_CountsEntries),
+        Keeping("wrong-once", {"i64.sub": _subtract}, artifact=_Once),
+        Unprepared("wrong-prepare"),
+        Unprepared("wrong-accepts"),
+    )
+}
+
+
 @hookimpl
 def ferryvm_backends() -> list[BackendEntry]:
     """The hook of the plugin that this module is."""

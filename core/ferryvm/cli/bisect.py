@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import itertools
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -14,11 +15,12 @@ import click
 import ferryvm
 from ferryvm.cli.program import naming
 from ferryvm.cli.run import with_source_line
+from ferryvm.cli.seconds import check_seconds
 from ferryvm.errors import FerryError
 from ferryvm.registry import Registry
 
 if TYPE_CHECKING:
-    from ferryvm.testing.bisect import Parting
+    from ferryvm.testing.bisect import Parting, UnpreparedError
     from ferryvm.testing.differential import Differ
     from ferryvm.testing.disagreement import Disagreement
     from ferryvm.testing.trace import TraceLine
@@ -50,6 +52,8 @@ def read_case(file: Path, good: str | None, bad: str | None) -> Case:
                 raise FerryError("is a program; name the backend under suspicion with --bad")
             program = verify(ferryvm.read(file))
             return Case(program, Differ([bad], good or "reference", Registry()), bad)
+        if file.suffix == ".ferry":
+            raise FerryError("is a saved state, no disagreement; `ferry resume` goes on with it")
         one = disagreement.load(file)
         program = verify(one.program)
         good, bad = good or one.good, bad or one.bad
@@ -76,25 +80,58 @@ def spinning(text: str) -> Iterator[Callable[[str], None]]:
 @click.argument("file", type=click.Path(path_type=Path))
 @click.option("--good", metavar="NAME", help="Backend that is right (reference).")
 @click.option("--bad", metavar="NAME", help="Backend under suspicion.")
-def bisect(file: Path, good: str | None, bad: str | None) -> None:
+@click.option(
+    "--seconds",
+    type=click.FloatRange(0.1),
+    default=60.0,
+    show_default=True,
+    help="Give up after so long.",
+)
+def bisect(file: Path, good: str | None, bad: str | None, seconds: float) -> None:
     """Find the first instruction at which a backend parts from a good one.
 
     FILE is a program (.skiff, .fasm, .fvm) or a file of a disagreement, which names the backends
-    itself. Exit code 0: found; 2: something was unusable, or the backends agree.
+    itself. Exit code 0: found; 2: something was unusable, the backends agree, or time was over.
     """
-    from ferryvm.testing.bisect import Bisector
+    from ferryvm.testing.bisect import Bisector, LateError, UnpreparedError
 
+    check_seconds("--seconds", seconds)
     case = read_case(file, good, bad)
     with naming(file), spinning(f"{file}: searching") as show:
-        bisector = Bisector(case.differ, case.bad, case.program, lambda: show(f"{file}: searching"))
-        names = (case.differ.against, *case.differ.backends)
-        parting = bisector.find(seed=case.seed, names=names)
+        steps = itertools.count(1)
+        unprepared: UnpreparedError | None = None
+        try:
+            bisector = Bisector(
+                case.differ,
+                case.bad,
+                case.program,
+                lambda: show(f"{file}: searching, step {next(steps)}"),
+                seconds=seconds,
+            )
+            names = (case.differ.against, *case.differ.backends)
+            parting = bisector.find(seed=case.seed, names=names)
+        except LateError as error:
+            raise FerryError(f"{error}; a larger --seconds allows more") from None
+        except UnpreparedError as error:
+            unprepared = error
+    if unprepared is not None:
+        show_unprepared(unprepared)
+        return
     if parting is None:
         raise FerryError(
             f"{file}: {case.differ.against} and {case.bad} agree in all "
             f"{bisector.boundaries} instructions: nothing to bisect"
         )
     show_parting(parting)
+
+
+def show_unprepared(error: UnpreparedError) -> None:
+    """Print that a backend fails before the program begins."""
+    click.echo(f"{error.bad} goes wrong before the program begins")
+    click.echo("pc: none, preparing the program failed")
+    click.echo(
+        f"first difference: failure: none on {error.good}, {error.difference.right} on {error.bad}"
+    )
 
 
 _WAYS = {
@@ -138,15 +175,19 @@ def show_parting(parting: Parting) -> None:
 
 
 def show_traces(
-    good: str, bad: str, left: tuple[TraceLine, ...], right: tuple[TraceLine, ...]
+    good: str,
+    bad: str,
+    left: tuple[TraceLine, ...],
+    right: tuple[TraceLine, ...],
+    is_current: bool = True,
 ) -> None:
-    """Print two traces side by side; a `*` marks the line where they part."""
+    """Print two traces side by side; a `*` marks the line where they part, if they still do."""
     from rich.table import Table
 
     from ferryvm.cli.show import print_table
 
     table = Table("", good, bad, box=None)
-    is_marked = False
+    is_marked = not is_current
     for number in range(max(len(left), len(right))):
         pair = [str(side[number]) if number < len(side) else "" for side in (left, right)]
         # Where the traces are equal to their ends, the states after the last line differ.

@@ -3,10 +3,10 @@
 
 from __future__ import annotations
 
-import fnmatch
+import contextlib
 import time
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -16,11 +16,13 @@ from ferryvm.cli.show import print_table
 from ferryvm.errors import FerryError, UnknownNameError
 
 if TYPE_CHECKING:
-    from rich.progress import Progress
+    from rich.progress import Progress, TaskID
 
+    from ferryvm.testing.conformance.expected import Table
     from ferryvm.testing.conformance.suite import Item, Outcome
 
 _FILE = click.Path(path_type=Path)
+_PATIENCE = 60.0
 
 
 @click.command()
@@ -29,50 +31,67 @@ _FILE = click.Path(path_type=Path)
 @click.option(
     "--case", "pattern", default="*", metavar="PATTERN", help="Only cases whose name matches."
 )
+@click.option(
+    "--patience",
+    type=click.FloatRange(min=0, min_open=True, max=1e6),
+    metavar="SECONDS",
+    help=f"Seconds after which a case has failed; {_PATIENCE:g} if not given.",
+)
 @click.option("--list", "is_list", is_flag=True, help="List the cases and do nothing.")
 @click.option("--export", "folder", type=_FILE, help="Write the cases as JSON Lines to a folder.")
 def conformance(
-    backend: str | None, xfail: Path | None, pattern: str, is_list: bool, folder: Path | None
+    backend: str | None,
+    xfail: Path | None,
+    pattern: str,
+    patience: float | None,
+    is_list: bool,
+    folder: Path | None,
 ) -> int:
     """Run the conformance suite on a backend.
 
-    Exit code 0: all that it can do passed; 1: something failed; 2: the suite could not be run.
+    Exit code 0: all that it can do passed; 1: something failed; 2: the suite could not be run;
+    130: interrupted.
     """
-    from ferryvm.testing.conformance.suite import ORACLE, items, read_expected
+    from ferryvm.testing.conformance.expected import read_expected
 
-    chosen = _choose(items(), pattern)
+    given = {"--list": is_list, "--export": folder, "--backend": backend}
+    asked = [option for option, value in given.items() if value or value == ""]
+    if len(asked) > 1:
+        raise click.UsageError(f"{' and '.join(asked)} do not go together")
+    if backend is None and (xfail is not None or patience is not None):
+        raise click.UsageError("--xfail and --patience are for a backend: name it with --backend")
+    chosen = _choose(pattern)
     if is_list:
         for item in chosen:
             click.echo(f"{item.label:44} {item.about}")
         return 0
-    from ferryvm.registry import Registry
-
     if folder is not None:
-        from ferryvm.testing.conformance.export import export
-
-        with _progress() as bar:
-            task = bar.add_task(str(folder), total=len(chosen))
-            export(chosen, folder, Registry().get(ORACLE), lambda: bar.advance(task))
+        _export(chosen, folder)
         return 0
     if backend is None:
         raise click.UsageError("name a backend with --backend; `ferry backends` lists them")
-    expected = read_expected(xfail) if xfail is not None else {}
-    began = time.perf_counter()
-    outcomes = list(_run(chosen, backend, expected))
-    return _report(backend, outcomes, time.perf_counter() - began)
+    table = read_expected(xfail) if xfail is not None else {}
+    return _Run(backend, chosen, table).run(patience or _PATIENCE)
 
 
-def _choose(known: Sequence[Item], pattern: str) -> list[Item]:
-    """The items that a pattern names: whole labels, beginnings of them, or with `*` and `?`."""
-    chosen = [
-        item
-        for item in known
-        if fnmatch.fnmatchcase(item.label, pattern)
-        or item.label.startswith(pattern.rstrip("/") + "/")
-    ]
+def _choose(pattern: str) -> list[Item]:
+    from ferryvm.testing.conformance.suite import checks, select
+
+    chosen = select(pattern)
     if not chosen:
-        raise UnknownNameError("case", pattern, [item.label for item in known])
+        raise UnknownNameError("case", pattern, [check.label for check in checks()])
     return chosen
+
+
+def _export(chosen: Sequence[Item], folder: Path) -> None:
+    from ferryvm.registry import Registry
+    from ferryvm.testing.conformance.export import export
+    from ferryvm.testing.conformance.suite import ORACLE, items
+
+    scripted = [item for item in items() if item in chosen]
+    with _progress() as bar:
+        task = bar.add_task(str(folder), total=len(scripted))
+        export(scripted, folder, Registry().get(ORACLE), lambda: bar.advance(task))
 
 
 def _progress() -> Progress:
@@ -86,48 +105,100 @@ def _progress() -> Progress:
         TimeElapsedColumn(),
         console=terminal,
         transient=True,
+        redirect_stdout=False,  # it may be a file: it has to get what is printed, not the terminal
         disable=not terminal.is_terminal,
     )
 
 
-def _run(
-    chosen: Sequence[Item], name: str, expected: dict[str, str]
-) -> Iterator[tuple[Item, Outcome]]:
-    from ferryvm.registry import Registry
-    from ferryvm.testing.conformance.suite import expect
+class _Run:
+    """One run of the suite, and what came of it so far."""
 
-    backend = Registry().get(name)
-    with _progress() as bar:
-        task = bar.add_task(name, total=len(chosen))
-        for item in chosen:
-            bar.update(task, description=f"{name}: {item.group}")
-            yield item, expect(item.run(backend), expected.get(item.label))
-            bar.advance(task)
+    def __init__(self, name: str, chosen: Sequence[Item], table: Table) -> None:
+        self.name, self.chosen, self.table = name, chosen, table
+        self.raw: dict[str, Outcome] = {}
+        """By label, as if nothing were expected."""
+        self.outcomes: dict[str, Outcome] = {}
+        self.began = time.perf_counter()
 
+    def run(self, patience: float) -> int:
+        """Run it and print all; the exit code."""
+        is_interrupted = False
+        with _progress() as bar:
+            task = bar.add_task(self.name, total=len(self.chosen))
+            try:
+                self._run(patience, bar, task)
+            except KeyboardInterrupt:
+                is_interrupted = True
+        self._judge_table()
+        return self._report(is_interrupted)
 
-def _report(name: str, outcomes: Sequence[tuple[Item, Outcome]], seconds: float) -> int:
-    from rich.table import Table
+    def _run(self, patience: float, bar: Progress, task: TaskID) -> None:
+        from ferryvm.testing.conformance.apart import run_apart
+        from ferryvm.testing.conformance.expected import expect
 
-    from ferryvm.testing.conformance.suite import Verdict
+        bar.update(task, description=f"{self.name}: {self.chosen[0].group}")
+        with contextlib.closing(run_apart(self.chosen, self.name, patience)) as outcomes:
+            for item, outcome in zip(self.chosen, outcomes, strict=True):
+                self.raw[item.label] = outcome
+                self.outcomes[item.label] = expect(outcome, self.table.get(item.label))
+                self._show(item, bar)
+                bar.update(task, description=f"{self.name}: {item.group}", advance=1)
 
-    groups = list(dict.fromkeys(item.group for item, _ in outcomes))
-    counts = Counter((item.group, outcome.verdict) for item, outcome in outcomes)
-    total = Counter(outcome.verdict for _, outcome in outcomes)
-    table = Table("group", *(verdict.value for verdict in Verdict), box=None)
-    for group in groups:
-        table.add_row(group, *(str(counts[group, verdict]) for verdict in Verdict))
-    table.add_row("all", *(str(total[verdict]) for verdict in Verdict))
-    print_table(table)
-    for verdict in (Verdict.SKIPPED, Verdict.REFUSED, Verdict.XFAILED):
-        reasons = Counter(one.reason for _, one in outcomes if one.verdict is verdict)
-        for reason, count in reasons.items():
-            click.echo(f"{verdict.value} {count}: {reason}")
-    for item, outcome in outcomes:
-        if outcome.verdict is Verdict.FAILED:
-            click.echo(f"\nfailed {item.label}: {item.about}")
-            click.echo(outcome.message)
-            click.echo(f"only this: ferry conformance --backend {name} --case {item.label}")
-    if not total[Verdict.PASSED] + total[Verdict.FAILED] + total[Verdict.XFAILED]:
-        raise FerryError(f"backend {name!r} ran none of {len(outcomes)} cases: nothing is shown")
-    click.echo(f"{name}: {total[Verdict.PASSED]} of {len(outcomes)} passed in {seconds:.1f} s")
-    return 1 if total[Verdict.FAILED] else 0
+    def _show(self, item: Item, bar: Progress | None = None) -> None:
+        """Print a failure at once: what is printed is not lost, whatever comes."""
+        from ferryvm.testing.conformance.suite import Verdict
+
+        outcome = self.outcomes[item.label]
+        if outcome.verdict is not Verdict.FAILED:
+            return
+        if bar is not None:
+            bar.stop()
+        click.echo(f"failed {item.label}: {item.about}")
+        click.echo(outcome.message)
+        click.echo(f"only this: ferry conformance --backend {self.name} --case {item.label}\n")
+        if bar is not None:
+            bar.start()
+
+    def _judge_table(self) -> None:
+        """Fail the entries of the table whose items all passed; those that did not run are open."""
+        from ferryvm.testing.conformance.suite import Verdict
+
+        def verdict_of(item: Item) -> Verdict:
+            outcome = self.raw.get(item.label)
+            return Verdict.FAILED if outcome is None else outcome.verdict
+
+        for name in dict.fromkeys(entry.name for entry in self.table.values()):
+            entry = next(entry for entry in self.table.values() if entry.name == name)
+            stale = entry.stale(verdict_of)
+            if stale is not None:
+                self.outcomes[stale.label] = entry.complaint
+                self._show(stale)
+
+    def _report(self, is_interrupted: bool) -> int:
+        from rich.table import Table as Grid
+
+        from ferryvm.testing.conformance.suite import Verdict
+
+        ran = [(item, self.outcomes[item.label]) for item in self.chosen if item.label in self.raw]
+        counts = Counter((item.group, outcome.verdict) for item, outcome in ran)
+        total = Counter(outcome.verdict for _, outcome in ran)
+        grid = Grid("group", *(verdict.value for verdict in Verdict), box=None)
+        for group in dict.fromkeys(item.group for item, _ in ran):
+            grid.add_row(group, *(str(counts[group, verdict]) for verdict in Verdict))
+        grid.add_row("all", *(str(total[verdict]) for verdict in Verdict))
+        print_table(grid)
+        for verdict in (Verdict.SKIPPED, Verdict.REFUSED, Verdict.XFAILED):
+            reasons = Counter(one.reason for _, one in ran if one.verdict is verdict)
+            for reason, count in reasons.items():
+                click.echo(f"{verdict.value} {count}: {reason}")
+        passed, count = total[Verdict.PASSED], len(self.chosen)
+        seconds = time.perf_counter() - self.began
+        if is_interrupted:
+            click.echo(
+                f"{self.name}: {passed} of {len(ran)} passed, {count - len(ran)} did not run"
+            )
+            raise click.exceptions.Abort
+        if not passed + total[Verdict.FAILED] + total[Verdict.XFAILED]:
+            raise FerryError(f"backend {self.name!r} ran none of {count} cases: nothing is shown")
+        click.echo(f"{self.name}: {passed} of {count} passed in {seconds:.1f} s")
+        return 1 if total[Verdict.FAILED] else 0

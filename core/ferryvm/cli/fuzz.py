@@ -3,14 +3,18 @@
 
 from __future__ import annotations
 
-import math
+import contextlib
 import os
 import random
+import signal
+import threading
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
+from ferryvm.cli.seconds import check_seconds
 from ferryvm.cli.show import chosen_backends, print_table
 
 if TYPE_CHECKING:
@@ -18,12 +22,28 @@ if TYPE_CHECKING:
 
 _PROGRAMS = 1000
 _MOST_FINDINGS = 100
+_LAST = 2**63 - 1
+"""Largest number of a program: what processes share holds no larger one."""
 
 
 def _cpus() -> int:
     """Processors that this process may use."""
     usable = getattr(os, "sched_getaffinity", None)
     return len(usable(0)) if usable else os.cpu_count() or 1
+
+
+class _Folder(click.Path):
+    """A path that has a name: the empty one would be the current folder."""
+
+    def convert(
+        self,
+        value: str | os.PathLike[str],
+        param: click.Parameter | None,
+        ctx: click.Context | None,
+    ) -> str | bytes | os.PathLike[str]:
+        if not os.fspath(value):
+            self.fail("it is empty; a folder is expected, `.` for the current one", param, ctx)
+        return super().convert(value, param, ctx)
 
 
 @click.command()
@@ -33,7 +53,11 @@ def _cpus() -> int:
 )
 @click.option("--seed", type=click.IntRange(min=0), help="Of the programs; a new one if left out.")
 @click.option(
-    "--first", default=0, show_default=True, type=click.IntRange(min=0), help="Number of the first."
+    "--first",
+    default=0,
+    show_default=True,
+    type=click.IntRange(0, _LAST),
+    help="Number of the first.",
 )
 @click.option("--jobs", type=click.IntRange(min=1), help="Processes; one a processor if left out.")
 @click.option(
@@ -61,7 +85,7 @@ def _cpus() -> int:
     help="Also move programs between backends; may be given twice.",
 )
 @click.option("--weights", type=click.Path(path_type=Path), help="Weights of the generator.")
-@click.option("--save", type=click.Path(path_type=Path), help="Folder for what is found.")
+@click.option("--save", type=_Folder(path_type=Path), help="Folder for what is found.")
 @click.option(
     "--findings",
     default=_MOST_FINDINGS,
@@ -104,8 +128,7 @@ def fuzz(
     if programs is not None and seconds is not None:
         raise click.UsageError("--programs and --seconds: one of the two says when to stop")
     for option, value in (("--seconds", seconds), ("--patience", patience)):
-        if value is not None and not math.isfinite(value):
-            raise click.UsageError(f"{option} is {value}: a number of seconds is expected")
+        check_seconds(option, value)
     if programs is None and seconds is None:
         programs = _PROGRAMS
     registry = Registry()
@@ -125,12 +148,38 @@ def fuzz(
         patience=patience,
     )
     campaign = Campaign(plan, jobs or _cpus(), programs, seconds, first, findings)
-    report = _run(campaign, programs, seconds)
+    came: list[int] = []
+    try:
+        with _terminable(came):
+            report = _run(campaign, programs, seconds)
+    except KeyboardInterrupt:
+        if not came:
+            raise
+        report = campaign.report
+        report.is_interrupted = True
     _print(report)
     if report.is_interrupted:
-        click.echo("ferry: interrupted", err=True)
-        return 130
+        click.echo(f"ferry: {'terminated' if came else 'interrupted'}", err=True)
+        return 143 if came else 130
     return 1 if report.findings else 2 if report.uncompared else 0
+
+
+@contextlib.contextmanager
+def _terminable(came: list[int]) -> Iterator[None]:
+    """While active, SIGTERM does what Ctrl-C does, and is put down in `came`."""
+
+    def handle(number: int, _frame: object) -> None:
+        came.append(number)
+        raise KeyboardInterrupt
+
+    if threading.current_thread() is not threading.main_thread():  # only that one takes signals
+        yield
+        return
+    previous = signal.signal(signal.SIGTERM, handle)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, previous)
 
 
 def _run(campaign: Campaign, programs: int | None, seconds: float | None) -> Report:
@@ -174,7 +223,10 @@ def _print(report: Report) -> None:
         f"{report.rate:.0f} a second and job"
     )
     for name, reason in report.reasons.items():
-        click.echo(f"ferry: {name} could not run all of them: {reason}", err=True)
+        could = (
+            "could run none of them" if name in report.uncompared else "could not run all of them"
+        )
+        click.echo(f"ferry: {name} {could}: {reason}", err=True)
     if not report.findings and not report.is_interrupted:
         for name in report.uncompared:
             if name not in report.reasons:

@@ -12,12 +12,17 @@ import ferryvm
 from ferryvm.cli.bisect import Case, read_case, spinning
 from ferryvm.cli.program import naming, refuse_same_file
 from ferryvm.cli.run import check_writable
+from ferryvm.cli.seconds import check_seconds
 from ferryvm.durable import replace_file
 from ferryvm.errors import FerryError
 
 if TYPE_CHECKING:
     from ferryvm.testing.disagreement import Disagreement
     from ferryvm.testing.reduction import Reduction
+
+
+_LONGEST_BISECT = 60.0
+"""Seconds for the traces of what was found."""
 
 
 @click.command()
@@ -50,12 +55,18 @@ def reduce(
     from ferryvm.testing import disagreement
     from ferryvm.testing import reduction as search
 
+    check_seconds("--seconds", seconds)
     output = output or file.with_suffix(".reduced.fasm")
     saved = output.with_suffix(disagreement.SUFFIX)
     if output.suffix != ".fasm":
         raise FerryError(f"{output}: a .fasm file expected")
+    refuse_same_file(file, output)
+    if saved.exists() and file.exists() and saved.samefile(file):
+        raise FerryError(
+            f"{saved}: is the input, and -o {output} would write the disagreement there; "
+            "name another file to write"
+        )
     for path in (output, saved):
-        refuse_same_file(file, path)
         check_writable(path)
     case = read_case(file, good, bad)
     with naming(file), spinning(f"{file}: reducing") as show:
@@ -89,12 +100,13 @@ def _recorded(case: Case, found: Reduction, origin: str) -> Disagreement:
     from ferryvm.verify import verify
 
     of, bad = case.differ, found.signature.bad
-    differ = Differ([bad], of.against, of.registry, of.limits, of.most, of.forcing)
+    names = [bad], of.against, of.registry
+    differ = Differ(*names, of.limits, of.most, of.forcing, of.patience)
     program = verify(found.program)
     shown = disagreement.showing(differ, program, case.seed)
     if shown is None:
         raise FerryError("it shows only by bisecting, under no schedule: it cannot be saved")
-    return disagreement.record(differ, program, *shown, origin)
+    return disagreement.record(differ, program, *shown, origin, seconds=_LONGEST_BISECT)
 
 
 def _write(path: Path, program: ferryvm.Program) -> None:

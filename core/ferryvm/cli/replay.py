@@ -13,7 +13,11 @@ from ferryvm.cli.program import naming
 from ferryvm.errors import FerryError
 
 if TYPE_CHECKING:
-    from ferryvm.testing.disagreement import Disagreement
+    from ferryvm.testing.disagreement import Disagreement, Shown
+
+
+_LONGEST_BISECT = 60.0
+"""Seconds for the search for where they part."""
 
 
 @click.command()
@@ -25,7 +29,7 @@ def replay(file: Path) -> int:
     unusable.
     """
     import ferryvm
-    from ferryvm.testing import Verdict, disagreement
+    from ferryvm.testing import disagreement
 
     if file.suffix in ferryvm.SUFFIXES:
         raise FerryError(f"{file}: is a program; `ferry diff` compares backends on it")
@@ -35,38 +39,56 @@ def replay(file: Path) -> int:
     _tell_versions(
         file, one, disagreement.versions((one.good, *one.backends), case.differ.registry)
     )
+    again = None
     with naming(file), spinning(f"{file}: comparing") as show:
-        comparisons = case.differ.compare(
-            case.program, one.schedule, one.seed, lambda: show(f"{file}: comparing")
+        shown = disagreement.show_again(
+            case.differ, case.program, one, lambda: show(f"{file}: comparing")
         )
-        unsupported = [c for c in comparisons if c.verdict is Verdict.UNSUPPORTED]
-        if unsupported:
-            raise FerryError(f"cannot be compared: {unsupported[0].reason}")
-        found = next((c for c in comparisons if c.difference is not None), None)
-        again = None
-        if found is not None:
+        if shown.comparison is not None:
             again = disagreement.record(
-                case.differ, case.program, found, one.schedule, one.seed, one.origin
+                case.differ,
+                case.program,
+                shown.comparison,
+                shown.schedule,
+                one.seed,
+                one.origin,
+                lambda: show(f"{file}: searching"),
+                _LONGEST_BISECT,
             )
     click.echo(f"{file}: {one.good} and {', '.join(one.backends)}, schedule {one.schedule.value}"
                + (f" ({one.origin})" if one.origin else ""))  # fmt: skip
     click.echo(f"  saved: {one.difference.field}: {one.difference.left} on {one.good}, "
                f"{one.difference.right} on {one.bad}")  # fmt: skip
-    if again is None:
-        legal = next((c.reason for c in comparisons if c.verdict is Verdict.DIVERGE), None)
-        click.echo(f"  now:   they diverge legally: {legal}" if legal else "  now:   they agree")
-        if one.parting is not None:
-            click.echo()
-            show_traces(one.good, one.bad, one.good_trace, one.bad_trace)
-        return 0
-    difference = again.difference
-    same = "the same field" if difference.field == one.difference.field else "another field"
-    click.echo(f"  now:   {difference.field}: {difference.left} on {again.good}, "
-               f"{difference.right} on {again.bad} ({same})")  # fmt: skip
-    if again.parting is not None:
+    parting = again.parting if again else shown.parting
+    click.echo(f"  now:   {_now(one, shown, again.bad if again else one.bad)}")
+    if again is not None and again.unbisected is not None:
+        click.echo(f"  where they part is not known: {again.unbisected}")
+    if parting is not None:
         click.echo()
-        show_parting(again.parting)
-    return 1
+        show_parting(parting)
+    if shown.difference is not None or shown.unstable is not None:
+        return 1
+    if one.parting is not None:
+        at = f"pc {one.parting.pc}: {one.parting.mnemonic}"
+        click.echo(f"\nas saved, when they parted at {at}:")
+        show_traces(one.good, one.bad, one.good_trace, one.bad_trace, is_current=False)
+    return 0
+
+
+def _now(one: Disagreement, shown: Shown, bad: str) -> str:
+    """What a replay came to, in one line."""
+    if shown.unstable is not None:
+        return f"they differ: {shown.unstable}"
+    difference = shown.difference
+    if difference is None:
+        return f"they diverge legally: {shown.legal}" if shown.legal else "they agree"
+    text = f"{difference.field}: {difference.left} on {one.good}, {difference.right} on {bad}"
+    if shown.parting is not None:
+        return f"{text} (no comparison shows it, entering {shown.parting.bad} as below does)"
+    if shown.schedule is not one.schedule:
+        return f"{text} (schedule {shown.schedule.value})"
+    same = difference.field == one.difference.field
+    return f"{text} ({'the same field' if same else 'another field'})"
 
 
 def _tell_versions(file: Path, one: Disagreement, here: dict[str, str]) -> None:

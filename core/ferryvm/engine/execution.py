@@ -19,7 +19,15 @@ import time
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from ferryvm.backend import Artifact, Backend, BackendError, Forcing, RefusalError
+from ferryvm.backend import (
+    Artifact,
+    Backend,
+    BackendError,
+    Forcing,
+    PreparationError,
+    RefusalError,
+)
+from ferryvm.engine.failure import described
 from ferryvm.engine.interrupt import interruptible
 from ferryvm.errors import FerryError, Position
 from ferryvm.isa import Trap, Type
@@ -271,7 +279,12 @@ class Execution:
         if key not in self._prepared:
             backend = self.engine.registry.get(name) if name else self.engine.backend
             program = self.machine.verified
-            reason = backend.accepts(program)
+            try:
+                reason = backend.accepts(program)
+            except BackendError:
+                raise
+            except Exception as error:
+                raise PreparationError(backend.name, described(error)) from error
             if reason is not None:
                 raise RefusalError(f"backend {backend.name!r} refuses the program: {reason}")
             missing = sorted(kind.value for kind in forcing - backend.capabilities.forcing)
@@ -286,6 +299,8 @@ class Execution:
                 )
             except BackendError as error:
                 raise RefusalError(str(error)) from error
+            except Exception as error:
+                raise PreparationError(backend.name, described(error)) from error
             self._prepared[key] = backend, artifact
         return self._prepared[key]
 

@@ -17,7 +17,9 @@ from __future__ import annotations
 
 import dataclasses
 import enum
+import math
 import random
+import time
 from collections.abc import Callable
 
 from ferryvm.errors import FerryError, Position
@@ -28,10 +30,11 @@ from ferryvm.testing.region import Region, regions
 from ferryvm.testing.schedule import Schedule, moves
 from ferryvm.testing.state import Difference
 from ferryvm.testing.trace import LONGEST, Row, TraceLine, begun, finished, sides, trace
-from ferryvm.testing.trial import Trial
+from ferryvm.testing.trial import IN_PREPARE, Trial
 from ferryvm.verify import Verified
 
-_GOOD_CHUNK = 1_000_000
+_GOOD_CHUNK = 200_000
+"""Instructions that the good backend runs between two looks at the time."""
 
 _STEPPED = 100_000
 """Instructions for each of which the bad backend is entered, to see whether that goes wrong."""
@@ -43,6 +46,28 @@ _LONGEST_WINDOW = 11
 """Binary logarithm of the most instructions that the bad backend then runs in one go."""
 
 _MOST_KEPT = 64
+
+
+class SearchError(FerryError):
+    """A search ended without a place; the backends may disagree all the same."""
+
+
+class LateError(SearchError):
+    """The time for a search was over."""
+
+
+class UnstableError(SearchError):
+    """A backend went wrong, and did not do so again."""
+
+
+class UnpreparedError(SearchError):
+    """A backend fails before the program begins, so there is no place to search for."""
+
+    def __init__(self, good: str, bad: str, failure: str) -> None:
+        what = failure.removeprefix(IN_PREPARE)
+        super().__init__(f"pc: none, preparing the program failed on {bad}: {what}")
+        self.difference = Difference("failure", "none", failure)
+        self.good, self.bad = good, bad
 
 
 class Way(enum.Enum):
@@ -110,10 +135,16 @@ class Bisector:
         progress: Callable[[], object] = lambda: None,
         patience: float | None = None,
         windows: int = 200,
+        seconds: float | None = None,
     ) -> None:
         """Runs the good backend to the program's end. `patience`: seconds that the bad one gets
         for coming back, the differ's if None; `windows`: places tried by chance where it takes
-        moves and more than one instruction between them, 0 not to look for such."""
+        moves and more than one instruction between them, 0 not to look for such; `seconds`: how
+        long it may take in all, from now on.
+
+        All that searches raises LateError when that time is over."""
+        self._seconds = math.inf if seconds is None else seconds
+        self._deadline = time.monotonic() + self._seconds
         self.differ = differ
         self.good, self.bad = differ.against, bad
         self.program, self.progress, self.windows = program, progress, windows
@@ -124,7 +155,7 @@ class Bisector:
         self.end = start.fork()
         """The good trial at the program's end."""
         while self.end.run(self.good, _GOOD_CHUNK):
-            progress()
+            self._check()
         self.boundaries = self.end.instructions + (self.end.status is Status.TRAP)
         """Number of the last boundary; a trap has one of its own after it."""
 
@@ -133,7 +164,7 @@ class Bisector:
     ) -> Parting | None:
         """Where they part and what each did there, None if they agree; see `search`."""
         place = self.search(way, seed, names)
-        return None if place is None else self._tell(place)
+        return None if place is None else self.tell(place)
 
     def search(
         self, way: Way | None = None, seed: int = 0, names: tuple[str, ...] = ()
@@ -142,8 +173,8 @@ class Bisector:
 
         Ways are tried in the order of `Way`, or only the one named; `seed`: of the random moves;
         `names`: backends to move between if they are not just the two. Raises RefusalError where a
-        backend does not take the program, FerryError where they differ in a way that is legal, or
-        do not do the same twice.
+        backend does not take the program, FerryError where they differ in a way that is legal, and
+        one of the kinds of SearchError.
         """
         self._refuse_legal()
         if way in (None, Way.COUNTED) and self.segment(0, self.boundaries):
@@ -166,7 +197,7 @@ class Bisector:
         capabilities = self.differ.registry.get(self.bad).capabilities
         if not any(divergence.declared(capabilities) for divergence in LEGAL):
             return
-        for comparison in self.differ.compare(self.program, progress=self.progress):
+        for comparison in self.differ.compare(self.program, progress=self._check):
             if comparison.verdict is Verdict.DIVERGE and self.bad in comparison.backends:
                 raise FerryError(f"{self.good} and {self.bad} diverge legally: {comparison.reason}")
 
@@ -181,7 +212,7 @@ class Bisector:
                 step = min(number - near, _GOOD_CHUNK)
                 trial.run(self.good, step)
                 near += step
-                self.progress()
+                self._check()
             self._kept[number] = trial
         return self._kept[number]
 
@@ -198,9 +229,21 @@ class Bisector:
         failure = self._attempt(trial, None)
         return judge(self.end, trial, failure)
 
-    def _attempt(self, trial: Trial, fuel: int | None) -> str | None:
+    def _attempt(self, trial: Trial, fuel: int | None, name: str | None = None) -> str | None:
+        self._check()
+        name, left = name or self.bad, self._deadline - time.monotonic()
+        failure = trial.attempt(name, fuel, min(self.patience, left))
+        if failure is not None and failure.startswith(IN_PREPARE):
+            raise UnpreparedError(self.good, name, failure)
+        if left < self.patience:
+            self._check()  # a run that was stopped before its time says nothing
+        return failure
+
+    def _check(self) -> None:
+        """Tell of progress. Raises LateError where the time is over."""
         self.progress()
-        return trial.attempt(self.bad, fuel, self.patience)
+        if time.monotonic() >= self._deadline:
+            raise LateError(f"no place where they part was found within {self._seconds:g} s")
 
     # --- searching --------------------------------------------------------------------------
 
@@ -245,7 +288,7 @@ class Bisector:
         ):
             last = self.boundaries if step is None else min(first + step, self.boundaries)
             fuel = None if step is None else last - first
-            failure = trial.attempt(name, fuel, self.patience)
+            failure = self._attempt(trial, fuel, name)
             found = judge(self.at(last), trial, failure)
             if found is not None:
                 return self._blame(name, first, last, fuel, found)
@@ -289,7 +332,8 @@ class Bisector:
 
     # --- telling ----------------------------------------------------------------------------
 
-    def _tell(self, place: Place) -> Parting:
+    def tell(self, place: Place) -> Parting:
+        """What both did at a place, and how they then stand."""
         pc = self.at(place.number).pc
         good, bad, after = self._traces(place.way, place.entered, place.number)
         return Parting(
@@ -314,7 +358,9 @@ class Bisector:
         """The last instructions on both sides, up to and including number `number`; and how both
         stand afterwards."""
         first = max(0, number + 1 - LONGEST)
-        good = trace(self.at(first).fork(), self.good, number + 1 - first)
+        good = trace(
+            self.at(first).fork(), number + 1 - first, lambda it: self._attempt(it, 1, self.good)
+        )
         line = begun(self.at(number))
         trial = self.at(entered).fork()
         if way in (Way.UNCOUNTED, Way.ENTERED):
@@ -325,7 +371,7 @@ class Bisector:
         # comes from such a run.
         stepped = max(first, entered)
         bad = good[: stepped - first]
-        bad += trace(self.at(stepped).fork(), self.bad, number - stepped)
+        bad += trace(self.at(stepped).fork(), number - stepped, lambda it: self._attempt(it, 1))
         failure = self._attempt(trial, number + 1 - entered)
         return good, [*bad, finished(line, trial, failure)], sides(self.at(number + 1), trial)
 
@@ -341,6 +387,6 @@ def _turn(low: int, high: int, holds: Callable[[int], bool]) -> int:
     return low
 
 
-def unstable(backend: str) -> FerryError:
+def unstable(backend: str) -> UnstableError:
     """The error for a backend that does not do the same twice."""
-    return FerryError(f"backend {backend!r} does not do the same twice: nothing to search by")
+    return UnstableError(f"backend {backend!r} does not do the same twice: nothing to search by")

@@ -9,15 +9,17 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import weakref
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING
 
 import pytest
 
 if TYPE_CHECKING:
     from ferryvm.backend import Backend
-    from ferryvm.testing.conformance.suite import Item
+    from ferryvm.testing.conformance.expected import Expected, Table
+    from ferryvm.testing.conformance.suite import Item, Outcome
 
 _CASE, _BACKEND = "ferry_case", "ferry_backend"
 
@@ -30,13 +32,13 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         default=[],
         metavar="NAME",
         help="Backend for tests that use ferry_backend, and for the conformance suite; repeatable. "
-        "A module's own BACKEND goes first.",
+        "It goes before what a module names as its BACKEND.",
     )
 
 
 @pytest.fixture(scope="session")
 def ferry_backend(request: pytest.FixtureRequest) -> str:
-    """Name of a ferryvm backend: each of the module's BACKEND, or of --ferry-backend."""
+    """Name of a ferryvm backend: each of --ferry-backend, or of the module's BACKEND."""
     return str(request.param)
 
 
@@ -57,15 +59,18 @@ def _backends(metafunc: pytest.Metafunc) -> list[Backend]:
     from ferryvm.backend import Backend
     from ferryvm.errors import FerryError
 
-    stated = getattr(metafunc.module, "BACKEND", None)
-    given = stated if isinstance(stated, list | tuple) else [stated] if stated else []
-    given = list(given) or metafunc.config.getoption("--ferry-backend")
+    given = metafunc.config.getoption("--ferry-backend")
     if not given:
-        _refuse("no backend is named: set BACKEND in the module, or pass --ferry-backend NAME")
+        stated = getattr(metafunc.module, "BACKEND", None)
+        given = stated if isinstance(stated, list | tuple) else [stated] if stated else []
+    if not given:
+        raise _refusal(
+            "no backend is named: set BACKEND in the module, or pass --ferry-backend NAME"
+        )
     try:
         return [one if isinstance(one, Backend) else _usable(one) for one in given]
     except FerryError as error:
-        _refuse(str(error))
+        raise _refusal(str(error)) from None
 
 
 @functools.cache
@@ -75,9 +80,9 @@ def _usable(name: str) -> Backend:
     return Registry().get(name)
 
 
-def _refuse(message: str) -> NoReturn:
-    """Fail the collection of a module with one line."""
-    pytest.fail(message, pytrace=False)
+def _refusal(message: str) -> BaseException:
+    """What fails the collection of a module with one line."""
+    return pytest.fail.Exception(message, pytrace=False)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -86,17 +91,25 @@ class Check:
 
     backend: Backend
     item: Item
-    expected: str | None
-    """Why its author expects a failure."""
+    expected: Expected | None
+    """What its author expects."""
 
     def __str__(self) -> str:
         return self.item.label
 
     def __call__(self) -> None:
         """Run it, and tell pytest what became of it."""
-        from ferryvm.testing.conformance.suite import Verdict, expect
+        from ferryvm.testing.conformance.expected import expect
+        from ferryvm.testing.conformance.suite import Verdict
 
-        outcome = expect(self.item.run(self.backend), self.expected)
+        if self.expected is None:
+            outcome = self.item.run(self.backend)
+        else:
+            outcome = expect(_run(self.backend, self.item), self.expected)
+            if outcome.verdict is Verdict.PASSED:
+                # Other tests may be other processes', so what tells whether they fail is run here.
+                stale = self.expected.stale(lambda item: _run(self.backend, item).verdict)
+                outcome = self.expected.complaint if stale == self.item else outcome
         if outcome.verdict is Verdict.FAILED:
             pytest.fail(f"backend {self.backend.name!r}: {outcome.message}", pytrace=False)
         if outcome.verdict is Verdict.XFAILED:
@@ -106,21 +119,32 @@ class Check:
             pytest.skip(text)
 
 
+_outcomes: weakref.WeakKeyDictionary[Backend, dict[str, Outcome]] = weakref.WeakKeyDictionary()
+
+
+def _run(backend: Backend, item: Item) -> Outcome:
+    """What becomes of an item in a table of expected failures; it is run once."""
+    known = _outcomes.setdefault(backend, {})
+    if item.label not in known:
+        known[item.label] = item.run(backend)
+    return known[item.label]
+
+
 def _checks(metafunc: pytest.Metafunc, backend: Backend) -> list[Check]:
     from ferryvm.errors import FerryError
-    from ferryvm.testing.conformance.suite import items
+    from ferryvm.testing.conformance.suite import checks
 
     try:
         table = _table(metafunc)
-        return [Check(backend, item, table.get(item.label)) for item in items()]
+        return [Check(backend, item, table.get(item.label)) for item in checks()]
     except FerryError as error:
-        _refuse(str(error))
+        raise _refusal(str(error)) from None
 
 
-def _table(metafunc: pytest.Metafunc) -> dict[str, str]:
+def _table(metafunc: pytest.Metafunc) -> Table:
     """The failures that a module expects: its XFAIL, and the file that its XFAIL_FILE names."""
     from ferryvm.errors import FerryError
-    from ferryvm.testing.conformance.suite import check_expected, read_expected
+    from ferryvm.testing.conformance.expected import check_expected, read_expected
 
     module = metafunc.module
     stated = getattr(module, "XFAIL", {})

@@ -8,6 +8,7 @@ before and after.
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Callable
 from typing import Annotated
 
 import pydantic
@@ -53,14 +54,17 @@ class TraceLine:
         return " ".join(filter(None, (text, effect, f"=> {self.then}" if self.then else "")))
 
 
-def trace(trial: Trial, backend: str, count: int) -> list[TraceLine]:
-    """Run a trial on for `count` instructions, or until it ends, one at a time."""
+def trace(trial: Trial, count: int, step: Callable[[Trial], str | None]) -> list[TraceLine]:
+    """Run a trial on for `count` instructions, or until it ends, one at a time.
+
+    `step` runs one and says what went wrong, if anything did; see `Trial.attempt`.
+    """
     lines = []
     for _ in range(count):
-        if trial.has_ended:
+        if trial.has_ended or trial.pc >= len(trial.execution.machine.program.code):
             break
         before = begun(trial)
-        failure = trial.attempt(backend, 1)
+        failure = step(trial)
         lines.append(finished(before, trial, failure))
         if failure is not None:
             break

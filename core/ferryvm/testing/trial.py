@@ -9,14 +9,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from ferryvm.backend import Forcing, RefusalError
+from ferryvm.backend import Forcing, PreparationError, RefusalError
 from ferryvm.engine import Execution, ProgramInterrupted, TrapError
+from ferryvm.engine.failure import described
 from ferryvm.machine.control import Status
 from ferryvm.testing.state import State
 from ferryvm.testing.watchdog import PATIENCE, watched
 
 MOST_INSTRUCTIONS = 50_000_000
 """Fuel of a trial: a program that runs longer is compared there."""
+
+IN_PREPARE = "in prepare: "
+"""What the text of a failure begins with where a backend failed before the program began."""
 
 
 class Trial:
@@ -126,8 +130,10 @@ class Trial:
                 if self.execution.machine.control.interrupt:
                     raise
                 return "it left with INTERRUPTED, and nobody had interrupted it"
+            except PreparationError as error:
+                return IN_PREPARE + error.what
             except Exception as error:  # noqa: BLE001 - a faulty backend may raise anything
-                return f"{type(error).__name__}: {' '.join(str(error).split())}"
+                return described(error)
         control = self.execution.machine.control
         if control.status not in list(Status):
             return f"it left with status {control.status}, which there is not"

@@ -48,6 +48,13 @@ def _spin(machine: Machine) -> None:
     machine.control.status = Status.INTERRUPTED
 
 
+def _linger(machine: Machine) -> None:
+    """Lies at the end, and does not come back from the middle."""
+    if machine.control.status == Status.FUEL:
+        _spin(machine)
+    _lie(machine)
+
+
 def _lie(machine: Machine) -> None:
     if machine.control.status == Status.HALT:
         machine.memory.stack[2] ^= 1  # the first local of main
@@ -65,6 +72,7 @@ HARMS: dict[str, Harm] = {
     "dying": _die,
     "exiting": _exit,
     "hanging": _hang,
+    "lingering": _linger,
     "lying": _lie,
     "raising": _raise,
     "shouting": _shout,
@@ -81,7 +89,7 @@ class BadArtifact(Artifact):
     def enter(self, machine: Machine, counting: bool) -> Status:
         status = self.inner.enter(machine, counting)
         self.harm(machine)
-        return Status(machine.control.status) if self.harm is _spin else status
+        return Status(machine.control.status) if self.harm in (_spin, _linger) else status
 
 
 class BadBackend(Backend):
@@ -97,6 +105,8 @@ class BadBackend(Backend):
         return "it is none I like" if self.name == "refusing" else None
 
     def prepare(self, program: Verified) -> Artifact:
+        if self.name == "unprepared" and is_hit(program):
+            raise ValueError("too many registers")
         inner = self.inner.prepare(program)
         if self.name == "noisy":
             print("noise")
@@ -118,5 +128,5 @@ def install(folder: Path) -> str:
 
 @hookimpl
 def ferryvm_backends() -> list[BackendEntry]:
-    names = (*HARMS, "noisy", "refusing")
+    names = (*HARMS, "noisy", "refusing", "unprepared")
     return [BackendEntry(name, functools.partial(BadBackend, name)) for name in names]

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 import subprocess
 import sys
@@ -18,6 +19,7 @@ from ferryvm.testing.differential import Verdict
 from ferryvm.testing.fuzz import Campaign, Finding, Outcome, Plan, Report
 from ferryvm.testing.fuzz.notes import Stage
 from ferryvm.testing.generate import Kind, generate
+from ferryvm.testing.schedule import Schedule
 from ferryvm.verify import verify
 
 from .bad_backends import is_hit
@@ -92,8 +94,38 @@ def test_backend_that_does_not_come_back_is_stopped_and_differs(tmp_path: Path) 
     assert report.programs == 1
     (finding,) = report.findings
     assert (finding.number, finding.backends, finding.what) == (hit()[0], "spinning", "failure")
-    assert finding.text.endswith("it was still running after 1 s there")
-    assert str(finding.path).endswith(f"{SEED}-bytecode-{hit()[0]}.fvm")
+    reason = "(not bisected: comparing took all the time)"
+    assert finding.text.endswith(f"it was still running after 1 s there {reason}")
+    assert str(finding.path).endswith(f"{SEED}-bytecode-{hit()[0]}.disagreement")
+    assert disagreement.load(str(finding.path)).patience == 1.0
+
+
+@pytest.mark.usefixtures("bad_backends")
+def test_bisecting_takes_no_longer_than_the_patience(tmp_path: Path) -> None:
+    chosen = plan("lingering", save=str(tmp_path), patience=0.5)
+    report = Campaign(chosen, 1, PROGRAMS).run()
+    assert {finding.outcome for finding in report.findings} == {Outcome.DISAGREE}
+    for finding in report.findings:
+        assert finding.what == "local"
+        assert finding.text.endswith(" (not bisected: it was not found within 0.5 s)")
+        assert disagreement.load(str(finding.path)).parting is None
+
+
+@pytest.mark.usefixtures("bad_backends")
+def test_what_a_backend_raises_in_prepare_is_blamed_on_no_instruction() -> None:
+    chosen = dataclasses.replace(plan("unprepared"), schedules=tuple(Schedule))
+    report = Campaign(chosen, 1, PROGRAMS).run()
+    assert [finding.number for finding in report.findings] == hit()
+    (group,) = report.groups
+    assert group[0].signature == ("disagree", "unprepared", "failure in prepare", "")
+    start = "switch and unprepared: failure: none here, in prepare: ValueError: too many registers"
+    assert group[0].text.startswith(f"{start} (bad_backends.py:")
+    assert group[0].text.endswith(" in prepare) there")
+
+
+def test_there_are_no_more_jobs_than_programs() -> None:
+    report = Campaign(plan("threaded"), 99999, 2).run()
+    assert (report.programs, report.jobs) == (2, 2)
 
 
 @pytest.mark.usefixtures("bad_backends")

@@ -9,7 +9,9 @@ from __future__ import annotations
 
 import base64
 import json
+import os
 import re
+import tempfile
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -48,18 +50,29 @@ def export(
     reference: Backend,
     progress: Callable[[], object] = lambda: None,
 ) -> None:
-    """Write the scripts of items to a folder, as `group/name/manner.jsonl`.
+    """Write the scripts of items to a new or empty folder, as `group/name/manner.jsonl`.
 
-    Raises FerryError where that cannot be done, or the reference does not do what a case states.
+    The folder is there when all is in it: until then it is a temporary one beside it. Raises
+    FerryError where that cannot be done, or the reference does not do what a case states.
     """
-    for item in chosen:
-        path = folder / f"{item.label}.jsonl"
-        try:
-            path.parent.mkdir(parents=True, exist_ok=True)
-            replace_file(path, "".join(lines(item, reference)).encode())
-        except OSError as error:
-            raise FerryError(f"{path}: cannot be written: {error.strerror}") from None
-        progress()
+    folder = Path(os.path.realpath(folder))  # what a link names is replaced, not the link
+    try:
+        if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+            raise FerryError(f"{folder}: is there already; name a folder that is new or empty")
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(
+            prefix=".ferry-", suffix=".part", dir=folder.parent, ignore_cleanup_errors=True
+        ) as name:
+            part = Path(name) / "cases"
+            part.mkdir()
+            for item in chosen:
+                path = part / f"{item.label}.jsonl"
+                path.parent.mkdir(parents=True, exist_ok=True)
+                replace_file(path, "".join(lines(item, reference)).encode())
+                progress()
+            part.replace(folder)
+    except OSError as error:
+        raise FerryError(f"{folder}: cannot be written: {error.strerror}") from None
 
 
 def lines(item: Item, reference: Backend) -> list[str]:

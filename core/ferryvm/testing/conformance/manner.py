@@ -7,6 +7,7 @@ and is the same for every case.
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable, Iterator
 
 from ferryvm.machine.control import Status
@@ -18,7 +19,7 @@ from ferryvm.testing.conformance.record import (
     Walk,
     walk,
 )
-from ferryvm.testing.conformance.script import Flag, Place, Script
+from ferryvm.testing.conformance.script import Flag, Place, Script, Trail
 
 Scripts = Iterator[Script]
 Manner = Callable[[Task], Scripts]
@@ -225,6 +226,20 @@ def stopped(task: Task) -> Scripts:
     yield recorder.script("stopped while it counts", way.trail)
 
 
+def caught(task: Task) -> Scripts:
+    """Stopped by the flag, set before the entry, before it comes to its end; counting too."""
+    states = _ending(task).states
+    end = dataclasses.replace(states[-1], status=Status.RUNNING, trap=None)
+    for is_counting in (False, True):
+        recorder = Recorder(task)
+        recorder.start()
+        fuel = PLENTY if is_counting else None
+        recorder.enter(is_counting, fuel, flag=Flag.SET, expected=Place.SOMEWHERE)
+        # The trail is without the end, so that nobody is there.
+        about = "interrupted before its end" + (", counting" if is_counting else "")
+        yield recorder.script(about, Trail((*states[:-1], end), 0))
+
+
 def _ending(task: Task) -> Walk:
     way = walk(task)
     if way.period:
@@ -257,6 +272,7 @@ MANNERS: dict[str, Manner] = {
         saved,
         interrupted,
         stopped,
+        caught,
     )
 }
 """All of them, by name."""

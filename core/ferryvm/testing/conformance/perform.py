@@ -14,6 +14,7 @@ from ferryvm.engine.saved import pack_state, unpack_state
 from ferryvm.isa import Trap
 from ferryvm.machine.control import REGISTER_BYTES, ControlBlock, Status
 from ferryvm.machine.state import Machine
+from ferryvm.testing.conformance.exception import describe, raise_if_pressed
 from ferryvm.testing.conformance.fault import Fault, compare
 from ferryvm.testing.conformance.record import litter, perform_host, stand, write_state
 from ferryvm.testing.conformance.script import (
@@ -40,15 +41,18 @@ _MOMENT = 0.02
 """Seconds that a backend runs before another thread sets the flag."""
 
 _MAY_CHANGE = {"interrupt", "wanted", "code"}
-"""Fields of the control block's second half that may change during an entry."""
+"""Fields of the control block's second half that may change during an entry. The flag is looked at
+apart, since others set it meanwhile."""
 
 
-def perform(script: Script, artifact: Artifact) -> Fault | None:
+def perform(script: Script, artifact: Artifact, patience: float = PATIENCE) -> Fault | None:
     """The first fault of a backend that follows the script, None if there is none.
 
-    What the backend raises is a fault too.
+    What the backend raises is a fault too, and so is an entry that takes longer than `patience`
+    seconds; one that then does not even look at the flag can only be left where its program has
+    no end.
     """
-    performer = _Performer(script, artifact)
+    performer = _Performer(script, artifact, patience)
     for number, step in enumerate(script.steps):
         fault = performer.do(step)
         if fault is not None:
@@ -57,8 +61,8 @@ def perform(script: Script, artifact: Artifact) -> Fault | None:
 
 
 class _Performer:
-    def __init__(self, script: Script, artifact: Artifact) -> None:
-        self.script, self.artifact = script, artifact
+    def __init__(self, script: Script, artifact: Artifact, patience: float) -> None:
+        self.script, self.artifact, self.patience = script, artifact, patience
         self.machines: dict[int, Machine] = {}
         self.at: dict[int, int] = {}
         """Where on the trail a machine is."""
@@ -98,19 +102,27 @@ class _Performer:
         before = control.fuel
         bound = _bound(control)
         control.interrupt = step.flag is Flag.SET
+        late = Fault("end", f"leaves within {self.patience:g} s", "it does not")
         try:
             if self.script.trail and self.script.trail.period:
                 status = self._enter_endless(machine, step)
             else:
-                with watched(control, PATIENCE):
+                with watched(control, self.patience) as watch:
                     status = self.artifact.enter(machine, step.counting)
+                if watch.has_barked:
+                    return late
         except _GoneError:
-            return Fault("end", f"leaves within {PATIENCE:.0f} s", "it does not")
-        except Exception as error:  # noqa: BLE001 - whatever a backend raises, it has failed
-            text = str(error).strip().splitlines() or [""]
-            return Fault("end", "a status", f"raises {type(error).__name__}: {text[0]}")
+            return late
+        except BaseException as error:  # noqa: BLE001 - whatever a backend raises, it has failed
+            raise_if_pressed(error)
+            return Fault("end", "a status", describe(error))
+        if not isinstance(status, Status):
+            return Fault("status returned", "a Status", repr(status))
         if status != control.status:
-            return Fault("status returned", _status(control.status), _status(status))
+            return Fault("status returned", _status(control.status), status.name)
+        if control.interrupt != (step.flag is not Flag.CLEAR):
+            was = "0" if step.flag is Flag.CLEAR else "1, which only the engine clears"
+            return Fault("control.interrupt", was, str(control.interrupt))
         if control.status not in list(Status):
             return Fault("status", "one of the contract", str(control.status))
         if control.status == Status.TRAP and control.trap not in list(Trap):
@@ -127,12 +139,12 @@ class _Performer:
 
     def _enter_endless(self, machine: Machine, step: Enter) -> Status:
         """Enter in a thread of its own, so that a backend that stays in is no more than a fault."""
-        answers: list[Status | Exception] = []
+        answers: list[Status | BaseException] = []
 
         def work() -> None:
             try:
                 answers.append(self.artifact.enter(machine, step.counting))
-            except Exception as error:  # noqa: BLE001 - raised again in the caller's thread
+            except BaseException as error:  # noqa: BLE001 - raised again in the caller's thread
                 answers.append(error)
 
         thread = threading.Thread(target=work, daemon=True)
@@ -140,10 +152,10 @@ class _Performer:
         if step.flag is Flag.LATER:
             time.sleep(_MOMENT)
             machine.control.interrupt = 1
-        thread.join(PATIENCE)
+        thread.join(self.patience)
         if not answers:
             raise _GoneError
-        if isinstance(answers[0], Exception):
+        if isinstance(answers[0], BaseException):
             raise answers[0]
         return answers[0]
 
@@ -193,8 +205,8 @@ class _GoneError(Exception):
     """A backend does not come back."""
 
 
-def _status(value: object) -> str:
-    return value.name if isinstance(value, Status) else str(value)
+def _status(value: int) -> str:
+    return Status(value).name if value in list(Status) else str(value)
 
 
 _BOUND = (

@@ -3,27 +3,28 @@
 
 pytest and the command line are two ways of showing what is decided here.
 
-    items() ──> Item ──run(backend)──> Outcome ──expect(table)──> Outcome
+    checks() ──> Item ──run(backend)──> Outcome ──expected.py──> Outcome
 """
 
 from __future__ import annotations
 
 import dataclasses
 import enum
+import fnmatch
 import functools
-import tomllib
-from collections.abc import Iterator, Mapping
-from pathlib import Path
+from collections import Counter
+from collections.abc import Iterator
 
-from ferryvm.backend import Backend
-from ferryvm.errors import FerryError, UnknownNameError
+from ferryvm.backend import Artifact, Backend
 from ferryvm.isa import INSTRUCTIONS
 from ferryvm.registry import Registry
 from ferryvm.testing.conformance.case import Case, cases
+from ferryvm.testing.conformance.exception import describe, listening, raise_if_pressed
 from ferryvm.testing.conformance.fault import Fault
 from ferryvm.testing.conformance.instruction import scripts as instruction_scripts
 from ferryvm.testing.conformance.perform import perform
 from ferryvm.testing.conformance.script import Script
+from ferryvm.testing.watchdog import PATIENCE
 
 ORACLE = "reference"
 """The backend whose states are expected."""
@@ -63,7 +64,7 @@ class Outcome:
                 f"{self.script.about}, step {self.fault.step}:",
                 f"  {self.fault.field}",
                 f"    expected: {self.fault.expected}",
-                f"    found:    {self.fault.found}",
+                f"    found:    {self.fault.found}".replace("\n", "\n" + 14 * " "),
             )
         )
 
@@ -90,13 +91,14 @@ class Item:
             return self.case.scripts(self.manner, reference)
         return instruction_scripts(self.name, self.manner == "counting", reference)
 
-    def run(self, backend: Backend) -> Outcome:
-        """What becomes of it on a backend."""
+    def run(self, backend: Backend, patience: float = PATIENCE) -> Outcome:
+        """What becomes of it on a backend that has so many seconds each time it is entered."""
         outcome = Outcome(Verdict.FAILED, f"{self.label}: there is nothing to do: no script")
-        for script in self.scripts(_reference()):
-            outcome = _follow(script, backend)
-            if outcome.verdict is not Verdict.PASSED:
-                return outcome
+        with listening():
+            for script in self.scripts(_reference()):
+                outcome = _follow(script, backend, patience)
+                if outcome.verdict is not Verdict.PASSED:
+                    return outcome
         return outcome
 
 
@@ -105,26 +107,66 @@ def _reference() -> Backend:
     return Registry().get(ORACLE)
 
 
-def _follow(script: Script, backend: Backend) -> Outcome:
+def _follow(script: Script, backend: Backend, patience: float) -> Outcome:
     if script.complaint is not None:
         reason = f"{script.about}: {script.complaint}, by the {ORACLE} backend itself"
         return Outcome(Verdict.FAILED, reason)
-    obstacle = script.obstacle(backend.capabilities)
-    if obstacle is not None:
-        return Outcome(Verdict.SKIPPED, obstacle)
     try:
-        refusal = backend.accepts(script.program)
-        if refusal is not None:
+        obstacle, refusal = _objection(script, backend)
+        if obstacle is not None:
+            return Outcome(Verdict.SKIPPED, obstacle)
+        if isinstance(refusal, str):
             return Outcome(Verdict.REFUSED, refusal)
+        if refusal is not None:
+            fault = Fault("accepts", "None, or the reason why not", repr(refusal))
+            return Outcome(Verdict.FAILED, fault=fault, script=script)
         artifact = backend.prepare(script.program)
-    except Exception as error:  # noqa: BLE001 - whatever a backend raises, it has failed
-        fault = Fault("prepare", "an artifact", f"raises {type(error).__name__}: {error}")
+    except BaseException as error:  # noqa: BLE001 - whatever a backend raises, it has failed
+        raise_if_pressed(error)
+        found: Fault | None = Fault("prepare", "an artifact", describe(error))
     else:
-        found = perform(script, artifact)
-        if found is None:
-            return Outcome(Verdict.PASSED)
-        fault = found
-    return Outcome(Verdict.FAILED, fault=fault, script=script)
+        if isinstance(artifact, Artifact):
+            found = perform(script, artifact, patience)
+        else:
+            found = Fault("prepare", "an Artifact", repr(artifact))
+    if found is None:
+        return Outcome(Verdict.PASSED)
+    return Outcome(Verdict.FAILED, fault=found, script=script)
+
+
+def _objection(script: Script, backend: Backend) -> tuple[str | None, object]:
+    """What a backend declares that keeps it from following a script, and whether it refuses it."""
+    obstacle = script.obstacle(backend.capabilities)
+    return obstacle, backend.accepts(script.program) if obstacle is None else None
+
+
+class Admission(Item):
+    """Whether a backend does anything at all: one that refuses every case would fail none."""
+
+    def scripts(self, reference: Backend) -> Iterator[Script]:
+        """None: there is nothing to export."""
+        return iter(())
+
+    def run(self, backend: Backend, patience: float = PATIENCE) -> Outcome:
+        """Passed as soon as the backend takes a case; failed with its reasons if it takes none."""
+        reasons: Counter[str] = Counter()
+        with listening():
+            for item in items():
+                for script in item.scripts(_reference()):
+                    try:
+                        obstacle, refusal = _objection(script, backend)
+                    except BaseException as error:  # noqa: BLE001 - as above
+                        raise_if_pressed(error)
+                        fault = Fault("accepts", "None, or the reason why not", describe(error))
+                        return Outcome(Verdict.FAILED, fault=fault, script=script)
+                    if obstacle is None and refusal is None:
+                        return Outcome(Verdict.PASSED)
+                    reasons[str(obstacle or refusal)] += 1
+        told = [f"  {count} times: {why}" for why, count in reasons.most_common(_MOST_REASONS)]
+        return Outcome(Verdict.FAILED, "\n".join(("it takes no case at all", *told)))
+
+
+_MOST_REASONS = 3
 
 
 @functools.cache
@@ -143,43 +185,18 @@ def items() -> tuple[Item, ...]:
     return tuple(found)
 
 
-# --- failures that the author expects -------------------------------------------------------
+@functools.cache
+def checks() -> tuple[Item, ...]:
+    """What a backend is tested by: whether it takes any case, and every item. Raises CaseError."""
+    about = "The backend takes at least one case"
+    return (Admission("backend", "accepts", "anything", about), *items())
 
 
-def check_expected(table: Mapping[str, str], where: str) -> dict[str, str]:
-    """A table of expected failures, from labels to reasons.
-
-    Raises UnknownNameError for a label that no item has, FerryError for a reason that is none.
-    """
-    known = [item.label for item in items()]
-    for label, reason in table.items():
-        if label not in known:
-            raise UnknownNameError(f"case in {where}", str(label), known)
-        if not isinstance(reason, str) or not reason.strip():
-            raise FerryError(f"{where}: {label}: a reason is needed, in words")
-    return dict(table)
-
-
-def read_expected(path: Path) -> dict[str, str]:
-    """The table `[xfail]` of a TOML file. Raises FerryError."""
-    try:
-        content = tomllib.loads(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise FerryError(f"{path}: cannot be read: {error.strerror}") from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise FerryError(f"{path}: {error}") from None
-    if set(content) != {"xfail"} or not isinstance(content["xfail"], dict):
-        raise FerryError(f"{path}: exactly one table, [xfail], is expected")
-    return check_expected(content["xfail"], str(path))
-
-
-def expect(outcome: Outcome, reason: str | None) -> Outcome:
-    """The outcome, where the author expects a failure for that reason (None: does not)."""
-    if reason is None:
-        return outcome
-    if outcome.verdict is Verdict.FAILED:
-        return dataclasses.replace(outcome, verdict=Verdict.XFAILED, reason=reason)
-    if outcome.verdict is Verdict.PASSED:
-        told = f"passes, but is expected to fail ({reason}): take it out of the table"
-        return Outcome(Verdict.FAILED, told)
-    return outcome
+def select(pattern: str) -> list[Item]:
+    """The checks that a pattern names: whole labels, beginnings of them, or with `*` and `?`."""
+    return [
+        check
+        for check in checks()
+        if fnmatch.fnmatchcase(check.label, pattern)
+        or check.label.startswith(pattern.rstrip("/") + "/")
+    ]

@@ -9,6 +9,7 @@ found it.
 
 from __future__ import annotations
 
+from ferryvm.testing.disagreement.again import Shown, show_again
 from ferryvm.testing.disagreement.file import (
     DisagreementError,
     from_text,
@@ -22,10 +23,12 @@ __all__ = [
     "SUFFIX",
     "Disagreement",
     "DisagreementError",
+    "Shown",
     "from_text",
     "load",
     "record",
     "save",
+    "show_again",
     "showing",
     "to_text",
     "versions",

@@ -22,6 +22,7 @@ from ferryvm.testing.bisect import Parting
 from ferryvm.testing.disagreement.model import Disagreement
 from ferryvm.testing.schedule import Schedule
 from ferryvm.testing.state import Difference
+from ferryvm.testing.watchdog import PATIENCE
 
 FORMAT: Literal["ferryvm disagreement"] = "ferryvm disagreement"
 VERSION: Literal[1] = 1
@@ -46,10 +47,13 @@ class _Content(pydantic.BaseModel):
     bad: str
     difference: Difference
     parting: Parting | None
+    unbisected: str | None = None
+    """Why there is no parting."""
     backends: tuple[str, ...]
     schedule: Schedule
     seed: int
     most: Annotated[int, pydantic.Field(ge=0, le=UNLIMITED)]
+    patience: Annotated[float, pydantic.Field(gt=0, allow_inf_nan=False)] = PATIENCE
     forcing: tuple[Forcing, ...]
     limits: Limits
     versions: dict[str, str]
@@ -83,10 +87,12 @@ def to_text(disagreement: Disagreement) -> str:
         bad=one.bad,
         difference=one.difference,
         parting=one.parting,
+        unbisected=one.unbisected,
         backends=one.backends,
         schedule=one.schedule,
         seed=one.seed,
         most=one.most,
+        patience=one.patience,
         forcing=tuple(sorted(one.forcing, key=lambda kind: kind.value)),
         limits=one.limits,
         versions=dict(one.versions),
@@ -145,6 +151,8 @@ def from_text(content: bytes, name: str) -> Disagreement:
         one.difference,
         one.parting,
         one.origin,
+        one.patience,
+        one.unbisected,
     )
 
 

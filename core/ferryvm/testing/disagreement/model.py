@@ -4,25 +4,25 @@
 from __future__ import annotations
 
 import dataclasses
-import logging
 import platform
+import time
 from collections.abc import Callable, Mapping
 from importlib import metadata
 
 import ferryvm
 from ferryvm.backend import Forcing
+from ferryvm.engine.failure import described
 from ferryvm.errors import FerryError
 from ferryvm.machine.memory import Limits
 from ferryvm.program import Program
 from ferryvm.registry import Registry
-from ferryvm.testing.bisect import Bisector, Parting
+from ferryvm.testing.bisect import Bisector, LateError, Parting
 from ferryvm.testing.differential import Comparison, Differ
 from ferryvm.testing.schedule import Schedule
 from ferryvm.testing.state import Difference
 from ferryvm.testing.trace import TraceLine
+from ferryvm.testing.watchdog import PATIENCE
 from ferryvm.verify import Verified
-
-_log = logging.getLogger("ferryvm")
 
 _SEEDS = 32
 """Random schedules that are tried to show a disagreement."""
@@ -39,7 +39,7 @@ class Disagreement:
     bad: str
     """The one that parts from it."""
     backends: tuple[str, ...]
-    """All that the program moved between, `good` apart; only `bad` where it did not move."""
+    """All that the program was to move between, `good` apart; only `bad` where it did not move."""
     schedule: Schedule
     seed: int
     versions: Mapping[str, str]
@@ -54,6 +54,10 @@ class Disagreement:
     """Where they part; None if no search found it."""
     origin: str | None = None
     """Where the program comes from."""
+    patience: float = PATIENCE
+    """Seconds that a backend got for coming back."""
+    unbisected: str | None = None
+    """Why there is no parting; None where there is one."""
 
     @property
     def good_trace(self) -> tuple[TraceLine, ...]:
@@ -67,7 +71,8 @@ class Disagreement:
 
     def differ(self, registry: Registry | None = None) -> Differ:
         """What compares the same backends in the same way. Raises as `Differ`."""
-        return Differ(self.backends, self.good, registry, self.limits, self.most, self.forcing)
+        names = self.backends, self.good, registry
+        return Differ(*names, self.limits, self.most, self.forcing, self.patience)
 
 
 def record(
@@ -78,24 +83,41 @@ def record(
     seed: int = 0,
     origin: str | None = None,
     progress: Callable[[], object] = lambda: None,
+    seconds: float | None = None,
 ) -> Disagreement:
-    """The disagreement that a comparison found, bisected where that can be done."""
+    """The disagreement that a comparison found, bisected where that can be done.
+
+    `seconds`: how long bisecting may take; 0: it is not tried. What cannot be bisected, for
+    whatever reason, is a disagreement all the same, and says why.
+    """
     assert comparison.difference is not None
-    backends = tuple(name for name in comparison.backends if name != differ.against)
-    parting = None
-    for name in backends:
-        names = (differ.against, *backends)
+    entered = tuple(name for name in comparison.backends if name != differ.against)
+    # A schedule deals out its moves among all of them, whether or not each had its turn.
+    backends = entered if schedule is Schedule.NONE else differ.backends
+    names = (differ.against, *backends)
+    deadline = None if seconds is None else time.monotonic() + seconds
+    parting, reason = None, "no search found where they part"
+    for name in entered:
+        left = None if deadline is None else deadline - time.monotonic()
+        if left is not None and left <= 0:
+            reason = "comparing took all the time" if seconds == 0 else _late(seconds)
+            break
         try:
-            parting = Bisector(differ, name, program, progress).find(seed=seed, names=names)
-        except FerryError as error:  # what cannot be bisected is a disagreement all the same
-            _log.info("where %s and %s part was not found: %s", differ.against, name, error)
+            bisector = Bisector(differ, name, program, progress, seconds=left)
+            parting = bisector.find(seed=seed, names=names)
+        except LateError:
+            reason = _late(seconds)
+        except FerryError as error:
+            reason = str(error)
+        except Exception as error:  # noqa: BLE001 - a faulty backend may leave anything behind
+            reason = described(error)
         if parting is not None:
             break
     return Disagreement(
         program.program,
         differ.limits or Limits(),
         differ.against,
-        parting.bad if parting else backends[0],
+        parting.bad if parting else entered[0],
         backends,
         schedule,
         seed,
@@ -105,7 +127,13 @@ def record(
         comparison.difference,
         parting,
         origin,
+        differ.patience,
+        None if parting else reason,
     )
+
+
+def _late(seconds: float | None) -> str:
+    return f"it was not found within {seconds:g} s"
 
 
 def showing(

@@ -100,10 +100,11 @@ class Campaign:
         most_findings: int | None = None,
     ) -> None:
         """`programs`: how many; `seconds`: as many as fit; `most_findings`: after which it ends."""
-        self.plan, self.jobs = plan, jobs
+        self.plan = plan
+        self.jobs = jobs if programs is None else min(jobs, programs)
         self.first, self.seconds, self.most_findings = first, seconds, most_findings
         self.end = None if programs is None else first + programs
-        self.report = Report(plan, jobs)
+        self.report = Report(plan, self.jobs)
         self.store = Store(plan)
         self._children: list[Child] = []
         self._next = first

@@ -5,7 +5,8 @@
          1         number of the trial that it is at, or was at last
          2         number of the backend that was entered last
          3         trials done
-         4 ...     trials by kind and outcome, then comparisons by backend and verdict
+         4         steps of bisecting, so that it is seen to get on
+         5 ...     trials by kind and outcome, then comparisons by backend and verdict
 
 A word is written whole, so a worker that dies at any moment leaves counts that add up.
 """
@@ -21,7 +22,7 @@ from ferryvm.testing.fuzz.outcome import Outcome
 from ferryvm.testing.fuzz.plan import Plan
 from ferryvm.testing.generate import Kind
 
-_STAGE, _NUMBER, _BACKEND, _DONE, _COUNTS = range(5)
+_STAGE, _NUMBER, _BACKEND, _DONE, _STEPS, _COUNTS = range(6)
 _KINDS, _OUTCOMES, _VERDICTS = tuple(Kind), tuple(Outcome), tuple(Verdict)
 
 
@@ -65,9 +66,9 @@ class Notes:
         return self.names[self._words[_BACKEND]]
 
     @property
-    def progress(self) -> tuple[int, int]:
+    def progress(self) -> tuple[int, ...]:
         """Something that changes while the worker gets on."""
-        return self._words[_DONE], self._words[_STAGE]
+        return self._words[_DONE], self._words[_STAGE], self._words[_STEPS]
 
     def outcomes(self) -> dict[tuple[Kind, Outcome], int]:
         """Trials done, by kind and outcome."""
@@ -94,6 +95,10 @@ class Notes:
     def enter(self, backend: int) -> None:
         """A backend is entered."""
         self._words[_BACKEND] = backend
+
+    def step(self) -> None:
+        """Bisecting has got on."""
+        self._words[_STEPS] += 1
 
     def end(self, kind: Kind, outcome: Outcome) -> None:
         """The trial has ended."""

@@ -10,6 +10,8 @@ import re
 
 from ferryvm.machine.control import Status
 from ferryvm.testing.generate import Kind
+from ferryvm.testing.state import Difference
+from ferryvm.testing.trial import IN_PREPARE
 
 
 class Outcome(enum.Enum):
@@ -73,6 +75,11 @@ class Finding:
         """What findings that have one cause probably have in common."""
         return self.outcome.value, self.backends, self.what, self.mnemonic
 
+    @property
+    def is_in_prepare(self) -> bool:
+        """Whether a backend failed before the program began: there is no instruction to blame."""
+        return self.what.startswith(_IN_PREPARE)
+
     def to_json(self) -> str:
         """All of it, in one line."""
         fields = dataclasses.asdict(self)
@@ -84,6 +91,16 @@ class Finding:
         fields = json.loads(text)
         fields["kind"], fields["outcome"] = Kind(fields["kind"]), Outcome(fields["outcome"])
         return cls(**fields)
+
+
+_IN_PREPARE = f"failure {IN_PREPARE.rstrip(': ')}"
+
+
+def what_differs(found: Difference) -> str:
+    """The field of a difference as findings with one cause have it, or how a backend failed."""
+    if found.field == "failure" and found.right.startswith(IN_PREPARE):
+        return _IN_PREPARE
+    return without_place(found.field)
 
 
 def without_place(field: str) -> str:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import dataclasses
 import itertools
 import tempfile
+from collections.abc import Callable
 from pathlib import Path
 
 from ferryvm.durable import replace_file
@@ -53,12 +54,22 @@ class Store:
         comparison: Comparison,
         schedule: Schedule,
         seed: int,
+        progress: Callable[[], object],
+        seconds: float,
     ) -> Finding:
-        """The finding with the place where backends part, saved as a disagreement."""
+        """The finding with the place where backends part, saved as a disagreement.
+
+        `seconds`: how long bisecting may take; `progress` is called meanwhile.
+        """
         origin = self.plan.command(finding.number)
-        one = disagreement.record(differ, program, comparison, schedule, seed, origin)
+        one = disagreement.record(
+            differ, program, comparison, schedule, seed, origin, progress, seconds
+        )
         if one.parting is not None:
             finding = dataclasses.replace(finding, mnemonic=one.parting.mnemonic)
+        elif not finding.is_in_prepare:
+            text = f"{finding.text} (not bisected: {one.unbisected})"
+            finding = dataclasses.replace(finding, text=text)
         if self.folder is None:
             return finding
         path = self._free(finding).with_suffix(disagreement.SUFFIX)

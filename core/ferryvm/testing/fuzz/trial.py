@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import time
 import traceback
+from collections.abc import Iterator
 from pathlib import Path
 
 from ferryvm.backend import RefusalError
@@ -15,13 +16,15 @@ from ferryvm.testing.differential import Comparison, Differ, Verdict
 from ferryvm.testing.fuzz.image import MOST as MOST_OF_IMAGE
 from ferryvm.testing.fuzz.image import Fault, ImageJudge, Refused, Tried, compare
 from ferryvm.testing.fuzz.notes import Notes
-from ferryvm.testing.fuzz.outcome import ENDS, Finding, Outcome, without_place
+from ferryvm.testing.fuzz.outcome import ENDS, Finding, Outcome, what_differs
 from ferryvm.testing.fuzz.plan import Plan
 from ferryvm.testing.fuzz.store import Store, StoreError
 from ferryvm.testing.fuzz.watch import WatchedRegistry
 from ferryvm.testing.generate import LIMITS, MOST_INSTRUCTIONS, Kind, generate, mutated_image
 from ferryvm.testing.generate.chance import Chance
 from ferryvm.testing.generate.weights import Weights
+from ferryvm.testing.schedule import Schedule
+from ferryvm.testing.trial import IN_PREPARE
 from ferryvm.verify import verify
 
 
@@ -65,7 +68,7 @@ class Judge:
                 )
             outcome = self._outcome(status, tried)
             is_slow = time.monotonic() - began >= self.plan.patience
-            for one in tried:
+            for one in _once(tried):
                 self._note(one.comparison)
                 if one.comparison.verdict is Verdict.DISAGREE:
                     findings.append(self._disagreement(number, kind, one, _content(made), is_slow))
@@ -120,12 +123,19 @@ class Judge:
             how = ", moved" if one.differ else ", saved and resumed"
         names = ", ".join(comparison.backends)
         text = f"{self.plan.against} and {names}{how}: {found}"
-        what = without_place(found.field) + how
+        what = what_differs(found) + how
         finding = Finding(number, kind, Outcome.DISAGREE, names, what, text)
-        if one.differ is None or one.program is None or is_slow:
+        if one.differ is None or one.program is None:
             return self.store.save(finding, content)
         return self.store.record(
-            finding, one.differ, one.program, comparison, one.schedule, one.seed
+            finding,
+            one.differ,
+            one.program,
+            comparison,
+            one.schedule,
+            one.seed,
+            self.notes.step,
+            0.0 if is_slow else self.plan.patience,
         )
 
     def _error(self, number: int, kind: Kind, error: Exception) -> Finding:
@@ -137,6 +147,18 @@ class Judge:
         text = f"{name}: {' '.join(str(error).split())} (at {place})"
         trace = "".join(traceback.format_exception(error))
         return Finding(number, kind, Outcome.ERROR, "", f"{name} at {place}", text, trace)
+
+
+def _once(tried: list[Tried]) -> Iterator[Tried]:
+    """Comparisons, without moves that fail before the program begins as a backend alone did."""
+    failures = set()
+    for one in tried:
+        found = one.comparison.difference
+        if found is not None and found.right.startswith(IN_PREPARE):
+            if one.schedule is not Schedule.NONE and found.right in failures:
+                continue
+            failures.add(found.right)
+        yield one
 
 
 def _content(made: bytes | Program | None) -> bytes | None:

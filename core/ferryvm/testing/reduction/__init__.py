@@ -19,7 +19,7 @@ from collections.abc import Callable
 from ferryvm.errors import FerryError
 from ferryvm.listing.encode import encode
 from ferryvm.program import Program
-from ferryvm.testing.bisect import Bisector, Place
+from ferryvm.testing.bisect import Bisector, LateError, Place
 from ferryvm.testing.differential import Differ
 from ferryvm.testing.reduction.cut import bodies, cuts
 from ferryvm.testing.reduction.interest import Interest, Signature, signature
@@ -70,9 +70,9 @@ def reduce(
             raise _TimeIsOver
 
     try:
-        bisector = Bisector(differ, bad, program, check)
+        bisector = Bisector(differ, bad, program, check, seconds=seconds)
         place = bisector.search(None, seed, (differ.against, *differ.backends))
-    except _TimeIsOver:
+    except (_TimeIsOver, LateError):
         raise FerryError(f"no place where they part was found within {seconds:g} s") from None
     if place is None:
         return None

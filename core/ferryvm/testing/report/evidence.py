@@ -75,7 +75,7 @@ def gather(
             continue
         try:
             bisector = Bisector(differ, bad, program, progress)
-            parting = bisector.find(seed=seed, names=comparison.backends)
+            parting = bisector.find(seed=seed, names=(differ.against, *differ.backends))
         except FerryError as error:
             reason = str(error)
             continue

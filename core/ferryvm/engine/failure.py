@@ -1,0 +1,30 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a backend raised, in one line, with the place in the backend's own code."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+_OWN = f"{Path(__file__).parents[1]}{os.sep}"
+"""The folder of this package: what its files' names begin with."""
+
+
+def described(error: BaseException) -> str:
+    """Type, message and place of an exception: `ValueError: text (mine.py:12 in enter)`.
+
+    The place is the innermost frame outside this package, which is what its author can change;
+    where there is none, the innermost one.
+    """
+    text = " ".join(str(error).split())
+    place, is_own = "", True
+    step = error.__traceback__
+    while step is not None:
+        code = step.tb_frame.f_code
+        in_own = code.co_filename.startswith(_OWN)
+        if is_own or not in_own:
+            place = f" ({Path(code.co_filename).name}:{step.tb_lineno} in {code.co_name})"
+            is_own = in_own
+        step = step.tb_next
+    name = type(error).__name__
+    return f"{name}: {text}{place}" if text else f"{name}{place}"
