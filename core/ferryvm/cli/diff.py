@@ -10,8 +10,8 @@ import click
 
 import ferryvm
 from ferryvm.cli.program import naming, refuse_same_file
-from ferryvm.cli.show import chosen_backends, print_table
-from ferryvm.durable import probe_file
+from ferryvm.cli.run import check_writable
+from ferryvm.cli.show import against_option, backends_option, chosen_backends, print_table
 from ferryvm.errors import FerryError
 
 if TYPE_CHECKING:
@@ -21,16 +21,8 @@ if TYPE_CHECKING:
 
 @click.command()
 @click.argument("files", nargs=-1, required=True, type=click.Path(path_type=Path))
-@click.option(
-    "--backends", default="all", show_default=True, metavar="A,B,...", help="Backends to compare."
-)
-@click.option(
-    "--against",
-    default="reference",
-    show_default=True,
-    metavar="NAME",
-    help="Backend that they are held against.",
-)
+@backends_option
+@against_option
 @click.option(
     "--schedule",
     default="none",
@@ -143,7 +135,4 @@ def _check_page(html: Path, files: tuple[Path, ...]) -> None:
     """Raise FerryError unless the page can be written; asked first, so nothing runs in vain."""
     for file in files:
         refuse_same_file(file, html)
-    try:
-        probe_file(html)
-    except OSError as error:
-        raise FerryError(f"{html}: cannot be written: {error.strerror}") from None
+    check_writable(html)

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 import click
 
 from ferryvm.cli.seconds import check_seconds
-from ferryvm.cli.show import chosen_backends, print_table
+from ferryvm.cli.show import against_option, backends_option, chosen_backends, print_table
 
 if TYPE_CHECKING:
     from ferryvm.testing.fuzz import Campaign, Report
@@ -60,16 +60,8 @@ class _Folder(click.Path):
     help="Number of the first.",
 )
 @click.option("--jobs", type=click.IntRange(min=1), help="Processes; one a processor if left out.")
-@click.option(
-    "--backends", default="all", show_default=True, metavar="A,B,...", help="Backends to compare."
-)
-@click.option(
-    "--against",
-    default="reference",
-    show_default=True,
-    metavar="NAME",
-    help="Backend that they are held against.",
-)
+@backends_option
+@against_option
 @click.option(
     "--kind",
     "kinds",

@@ -51,6 +51,20 @@ def print_table(table: Table) -> None:
     console.print(table)
 
 
+backends_option = click.option(
+    "--backends", default="all", show_default=True, metavar="A,B,...", help="Backends to compare."
+)
+"""For commands that compare; `chosen_backends` reads it."""
+
+against_option = click.option(
+    "--against",
+    default="reference",
+    show_default=True,
+    metavar="NAME",
+    help="Backend that they are held against.",
+)
+
+
 def chosen_backends(registry: Registry, text: str) -> tuple[str, ...]:
     """The backends that `--backends` names: `all` are those that can be used here.
 
