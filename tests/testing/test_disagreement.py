@@ -169,7 +169,7 @@ def test_backend_that_cannot_prepare_is_not_bisected() -> None:
 def _recorded(bad: str, schedule: Schedule) -> Disagreement:
     """A disagreement as a campaign finds it, after a comparison without moves."""
     differ = Differ([bad], registry=registry())
-    expected = differ.expect(differ.start(program()))
+    expected = differ.finish(differ.start(program()))
     differ.compare(program(), expected=expected)
     seed, comparison = next(
         (seed, comparison)

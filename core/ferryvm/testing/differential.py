@@ -113,22 +113,21 @@ class Differ:
     ) -> list[Comparison]:
         """One comparison a backend without a schedule, else one of all of them moved between.
 
-        `progress` is called now and then, on long work; `expected`: what `expect` gave for this
-        program, if it has been called already, be it for a start in the middle of it.
+        `progress` is called now and then, on long work; `expected`: what `finish` gave for this
+        program, if it has been called already, be it from a start in the middle of it.
         """
-        expected = expected or self.expect(self.start(program), progress)
+        expected = expected or self.finish(self.start(program), progress)
         if schedule is Schedule.NONE:
             found = [self._alone(name, expected, progress) for name in self.backends]
         else:
             found = [self._moved(schedule, seed, expected, progress)]
         return [dataclasses.replace(one, against_seconds=expected.seconds) for one in found]
 
-    def expect(self, start: Trial, progress: Callable[[], object] = lambda: None) -> Trial:
-        """A program at its end on the backend that all are held against, gone on from `start`."""
-        expected = start.again_from_here()
-        while expected.run(self.against, 1_000_000):
+    def finish(self, trial: Trial, progress: Callable[[], object] = lambda: None) -> Trial:
+        """The trial, gone on to its end on the backend that all are held against."""
+        while trial.run(self.against, 1_000_000):
             progress()
-        return expected
+        return trial
 
     def start(self, program: Verified) -> Trial:
         """A trial of the program at its start."""

@@ -68,7 +68,7 @@ def show_again(
     compared: list[Comparison] = []
     other = None
     for before in _BEFORE[one.schedule]:
-        expected = differ.expect(differ.start(program), progress)
+        expected = differ.finish(differ.start(program), progress)
         for schedule in (*before, one.schedule):
             compared = differ.compare(program, schedule, one.seed, progress, expected)
             shown = next((it for it in compared if it.difference is not None), None)

@@ -60,7 +60,7 @@ Judged = tuple[Status, list[Tried]]
 
 def compare(differ: Differ, program: Verified, plan: Plan, seed: int) -> Judged:
     """A program compared under all schedules of a plan."""
-    expected = differ.expect(differ.start(program))
+    expected = differ.finish(differ.start(program))
     return expected.status, [
         Tried(comparison, differ, program, schedule, seed)
         for schedule in plan.schedules
@@ -95,7 +95,7 @@ class ImageJudge:
             status, tried = compare(self.differ, verified, self.plan, seed)
             if not chance.flip(0.1):
                 return status, tried
-        expected = self.differ.expect(start)
+        expected = self.differ.finish(start.again_from_here())
         if expected.status is Status.TRAP:
             _check_trap(expected)
         if verified is None:
