@@ -4,36 +4,75 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Sequence
+import tempfile
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import click
 from rich.console import Console
 from rich.table import Table
 
-from benchmarks import interpreter, interrupt, loading, report, startup, table
-from benchmarks.benchmark import BENCHMARKS, BY_NAME, BenchmarkError
-from benchmarks.peers import DEFAULT, all_peers
+from benchmarks import (
+    compiling,
+    interpreter,
+    interrupt,
+    loading,
+    peers,
+    record,
+    scalar,
+    startup,
+    table,
+    transfer,
+    whole,
+)
+from benchmarks.benchmark import BENCHMARKS, BY_NAME, Benchmark, BenchmarkError, Scale
+from benchmarks.comparison import compare
+from benchmarks.peers.ferry import CACHE
+from benchmarks.peers.njit import ENVIRONMENT
+from benchmarks.peers.peer import Peer
+from benchmarks.report import Report
 
 JSON = click.option("--json", "json_path", metavar="FILE", help="Write JSON, - for stdout.")
+WIDTH = 160
+"""Columns where no terminal says how many there are."""
 
 
 def _progress(line: str) -> None:
     click.echo(line, err=True)
 
 
-def _names(
-    _context: click.Context, parameter: click.Parameter, value: str | None
-) -> tuple[str, ...] | None:
-    """The names of a comma-separated list; an unknown one is a usage error."""
-    if value is None:
-        return None
-    known: Iterable[str] = BY_NAME if parameter.name == "programs" else all_peers()
-    names = tuple(name for name in value.split(",") if name)
-    for name in names:
-        if name not in known:
-            raise click.BadParameter(f"{name!r} is none of {', '.join(known)}")
-    return names
+def _known(names: Callable[[], Iterable[str]]) -> Callable[..., tuple[str, ...] | None]:
+    """A check of a comma-separated list; a name that is not known is a usage error."""
+
+    def check(
+        _context: click.Context, _parameter: click.Parameter, value: str | None
+    ) -> tuple[str, ...] | None:
+        if value is None:
+            return None
+        known = list(names())
+        found = tuple(name for name in value.split(",") if name)
+        for name in found:
+            if name not in known:
+                raise click.BadParameter(f"{name!r} is none of {', '.join(known)}")
+        return found
+
+    return check
+
+
+def _rounds(default: int) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    return click.option("--rounds", default=default, show_default=True, type=click.IntRange(min=1))
+
+
+def _peers(known: Callable[[], Iterable[str]]) -> Callable[..., Callable[..., None]]:
+    return click.option(
+        "--peers", "chosen", callback=_known(known), metavar="NAME,...", help="Default: all."
+    )
+
+
+PROGRAMS = click.option(
+    "--programs", callback=_known(lambda: BY_NAME), metavar="NAME,...", help="Default: all nine."
+)
+QUICK = click.option("--quick", is_flag=True, help="Small sizes: whether it works, not how fast.")
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})
@@ -42,35 +81,100 @@ def main() -> None:
 
 
 @main.command()
-@click.option("--rounds", default=5, show_default=True, type=click.IntRange(min=1))
-@click.option("--programs", callback=_names, metavar="NAME,...", help="Default: all nine.")
-@click.option("--peers", callback=_names, metavar="NAME,...", help="Default: all but reference.")
-@click.option("--quick", is_flag=True, help="Small sizes: whether it works, not how fast.")
+@_rounds(5)
+@PROGRAMS
+@_peers(peers.interpreters)
+@QUICK
 @click.option("--twin-globals", is_flag=True, help="C twins of the loops keep variables in memory.")
 @JSON
 def interpreters(
     rounds: int,
     programs: Sequence[str] | None,
-    peers: Sequence[str] | None,
+    chosen: Sequence[str] | None,
     quick: bool,
     twin_globals: bool,
     json_path: str | None,
 ) -> None:
-    """Nine programs on every peer, in interleaved rounds."""
-    known = all_peers(twin_globals)
-    chosen = [BY_NAME[name] for name in programs] if programs else list(BENCHMARKS)
-    taking_part = {name: known[name] for name in peers or DEFAULT}
-    found = interpreter.compare(chosen, taking_part, rounds, not quick, _progress)
-    if json_path != "-":
-        table.show(found, Console(width=None if sys.stdout.isatty() else 160))
-    if json_path:
-        report.write(json_path, found.as_json())
-    if found.faults():
-        raise BenchmarkError("; ".join(found.faults()))
+    """Nine programs on every interpreter, in interleaved rounds."""
+    known = peers.interpreters(twin_globals)
+    default = [name for name in known if name not in peers.NOT_DEFAULT]
+    taking_part = {name: known[name] for name in chosen or default}
+    scale = Scale.QUICK if quick else None
+    found = compare(interpreter.SUITE, _benchmarks(programs), taking_part, rounds, scale, _progress)
+    _conclude([found], json_path, table.show)
+
+
+@main.command("scalar")
+@_rounds(5)
+@PROGRAMS
+@_peers(lambda: peers.compilers(None, {}))
+@QUICK
+@click.option("--numba", envvar=ENVIRONMENT, metavar="PYTHON", help="A Python that has Numba.")
+@JSON
+def scalar_command(
+    rounds: int,
+    programs: Sequence[str] | None,
+    chosen: Sequence[str] | None,
+    quick: bool,
+    numba: str | None,
+    json_path: str | None,
+) -> None:
+    """Nine programs on every compiler, in interleaved rounds."""
+    with tempfile.TemporaryDirectory(prefix="ferry-bench-") as cache:
+        known = peers.compilers(numba, {CACHE: cache})
+        taking_part: dict[str, Peer] = {name: known[name] for name in chosen or known}
+        scale = Scale.QUICK if quick else None
+        found = compare(scalar.SUITE, _benchmarks(programs), taking_part, rounds, scale, _progress)
+    _conclude([found], json_path, table.show_compilers)
+
+
+@main.command("mixed")
+@_rounds(7)
+@PROGRAMS
+@click.option(
+    "--scales",
+    callback=_known(lambda: [scale.value for scale in whole.CONTENDERS]),
+    metavar="NAME,...",
+    help="Sizes: brief, short (5 and 40 ms on threaded), scalar, long. Default: all.",
+)
+@click.option("--cached", is_flag=True, help="What one run compiled is there for the next one.")
+@JSON
+def mixed_command(
+    rounds: int,
+    programs: Sequence[str] | None,
+    scales: Sequence[str] | None,
+    cached: bool,
+    json_path: str | None,
+) -> None:
+    """Whole runs with the default policy against native code alone and an interpreter alone."""
+    at = [Scale(name) for name in scales] if scales else list(whole.CONTENDERS)
+    found = whole.compare_whole(at, _benchmarks(programs), rounds, cached, _progress)
+    _conclude(found, json_path, table.show_whole)
+
+
+@main.command("transfer")
+@_rounds(9)
+@click.option("--iterations", default=10_000_000, show_default=True, type=click.IntRange(min=1))
+@click.argument("backends", nargs=-1)
+@JSON
+def transfer_command(
+    rounds: int, iterations: int, backends: tuple[str, ...], json_path: str | None
+) -> None:
+    """A round trip from an interpreter (default: threaded, switch) to compiled code and back."""
+    names = backends or ("threaded", "switch")
+    _finish("transfer", transfer.measure(names, "llvm", rounds, iterations, _progress), json_path)
+
+
+@main.command("compile")
+@_rounds(7)
+@JSON
+def compile_command(rounds: int, json_path: str | None) -> None:
+    """Compiling the loop to native code, and having it from the cache."""
+    _finish("compile", compiling.measure("llvm", rounds, _progress), json_path)
 
 
 @main.command("startup")
-@click.option("--rounds", default=15, show_default=True, type=click.IntRange(min=1))
+@_rounds(15)
 @JSON
 def startup_command(rounds: int, json_path: str | None) -> None:
     """What a trivial `ferry run` costs over importing numpy and llvmlite."""
@@ -78,7 +182,7 @@ def startup_command(rounds: int, json_path: str | None) -> None:
 
 
 @main.command("load")
-@click.option("--rounds", default=5, show_default=True, type=click.IntRange(min=1))
+@_rounds(5)
 @click.option("--instructions", default=65_536, show_default=True, type=click.IntRange(min=100))
 @JSON
 def load_command(rounds: int, instructions: int, json_path: str | None) -> None:
@@ -100,6 +204,28 @@ def interrupt_command(
     _finish("interrupt", flat, json_path)
 
 
+def _benchmarks(names: Sequence[str] | None) -> list[Benchmark]:
+    return [BY_NAME[name] for name in names] if names else list(BENCHMARKS)
+
+
+def _conclude(
+    found: Iterable[Report], json_path: str | None, show: Callable[[Report, Console], None]
+) -> None:
+    """Show reports as they come and write them; raise BenchmarkError for their faults."""
+    console = Console(width=None if sys.stdout.isatty() else WIDTH)
+    reports = []
+    for report in found:
+        reports.append(report)
+        if json_path != "-":
+            show(report, console)
+    if json_path:
+        whole_json = [report.as_json() for report in reports]
+        record.write(json_path, whole_json[0] if len(reports) == 1 else {"reports": whole_json})
+    faults = [fault for report in reports for fault in report.faults()]
+    if faults:
+        raise BenchmarkError("; ".join(faults))
+
+
 def _finish(kind: str, figures: dict[str, Any], json_path: str | None) -> None:
     if json_path != "-":
         shown = Table("figure", "value")
@@ -107,8 +233,8 @@ def _finish(kind: str, figures: dict[str, Any], json_path: str | None) -> None:
             shown.add_row(name, f"{value:.4f}" if isinstance(value, float) else str(value))
         Console().print(shown)
     if json_path:
-        whole = {"schema": report.SCHEMA, "kind": kind, **report.circumstances(), **figures}
-        report.write(json_path, whole)
+        report = {"schema": record.SCHEMA, "kind": kind, **record.circumstances(), **figures}
+        record.write(json_path, report)
 
 
 if __name__ == "__main__":

@@ -9,6 +9,7 @@ parameters of every twin, so that a test can run them all in a moment.
 from __future__ import annotations
 
 import dataclasses
+import enum
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent
@@ -19,16 +20,44 @@ class BenchmarkError(Exception):
     """The harness or a twin is wrong: a size that cannot be set, a result that cannot be read."""
 
 
+class Scale(enum.Enum):
+    """How large a program is run. Times were about these on the machine of docs/benchmarks.md."""
+
+    TINY = "tiny"
+    """The reference backend takes well under a second."""
+    QUICK = "quick"
+    """A look at whether everything works; also what warms up peers that compile as they run."""
+    BRIEF = "brief"
+    """`threaded` takes 5 ms."""
+    SHORT = "short"
+    """`threaded` takes 40 ms."""
+    INTERPRETERS = "interpreters"
+    """What is reported of interpreters, and how the Skiff twins stand in their files."""
+    SCALAR = "scalar"
+    """What is reported of compilers."""
+    LONG = "long"
+    """Native code takes more than a second, except on `loop`, which it folds away."""
+
+
 @dataclasses.dataclass(frozen=True)
 class Size:
-    """One parameter of a program."""
+    """One parameter of a program, a field for each scale."""
 
     name: str
-    full: int
-    quick: int
-    tiny: int
     skiff: str
-    """The text that sets the full size in the Skiff twin, with {} for the number."""
+    """The text that sets it in the Skiff twin, with {} for the number."""
+    tiny: int
+    quick: int
+    brief: int
+    short: int
+    interpreters: int
+    scalar: int
+    long: int
+
+    def at(self, scale: Scale) -> int:
+        """Its value at a scale."""
+        value: int = getattr(self, scale.value)
+        return value
 
 
 @dataclasses.dataclass(frozen=True)
@@ -45,20 +74,9 @@ class Benchmark:
         """Where the twin with that file name suffix is (or would be)."""
         return PROGRAMS / f"{self.name}.{suffix}"
 
-    @property
-    def full(self) -> tuple[int, ...]:
-        """The sizes that are reported."""
-        return tuple(size.full for size in self.sizes)
-
-    @property
-    def quick(self) -> tuple[int, ...]:
-        """Sizes for a look at whether everything works."""
-        return tuple(size.quick for size in self.sizes)
-
-    @property
-    def tiny(self) -> tuple[int, ...]:
-        """Sizes that the reference backend runs in well under a second."""
-        return tuple(size.tiny for size in self.sizes)
+    def at(self, scale: Scale) -> tuple[int, ...]:
+        """Its sizes at a scale."""
+        return tuple(size.at(scale) for size in self.sizes)
 
     def skiff(self, sizes: tuple[int, ...]) -> str:
         """The Skiff twin's text with these sizes.
@@ -68,7 +86,7 @@ class Benchmark:
         path = self.path("skiff")
         text = path.read_text(encoding="utf-8")
         for size, value in zip(self.sizes, sizes, strict=True):
-            stated = size.skiff.format(size.full)
+            stated = size.skiff.format(size.interpreters)
             if text.count(stated) != 1:
                 raise BenchmarkError(
                     f"{path}: expected {stated!r} once, found {text.count(stated)}"
@@ -85,38 +103,57 @@ class Benchmark:
             raise BenchmarkError(f"{self.name}: expected {kind}, found {text!r}") from None
 
 
-def _defined(name: str, full: int, quick: int, tiny: int) -> Size:
-    return Size(name, full, quick, tiny, f"(define {name} {{}})")
+def _defined(name: str, *values: int) -> Size:
+    return Size(name, f"(define {name} {{}})", *values)
 
 
-def _nest() -> tuple[Size, ...]:
-    """Bounds of the triple loop, which stand as literals in its conditions."""
+def _nest(brief: int, short: int, long: int) -> tuple[Size, ...]:
+    """Bounds of the triple loop, which stand as literals in its conditions; the outermost one's
+    at three scales."""
     return (
-        Size("nx", 1000, 100, 3, "(< x {})"),
-        Size("ny", 1000, 100, 4, "(< y {})"),
-        Size("nz", 100, 10, 5, "(< z {})"),
+        Size("nx", "(< x {})", 3, 100, brief, short, 1000, 1000, long),
+        Size("ny", "(< y {})", 4, 100, 1000, 1000, 1000, 1000, 1000),
+        Size("nz", "(< z {})", 5, 10, 100, 100, 100, 100, 100),
     )
 
 
+_HASHED = _defined("N", 60, 65_536, 524_288, 4_194_304, 16_777_216, 67_108_864, 402_653_184)
+_SIEVED = _defined("N", 100, 50_000, 350_000, 2_700_000, 5_000_000, 10_000_000, 150_000_000)
+
 BENCHMARKS: tuple[Benchmark, ...] = (
-    Benchmark("loop", "triple nested loop, 1000 x 1000 x 100", _nest()),
-    Benchmark("loopmix", "the same with a multiplicative mix inside", _nest()),
-    Benchmark("fib", "fib(32) by double recursion", (_defined("N", 32, 22, 8),)),
-    Benchmark("sieve", "primes below 5 million", (_defined("N", 5_000_000, 50_000, 100),)),
-    Benchmark("collatz", "longest chain below 300,000", (_defined("N", 300_000, 3_000, 12),)),
+    Benchmark("loop", "triple nested loop, counting", _nest(17, 134, 1000)),
+    Benchmark("loopmix", "the same with a multiplicative mix inside", _nest(11, 87, 12_000)),
+    Benchmark("fib", "double recursion", (_defined("N", 8, 22, 27, 31, 32, 35, 44),)),
+    Benchmark("sieve", "primes below N", (_SIEVED,)),
+    Benchmark(
+        "collatz",
+        "longest chain below N",
+        (_defined("N", 12, 3_000, 8_500, 60_000, 300_000, 1_000_000, 7_000_000),),
+    ),
     Benchmark(
         "mandelbrot",
-        "256 x 256 points, at most 200 iterations",
-        (_defined("N", 256, 32, 5), _defined("LIMIT", 200, 200, 8)),
+        "N x N points, at most LIMIT iterations",
+        (
+            _defined("N", 5, 32, 72, 204, 256, 512, 2_800),
+            _defined("LIMIT", 8, 200, 200, 200, 200, 200, 200),
+        ),
     ),
-    Benchmark("nbody", "100,000 steps of five bodies", (_defined("N", 100_000, 1_000, 2),), True),
     Benchmark(
-        "matmul",
-        "10 products of 120 x 120 matrices",
-        (_defined("N", 120, 24, 4), _defined("TIMES", 10, 2, 2)),
+        "nbody",
+        "N steps of five bodies",
+        (_defined("N", 2, 1_000, 6_000, 48_000, 100_000, 500_000, 20_000_000),),
         True,
     ),
-    Benchmark("fnv1a", "hash of 16 MB", (_defined("N", 16_777_216, 65_536, 60),)),
+    Benchmark(
+        "matmul",
+        "TIMES products of N x N matrices",
+        (
+            _defined("N", 4, 24, 50, 110, 120, 300, 300),
+            _defined("TIMES", 2, 2, 4, 3, 10, 10, 90),
+        ),
+        True,
+    ),
+    Benchmark("fnv1a", "hash of N bytes", (_HASHED,)),
 )
 """In the order of the table."""
 

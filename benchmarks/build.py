@@ -6,10 +6,12 @@ from __future__ import annotations
 import hashlib
 import os
 import subprocess
+import time
 from collections.abc import Sequence
 from pathlib import Path
 
 from benchmarks.benchmark import ROOT, BenchmarkError
+from ferryvm.durable import replace_file
 
 BUILD = ROOT / ".build"
 
@@ -27,14 +29,32 @@ def build(
     output = BUILD / f"{stem}-{key.hexdigest()[:16]}"
     if output.exists():
         return output
-    BUILD.mkdir(exist_ok=True)
     unfinished = output.with_name(f"{output.name}.{os.getpid()}")
-    full = [*command, *map(str, sources), "-o", str(unfinished)]
+    _compile(command, sources, unfinished)
+    unfinished.replace(output)
+    return output
+
+
+def build_seconds(command: Sequence[str], sources: Sequence[Path]) -> float:
+    """Seconds that the command takes for the sources, its result thrown away.
+
+    Raises BenchmarkError with the compiler's message when it fails.
+    """
+    output = BUILD / f"timed.{os.getpid()}"
+    try:
+        began = time.perf_counter()
+        _compile(command, sources, output)
+        return time.perf_counter() - began
+    finally:
+        output.unlink(missing_ok=True)
+
+
+def _compile(command: Sequence[str], sources: Sequence[Path], output: Path) -> None:
+    BUILD.mkdir(exist_ok=True)
+    full = [*command, *map(str, sources), "-o", str(output)]
     done = subprocess.run(full, capture_output=True, text=True, check=False)
     if done.returncode != 0:
         raise BenchmarkError(f"{' '.join(full)}\n{done.stderr}")
-    unfinished.replace(output)
-    return output
 
 
 def written(name: str, content: bytes) -> Path:
@@ -42,7 +62,5 @@ def written(name: str, content: bytes) -> Path:
     BUILD.mkdir(exist_ok=True)
     path = BUILD / name
     if not path.exists() or path.read_bytes() != content:
-        unfinished = path.with_name(f"{name}.{os.getpid()}")
-        unfinished.write_bytes(content)
-        unfinished.replace(path)
+        replace_file(path, content)
     return path

@@ -1,92 +1,24 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The main run: every program on every peer, interleaved."""
+"""The suite of the interpreters and their goals."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-
-from benchmarks.benchmark import Benchmark, BenchmarkError
-from benchmarks.measure import interleave
-from benchmarks.peers.peer import Measurement, MissingError, Peer, Task
-from benchmarks.report import Cell, Report
-
-Progress = Callable[[str], None]
+from benchmarks.benchmark import Scale
+from benchmarks.report import Report, Suite, Target
 
 
-def compare(
-    benchmarks: Sequence[Benchmark],
-    peers: Mapping[str, Peer],
-    rounds: int,
-    is_full: bool = True,
-    progress: Progress = lambda _line: None,
-) -> Report:
-    """The report of running every benchmark on every peer, `rounds` times in turn.
-
-    A peer that fails on a program is a fault of the report; the others go on.
-    """
-    report = Report(rounds, is_full, {name: peer.label for name, peer in peers.items()})
-    present = {}
-    for name, peer in peers.items():
-        try:
-            report.versions[name] = peer.version()
-            present[name] = peer
-        except MissingError as error:
-            report.missing[name] = str(error)
-            progress(f"{name} takes no part: {error}")
-    for benchmark in benchmarks:
-        report.cells[benchmark.name] = _row(benchmark, present, rounds, is_full, progress)
-    return report
+def goals(report: Report) -> list[Target]:
+    """What interpreters are held to."""
+    every = report.whole_mean("threaded", "wasm3")
+    return [
+        Target("switch over C++ switch, loop", report.ratio("loop", "cpp-switch", "switch"), 1.0),
+        Target(
+            "threaded over C++ computed goto, loop",
+            report.ratio("loop", "cpp-goto", "threaded"),
+            2.5,
+        ),
+        Target("threaded over wasm3, geometric mean", 1 / every if every else None, 1.0),
+    ]
 
 
-def _row(
-    benchmark: Benchmark,
-    peers: Mapping[str, Peer],
-    rounds: int,
-    is_full: bool,
-    progress: Progress,
-) -> dict[str, Cell]:
-    """The cells of one program."""
-    sizes = benchmark.full if is_full else benchmark.quick
-    cells = {name: Cell() for name in peers}
-    tasks: dict[str, Callable[[], Measurement | None]] = {}
-    for name, peer in peers.items():
-        try:
-            tasks[name] = _guarded(cells[name], peer.prepare(benchmark, sizes, is_full))
-        except MissingError as error:
-            cells[name].missing = str(error)
-        except BenchmarkError as error:
-            cells[name].failure = str(error)
-    limits = {
-        name: peer.rounds_at_most for name, peer in peers.items() if peer.rounds_at_most is not None
-    }
-    for name, measurement in interleave(tasks, rounds, limits):
-        cell = cells[name]
-        if measurement is None:
-            progress(f"{benchmark.name} {name}: failed: {cell.failure}")
-            continue
-        progress(
-            f"{benchmark.name} {name}: {measurement.seconds:.4f} s"
-            f" ({len(cell.seconds)} of {min(rounds, limits.get(name, rounds))})"
-        )
-    return cells
-
-
-def _guarded(cell: Cell, task: Task) -> Callable[[], Measurement | None]:
-    """The task, noting its measurement or its failure in the cell; None after a failure."""
-
-    def run() -> Measurement | None:
-        if cell.failure is not None:
-            return None
-        try:
-            measurement = task()
-        except BenchmarkError as error:
-            cell.failure = str(error)
-            return None
-        if cell.seconds and cell.result != measurement.result:
-            cell.failure = f"it gave {cell.result!r}, then {measurement.result!r}"
-            return None
-        cell.seconds.append(measurement.seconds)
-        cell.result = measurement.result
-        return measurement
-
-    return run
+SUITE = Suite("interpreters", Scale.INTERPRETERS, ("gcc", "wasm3"), goals)

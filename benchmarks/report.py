@@ -1,29 +1,27 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a run found, what follows from it, and its JSON form."""
+"""What a comparison of peers found, what follows from it, and its JSON form."""
 
 from __future__ import annotations
 
 import dataclasses
-import datetime
-import json
 import os
-import platform
-import subprocess
-from pathlib import Path
+from collections.abc import Callable
 from typing import Any
 
-from benchmarks.benchmark import ROOT
+from benchmarks.benchmark import Scale
 from benchmarks.measure import geometric_mean, median
-
-SCHEMA = 1
-BASELINES = ("gcc", "wasm3")
+from benchmarks.record import SCHEMA, circumstances
 
 
 @dataclasses.dataclass
 class Cell:
-    """One peer on one program: seconds of each round and the result, or why there are none."""
+    """One peer on one program: figures of each round and the result, or why there are none."""
 
     seconds: list[float] = dataclasses.field(default_factory=list)
+    compile_seconds: list[float] = dataclasses.field(default_factory=list)
+    """Empty where the peer cannot tell compiling apart."""
+    peaks: list[int] = dataclasses.field(default_factory=list)
+    """Bytes of memory; empty where the peer has no process of its own."""
     result: int | float | None = None
     missing: str | None = None
     failure: str | None = None
@@ -34,6 +32,22 @@ class Cell:
         """Seconds, None where it took no part."""
         return median(self.seconds) if self.seconds and self.failure is None else None
 
+    @property
+    def peak(self) -> int | None:
+        """Bytes, the most of all rounds, that which compiled included; None if not known."""
+        return max(self.peaks) if self.peaks and self.failure is None else None
+
+    @property
+    def first_compile(self) -> float | None:
+        """Seconds that compiling took in the first round, when no cache had anything."""
+        return self.compile_seconds[0] if self.compile_seconds and self.failure is None else None
+
+    @property
+    def later_compile(self) -> float | None:
+        """Seconds in later rounds, the median; None if there was one round only."""
+        later = self.compile_seconds[1:]
+        return median(later) if later and self.failure is None else None
+
 
 @dataclasses.dataclass(frozen=True)
 class Target:
@@ -42,20 +56,52 @@ class Target:
     name: str
     found: float | None
     """None where a peer that it needs took no part."""
-    at_least: float
+    bound: float
+    is_upper: bool = False
+    """Whether at most the bound is asked for, otherwise at least."""
+    unit: str = "x"
 
     @property
     def is_met(self) -> bool | None:
         """Whether it is met, None where that is not known."""
-        return None if self.found is None else self.found >= self.at_least
+        if self.found is None:
+            return None
+        return self.found <= self.bound if self.is_upper else self.found >= self.bound
+
+    def __str__(self) -> str:
+        verdict = {True: "met", False: "NOT met", None: "not known"}[self.is_met]
+        found = "-" if self.found is None else f"{self.found:.2f}{self.unit}"
+        side = "at most" if self.is_upper else "at least"
+        return f"target: {self.name}: {side} {self.bound:g}{self.unit}, found {found}: {verdict}"
+
+    def as_json(self) -> dict[str, Any]:
+        """The goal as JSON."""
+        bound = {"at_most" if self.is_upper else "at_least": self.bound}
+        return {"name": self.name, "found": self.found, **bound, "is_met": self.is_met}
+
+
+@dataclasses.dataclass(frozen=True)
+class Suite:
+    """What kind of comparison a report is of."""
+
+    kind: str
+    """The command."""
+    scale: Scale
+    """The sizes that goals hold for."""
+    baselines: tuple[str, ...]
+    """Peers that ratios are taken to."""
+    goals: Callable[[Report], list[Target]]
+    not_in_means: frozenset[str] = frozenset()
+    """Programs whose ratios say nothing about the others."""
 
 
 @dataclasses.dataclass
 class Report:
-    """All cells of a run of `interpreters`."""
+    """All cells of a run of a suite."""
 
+    suite: Suite
     rounds: int
-    is_full: bool
+    scale: Scale
     labels: dict[str, str]
     """Label of each peer by name, in the order of the table."""
     versions: dict[str, str] = dataclasses.field(default_factory=dict)
@@ -66,9 +112,13 @@ class Report:
     load_before: float = dataclasses.field(default_factory=lambda: os.getloadavg()[0])
     """Processes that wanted to run in the minute before; well above 0 blurs the figures."""
 
+    def cell(self, program: str, peer: str) -> Cell | None:
+        """The cell, None where the peer or the program took no part at all."""
+        return self.cells.get(program, {}).get(peer)
+
     def seconds(self, program: str, peer: str) -> float | None:
         """Median seconds of a peer on a program, None where it took no part."""
-        cell = self.cells.get(program, {}).get(peer)
+        cell = self.cell(program, peer)
         return cell.median if cell else None
 
     def ratio(self, program: str, peer: str, baseline: str) -> float | None:
@@ -76,11 +126,24 @@ class Report:
         mine, theirs = self.seconds(program, peer), self.seconds(program, baseline)
         return mine / theirs if mine and theirs else None
 
+    def ratios(self, peer: str, baseline: str) -> dict[str, float]:
+        """The ratios that go into a mean, by program."""
+        found = {
+            program: self.ratio(program, peer, baseline)
+            for program in self.cells
+            if program not in self.suite.not_in_means
+        }
+        return {program: ratio for program, ratio in found.items() if ratio is not None}
+
     def mean(self, peer: str, baseline: str) -> tuple[float | None, int]:
         """Geometric mean of the ratios, and the number of programs that both ran."""
-        ratios = [self.ratio(program, peer, baseline) for program in self.cells]
-        known = [ratio for ratio in ratios if ratio is not None]
-        return geometric_mean(known), len(known)
+        known = self.ratios(peer, baseline)
+        return geometric_mean(known.values()), len(known)
+
+    def whole_mean(self, peer: str, baseline: str) -> float | None:
+        """The mean, None unless both ran every program that belongs to it."""
+        mean, programs = self.mean(peer, baseline)
+        return mean if programs == len(set(self.cells) - self.suite.not_in_means) else None
 
     def faults(self) -> list[str]:
         """Failures, and programs on which peers disagree, a line each."""
@@ -96,29 +159,17 @@ class Report:
         return lines
 
     def targets(self) -> list[Target]:
-        """The goals for the interpreters; small sizes say nothing about them."""
-        if not self.is_full:
-            return []
-        every = self.mean("threaded", "wasm3")
-        wasm = 1 / every[0] if every[0] and every[1] == len(self.cells) else None
-        return [
-            Target("switch over C++ switch, loop", self.ratio("loop", "cpp-switch", "switch"), 1.0),
-            Target(
-                "threaded over C++ computed goto, loop",
-                self.ratio("loop", "cpp-goto", "threaded"),
-                2.5,
-            ),
-            Target("threaded over wasm3, geometric mean", wasm, 1.0),
-        ]
+        """The suite's goals; other sizes say nothing about them."""
+        return self.suite.goals(self) if self.scale is self.suite.scale else []
 
     def as_json(self) -> dict[str, Any]:
         """The report as JSON, with the machine and the commit."""
         return {
             "schema": SCHEMA,
-            "kind": "interpreters",
+            "kind": self.suite.kind,
             **circumstances(),
             "rounds": self.rounds,
-            "full_size": self.is_full,
+            "scale": self.scale.value,
             "load_before": self.load_before,
             "peers": {
                 name: {"label": label, "version": self.versions.get(name)}
@@ -130,13 +181,12 @@ class Report:
                 for program, cells in self.cells.items()
             },
             "geometric_means": {
-                peer: {f"over_{base}": _mean(*self.mean(peer, base)) for base in BASELINES}
+                peer: {f"over_{base}": self._mean(peer, base) for base in self.suite.baselines}
                 for peer in self.labels
                 if peer not in self.missing
             },
-            "targets": [
-                dataclasses.asdict(target) | {"is_met": target.is_met} for target in self.targets()
-            ],
+            "not_in_means": sorted(self.suite.not_in_means),
+            "targets": [target.as_json() for target in self.targets()],
             "faults": self.faults(),
         }
 
@@ -149,53 +199,12 @@ class Report:
         return {
             "seconds": cell.seconds,
             "median": cell.median,
+            "compile_seconds": cell.compile_seconds,
+            "peak_bytes": cell.peak,
             "result": cell.result,
-            **{f"over_{base}": self.ratio(program, peer, base) for base in BASELINES},
+            **{f"over_{base}": self.ratio(program, peer, base) for base in self.suite.baselines},
         }
 
-
-def _mean(mean: float | None, programs: int) -> dict[str, Any]:
-    return {"ratio": mean, "programs": programs}
-
-
-def circumstances() -> dict[str, Any]:
-    """When, at which commit and on what machine."""
-    return {
-        "date": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
-        "commit": _commit(),
-        "machine": {
-            "processor": _processor(),
-            "cores": os.cpu_count(),
-            "system": f"{platform.system()} {platform.machine()}",
-            "python": platform.python_version(),
-        },
-    }
-
-
-def write(path: str, report: dict[str, Any]) -> None:
-    """Write a JSON report to a file, or to stdout for `-`."""
-    text = json.dumps(report, indent=2)
-    if path == "-":
-        print(text)
-    else:
-        Path(path).write_text(text + "\n", encoding="utf-8")
-
-
-def _commit() -> str | None:
-    """The commit of the working tree, with `+` where files have changed since."""
-    command = ["git", "-C", str(ROOT), "describe", "--always", "--dirty=+", "--abbrev=12"]
-    try:
-        done = subprocess.run(command, capture_output=True, text=True, check=False)
-    except FileNotFoundError:
-        return None
-    return done.stdout.strip() or None
-
-
-def _processor() -> str:
-    try:
-        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
-    except OSError:
-        return platform.processor() or "unknown"
-    names = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
-    wide = any("avx512f" in line for line in lines if line.startswith("flags"))
-    return (names or ["unknown"])[0] + (" with AVX-512" if wide else "")
+    def _mean(self, peer: str, baseline: str) -> dict[str, Any]:
+        ratio, programs = self.mean(peer, baseline)
+        return {"ratio": ratio, "programs": programs}

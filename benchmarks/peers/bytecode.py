@@ -11,7 +11,7 @@ from pathlib import Path
 
 import numpy as np
 
-from benchmarks.benchmark import ROOT, Benchmark
+from benchmarks.benchmark import ROOT, Benchmark, Scale
 from benchmarks.build import BUILD, build, written
 from benchmarks.peers.ferry import compiled
 from benchmarks.peers.peer import MissingError, Peer, Task, first_line, measured, tool
@@ -35,14 +35,14 @@ class BytecodePeer(Peer):
     def version(self) -> str:
         return f"benchmarks/peers/{self.source.name} by {first_line([tool('g++'), '--version'])}"
 
-    def prepare(self, benchmark: Benchmark, sizes: tuple[int, ...], is_full: bool) -> Task:
+    def prepare(self, benchmark: Benchmark, scale: Scale) -> Task:
         if benchmark.name not in PROGRAMS:
             raise MissingError(f"written for {' and '.join(PROGRAMS)} only")
         opcodes = written("opcodes.h", opcode_header().encode())
         shared = ROOT / "peers" / "bytecode.hpp"
         flags = [tool("g++"), *CPP_FLAGS, f"-I{BUILD}", f"-I{shared.parent}"]
         interpreter = build(self.name, flags, [self.source], [shared, opcodes])
-        code = code_file(benchmark, sizes)
+        code = code_file(benchmark, scale)
         return lambda: measured(benchmark, [str(interpreter), str(code)])
 
 
@@ -54,10 +54,10 @@ def opcode_header() -> str:
     )
 
 
-def code_file(benchmark: Benchmark, sizes: tuple[int, ...]) -> Path:
+def code_file(benchmark: Benchmark, scale: Scale) -> Path:
     """The Skiff twin's bytecode in the form that bytecode.hpp reads."""
-    name = "-".join([benchmark.name, *map(str, sizes)])
-    return written(f"{name}.code", code_bytes(compiled(benchmark, sizes)))
+    name = f"{benchmark.name}-{scale.value}"
+    return written(f"{name}.code", code_bytes(compiled(benchmark, scale)))
 
 
 def code_bytes(program: Program) -> bytes:

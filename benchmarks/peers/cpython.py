@@ -6,12 +6,14 @@ from __future__ import annotations
 import platform
 import sys
 
-from benchmarks.benchmark import ROOT, Benchmark
-from benchmarks.peers.peer import Peer, Task, measured, twin
+from benchmarks.benchmark import ROOT, Benchmark, Scale
+from benchmarks.peers.peer import Peer, Task, measured, sizes, twin
+
+DRIVER = ROOT / "peers" / "drive.py"
 
 
 class CPythonPeer(Peer):
-    """CPython at full size, but once only: it would take most of the time of a session."""
+    """CPython at full size, but once only: it would take most of the time of a run."""
 
     name = "cpython"
     label = "CPython"
@@ -20,7 +22,7 @@ class CPythonPeer(Peer):
     def version(self) -> str:
         return f"{platform.python_implementation()} {platform.python_version()}"
 
-    def prepare(self, benchmark: Benchmark, sizes: tuple[int, ...], is_full: bool) -> Task:
-        driver = ROOT / "peers" / "drive.py"
-        command = [sys.executable, str(driver), str(twin(benchmark, "py")), *map(str, sizes)]
+    def prepare(self, benchmark: Benchmark, scale: Scale) -> Task:
+        source = str(twin(benchmark, "py"))
+        command = [sys.executable, str(DRIVER), source, *sizes(benchmark, scale)]
         return lambda: measured(benchmark, command)

@@ -3,8 +3,17 @@
 
 from __future__ import annotations
 
-from benchmarks.benchmark import ROOT, Benchmark
-from benchmarks.peers.peer import MissingError, Peer, Task, first_line, measured, tool, twin
+from benchmarks.benchmark import ROOT, Benchmark, Scale
+from benchmarks.peers.peer import (
+    MissingError,
+    Peer,
+    Task,
+    first_line,
+    measured,
+    sizes,
+    tool,
+    twin,
+)
 
 DRIVER = ROOT / "peers" / "drive.lua"
 
@@ -12,7 +21,7 @@ LUAJIT_LACKS = {
     "loopmix": "wrapping 64-bit multiplication: LuaJIT has it only as boxed FFI values, which"
     " would time the allocator",
 }
-"""Programs that LuaJIT cannot run as the same work, and what it lacks."""
+"""Programs that LuaJIT cannot run as the same work without its compiler, and what it lacks."""
 
 
 class Lua54Peer(Peer):
@@ -24,9 +33,9 @@ class Lua54Peer(Peer):
     def version(self) -> str:
         return first_line([tool("lua5.4"), "-v"])
 
-    def prepare(self, benchmark: Benchmark, sizes: tuple[int, ...], is_full: bool) -> Task:
+    def prepare(self, benchmark: Benchmark, scale: Scale) -> Task:
         source = twin(benchmark, "lua")
-        command = [tool("lua5.4"), str(DRIVER), str(source), *map(str, sizes)]
+        command = [tool("lua5.4"), str(DRIVER), str(source), *sizes(benchmark, scale)]
         return lambda: measured(benchmark, command)
 
 
@@ -39,9 +48,9 @@ class LuaJitPeer(Peer):
     def version(self) -> str:
         return first_line([tool("luajit"), "-v"])
 
-    def prepare(self, benchmark: Benchmark, sizes: tuple[int, ...], is_full: bool) -> Task:
+    def prepare(self, benchmark: Benchmark, scale: Scale) -> Task:
         if benchmark.name in LUAJIT_LACKS:
             raise MissingError(f"lacks {LUAJIT_LACKS[benchmark.name]}")
         source = twin(benchmark, "luajit.lua", "lua")
-        command = [tool("luajit"), "-joff", str(DRIVER), str(source), *map(str, sizes)]
+        command = [tool("luajit"), "-joff", str(DRIVER), str(source), *sizes(benchmark, scale)]
         return lambda: measured(benchmark, command)

@@ -10,7 +10,8 @@ import subprocess
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from benchmarks.benchmark import Benchmark, BenchmarkError
+from benchmarks.benchmark import Benchmark, BenchmarkError, Scale
+from benchmarks.peers import process
 
 SECONDS_A_RUN = 600.0
 """A run that takes longer is taken for a hang."""
@@ -26,6 +27,10 @@ class Measurement:
 
     seconds: float
     result: int | float
+    compile_seconds: float | None = None
+    """Seconds that went into compiling before the work began, where a peer can tell them apart."""
+    peak: int | None = None
+    """The most bytes of memory that the peer's process had; None: it had none of its own."""
 
 
 Task = Callable[[], Measurement]
@@ -46,8 +51,8 @@ class Peer(abc.ABC):
         """What exactly takes part."""
 
     @abc.abstractmethod
-    def prepare(self, benchmark: Benchmark, sizes: tuple[int, ...], is_full: bool) -> Task:
-        """A task that runs the twin once; building and compiling are done here."""
+    def prepare(self, benchmark: Benchmark, scale: Scale) -> Task:
+        """A task that runs the twin once; what is built ahead of time is built here."""
 
 
 def tool(name: str, reason: str = "") -> str:
@@ -66,23 +71,37 @@ def twin(benchmark: Benchmark, *suffixes: str) -> Path:
     raise MissingError(f"no twin {benchmark.path(suffixes[-1]).name}")
 
 
+def sizes(benchmark: Benchmark, scale: Scale) -> list[str]:
+    """The sizes as arguments of a driver."""
+    return [str(size) for size in benchmark.at(scale)]
+
+
+def warm_up(benchmark: Benchmark) -> str:
+    """The small sizes that a peer which compiles as it runs is given first, as one argument."""
+    return ",".join(sizes(benchmark, Scale.QUICK))
+
+
 def first_line(command: Sequence[str]) -> str:
     """The first line that a command prints, for versions."""
     done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
     return ((done.stdout or done.stderr).splitlines() or ["unknown"])[0].strip()
 
 
-def measured(benchmark: Benchmark, command: Sequence[str]) -> Measurement:
-    """What a driver process printed: seconds and result on one line."""
+def measured(
+    benchmark: Benchmark, command: Sequence[str], environment: dict[str, str] | None = None
+) -> Measurement:
+    """What a driver process printed: seconds, result and, from some, seconds of compiling.
+
+    `environment`: variables that are set for it.
+    """
     try:
-        done = subprocess.run(
-            command, capture_output=True, text=True, timeout=SECONDS_A_RUN, check=False
-        )
+        done = process.run(command, SECONDS_A_RUN, environment or {})
     except subprocess.TimeoutExpired:
         raise BenchmarkError(f"took more than {SECONDS_A_RUN:.0f} s") from None
-    words = done.stdout.split()
-    if done.returncode != 0 or len(words) != 2:
-        said = (done.stderr or done.stdout).strip().splitlines() or ["nothing"]
+    words = done.output.split()
+    if done.exit_code != 0 or len(words) not in (2, 3):
+        said = (done.errors or done.output).strip().splitlines() or ["nothing"]
         name = Path(command[0]).name
-        raise BenchmarkError(f"{name} exited with {done.returncode}: {said[-1]}")
-    return Measurement(float(words[0]), benchmark.read(words[1]))
+        raise BenchmarkError(f"{name} exited with {done.exit_code}: {said[-1]}")
+    compile_seconds = float(words[2]) if len(words) == 3 else None
+    return Measurement(float(words[0]), benchmark.read(words[1]), compile_seconds, done.peak)

@@ -8,7 +8,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from benchmarks.benchmark import Benchmark
+from benchmarks.benchmark import Benchmark, Scale
 from benchmarks.build import build
 from benchmarks.peers.native import C_FLAGS
 from benchmarks.peers.peer import Measurement, MissingError, Peer, Task, first_line, tool, twin
@@ -29,9 +29,10 @@ class WasmPeer(Peer):
         compiler = first_line([self._clang(), "--version"])
         return f"wasm3 {self._wasm3().M3_VERSION} (pywasm3), twins by {compiler}"
 
-    def prepare(self, benchmark: Benchmark, sizes: tuple[int, ...], is_full: bool) -> Task:
+    def prepare(self, benchmark: Benchmark, scale: Scale) -> Task:
         wasm3 = self._wasm3()
         code = self._module(benchmark).read_bytes()
+        sizes = benchmark.at(scale)
 
         def run() -> Measurement:
             # A runtime of its own each time: the twins' memory starts as zero, as in a process.

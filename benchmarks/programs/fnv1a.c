@@ -2,7 +2,7 @@
 /* The 32-bit FNV-1a hash of n bytes, which are the top bytes of a linear congruential generator. */
 #include <stdint.h>
 
-#define LARGEST 16777216
+#define LARGEST 67108864
 
 static uint8_t bytes[LARGEST];
 

@@ -2,7 +2,7 @@
 /* Multiplies two n x n matrices again and again; each product depends on the one before. */
 #include <stdint.h>
 
-#define LARGEST 120
+#define LARGEST 300
 
 static double a[LARGEST * LARGEST], b[LARGEST * LARGEST], c[LARGEST * LARGEST];
 

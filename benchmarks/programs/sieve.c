@@ -2,7 +2,7 @@
 /* The number of primes below n, by the sieve of Eratosthenes with a byte for each number. */
 #include <stdint.h>
 
-#define LARGEST 5000000
+#define LARGEST 10000000
 
 static uint8_t composite[LARGEST];
 

@@ -129,8 +129,10 @@ def read(path: str | Path, optimize: bool | None = None) -> Program:
     return assemble(text, str(path), optimize is True)
 
 
-def run(program: Program, backend: str = "threaded", fuel: int | None = None) -> RunResult:
+def run(program: Program, backend: str | None = None, fuel: int | None = None) -> RunResult:
     """Run a program from its start until it halts or `fuel` instructions have completed.
+
+    `backend`: one by name; else the default policy chooses.
 
     Raises VerifyError, TrapError, BackendError; ProgramInterrupted on Ctrl-C.
     """

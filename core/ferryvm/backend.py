@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """The contract of a backend: what an engine asks of it and may rely on.
 
-    probe() ── usable? ──> accepts(program) ── willing? ──> prepare(program) ──> Artifact
-                                                                                   │
-    Machine (control block, memory) at any reachable pc ──── enter(machine) ───────┘──> Status
+    probe() ── usable? ─┬─> Interpreter: accepts(program) ──> prepare(program) ──> Artifact
+                        │       goes on at any pc of a program
+                        └─> Compiler: accepts(region) ──> compile(region, options) ──> Code
+                                goes on at one pc, and leaves wherever it likes
 
-One rule makes everything else possible: whenever `enter` returns, control block and memory are
+One rule makes everything else possible: whenever control comes back, control block and memory are
 exactly what the reference backend has at that point.
 """
 
@@ -14,11 +15,16 @@ from __future__ import annotations
 import abc
 import dataclasses
 import enum
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
 from ferryvm.errors import FerryError
 from ferryvm.machine.control import Status
 from ferryvm.machine.state import Machine
 from ferryvm.verify import Verified
+
+if TYPE_CHECKING:
+    from ferryvm.region.region import Region
 
 PROTOCOL_VERSION = 1
 """Version of this contract and of the control block; a backend states the one it was made for."""
@@ -58,16 +64,24 @@ class Capabilities:
     """Counts instructions exactly and stops when fuel runs out."""
     forcing: frozenset[Forcing] = frozenset()
     """What it can be forced to; one without thresholds or guards has nothing to force."""
+    cells: bool = False
+    """An interpreter: its artifacts count at places and enter compiled code there."""
     heap: int | None = None
     """Bytes of heap that it can address; None: as many as the limits allow. A program that needs
     more traps there with HEAP_EXHAUSTED, and one that already has more is refused."""
 
 
 class Artifact(abc.ABC):
-    """A program as a backend prepared it. Several machines may use one, one after another.
+    """A program as an interpreter prepared it. Several machines may use one, one after another.
 
-    docs/writing-a-backend.md has the whole contract of `enter`.
+    docs/writing-a-backend.md has the whole contract of `enter`. The other methods are there where
+    `Capabilities.cells` is set. They put a *cell* in front of one instruction, in the form of the
+    code that counts instructions or in the other, and may be called from any thread while the
+    program runs: what runs sees the old cell or the new one.
     """
+
+    waited: float = 0.0
+    """Seconds that its programs have waited for compilers, in `enter`."""
 
     @abc.abstractmethod
     def enter(self, machine: Machine, counting: bool) -> Status:
@@ -79,21 +93,50 @@ class Artifact(abc.ABC):
         HALT, HOST, TRAP or GROW has not completed.
         """
 
+    def count(self, pc: int, times: int, counting: bool) -> None:
+        """Leave with HOT in front of `pc` when control gets there for the `times`-th time from now.
+
+        The cell is gone then.
+        """
+        raise NotImplementedError(f"{type(self).__name__} has no cells")
+
+    def counted(self, pc: int, counting: bool) -> int:
+        """How many of the times that `count` was given are left; 0 if there is no such cell."""
+        raise NotImplementedError(f"{type(self).__name__} has no cells")
+
+    def install(self, pc: int, address: int, counting: bool) -> None:
+        """Call the native function at `address` where control gets to `pc`.
+
+        It is a C function `uint32_t f(ControlBlock *)` that returns a status, as `enter` does. On
+        LEAVE the interpreter goes on at `control.pc`, with the instruction there itself, whatever
+        its cell; any other status is `enter`'s.
+        """
+        raise NotImplementedError(f"{type(self).__name__} has no cells")
+
+    def remove(self, pc: int, counting: bool) -> None:
+        """Take away the cell in front of `pc`, if there is one."""
+        raise NotImplementedError(f"{type(self).__name__} has no cells")
+
 
 class Backend(abc.ABC):
-    """An execution engine."""
+    """An execution engine: an `Interpreter` or a `Compiler`."""
 
     name: str
     """What users call it by; the same as its `BackendEntry`'s."""
     version: str
     """Of the backend, for `ferry backends`."""
-    protocol: int = PROTOCOL_VERSION
-    """The version of this contract that it was made for; another one is refused."""
+    protocol: int = 1
+    """The version of this contract that it was made for; one that says nothing was made for the
+    first. Another than PROTOCOL_VERSION is refused."""
     capabilities: Capabilities = Capabilities()
 
     def probe(self) -> str | None:
         """None if it is usable on this machine, else the reason why not."""
         return None
+
+
+class Interpreter(Backend):
+    """A backend that runs whole programs and can go on at any pc."""
 
     def accepts(self, program: Verified) -> str | None:
         """None if it can run this program, else the reason why not."""
@@ -106,3 +149,75 @@ class Backend(abc.ABC):
     def prepare_forced(self, program: Verified, forcing: frozenset[Forcing]) -> Artifact:
         """As `prepare`, for tests; `forcing` is within what `capabilities.forcing` says."""
         raise BackendError(f"backend {self.name!r} declares what it does not implement: forcing")
+
+
+@dataclasses.dataclass(frozen=True)
+class Options:
+    """How a region is to be compiled."""
+
+    optimize: int = 2
+    """Level, 0 to 3: how much time to spend for how fast code."""
+    counting: bool = False
+    """Pay fuel, and leave where it does not suffice."""
+    cache: bool = True
+    """Code may be kept on disk, and taken from there."""
+    unseen: frozenset[tuple[int, int]] = frozenset()
+    """Ways to be left out, with a guard in their place: from the branch at the first pc to the
+    second. Where one is to be taken after all the code leaves in front of the branch."""
+    guard_limit: int = 1000
+    """Failures of one guard from which on it leaves with GUARD, before that with LEAVE."""
+    observe: bool = False
+    """Keep the figures of `Activity`."""
+    forcing: frozenset[Forcing] = frozenset()
+    """For tests."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Activity:
+    """What code has done since it was made."""
+
+    entries: int = 0
+    """Times that it was entered."""
+    seconds: float = 0.0
+    """Time spent in it; only where it was compiled to be observed."""
+    instructions: int = 0
+    """Instructions that it completed; only where observed, and only those that paid fuel."""
+    failures: dict[int, int] = dataclasses.field(default_factory=dict)
+    """How often the guard at a pc failed."""
+
+
+class Code(abc.ABC):
+    """A compiled region. It is freed when nobody holds it any more."""
+
+    address: int
+    """A C function `uint32_t f(ControlBlock *)`: runs from the region's entry and returns a status,
+    with control block and memory as `Artifact.enter` leaves them. LEAVE: another backend goes on at
+    `control.pc`. Never called with another pc than the region's entry."""
+    is_from_cache: bool
+    """Whether it was not compiled but found."""
+    notes: Mapping[str, float]
+    """Seconds that steps of the compilation took, by name."""
+
+    @abc.abstractmethod
+    def activity(self) -> Activity:
+        """What it has done so far."""
+
+
+class Compiler(Backend):
+    """A backend that runs regions, entered from an interpreter and left to it."""
+
+    def accepts(self, region: Region) -> str | None:
+        """None if it can compile the region, else the reason why not."""
+        return None
+
+    @abc.abstractmethod
+    def compile(self, region: Region, options: Options) -> Code:
+        """The region's code. Called in any thread; raises RefusalError for what it does not do
+        after all, BackendError where it fails."""
+
+    def show(self, region: Region, options: Options, stage: str) -> str:
+        """A stage of the compilation as text. Raises BackendError for one that it has not."""
+        raise BackendError(f"backend {self.name!r} shows no {stage!r}; it has: {self.stages}")
+
+    stages: tuple[str, ...] = ()
+    """What `show` can show."""

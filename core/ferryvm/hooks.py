@@ -1,18 +1,24 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The hooks that plugins implement.
+"""The hooks that plugins implement; docs/plugins.md has an example of each.
 
 A plugin is a module (or object) named by an entry point of the group `ferryvm`; in-tree backends
-come through the same door. Hooks run when names are resolved, never while a program runs.
+come through the same door. A hook may leave out arguments that it does not use. One that raises, or
+returns what it should not, is reported in one line and not called again; the program goes on.
 """
 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING
 
 import pluggy
 
 from ferryvm.backend import Backend
+
+if TYPE_CHECKING:
+    from ferryvm.machine.control import Status
+    from ferryvm.region.region import Region
 
 hookspec = pluggy.HookspecMarker("ferryvm")
 hookimpl = pluggy.HookimplMarker("ferryvm")
@@ -20,17 +26,92 @@ hookimpl = pluggy.HookimplMarker("ferryvm")
 
 @dataclasses.dataclass(frozen=True)
 class BackendEntry:
-    """A backend by name, not loaded yet: what `ferry backends` can list without importing it."""
+    """A backend by name, not loaded yet: what can be listed without importing it."""
 
     name: str
     load: Callable[[], Backend]
 
 
+FactValue = bool | int | float | str
+"""What a fact may be."""
+
+
+@dataclasses.dataclass(frozen=True)
+class PlacementEvent:
+    """What happened at a place of a program that got hot."""
+
+    kind: str
+    """`hot`: it was reached often enough; `attempt`: a backend was asked; `installed`: its code is
+    entered from now on; `removed`: no longer; `guard`: a guard of its code failed too often."""
+    pc: int
+    counting: bool
+    """Whether it is about the form of the code that counts instructions."""
+    region: str
+    """Name of the region that was chosen for the place; empty before one was."""
+    why: str
+    """Why the place was looked at: `reached 20000 times`."""
+    backend: str = ""
+    """Who was asked, or whose code it is; empty for `hot`."""
+    outcome: str = ""
+    """Of an attempt: `compiled`, `from the cache`, `refused`, `failed` or `not asked`."""
+    reason: str = ""
+    """Why an attempt brought no code."""
+    seconds: float = 0.0
+    """What an attempt took."""
+    guard: int | None = None
+    """pc of the branch whose guard failed."""
+
+
+@dataclasses.dataclass(frozen=True)
+class TransferEvent:
+    """A stay in compiled code: entered from an interpreter, and left."""
+
+    backend: str
+    region: str
+    entry: int
+    """pc at which it was entered."""
+    exit: int
+    """pc at which it was left."""
+    status: Status
+    """Why it was left; LEAVE: the interpreter goes on at `exit`."""
+    began: float
+    """`time.perf_counter()` at the entry."""
+    seconds: float
+
+
 @hookspec
 def ferryvm_backends() -> list[BackendEntry]:
-    """The backends that this plugin brings.
+    """The backends that this plugin brings; called when names are first needed.
 
     `load` is called when the backend is first asked for; importing the libraries it needs belongs
     there, so that a library that is missing concerns only those who ask for this backend.
+    """
+    raise NotImplementedError  # a specification: plugins implement it
+
+
+@hookspec
+def ferryvm_placement(event: PlacementEvent) -> None:
+    """Called when a place gets hot, a backend is asked, code is installed or taken away.
+
+    Called in the thread that does it, which for compilations is not the program's. The program or
+    the compilation waits for it.
+    """
+
+
+@hookspec
+def ferryvm_transfer(event: TransferEvent) -> None:
+    """Called after each stay in compiled code, where transfers are observed.
+
+    That is not so in a usual run, since a transfer takes nanoseconds and a hook microseconds:
+    `ferry run --trace` observes them, and `ferryvm.engine.observe.Observer` does from Python.
+    """
+
+
+@hookspec
+def ferryvm_policy_facts(region: Region) -> Mapping[str, FactValue]:
+    """Facts about a region that rules of policies can ask for, by name.
+
+    The fact `cost` of a plugin whose entry point is `tally` is `plugin.tally.cost` in a rule. Called
+    when a policy is asked about a region, which is once or a few times in a run.
     """
     raise NotImplementedError  # a specification: plugins implement it

@@ -1,24 +1,48 @@
 # SPDX-License-Identifier: Apache-2.0
 """Which backends there are, and why one cannot be used.
 
-Entry points are loaded one at a time: a plugin that fails is recorded with its reason, and the
-rest go on. "No such name", "did not load" and "not usable on this machine" are three errors.
+"No such name", "did not load" and "not usable on this machine" are three errors. What is wrong with
+one backend or plugin is noted and told, and concerns no other.
 """
 
 from __future__ import annotations
 
 import dataclasses
-from importlib import metadata
+import enum
+import re
 
-import pluggy
-
-from ferryvm import hooks
-from ferryvm.backend import PROTOCOL_VERSION, Backend, BackendError
+from ferryvm.backend import (
+    PROTOCOL_VERSION,
+    Backend,
+    BackendError,
+    Capabilities,
+    Compiler,
+    Interpreter,
+)
 from ferryvm.errors import UnknownNameError
+from ferryvm.failure import described, kind_of
 from ferryvm.hooks import BackendEntry
+from ferryvm.plugin import VARIABLE, Fault, Plugin, Plugins
 
-GROUP = "ferryvm"
-"""The entry point group in which plugins are named."""
+RESERVED = ("all", "mixed", "none")
+"""Names that mean something else where backends are named."""
+
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.+-]*")
+_ALLOWED = "letters, digits and _ . + - are allowed, a letter or digit first"
+
+
+class State(enum.Enum):
+    """What can be done with a backend; the value is for people."""
+
+    USABLE = "usable"
+    NOT_USABLE = "not usable"
+    """It says itself that it cannot be used on this machine."""
+    BROKEN = "broken"
+    """It, or its plugin, does not do what the contract says."""
+    FORBIDDEN = "forbidden"
+    """FERRYVM_PLUGINS leaves its plugin out."""
+    NAME_TAKEN = "name taken"
+    """Another backend has its name."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -26,65 +50,94 @@ class Listing:
     """One line of `ferry backends`."""
 
     name: str
+    """Of the backend; `-` for a plugin of which no backend is known."""
+    kind: str
+    """`interpreter` or `compiler`; `?` where it cannot be told."""
     source: str
-    """The distribution or plugin it comes from."""
+    """The plugin it comes from, as `distribution:entry point`."""
     version: str
+    protocol: int | None
+    """The version of the contract that it was made for; None where it cannot be told."""
+    state: State
     reason: str | None
     """Why it cannot be used, None if it can."""
+    capabilities: Capabilities | None = None
 
 
-@dataclasses.dataclass(frozen=True)
-class BrokenPlugin:
-    """A plugin that failed, and how."""
+class UnknownBackendError(UnknownNameError):
+    """No backend of that name; the message also says which plugins could not bring theirs."""
 
-    name: str
-    reason: str
+    def __init__(self, name: str, known: list[str], missing: list[str]) -> None:
+        super().__init__("backend", name, known)
+        if missing:
+            self.args = (f"{self.args[0]}; not there to ask: {'; '.join(missing)}",)
 
 
 class Registry:
     """Backends by name, from every plugin that loads."""
 
-    def __init__(self, discover: bool = True) -> None:
-        """`discover`: load the entry points of installed distributions."""
-        self.manager = pluggy.PluginManager("ferryvm")
-        self.manager.add_hookspecs(hooks)
-        self.broken: list[BrokenPlugin] = []
-        self._entries: dict[str, tuple[BackendEntry, str]] = {}
+    def __init__(self, discover: bool = True, tell: bool = True) -> None:
+        """`discover`: load the entry points of installed distributions; `tell`: log what is wrong
+        with them, besides noting it."""
+        self.plugins = Plugins(discover, tell)
+        self._entries: dict[str, tuple[BackendEntry, Plugin]] = {}
+        self._taken: list[tuple[str, Plugin, str]] = []
+        """Backends whose name another one has: name, plugin, reason."""
         self._loaded: dict[str, Backend] = {}
-        if discover:
-            for entry_point in metadata.entry_points(group=GROUP):
-                self._load_plugin(entry_point)
+        self._failed: dict[str, str] = {}
+        self._collect(None)
 
-    def _load_plugin(self, entry_point: metadata.EntryPoint) -> None:
-        source = entry_point.dist.name if entry_point.dist else entry_point.name
-        try:
-            self.register(entry_point.load(), f"{source}:{entry_point.name}")
-        except Exception as error:  # noqa: BLE001 - a plugin may raise anything, others go on
-            self.broken.append(BrokenPlugin(f"{source}:{entry_point.name}", _cause(error)))
+    def register(self, implementation: object, name: str) -> None:
+        """Add a plugin by hand. Raises BackendError if something is wrong with it."""
+        before = len(self.plugins.faults) + len(self._taken)
+        plugin = Plugin(name)
+        self.plugins.register(implementation, plugin)
+        self._collect(plugin)
+        if len(self.plugins.faults) + len(self._taken) > before:
+            taken = [reason for _, other, reason in self._taken if other is plugin]
+            raise BackendError(taken[0] if taken else self.plugins.faults[-1].message)
 
-    def register(self, plugin: object, name: str) -> None:
-        """Add a plugin. What its hook raises passes through."""
-        self.manager.register(plugin, name)
-        for implementation in self.manager.hook.ferryvm_backends.get_hookimpls():
-            if implementation.plugin is plugin:
-                self._add_entries(implementation.function(), name)
+    def _collect(self, only: Plugin | None) -> None:
+        for plugin, entries in self.plugins.call("ferryvm_backends", only):
+            if not isinstance(entries, list):
+                what = f"returned {kind_of(entries)}, not a list of BackendEntry"
+                self.plugins.drop(plugin, "ferryvm_backends", what)
+                continue
+            for entry in entries:
+                fault = self._add(entry, plugin)
+                if fault:
+                    self.plugins.drop(plugin, "ferryvm_backends", fault)
 
-    def _add_entries(self, entries: object, source: str) -> None:
-        if not isinstance(entries, list):
-            raise BackendError(f"ferryvm_backends returned {type(entries).__name__}, not a list")
-        for entry in entries:
-            if not isinstance(entry, BackendEntry):
-                message = f"ferryvm_backends returned a {type(entry).__name__} in its list"
-                raise BackendError(f"{message}, not a BackendEntry")
-            if entry.name in self._entries:
-                taken = self._entries[entry.name][1]
-                raise BackendError(f"backend name {entry.name!r} is taken by {taken}")
-            self._entries[entry.name] = (entry, source)
+    def _add(self, entry: object, plugin: Plugin) -> str | None:
+        """Take in an entry; None, or what is wrong with it."""
+        if not isinstance(entry, BackendEntry):
+            return f"returned {kind_of(entry)} in its list, not a BackendEntry"
+        if not isinstance(entry.name, str) or not _NAME.fullmatch(entry.name):
+            return f"returned a backend of the name {entry.name!r}; {_ALLOWED}"
+        if not callable(entry.load):
+            return f"returned {kind_of(entry.load)} to load backend {entry.name!r} by, no function"
+        taken = ""
+        if entry.name in RESERVED:
+            taken = "is reserved"
+        elif entry.name in self._entries:
+            taken = f"is taken by {self._entries[entry.name][1]}"
+        if taken:
+            reason = f"backend name {entry.name!r} of {plugin} {taken}{plugin.remedy}"
+            self._taken.append((entry.name, plugin, reason))
+            self.plugins.log(reason)
+        else:
+            self._entries[entry.name] = (entry, plugin)
+        return None
 
     @property
     def names(self) -> tuple[str, ...]:
         """Names of all registered backends, usable or not."""
         return tuple(self._entries)
+
+    @property
+    def faults(self) -> list[Fault]:
+        """What was wrong with plugins so far."""
+        return self.plugins.faults
 
     def get(self, name: str) -> Backend:
         """The usable backend of that name.
@@ -93,52 +146,108 @@ class Registry:
         load or is not usable here.
         """
         backend = self._load(name)
-        try:
-            reason = backend.probe()
-        except Exception as error:  # third-party code
-            raise BackendError(f"backend {name!r}: its probe failed: {_cause(error)}") from error
+        state, reason = self._probe(backend, name)
+        if state is State.BROKEN:
+            raise BackendError(f"backend {name!r}: {reason}")
         if reason is not None:
             raise BackendError(f"backend {name!r} is not usable here: {reason}")
         return backend
+
+    def _probe(self, backend: Backend, name: str) -> tuple[State, str | None]:
+        remedy = self._entries[name][1].remedy
+        try:
+            reason: object = backend.probe()
+        except Exception as error:  # noqa: BLE001 - third-party code
+            return State.BROKEN, f"its probe failed: {described(error)}{remedy}"
+        if reason is None:
+            return State.USABLE, None
+        if not isinstance(reason, str):
+            what = f"its probe returned {kind_of(reason)}, not None or a text"
+            return State.BROKEN, f"{what}{remedy}"
+        return State.NOT_USABLE, reason
 
     def _load(self, name: str) -> Backend:
         if name in self._loaded:
             return self._loaded[name]
         if name not in self._entries:
-            raise UnknownNameError("backend", name, self._entries)
-        entry, source = self._entries[name]
-        try:
-            backend = entry.load()
-        except Exception as error:  # third-party code
-            message = f"backend {name!r} of {source} does not load: {_cause(error)}"
-            raise BackendError(message) from error
-        if not isinstance(backend, Backend):
-            message = f"backend {name!r} of {source} loads as a {type(backend).__name__}"
-            raise BackendError(f"{message}, not a Backend")
-        if backend.protocol != PROTOCOL_VERSION:
-            raise BackendError(
-                f"backend {name!r} of {source} speaks protocol {backend.protocol}, "
-                f"this ferryvm {PROTOCOL_VERSION}: install matching versions of both"
-            )
-        self._loaded[name] = backend
-        return backend
+            missing = [fault.message for fault in self.plugins.faults]
+            raise UnknownBackendError(name, list(self._entries), missing)
+        if name not in self._failed:
+            entry, plugin = self._entries[name]
+            try:
+                backend: object = entry.load()
+            except (Exception, SystemExit) as error:  # third-party code
+                what = f"of {plugin} does not load: {described(error)}{plugin.remedy}"
+                self._failed[name] = f"backend {name!r} {what}"
+                raise BackendError(self._failed[name]) from error
+            fault = _fault(backend, name, plugin)
+            if fault is None:
+                assert isinstance(backend, Backend)
+                self._loaded[name] = backend
+                return backend
+            self._failed[name] = f"backend {name!r} of {plugin} {fault}"
+        raise BackendError(self._failed[name])
+
+    # --- listing ----------------------------------------------------------------------------
 
     def listings(self) -> list[Listing]:
-        """All backends with their state, then the plugins that failed."""
-        lines = []
-        for name, (_, source) in self._entries.items():
-            version, reason = "?", None
-            try:
-                version = self._load(name).version
-                self.get(name)
-            except BackendError as error:
-                reason = str(error)
-            lines.append(Listing(name, source, version, reason))
-        lines += [Listing("-", broken.name, "?", broken.reason) for broken in self.broken]
+        """All backends with their state, then the plugins with a fault."""
+        lines = [self._listing(name, plugin) for name, (_, plugin) in self._entries.items()]
+        for name, plugin, reason in self._taken:
+            state = State.NAME_TAKEN
+            lines.append(Listing(name, "?", str(plugin), plugin.version, None, state, reason))
+        for fault in self.plugins.faults:
+            state = State.FORBIDDEN if fault.is_forbidden else State.BROKEN
+            source, version = str(fault.plugin), fault.plugin.version
+            lines.append(Listing("-", "?", source, version, None, state, fault.message))
         return lines
 
+    def _listing(self, name: str, plugin: Plugin) -> Listing:
+        source = str(plugin)
+        try:
+            backend = self._load(name)
+        except BackendError as error:
+            return Listing(name, "?", source, plugin.version, None, State.BROKEN, str(error))
+        kind = "interpreter" if isinstance(backend, Interpreter) else "compiler"
+        state, reason = self._probe(backend, name)
+        return Listing(
+            name,
+            kind,
+            source,
+            backend.version,
+            backend.protocol,
+            state,
+            reason and f"backend {name!r}: {reason}",
+            backend.capabilities,
+        )
 
-def _cause(error: BaseException) -> str:
-    """An exception in one line."""
-    text = str(error).strip().splitlines()
-    return f"{type(error).__name__}: {text[0]}" if text else type(error).__name__
+
+def _fault(backend: object, name: str, plugin: Plugin) -> str | None:
+    """What is wrong with what an entry loaded as; None if it is a backend that can be used."""
+    if not isinstance(backend, Backend):
+        aside = "; return an instance of it" if isinstance(backend, type) else ""
+        return f"loads as {kind_of(backend)}, not a Backend{aside}{plugin.remedy}"
+    protocol: object = backend.protocol
+    if protocol != PROTOCOL_VERSION or isinstance(protocol, bool):
+        return _other_protocol(protocol, plugin)
+    if not isinstance(backend, Interpreter | Compiler):
+        return f"is neither an Interpreter nor a Compiler{plugin.remedy}"
+    for attribute, wanted in (("name", str), ("version", str), ("capabilities", Capabilities)):
+        found = getattr(backend, attribute, None)
+        if not isinstance(found, wanted):
+            what = f"has {kind_of(found)} as its {attribute}, where {wanted.__name__} is expected"
+            return f"{what}{plugin.remedy}"
+    if backend.name != name:
+        return f"calls itself {backend.name!r}; both names must be the same{plugin.remedy}"
+    return None
+
+
+def _other_protocol(protocol: object, plugin: Plugin) -> str:
+    if not isinstance(protocol, int) or isinstance(protocol, bool):
+        return f"has the protocol {protocol!r}; a number is expected{plugin.remedy}"
+    whose = plugin.distribution or f"plugin {plugin}"
+    older = whose if protocol < PROTOCOL_VERSION else "ferryvm"
+    return (
+        f"was made for protocol {protocol} of backends, this ferryvm has protocol "
+        f"{PROTOCOL_VERSION}: update {older}, or leave {whose} out of {VARIABLE}"
+    )

@@ -297,7 +297,7 @@ def test_diff_reports_agreement_program_by_program(fib: Path, tmp_path: Path) ->
     assert len({row[4] for row in rows[:2]}) == 1
     code, out, err = ferry("diff", other, "--schedule", "every-boundary")
     assert (code, err) == (0, "")
-    assert "reference, switch, threaded" in out
+    assert "reference, llvm, switch, threaded" in out
 
 
 def test_diff_of_what_cannot_be_compared_is_one_line(fib: Path) -> None:

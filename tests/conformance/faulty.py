@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from ferryvm.backend import Artifact, Backend, Capabilities
+from ferryvm.backend import Artifact, Capabilities, Interpreter
 from ferryvm.isa import INSTRUCTIONS
 from ferryvm.machine.control import Status
 from ferryvm.machine.state import Machine
@@ -19,7 +19,7 @@ def honest(real: Artifact, machine: Machine, counting: bool) -> Status:
     return real.enter(machine, counting)
 
 
-class Wrong(Backend):
+class Wrong(Interpreter):
     """The reference backend, entered through a function that may do anything."""
 
     name = "wrong"

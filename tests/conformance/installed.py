@@ -24,9 +24,13 @@ def install(folder: Path, name: str, backend: str) -> None:
             "from faulty_backends import *",
             "from ferryvm.hooks import BackendEntry, hookimpl",
             *lines,
+            "def load():",
+            f"    backend = {last}",
+            f"    backend.name = {name!r}",
+            "    return backend",
             "@hookimpl",
             "def ferryvm_backends():",
-            f"    return [BackendEntry({name!r}, lambda: {last})]",
+            f"    return [BackendEntry({name!r}, load)]",
         )
     )
     (folder / f"{name}_plugin.py").write_text(text + "\n", encoding="utf-8")

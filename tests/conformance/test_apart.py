@@ -132,7 +132,7 @@ def test_what_it_prints_is_no_answer_and_gets_to_standard_error(site: Path) -> N
     ("load", "told"),
     [
         ("os._exit(0)", "backend 'odd' does not load: the process ended with exit code 0"),
-        ("sys.exit(4)", "backend 'odd' does not load: it raises SystemExit: 4"),
+        ("sys.exit(4)", "backend 'odd' of odd:odd does not load: SystemExit: 4"),
         ("1 / 0", "does not load: ZeroDivisionError: division by zero"),
     ],
 )

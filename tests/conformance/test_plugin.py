@@ -15,11 +15,11 @@ from ferryvm.testing.conformance.suite import checks, items
 pytest_plugins = ["pytester"]
 
 OUTSIDE = """
-    from ferryvm.backend import Artifact, Backend, Capabilities
+    from ferryvm.backend import Artifact, Capabilities, Interpreter
     from ferryvm.registry import Registry
     from ferryvm.testing.conformance import *
 
-    class Mine(Backend):
+    class Mine(Interpreter):
         name = "mine"
         version = "1"
         capabilities = Capabilities(fuel=False)

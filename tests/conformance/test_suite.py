@@ -14,6 +14,7 @@ import pytest
 from ferryvm.backend import Artifact, Capabilities
 from ferryvm.errors import FerryError, UnknownNameError
 from ferryvm.isa import INSTRUCTIONS
+from ferryvm.isa.evaluation import PythonArithmetic
 from ferryvm.machine.control import Status
 from ferryvm.machine.state import Machine
 from ferryvm.testing.conformance import case as case_module
@@ -25,7 +26,6 @@ from ferryvm.testing.conformance.record import CaseError, Task, walk
 from ferryvm.testing.conformance.suite import Item, Verdict, checks, items
 from ferryvm.verify import Verified
 from ferryvm_backends import ferryvm_backends
-from ferryvm_backends.reference.arithmetic import PythonArithmetic
 
 from .faulty import WRONG, Wrong
 

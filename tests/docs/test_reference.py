@@ -18,7 +18,7 @@ from ferryvm.image.program import PROGRAM
 from ferryvm.isa import INSTRUCTIONS, Trap
 from ferryvm.isa.emitter import FunctionField
 from ferryvm.isa.manual import markdown
-from ferryvm.machine.control import ControlBlock, Status
+from ferryvm.machine.control import SCRATCH_WORDS, ControlBlock, Status
 
 ROOT = Path(__file__).resolve().parents[2]
 DOCS = ROOT / "docs"
@@ -89,7 +89,12 @@ def test_the_architecture_page_names_every_single_module_of_core() -> None:
 def test_the_control_block_table_has_every_field_at_its_offset() -> None:
     section = _section("architecture.md", "Control block")
     documented = [(int(row[0]), row[1], row[2]) for row in _rows(section, 5)]
-    names = {ctypes.c_uint32: "uint32", ctypes.c_uint64: "uint64", ctypes.c_int64: "int64"}
+    names: dict[Any, str] = {
+        ctypes.c_uint32: "uint32",
+        ctypes.c_uint64: "uint64",
+        ctypes.c_int64: "int64",
+        ctypes.c_uint64 * SCRATCH_WORDS: f"uint64[{SCRATCH_WORDS}]",
+    }
     declared: list[tuple[str, Any]] = [(field[0], field[1]) for field in ControlBlock._fields_]
     fields = [(getattr(ControlBlock, name).offset, name, names[t]) for name, t in declared]
     assert documented == fields

@@ -12,7 +12,7 @@ import types
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from ferryvm.backend import Artifact, Backend
+from ferryvm.backend import Artifact, Backend, Interpreter
 from ferryvm.hooks import BackendEntry, hookimpl
 from ferryvm.isa import INSTRUCTIONS, Immediate, Instruction, Type
 from ferryvm.machine.control import Status
@@ -164,7 +164,7 @@ def _step(row: Instruction, immediate: int, following: int) -> Step:
     return row.meaning, literals, masks, row.pushes, following
 
 
-class FaultyBackend(Backend):
+class FaultyBackend(Interpreter):
     """The reference backend with a fault; without one it should agree with the reference."""
 
     version = "1"

@@ -17,7 +17,7 @@ from pathlib import Path
 import numpy as np
 from llvmlite import ir
 
-from ferryvm.backend import Artifact, Backend
+from ferryvm.backend import Artifact, Interpreter
 from ferryvm.durable import replace_file
 from ferryvm.errors import FerryError
 from ferryvm.isa import Instruction
@@ -94,7 +94,7 @@ class _NativeArtifact(Artifact):
         return machine.status
 
 
-class NativeFaultyBackend(Backend):
+class NativeFaultyBackend(Interpreter):
     """The switch backend with a fault."""
 
     version = "1"

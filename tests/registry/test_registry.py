@@ -1,23 +1,20 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Plugins: one that is broken is reported, and the rest work."""
+"""Backends by name: three kinds of errors, protocol versions, loading when first asked for."""
 
 from __future__ import annotations
 
-import inspect
 import types
-from importlib import metadata
 
 import pytest
 
-from ferryvm import hooks, registry
-from ferryvm.backend import Artifact, Backend, BackendError
+from ferryvm.backend import Artifact, Backend, BackendError, Interpreter
 from ferryvm.errors import UnknownNameError
 from ferryvm.hooks import BackendEntry, hookimpl
-from ferryvm.registry import Registry
+from ferryvm.registry import RESERVED, Registry, State
 from ferryvm.verify import Verified
 
 
-class Minimal(Backend):
+class Minimal(Interpreter):
     name = "minimal"
     version = "1.2"
 
@@ -26,17 +23,28 @@ class Minimal(Backend):
 
 
 class Absent(Minimal):
+    name = "absent"
+
     def probe(self) -> str | None:
         return "no such device"
 
 
 class Exploding(Minimal):
+    name = "exploding"
+
     def probe(self) -> str | None:
         raise OSError("driver crashed")
 
 
-class Older(Minimal):
-    protocol = 0
+class Vague(Minimal):
+    name = "vague"
+
+    def probe(self) -> str | None:
+        return True  # type: ignore[return-value]  # what is tested
+
+
+class Neither(Backend):
+    name, version = "neither", "1"
 
 
 def plugin(*entries: object) -> types.SimpleNamespace:
@@ -58,59 +66,17 @@ def _broken_import() -> Backend:
     raise ModuleNotFoundError("No module named 'pyopencl'")
 
 
-class FakeEntryPoint:
-    """What `metadata.entry_points` yields, as far as the registry looks."""
-
-    dist = None
-
-    def __init__(self, name: str, outcome: object) -> None:
-        self.name, self.outcome = name, outcome
-
-    def load(self) -> object:
-        if isinstance(self.outcome, Exception):
-            raise self.outcome
-        return self.outcome
+def entry(name: str, **attributes: object) -> BackendEntry:
+    """A backend that is right but for the attributes."""
+    made = type("Made", (Minimal,), {"name": name, **attributes})
+    return BackendEntry(name, made)
 
 
 def test_in_tree_backends_come_through_the_entry_point() -> None:
     found = Registry()
-    assert set(found.names) >= {"reference", "switch", "threaded"}
-    assert found.broken == []
-
-
-@pytest.mark.parametrize(
-    ("outcome", "reason"),
-    [
-        (ImportError("no module named x"), "ImportError: no module named x"),
-        (SyntaxError("bad"), "SyntaxError: bad"),
-        (plugin("text"), "returned a str in its list, not a BackendEntry"),
-        (plugin(BackendEntry("good", Minimal)), "backend name 'good' is taken by good"),
-        (
-            types.SimpleNamespace(ferryvm_backends=hookimpl(lambda: None)),
-            "returned NoneType, not a list",
-        ),
-        (
-            types.SimpleNamespace(ferryvm_backends=hookimpl(lambda: 1 / 0)),
-            "ZeroDivisionError: division by zero",
-        ),
-    ],
-)
-def test_broken_plugin_is_reported_and_the_rest_work(
-    monkeypatch: pytest.MonkeyPatch, outcome: object, reason: str
-) -> None:
-    points = [
-        FakeEntryPoint("good", plugin(BackendEntry("good", Minimal))),
-        FakeEntryPoint("bad", outcome),
-        FakeEntryPoint("late", plugin(BackendEntry("late", Minimal))),
-    ]
-    monkeypatch.setattr(metadata, "entry_points", lambda group: points)
-    found = Registry()
-    assert found.get("good").version == "1.2"
-    assert found.get("late").version == "1.2"
-    (broken,) = found.broken
-    assert broken.name == "bad:bad"
-    assert reason in broken.reason
-    assert [line.name for line in found.listings()] == ["good", "late", "-"]
+    assert set(found.names) >= {"llvm", "reference", "switch", "threaded"}
+    kinds = {line.name: line.kind for line in found.listings()}
+    assert (kinds["threaded"], kinds["llvm"]) == ("interpreter", "compiler")
 
 
 def test_no_such_name_did_not_load_and_not_usable_are_three_errors() -> None:
@@ -118,26 +84,63 @@ def test_no_such_name_did_not_load_and_not_usable_are_three_errors() -> None:
         BackendEntry("absent", Absent),
         BackendEntry("lazy", _broken_import),
         BackendEntry("exploding", Exploding),
-        BackendEntry("number", lambda: 3),  # type: ignore[arg-type, return-value]
     )
     with pytest.raises(UnknownNameError, match="no backend 'lasy'; did you mean 'lazy'"):
         found.get("lasy")
     with pytest.raises(BackendError, match="'absent' is not usable here: no such device"):
         found.get("absent")
-    with pytest.raises(BackendError, match="'lazy' of test does not load: ModuleNotFoundError"):
+    with pytest.raises(BackendError, match="'lazy' of test does not load: ModuleNotFoundError: No"):
         found.get("lazy")
     with pytest.raises(BackendError, match="'exploding': its probe failed: OSError: driver"):
         found.get("exploding")
-    with pytest.raises(BackendError, match="'number' of test loads as a int, not a Backend"):
-        found.get("number")
-    reasons = {line.name: line.reason or "" for line in found.listings()}
-    assert "no such device" in reasons["absent"]
-    assert "pyopencl" in reasons["lazy"]
+    states = {line.name: line.state for line in found.listings()}
+    assert states == {
+        "absent": State.NOT_USABLE,
+        "lazy": State.BROKEN,
+        "exploding": State.BROKEN,
+    }
 
 
-def test_another_protocol_version_names_both_and_the_remedy() -> None:
-    with pytest.raises(BackendError, match="speaks protocol 0, this ferryvm 1: install matching"):
-        loaded(BackendEntry("minimal", Older)).get("minimal")
+@pytest.mark.parametrize(
+    ("wrong", "reason"),
+    [
+        (BackendEntry("x", lambda: 3), "loads as an int, not a Backend"),  # type: ignore[arg-type, return-value]
+        (
+            BackendEntry("x", lambda: Minimal),  # type: ignore[arg-type, return-value]
+            "loads as the class Minimal, not a Backend; return an instance of it",
+        ),
+        (BackendEntry("neither", Neither), "is neither an Interpreter nor a Compiler"),
+        (entry("x", version=3), "has an int as its version, where str is expected"),
+        (entry("x", capabilities={"fuel": True}), "has a dict as its capabilities, where Capab"),
+        (BackendEntry("x", Minimal), "calls itself 'minimal'; both names must be the same"),
+        (entry("x", protocol="one"), "has the protocol 'one'; a number is expected"),
+        (BackendEntry("vague", Vague), "its probe returned a bool, not None or a text"),
+    ],
+)
+def test_a_backend_of_the_wrong_form_is_an_error_that_says_what_is_wrong(
+    wrong: BackendEntry, reason: str
+) -> None:
+    found = loaded(wrong)
+    with pytest.raises(BackendError) as error:
+        found.get(wrong.name)
+    assert reason in str(error.value)
+    (line,) = found.listings()
+    assert line.state is State.BROKEN
+    assert reason in (line.reason or "")
+
+
+@pytest.mark.parametrize(("protocol", "older"), [(0, "plugin test"), (2, "ferryvm")])
+def test_another_protocol_version_names_both_and_the_remedy(protocol: int, older: str) -> None:
+    with pytest.raises(BackendError) as error:
+        loaded(entry("x", protocol=protocol)).get("x")
+    assert str(error.value) == (
+        f"backend 'x' of test was made for protocol {protocol} of backends, this ferryvm has "
+        f"protocol 1: update {older}, or leave plugin test out of FERRYVM_PLUGINS"
+    )
+
+
+def test_a_backend_that_states_no_protocol_was_made_for_the_first() -> None:
+    assert Backend.protocol == 1
 
 
 def test_backend_is_loaded_when_first_asked_for_and_once() -> None:
@@ -154,13 +157,50 @@ def test_backend_is_loaded_when_first_asked_for_and_once() -> None:
     assert len(made) == 1
 
 
-def test_every_hook_is_documented_and_named_in_these_tests() -> None:
-    specs = [
-        value for value in vars(hooks).values()
-        if inspect.isfunction(value) and hasattr(value, "ferryvm_spec")
+def test_a_backend_that_does_not_load_is_tried_once() -> None:
+    tries: list[int] = []
+
+    def load() -> Backend:
+        tries.append(1)
+        raise OSError("no driver")
+
+    found = loaded(BackendEntry("lazy", load))
+    for _ in range(3):
+        with pytest.raises(BackendError, match="'lazy' of test does not load: OSError: no driver"):
+            found.get("lazy")
+    assert len(tries) == 1
+
+
+@pytest.mark.parametrize(
+    ("entries", "reason"),
+    [
+        (["text"], "plugin test ferryvm_backends returned a str in its list, not a BackendEntry"),
+        ([BackendEntry("a,b", Minimal)], "returned a backend of the name 'a,b'; letters, digits"),
+        ([BackendEntry("a", None)], "returned None to load backend 'a' by, no function"),  # type: ignore[arg-type]
+        (
+            [BackendEntry("minimal", Minimal), BackendEntry("minimal", Absent)],
+            "backend name 'minimal' of test is taken by test",
+        ),
+        *(
+            ([BackendEntry(name, Minimal)], f"backend name '{name}' of test is reserved")
+            for name in RESERVED
+        ),
+    ],
+)
+def test_what_is_wrong_with_a_plugin_registered_by_hand_is_raised(
+    entries: list[object], reason: str
+) -> None:
+    with pytest.raises(BackendError) as error:
+        loaded(*entries)
+    assert reason in str(error.value)
+
+
+def test_a_name_that_is_taken_leaves_the_first_one_in_place() -> None:
+    found = loaded(BackendEntry("minimal", Minimal))
+    with pytest.raises(BackendError, match="'minimal' of late is taken by test"):
+        found.register(plugin(BackendEntry("minimal", Absent), entry("other")), "late")
+    assert type(found.get("minimal")) is Minimal
+    assert found.get("other").version == "1.2"
+    assert [line.state for line in found.listings()] == [
+        State.USABLE, State.USABLE, State.NAME_TAKEN
     ]  # fmt: skip
-    assert specs
-    source = inspect.getsource(inspect.getmodule(plugin) or registry)
-    for spec in specs:
-        assert (spec.__doc__ or "").strip(), f"{spec.__name__} has no documentation"
-        assert spec.__name__ in source, f"{spec.__name__} has no test"

@@ -11,7 +11,7 @@ from collections.abc import Callable
 import pytest
 
 import ferryvm
-from ferryvm.backend import Artifact, Backend, BackendError, Capabilities, Forcing
+from ferryvm.backend import Artifact, Backend, BackendError, Capabilities, Forcing, Interpreter
 from ferryvm.errors import FerryError, UnknownNameError
 from ferryvm.hooks import BackendEntry, hookimpl
 from ferryvm.isa import Trap
@@ -33,7 +33,7 @@ total
 """
 
 
-class Faulty(Backend):
+class Faulty(Interpreter):
     """The reference backend, which does harm after each time it is entered."""
 
     name = "faulty"
@@ -268,7 +268,7 @@ def test_program_that_ends_before_it_moves_is_moved_in_another_way(schedule: Sch
 # --- forcing and legal divergence -----------------------------------------------------------
 
 
-class Forced(Backend):
+class Forced(Interpreter):
     """A backend that can be forced, and notes to what."""
 
     name = "forced"
@@ -308,7 +308,7 @@ def test_backend_that_cannot_be_forced_is_unsupported_then() -> None:
     assert comparison.reason == "backend 'switch' has nothing to force: deopt, hot"
 
 
-class SmallHeap(Backend):
+class SmallHeap(Interpreter):
     """A backend that addresses less heap than there is."""
 
     name = "small"

@@ -11,7 +11,7 @@ import types
 from collections.abc import Callable
 from typing import Any
 
-from ferryvm.backend import Artifact, Backend
+from ferryvm.backend import Artifact, Interpreter
 from ferryvm.hooks import BackendEntry, hookimpl
 from ferryvm.isa import BY_MNEMONIC
 from ferryvm.isa.type import I64
@@ -23,7 +23,7 @@ from ferryvm_backends.reference import ReferenceArtifact
 
 
 @dataclasses.dataclass
-class Wrong(Backend):
+class Wrong(Interpreter):
     """The reference backend with meanings replaced, or with harm done around an entry."""
 
     name: str

@@ -11,7 +11,7 @@ import math
 
 from llvmlite import ir
 
-from ferryvm.isa.emitter import Condition, Emitter
+from ferryvm.isa.emitter import Condition, PureEmitter
 from ferryvm.isa.type import F32, F64, I32, I64, Type, to_float
 
 I1 = ir.IntType(1)
@@ -31,7 +31,7 @@ def word(value: int) -> ir.Constant:
     return ir.Constant(WORD, value)
 
 
-class Arithmetic(Emitter[ir.Value]):
+class Arithmetic(PureEmitter[ir.Value]):
     """Constants, integers, truths, floats and conversions, at `self.builder`."""
 
     builder: ir.IRBuilder

@@ -35,8 +35,8 @@ def unpack(builder: ir.IRBuilder, control: ir.Value) -> Registers:
     )
 
 
-def pack(builder: ir.IRBuilder, registers: Registers, status: Status) -> None:
-    """Store registers and a status into the control block."""
+def pack(builder: ir.IRBuilder, registers: Registers) -> None:
+    """Store registers into the control block."""
 
     def store(name: str, base: str, pointer: ir.Value, shift: int) -> None:
         start = builder.load(_field(builder, registers.control, base), typ=WORD, align=8)
@@ -48,5 +48,15 @@ def pack(builder: ir.IRBuilder, registers: Registers, status: Status) -> None:
     store("pc", "code", registers.ip, 4)
     store("sp", "stack", registers.sp, 3)
     store("fp", "stack", registers.fp, 3)
-    value = ir.Constant(INT32, int(status))
-    builder.store(value, _field(builder, registers.control, "status"), align=4)
+
+
+def leave(builder: ir.IRBuilder, registers: Registers, status: Status) -> None:
+    """Store registers and a status into the control block, and return."""
+    pack(builder, registers)
+    set_status(builder, registers.control, ir.Constant(INT32, int(status)))
+    builder.ret_void()
+
+
+def set_status(builder: ir.IRBuilder, control: ir.Value, status: ir.Value) -> None:
+    """Store a status into the control block."""
+    builder.store(status, _field(builder, control, "status"), align=4)

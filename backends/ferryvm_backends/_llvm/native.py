@@ -11,7 +11,7 @@ import os
 import platform
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
 import llvmlite
@@ -24,6 +24,9 @@ from ferryvm_backends._llvm import cache
 
 _log = logging.getLogger("ferryvm")
 
+PUBLISH = "ferry_publish"
+"""Name of the function behind `NativeCode.publisher`; `cell.define_publish` makes it."""
+
 _PROCESSORS = ("x86_64", "amd64", "aarch64", "arm64")
 """Where LLVM has the calling convention that handlers use."""
 
@@ -31,6 +34,10 @@ _PROCESSORS = ("x86_64", "amd64", "aarch64", "arm64")
 @functools.cache
 def target_machine() -> llvm.TargetMachine:
     """LLVM's description of this processor, and how code for it is made."""
+    return _target_machine()
+
+
+def _target_machine() -> llvm.TargetMachine:
     llvm.initialize_native_target()
     llvm.initialize_native_asmprinter()
     return llvm.Target.from_default_triple().create_target_machine(
@@ -55,22 +62,23 @@ def _facts() -> list[str]:
     ]
 
 
-def _sources(package: str) -> list[Path]:
-    """All files that a backend's native code is woven from, in a fixed order."""
-    woven_from = ("ferryvm.isa", "ferryvm.machine", "ferryvm_backends._llvm", package)
+def _sources(packages: Iterable[str]) -> list[Path]:
+    """All files of packages that native code is woven from, in a fixed order."""
     files = [Path(ferryvm.__file__).with_name("program.py")]  # the code record
-    for name in woven_from:
+    for name in packages:
         spec = importlib.util.find_spec(name)
         assert spec is not None
         for location in spec.submodule_search_locations or ():
-            folder = Path(location)
-            files += sorted(p for p in folder.iterdir() if p.suffix in (".py", ".toml"))
+            found = Path(location).rglob("*")
+            files += sorted(p for p in found if p.suffix in (".py", ".toml"))
     return files
 
 
 @functools.cache
-def _key(package: str) -> str:
-    return cache.key(_facts(), _sources(package))
+def key(package: str, *others: str) -> str:
+    """The key of what is made from a backend's sources and other packages', on this machine."""
+    woven_from = ("ferryvm.isa", "ferryvm.machine", "ferryvm_backends._llvm", package, *others)
+    return cache.key(_facts(), _sources(woven_from))
 
 
 class NativeCode:
@@ -78,7 +86,8 @@ class NativeCode:
 
     def __init__(self, content: bytes) -> None:
         empty = llvm.parse_assembly("")
-        self._engine = llvm.create_mcjit_compiler(empty, target_machine())
+        # The engine owns its target machine and frees it.
+        self._engine = llvm.create_mcjit_compiler(empty, _target_machine())
         self._engine.add_object_file(llvm.ObjectFileRef.from_data(content))
         self._engine.finalize_object()
 
@@ -86,16 +95,26 @@ class NativeCode:
         """Address of a function or variable."""
         return int(self._engine.get_global_value_address(symbol))
 
+    def function_address(self, symbol: str) -> int:
+        """Address of a function."""
+        return int(self._engine.get_function_address(symbol))
+
     def function(self, symbol: str) -> Callable[[int], None]:
         """A C function from a control block's address to nothing; it releases the GIL."""
-        return ctypes.CFUNCTYPE(None, ctypes.c_void_p)(self._engine.get_function_address(symbol))
+        return ctypes.CFUNCTYPE(None, ctypes.c_void_p)(self.function_address(symbol))
+
+    def publisher(self) -> Callable[[int, int], None]:
+        """Stores a word at an address, at once and after all stores before it."""
+        # It keeps the GIL, which takes longer to give back than a store.
+        kind = ctypes.PYFUNCTYPE(None, ctypes.c_void_p, ctypes.c_uint64)
+        return kind(self.function_address(PUBLISH))
 
 
 def probe(package: str) -> str | None:
     """None if the backend's native code is there or can be built here, else why not."""
     if platform.machine().lower() not in _PROCESSORS:
         return f"no native code for {platform.machine()} (only for {', '.join(_PROCESSORS)})"
-    return cache.problem(_name(package), _key(package))
+    return cache.problem(_name(package), key(package))
 
 
 def load_or_build(package: str, merge_tails: bool = True) -> tuple[NativeCode, bytes]:
@@ -110,7 +129,7 @@ def load_or_build(package: str, merge_tails: bool = True) -> tuple[NativeCode, b
         _log.info("building the %s interpreter, once for this machine and version", name)
         return _build_in_process(package, merge_tails)
 
-    content = cache.get(name, _key(package), build)
+    content = cache.get(name, key(package), build)
     end = 8 + int.from_bytes(content[:8], "little")
     return NativeCode(content[end:]), content[8:end]
 

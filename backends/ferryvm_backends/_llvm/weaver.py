@@ -22,7 +22,7 @@ from llvmlite import ir
 
 from ferryvm.isa import Immediate, Instruction, Trap, Type
 from ferryvm.isa.control import HEADER_WORDS
-from ferryvm.isa.emitter import FunctionField
+from ferryvm.isa.emitter import Emitter, FunctionField
 from ferryvm.isa.type import WORD_BYTES
 from ferryvm.machine.control import DESCRIPTOR_WORDS, ControlBlock, Status
 from ferryvm.program import CODE_DTYPE
@@ -46,7 +46,7 @@ class Registers:
     heap: ir.Value
 
 
-class StackWeaver(Arithmetic):
+class StackWeaver(Arithmetic, Emitter[ir.Value]):
     """The storage half of the emitter protocol, over an operand stack that is partly in values."""
 
     registers: Registers
@@ -80,10 +80,15 @@ class StackWeaver(Arithmetic):
 
     # --- weaving ----------------------------------------------------------------------------
 
-    def weave(self, group: Sequence[Instruction], registers: Registers) -> None:
-        """Emit the handler of `group`, from the builder's position; ends the block."""
+    def _stand_at(self, registers: Registers) -> None:
+        """Begin in front of the instruction at `registers.ip`, the whole stack in memory."""
         self.registers = registers
         self._pushed, self._popped, self._open = [], 0, True
+        self._ip, self._before = registers.ip, (registers.sp, [], 0)
+
+    def weave(self, group: Sequence[Instruction], registers: Registers) -> None:
+        """Emit the handler of `group`, from the builder's position; ends the block."""
+        self._stand_at(registers)
         for position, row in enumerate(group):
             self._ip = self._offset(registers.ip, CELL_BYTES * position)
             self._before = (self.registers.sp, list(self._pushed), self._popped)
@@ -141,12 +146,15 @@ class StackWeaver(Arithmetic):
             fuel = self._control_field("fuel")
             self._set_control_field("fuel", self.builder.sub(fuel, word(1)))
         if taken:
-            address = self._control_address("interrupt")
-            flag = self.builder.load_atomic(address, "monotonic", 4, typ=INT32)
-            wanted = self.builder.icmp_unsigned("!=", flag, ir.Constant(INT32, 0))
-            with self.builder.if_then(wanted, likely=False):
-                self._exit(registers, Status.INTERRUPTED)
+            self._exit_if_interrupted(registers)
         self._dispatch(registers)
+
+    def _exit_if_interrupted(self, registers: Registers) -> None:
+        address = self._control_address("interrupt")
+        flag = self.builder.load_atomic(address, "monotonic", 4, typ=INT32)
+        wanted = self.builder.icmp_unsigned("!=", flag, ir.Constant(INT32, 0))
+        with self.builder.if_then(wanted, likely=False):
+            self._exit(registers, Status.INTERRUPTED)
 
     def _check_fuel(self) -> None:
         empty = self.builder.icmp_signed("<=", self._control_field("fuel"), word(0))

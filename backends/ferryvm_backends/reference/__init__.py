@@ -3,13 +3,16 @@
 
 from __future__ import annotations
 
+import ctypes
+
 import ferryvm
-from ferryvm.backend import Artifact, Backend
+from ferryvm.backend import Artifact, BackendError, Capabilities, Interpreter
 from ferryvm.isa import INSTRUCTIONS, Type
 from ferryvm.isa.control import HEADER_WORDS
 from ferryvm.machine.control import Status
 from ferryvm.machine.state import Machine
 from ferryvm.verify import Verified
+from ferryvm_backends.reference.cell import Cells, Function
 from ferryvm_backends.reference.emitter import Left, ReferenceEmitter, Violation
 
 
@@ -25,11 +28,15 @@ class ReferenceArtifact(Artifact):
             HEADER_WORDS + len(verified.program.frame_types(number))
             for number in range(len(verified.program.functions))
         ]
+        self._cells = {counting: Cells(len(code)) for counting in (False, True)}
 
     def enter(self, machine: Machine, counting: bool) -> Status:
         control = machine.control
+        cells = self._cells[counting]
         m = ReferenceEmitter(machine)
         m.next, m.sp, m.fp = control.pc, control.sp, control.fp
+        is_hidden = False
+        """Whether the instruction is run in spite of its cell."""
         try:
             while True:
                 m.pc = m.next
@@ -39,6 +46,15 @@ class ReferenceArtifact(Artifact):
                 if counting and control.fuel <= 0:
                     status = Status.FUEL
                     break
+                if m.pc in cells.places and not is_hidden:
+                    found = cells.arrive(m.pc)
+                    if found is not None:
+                        status = found if isinstance(found, Status) else _call(m, found)
+                        if status is not Status.LEAVE:
+                            break
+                        is_hidden = True
+                        continue
+                is_hidden = False
                 self._step(m)
                 if counting:
                     control.fuel -= 1
@@ -46,6 +62,18 @@ class ReferenceArtifact(Artifact):
             status = left.status
         control.pc, control.sp, control.fp, control.status = m.pc, m.sp, m.fp, status
         return status
+
+    def count(self, pc: int, times: int, counting: bool) -> None:
+        self._cells[counting].count(pc, times)
+
+    def counted(self, pc: int, counting: bool) -> int:
+        return self._cells[counting].counted(pc)
+
+    def install(self, pc: int, address: int, counting: bool) -> None:
+        self._cells[counting].install(pc, address)
+
+    def remove(self, pc: int, counting: bool) -> None:
+        self._cells[counting].remove(pc)
 
     def _step(self, m: ReferenceEmitter) -> None:
         """Run one instruction; leaves the emitter as it was if the meaning raises `Left`."""
@@ -76,11 +104,29 @@ class ReferenceArtifact(Artifact):
             raise Violation(f"pc {m.pc}: sp {m.sp}, fp {m.fp} are not what the verifier proved")
 
 
-class ReferenceBackend(Backend):
+def _call(m: ReferenceEmitter, function: Function) -> Status:
+    """Call compiled code in front of the instruction at `m.pc`; the state is then as it left it."""
+    control = m.control
+    control.pc, control.sp, control.fp = m.pc, m.sp, m.fp
+    number = function(ctypes.addressof(control))
+    m.pc, m.sp, m.fp = control.pc, control.sp, control.fp
+    # The flag is looked at, as after a jump: code that leaves and is entered again for ever must
+    # not keep Ctrl-C from being seen.
+    m.next, m.jumped = m.pc, True
+    try:
+        return Status(number)
+    except ValueError:
+        control.status = Status.RUNNING
+        message = f"compiled code left with status {number} at pc {m.pc}"
+        raise BackendError(f"{message}, which there is not") from None
+
+
+class ReferenceBackend(Interpreter):
     """Python."""
 
     name = "reference"
     version = ferryvm.__version__
+    capabilities = Capabilities(cells=True)
 
     def prepare(self, program: Verified) -> Artifact:
         return ReferenceArtifact(program)

@@ -9,11 +9,11 @@ from __future__ import annotations
 
 from ferryvm.isa import Trap
 from ferryvm.isa.control import HEADER_WORDS
-from ferryvm.isa.emitter import FunctionField
+from ferryvm.isa.emitter import Emitter, FunctionField
+from ferryvm.isa.evaluation import PythonArithmetic
 from ferryvm.isa.type import WORD_BYTES
 from ferryvm.machine.control import Status
 from ferryvm.machine.state import Machine
-from ferryvm_backends.reference.arithmetic import PythonArithmetic
 
 
 class Violation(AssertionError):  # noqa: N818 - names what happened, as Left does
@@ -27,7 +27,7 @@ class Left(Exception):  # noqa: N818 - not an error: how a meaning leaves
         self.status = status
 
 
-class ReferenceEmitter(PythonArithmetic):
+class ReferenceEmitter(PythonArithmetic, Emitter[int]):
     """Runs meanings on a machine, one instruction at a time."""
 
     def __init__(self, machine: Machine) -> None:

@@ -4,16 +4,13 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
 
 import numpy as np
 
 import ferryvm
-from ferryvm.backend import Artifact, Backend
-from ferryvm.machine.control import Status
-from ferryvm.machine.state import Machine
-from ferryvm.program import CODE_DTYPE
+from ferryvm.backend import Artifact, Capabilities, Interpreter
 from ferryvm.verify import Verified
+from ferryvm_backends._llvm.form import Form, FormArtifact, Words
 from ferryvm_backends._llvm.native import load_or_build, probe
 from ferryvm_backends.switch import symbol
 
@@ -25,29 +22,32 @@ class SwitchInterpreter:
         self._code, _ = load_or_build(__package__, merge_tails=False)
         self.plain = self._code.function(symbol.PLAIN)
         self.counting = self._code.function(symbol.COUNTING)
+        self.publish = self._code.publisher()
 
 
-class SwitchArtifact(Artifact):
-    """The program's own code array."""
+class SwitchArtifact(FormArtifact):
+    """Copies of the program's own code array, with opcodes for the cells."""
 
     def __init__(self, interpreter: SwitchInterpreter, verified: Verified) -> None:
+        super().__init__()
         self._interpreter = interpreter
-        self._code = np.ascontiguousarray(verified.program.code, CODE_DTYPE)
+        self._code = verified.program.code
 
-    def enter(self, machine: Machine, counting: bool) -> Status:
-        machine.control.code = self._code.ctypes.data
-        run: Callable[[int], None] = (
-            self._interpreter.counting if counting else self._interpreter.plain
-        )
-        run(machine.address)
-        return machine.status
+    def _make(self, counting: bool) -> Form:
+        words: Words = np.array(self._code).view(np.uint64).reshape(-1, 2)
+        publish = self._interpreter.publish
+        return Form(words, symbol.COUNT_OPCODE, symbol.ENTER_OPCODE, publish)
+
+    def _run(self, address: int, counting: bool) -> None:
+        (self._interpreter.counting if counting else self._interpreter.plain)(address)
 
 
-class SwitchBackend(Backend):
+class SwitchBackend(Interpreter):
     """Native code around one switch."""
 
     name = "switch"
     version = ferryvm.__version__
+    capabilities = Capabilities(cells=True)
 
     def probe(self) -> str | None:
         return probe(__package__)

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from llvmlite import ir
 
+from ferryvm_backends._llvm.cell import define_publish
 from ferryvm_backends.switch.symbol import COUNTING, PLAIN
 from ferryvm_backends.switch.weaver import SwitchWeaver
 
@@ -14,4 +15,5 @@ def build() -> tuple[ir.Module, bytes]:
     module = ir.Module("ferry_switch")
     SwitchWeaver(module, PLAIN, counting=False).weave_all()
     SwitchWeaver(module, COUNTING, counting=True).weave_all()
+    define_publish(module)
     return module, b""

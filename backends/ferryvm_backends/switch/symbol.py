@@ -1,5 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Names in the switch interpreter's native code: functions of a control block's address."""
+"""Names and numbers that the switch interpreter's native code and its user share."""
+
+from ferryvm.isa import INSTRUCTIONS
 
 PLAIN = "ferry_switch_plain"
+"""The loop: a function of a control block's address."""
+
 COUNTING = "ferry_switch_counting"
+"""The loop that pays fuel."""
+
+COUNT_OPCODE = len(INSTRUCTIONS)
+"""Opcode of a count cell."""
+
+ENTER_OPCODE = COUNT_OPCODE + 1
+"""Opcode of an enter cell."""

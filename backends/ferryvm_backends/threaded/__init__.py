@@ -8,20 +8,17 @@ import functools
 import json
 
 import numpy as np
-import numpy.typing as npt
 
 import ferryvm
-from ferryvm.backend import Artifact, Backend
+from ferryvm.backend import Artifact, Capabilities, Interpreter
 from ferryvm.isa import INSTRUCTIONS, Immediate
-from ferryvm.machine.control import Status
-from ferryvm.machine.state import Machine
 from ferryvm.program import CODE_DTYPE
 from ferryvm.verify import Verified
+from ferryvm_backends._llvm.form import Form, FormArtifact, Words
 from ferryvm_backends._llvm.native import load_or_build, probe
 from ferryvm_backends.threaded import symbol
+from ferryvm_backends.threaded.form import FusedForm
 from ferryvm_backends.threaded.fusion import Fusion
-
-Cells = npt.NDArray[np.uint64]
 
 _TARGETS = [row.opcode for row in INSTRUCTIONS if row.immediate is Immediate.TARGET]
 
@@ -34,51 +31,56 @@ class ThreadedInterpreter:
         fused: list[list[int]] = json.loads(notes)
         single = len(INSTRUCTIONS)
         self.run = self._code.function(symbol.RUN)
+        self.publish = self._code.publisher()
         self.plain = self._table(symbol.PLAIN, single + len(fused))
         self.counting = self._table(symbol.COUNTING, single)
+        cells = self._table(symbol.CELLS, 4).tolist()
+        self.plain_cells: tuple[int, int] = (cells[0], cells[1])
+        """Handlers of count and enter cells."""
+        self.counting_cells: tuple[int, int] = (cells[2], cells[3])
         self.fusion = Fusion(fused, single)
 
-    def _table(self, symbol: str, count: int) -> Cells:
+    def _table(self, symbol: str, count: int) -> Words:
         table = (ctypes.c_uint64 * count).from_address(self._code.address(symbol))
         return np.array(table, np.uint64)
 
 
-class ThreadedArtifact(Artifact):
+class ThreadedArtifact(FormArtifact):
     """Cells: handler and immediate of each instruction, with targets as addresses."""
 
     def __init__(self, interpreter: ThreadedInterpreter, verified: Verified) -> None:
+        super().__init__()
         self._interpreter = interpreter
         code = verified.program.code
         self._opcodes = code["opcode"].astype(np.int64)
         self._immediates = code["immediate"]
         self._targets = np.flatnonzero(np.isin(self._opcodes, _TARGETS))
 
-    @functools.cached_property
-    def _plain(self) -> Cells:
-        handlers = self._interpreter.fusion.handlers(self._opcodes.tolist())
-        return self._cells(self._interpreter.plain[handlers])
+    def _make(self, counting: bool) -> Form:
+        loaded = self._interpreter
+        if counting:
+            words = self._words(loaded.counting[self._opcodes])
+            return Form(words, *loaded.counting_cells, loaded.publish)
+        opcodes = self._opcodes.tolist()
+        cells = loaded.plain_cells
+        return FusedForm(loaded.fusion, loaded.plain, opcodes, self._words, cells, loaded.publish)
 
-    @functools.cached_property
-    def _counting(self) -> Cells:
-        return self._cells(self._interpreter.counting[self._opcodes])
+    def _words(self, handlers: Words) -> Words:
+        words = np.ascontiguousarray(np.stack([handlers, self._immediates], axis=1))
+        base, size = np.uint64(words.ctypes.data), np.uint64(CODE_DTYPE.itemsize)
+        words[self._targets, 1] = base + size * words[self._targets, 1]
+        return words
 
-    def _cells(self, handlers: Cells) -> Cells:
-        cells = np.ascontiguousarray(np.stack([handlers, self._immediates], axis=1))
-        base, size = np.uint64(cells.ctypes.data), np.uint64(CODE_DTYPE.itemsize)
-        cells[self._targets, 1] = base + size * cells[self._targets, 1]
-        return cells
-
-    def enter(self, machine: Machine, counting: bool) -> Status:
-        machine.control.code = (self._counting if counting else self._plain).ctypes.data
-        self._interpreter.run(machine.address)
-        return machine.status
+    def _run(self, address: int, counting: bool) -> None:
+        self._interpreter.run(address)
 
 
-class ThreadedBackend(Backend):
+class ThreadedBackend(Interpreter):
     """Native code by tail calls."""
 
     name = "threaded"
     version = ferryvm.__version__
+    capabilities = Capabilities(cells=True)
 
     def probe(self) -> str | None:
         return probe(__package__)

@@ -66,6 +66,14 @@ class Fusion:
                 node = below
             node.handler = first + number
         self._root = top.following
+        self._lengths = [len(group) for group in fused]
+        self._first = first
+        self.longest = max(self._lengths, default=1)
+        """Instructions of the longest group."""
+
+    def length(self, handler: int) -> int:
+        """How many instructions the handler with that number runs."""
+        return 1 if handler < self._first else self._lengths[handler - self._first]
 
     def handlers(self, opcodes: list[int]) -> list[int]:
         """The number of the handler for each pc.

@@ -10,10 +10,11 @@ from llvmlite import ir
 
 from ferryvm.isa import INSTRUCTIONS, Instruction
 from ferryvm.machine.control import Status
-from ferryvm_backends._llvm.entry import pack, unpack
+from ferryvm_backends._llvm.cell import define_publish
+from ferryvm_backends._llvm.entry import leave, unpack
 from ferryvm_backends._llvm.weaver import POINTER, Registers
 from ferryvm_backends.threaded import fusion
-from ferryvm_backends.threaded.symbol import COUNTING, PLAIN, RUN
+from ferryvm_backends.threaded.symbol import CELLS, COUNTING, PLAIN, RUN
 from ferryvm_backends.threaded.weaver import CONVENTION, HANDLER, ThreadedWeaver, call_handler
 
 EXITS = (
@@ -23,6 +24,7 @@ EXITS = (
     Status.GROW,
     Status.INTERRUPTED,
     Status.FUEL,
+    Status.HOT,
 )
 
 
@@ -37,9 +39,7 @@ def _define(module: ir.Module, name: str) -> tuple[ir.Function, Registers]:
 def _exit(module: ir.Module, status: Status) -> ir.Function:
     function, registers = _define(module, f"exit.{status.name.lower()}")
     function.attributes.add("noinline")
-    builder = ir.IRBuilder(function.append_basic_block())
-    pack(builder, registers, status)
-    builder.ret_void()
+    leave(ir.IRBuilder(function.append_basic_block()), registers, status)
     return function
 
 
@@ -51,8 +51,45 @@ def _run(module: ir.Module) -> None:
     call_handler(builder, first, registers, tail=False)
 
 
+def _table(module: ir.Module, name: str, handlers: list[ir.Function]) -> None:
+    array = ir.ArrayType(POINTER, len(handlers))
+    variable = ir.GlobalVariable(module, array, name)
+    variable.global_constant = True
+    variable.initializer = ir.Constant(array, [handler.bitcast(POINTER) for handler in handlers])
+
+
+class _Handlers:
+    """Defines handlers of one kind: those that pay fuel, or those that do not."""
+
+    def __init__(self, module: ir.Module, counting: bool, exits: dict[Status, ir.Function]) -> None:
+        self._module, self._counting = module, counting
+        self._weaver = ThreadedWeaver(counting, exits)
+
+    def _begin(self, name: str) -> tuple[ir.Function, Registers]:
+        function, registers = _define(self._module, f"counting {name}" if self._counting else name)
+        self._weaver.builder = ir.IRBuilder(function.append_basic_block())
+        return function, registers
+
+    def groups(self, groups: Sequence[Sequence[Instruction]]) -> list[ir.Function]:
+        """One handler a group."""
+        handlers = []
+        for group in groups:
+            function, registers = self._begin(" ".join(row.mnemonic for row in group))
+            self._weaver.weave(group, registers)
+            handlers.append(function)
+        return handlers
+
+    def cells(self) -> list[ir.Function]:
+        """The handlers of count and enter cells."""
+        count, registers = self._begin("cell.count")
+        self._weaver.weave_count(registers)
+        enter, registers = self._begin("cell.enter")
+        self._weaver.weave_enter(registers)
+        return [count, enter]
+
+
 def build() -> tuple[ir.Module, bytes]:
-    """The module with handlers for every instruction and for every fused group.
+    """The module with handlers for every instruction, every fused group and the cells.
 
     The notes are the groups in the order of their handlers, as JSON lists of opcodes.
     """
@@ -60,23 +97,11 @@ def build() -> tuple[ir.Module, bytes]:
     module = ir.Module("ferry_threaded")
     exits = {status: _exit(module, status) for status in EXITS}
     singles = [(row,) for row in INSTRUCTIONS]
-
-    def table(symbol: str, counting: bool, groups: Sequence[Sequence[Instruction]]) -> None:
-        weaver = ThreadedWeaver(counting, exits)
-        handlers = []
-        for group in groups:
-            names = " ".join(row.mnemonic for row in group)
-            function, registers = _define(module, f"counting {names}" if counting else names)
-            weaver.builder = ir.IRBuilder(function.append_basic_block())
-            weaver.weave(group, registers)
-            handlers.append(function)
-        array = ir.ArrayType(POINTER, len(handlers))
-        variable = ir.GlobalVariable(module, array, symbol)
-        variable.global_constant = True
-        variable.initializer = ir.Constant(array, [h.bitcast(POINTER) for h in handlers])
-
-    table(PLAIN, False, [*singles, *fused])
-    table(COUNTING, True, singles)
+    plain, counting = (_Handlers(module, counting, exits) for counting in (False, True))
+    _table(module, PLAIN, plain.groups([*singles, *fused]))
+    _table(module, COUNTING, counting.groups(singles))
+    _table(module, CELLS, [*plain.cells(), *counting.cells()])
     _run(module)
+    define_publish(module)
     notes = json.dumps([[row.opcode for row in group] for group in fused])
     return module, notes.encode()

@@ -9,3 +9,6 @@ PLAIN = "ferry_threaded_plain"
 
 COUNTING = "ferry_threaded_counting"
 """Addresses of handlers that pay fuel, one an instruction by opcode."""
+
+CELLS = "ferry_threaded_cells"
+"""Addresses of the handlers of count and enter cells: two that do not pay fuel, two that do."""

@@ -14,24 +14,12 @@ import dataclasses
 from llvmlite import ir
 
 from ferryvm.machine.control import Status
-from ferryvm_backends._llvm.weaver import POINTER, Registers, StackWeaver
+from ferryvm_backends._llvm.callee import Callee
+from ferryvm_backends._llvm.cell import CellWeaver
+from ferryvm_backends._llvm.weaver import POINTER, Registers
 
 HANDLER = ir.FunctionType(ir.VoidType(), [POINTER] * 6)
 CONVENTION = "preserve_nonecc"
-
-
-class _Callee:
-    """A handler's address as llvmlite wants a callee: it asks for the signature, which an
-    opaque pointer has not."""
-
-    function_type = HANDLER
-    type = POINTER
-
-    def __init__(self, address: ir.Value) -> None:
-        self._address = address
-
-    def get_reference(self) -> str:
-        return str(self._address.get_reference())
 
 
 def call_handler(
@@ -40,12 +28,15 @@ def call_handler(
     """Call the handler at `address` and return; a `tail` call needs a handler as its caller."""
     arguments = [getattr(registers, field.name) for field in dataclasses.fields(Registers)]
     builder.call(
-        _Callee(address), arguments, cconv=CONVENTION, tail="musttail" if tail else "notail"
+        Callee(address, HANDLER),
+        arguments,
+        cconv=CONVENTION,
+        tail="musttail" if tail else "notail",
     )
     builder.ret_void()
 
 
-class ThreadedWeaver(StackWeaver):
+class ThreadedWeaver(CellWeaver):
     """Weaves one handler a function."""
 
     def __init__(self, counting: bool, exits: dict[Status, ir.Function]) -> None:
@@ -53,7 +44,10 @@ class ThreadedWeaver(StackWeaver):
         self.exits = exits
 
     def _dispatch(self, registers: Registers) -> None:
-        handler = self.builder.load(registers.ip, typ=POINTER, align=8)
+        self._run_original(registers, registers.ip)
+
+    def _run_original(self, registers: Registers, address: ir.Value) -> None:
+        handler = self.builder.load(address, typ=POINTER, align=8)
         call_handler(self.builder, handler, registers)
 
     def _exit(self, registers: Registers, status: Status) -> None:

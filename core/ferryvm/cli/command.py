@@ -10,16 +10,19 @@ import sys
 import click
 
 import ferryvm
+from ferryvm.cli.backends import backends
 from ferryvm.cli.bisect import bisect
 from ferryvm.cli.conformance import conformance
 from ferryvm.cli.diff import diff
+from ferryvm.cli.explain import explain
 from ferryvm.cli.fuzz import fuzz
+from ferryvm.cli.policy import policy
 from ferryvm.cli.program import assemble, compile_, disassemble, verify
 from ferryvm.cli.reduce import reduce
 from ferryvm.cli.repl import repl
 from ferryvm.cli.replay import replay
 from ferryvm.cli.run import Interrupted, Trapped, resume, run
-from ferryvm.cli.show import backends, isa
+from ferryvm.cli.show import isa
 from ferryvm.errors import FerryError
 
 
@@ -32,6 +35,7 @@ def ferry() -> None:
 for _command in (
     run,
     resume,
+    explain,
     assemble,
     compile_,
     disassemble,
@@ -45,6 +49,7 @@ for _command in (
     repl,
     isa,
     backends,
+    policy,
 ):
     ferry.add_command(_command)
 

@@ -84,6 +84,7 @@ def _choose(pattern: str) -> list[Item]:
 
 
 def _export(chosen: Sequence[Item], folder: Path) -> None:
+    from ferryvm.engine import runnable
     from ferryvm.registry import Registry
     from ferryvm.testing.conformance.export import export
     from ferryvm.testing.conformance.suite import ORACLE, items
@@ -91,7 +92,7 @@ def _export(chosen: Sequence[Item], folder: Path) -> None:
     scripted = [item for item in items() if item in chosen]
     with _progress() as bar:
         task = bar.add_task(str(folder), total=len(scripted))
-        export(scripted, folder, Registry().get(ORACLE), lambda: bar.advance(task))
+        export(scripted, folder, runnable(Registry(), ORACLE), lambda: bar.advance(task))
 
 
 def _progress() -> Progress:

@@ -60,11 +60,55 @@ def assemble(file: Path, output: Path | None, peephole: bool) -> None:
 @click.command("compile")
 @click.argument("file", type=_FILE)
 @click.option("-o", "--output", type=_FILE, help="Image to write (FILE with suffix .fvm).")
-@click.option("--peephole/--no-peephole", default=True, help="Optimise the code (on).")
-def compile_(file: Path, output: Path | None, peephole: bool) -> None:
-    """Compile FILE (.skiff) into an image."""
+@click.option(
+    "--peephole/--no-peephole",
+    default=None,
+    help="Optimise the code (on for Skiff, off for assembly).",
+)
+@click.option("--regions", is_flag=True, help="List the regions of FILE; write nothing.")
+@click.option(
+    "--emit",
+    metavar="STAGE",
+    help="Print how a region is compiled, and write nothing: ir, or a stage of the compiler "
+    "(llvm, optimized, asm).",
+)
+@click.option("--region", metavar="NAME", help="Region to be shown (program: the whole).")
+@click.option("--backend", metavar="NAME", help="Compiler whose stage is shown (llvm).")
+@click.option("--optimize", type=click.IntRange(0, 3), help="Level of its optimiser (2).")
+def compile_(
+    file: Path,
+    output: Path | None,
+    peephole: bool | None,
+    regions: bool,
+    emit: str | None,
+    region: str | None,
+    backend: str | None,
+    optimize: int | None,
+) -> None:
+    """Compile FILE (.skiff) into an image.
+
+    With --regions or --emit any program (.skiff, .fasm, .fvm) is shown instead.
+    """
+    asked = [name for name, given in (("--regions", regions), ("--emit", emit)) if given]
+    if output is not None and asked:
+        raise click.UsageError(f"{asked[0]} writes no image: leave out --output")
+    shown = {"--region": region, "--backend": backend, "--optimize": optimize}
+    for name, given in shown.items():
+        if given is not None and emit is None:
+            raise click.UsageError(f"{name} says what --emit shows: add --emit STAGE")
+    if len(asked) > 1:
+        raise click.UsageError("--regions and --emit show different things: leave out one")
+    if asked:
+        from ferryvm.cli import emit as shower  # loads no compiler where an image is made
+
+        if emit is None:
+            shower.show_regions(file, peephole)
+        else:
+            level = 2 if optimize is None else optimize
+            shower.emit(file, emit, region or "program", backend or "llvm", level, peephole)
+        return
     _check_suffix(file, ".skiff", "`ferry asm` takes .fasm")
-    _write_image(file, output, peephole)
+    _write_image(file, output, peephole is not False)
 
 
 @click.command("dis")

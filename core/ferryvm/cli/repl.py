@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from ferryvm.engine import Engine, Execution, ProgramInterrupted
+from ferryvm.engine import Engine, Execution, ProgramInterrupted, runnable
 from ferryvm.errors import FerryError, UnknownNameError
 from ferryvm.isa.type import format_value
 
@@ -84,7 +84,7 @@ class Repl:
                 known = ", ".join(self.engine.registry.names)
                 self.write(f"{self.engine.backend.name} (of {known})")
             case ["backend", name]:
-                self.engine.backend = self.engine.registry.get(name)
+                self.engine.backend = runnable(self.engine.registry, name)
             case _:
                 name = words[0] if words else ""
                 raise UnknownNameError("command", f":{name}", (":help", ":backend", ":quit"))

@@ -3,19 +3,20 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import json
 import math
-import os
 import re
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 import ferryvm
+from ferryvm.cli.engine import make_engine, policy_option, write
 from ferryvm.cli.program import naming, refuse_same_file
 from ferryvm.durable import probe_file, replace_file
 from ferryvm.engine import Engine, Execution, ProgramInterrupted, RunResult, TrapError
@@ -63,8 +64,12 @@ def _options(command: Callable[..., None]) -> Callable[..., None]:
     """The options that `run` and `resume` share."""
     for option in reversed(
         (
-            click.option("--backend", default="threaded", show_default=True, metavar="NAME",
-                         help="Engine to run on; see `ferry backends`."),
+            click.option("--backend", metavar="NAME",
+                         help="One backend alone; see `ferry backends`."),
+            policy_option,
+            click.option("--trace", type=click.Path(path_type=Path, dir_okay=False),
+                         metavar="FILE", help="Write compilations and transfers as a trace for "
+                         "Perfetto or about:tracing; slows transfers down."),
             click.option("--fuel", type=click.IntRange(0, UNLIMITED), metavar="N",
                          help="Stop after exactly N instructions."),
             click.option("--count", is_flag=True, help="Count instructions exactly."),
@@ -95,7 +100,7 @@ def run(
     def start(engine: Engine) -> Execution:
         return engine.start(ferryvm.read(file, optimize=peephole))
 
-    _run(file, start, _engine(options["backend"], stack_limit, heap_limit), began, **options)
+    _run(file, start, _engine(stack_limit, heap_limit, **options), began, **options)
 
 
 @click.command()
@@ -104,19 +109,15 @@ def run(
 def resume(state: Path, stack_limit: int, heap_limit: int, **options: Any) -> None:
     """Go on with a saved STATE, on any backend."""
     began = time.perf_counter()
-    engine = _engine(options["backend"], stack_limit, heap_limit)
+    engine = _engine(stack_limit, heap_limit, **options)
     _run(state, lambda engine: engine.resume(state), engine, began, **options)
 
 
-def _engine(backend: str, stack: int, heap: int) -> Engine:
+def _engine(
+    stack: int, heap: int, backend: str | None, policy: Path | None, **_others: Any
+) -> Engine:
     limits = Limits(stack=stack, heap=heap)
-    return Engine(backend, limits=limits, output=functools.partial(_write, 1))
-
-
-def _write(descriptor: int, data: bytes) -> None:
-    # Past Python's buffers: what a program wrote is out even if the process is killed next.
-    while data:
-        data = data[os.write(descriptor, data) :]
+    return make_engine(backend, policy, limits=limits, output=functools.partial(write, 1))
 
 
 def _run(
@@ -124,7 +125,9 @@ def _run(
     start: Callable[[Engine], Execution],
     engine: Engine,
     began: float,
-    backend: str,
+    backend: str | None,
+    policy: Path | None,
+    trace: Path | None,
     fuel: int | None,
     count: bool,
     save: Path | None,
@@ -137,9 +140,44 @@ def _run(
     if stats is not None and stats != "-":
         refuse_same_file(file, Path(stats))
         check_writable(Path(stats))
-    with naming(file):
-        execution = start(engine)
-    load_seconds = time.perf_counter() - began
+    if trace is not None:
+        refuse_same_file(file, trace)
+        check_writable(trace)
+    with _traced(engine, trace):
+        with naming(file):
+            execution = start(engine)
+        load_seconds = time.perf_counter() - began
+        _drive(execution, load_seconds, fuel, count, save, stats)
+
+
+@contextlib.contextmanager
+def _traced(engine: Engine, path: Path | None) -> Iterator[None]:
+    """Write a trace of what the engine does meanwhile, however that ends."""
+    if path is None:
+        yield
+        return
+    from ferryvm.engine.observe import Observer
+    from ferryvm.engine.trace import write as write_trace
+
+    observer = Observer(transfers=True)
+    observer.watch(engine)
+    try:
+        yield
+    finally:
+        try:
+            write_trace(observer, path)
+        except OSError as error:
+            raise FerryError(f"{path}: cannot be written: {error.strerror}") from None
+
+
+def _drive(
+    execution: Execution,
+    load_seconds: float,
+    fuel: int | None,
+    count: bool,
+    save: Path | None,
+    stats: str | None,
+) -> None:
     try:
         result = execution.run(fuel, count)
     except ProgramInterrupted as error:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`ferry isa` and `ferry backends`: what there is."""
+"""`ferry isa`, tables on the terminal, and options that name backends."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import click
 
 from ferryvm.errors import UnknownNameError
 from ferryvm.isa import BY_MNEMONIC, INSTRUCTIONS, Immediate, Instruction
-from ferryvm.registry import Registry
+from ferryvm.registry import Registry, State
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -76,17 +76,6 @@ def chosen_backends(registry: Registry, text: str) -> tuple[str, ...]:
     for line in registry.listings():
         if line.reason is None:
             usable.append(line.name)
-        else:
+        elif line.state is not State.FORBIDDEN:  # that is what the user wants
             click.echo(f"ferry: left out of all: {line.reason}", err=True)
     return tuple(usable)
-
-
-@click.command()
-def backends() -> None:
-    """List the backends: name, version, source, usable or the reason why not."""
-    from rich.table import Table
-
-    table = Table("name", "version", "source", "state", box=None)
-    for line in Registry().listings():
-        table.add_row(line.name, line.version, line.source, line.reason or "usable")
-    print_table(table)

@@ -8,5 +8,6 @@ from ferryvm.engine.execution import (
     RunResult,
     TrapError,
 )
+from ferryvm.engine.runnable import runnable
 
-__all__ = ["Engine", "Execution", "ProgramInterrupted", "RunResult", "TrapError"]
+__all__ = ["Engine", "Execution", "ProgramInterrupted", "RunResult", "TrapError", "runnable"]

@@ -21,21 +21,23 @@ from pathlib import Path
 
 from ferryvm.backend import (
     Artifact,
-    Backend,
     BackendError,
     Forcing,
+    Interpreter,
     PreparationError,
     RefusalError,
 )
-from ferryvm.engine.failure import described
 from ferryvm.engine.interrupt import interruptible
+from ferryvm.engine.runnable import mixed, runnable
 from ferryvm.errors import FerryError, Position
+from ferryvm.failure import described
 from ferryvm.isa import Trap, Type
 from ferryvm.isa.type import to_python
 from ferryvm.machine.control import Status
 from ferryvm.machine.host import STANDARD, HostFunction, Output, bind
 from ferryvm.machine.memory import Limits
 from ferryvm.machine.state import Frame, Machine
+from ferryvm.policy import Policy, default
 from ferryvm.program import Program
 from ferryvm.registry import Registry
 from ferryvm.verify import Verified, verify
@@ -87,7 +89,7 @@ class Seconds:
     load: float
     """Verifying the program and making its memory."""
     prepare: float
-    """Bringing it into the backend's form."""
+    """Bringing it into the backend's form, and waiting for compilers."""
     run: float
     """Running it, host calls included."""
 
@@ -129,20 +131,27 @@ class Engine:
 
     def __init__(
         self,
-        backend: str = "threaded",
+        backend: str | None = None,
         *,
+        policy: Policy | None = None,
         limits: Limits | None = None,
         hosts: Mapping[str, HostFunction] | None = None,
         output: Output | None = None,
         registry: Registry | None = None,
     ) -> None:
-        """`hosts`: host functions offered beside the standard ones; `output`: where programs
-        write, collected for the result if None.
+        """`backend`: one by name; without one `policy` says which, or the default policy.
+        `hosts`: host functions offered beside the standard ones; `output`: where programs write,
+        collected for the result if None.
 
         Raises UnknownNameError or BackendError if there is no such usable backend.
         """
         self.registry = registry or Registry()
-        self.backend = self.registry.get(backend)
+        if backend is not None and policy is not None:
+            raise FerryError(f"backend {backend!r} and a policy: an engine takes one of them")
+        if backend is not None:
+            self.backend = runnable(self.registry, backend)
+        else:
+            self.backend = mixed(self.registry, policy or default())
         self.limits = limits or Limits()
         self.hosts = {**STANDARD, **(hosts or {})}
         self.output = output
@@ -194,7 +203,7 @@ class Execution:
         self._collected: list[bytes] = []
         self.output = engine.output or self._collected.append
         """Where the program writes."""
-        self._prepared: dict[tuple[str, frozenset[Forcing]], tuple[Backend, Artifact]] = {}
+        self._prepared: dict[tuple[str, frozenset[Forcing]], tuple[Interpreter, Artifact]] = {}
         self._all_counted = True
         self._busy = threading.Lock()
 
@@ -273,11 +282,13 @@ class Execution:
                 status = self.machine.control.status = Status.INTERRUPTED
             return self._result(status)
 
-    def _prepare(self, name: str | None, forcing: frozenset[Forcing]) -> tuple[Backend, Artifact]:
+    def _prepare(
+        self, name: str | None, forcing: frozenset[Forcing]
+    ) -> tuple[Interpreter, Artifact]:
         """The backend and the program as it prepared it, kept for later runs."""
         key = (name or self.engine.backend.name, forcing)
         if key not in self._prepared:
-            backend = self.engine.registry.get(name) if name else self.engine.backend
+            backend = runnable(self.engine.registry, name) if name else self.engine.backend
             program = self.machine.verified
             try:
                 reason = backend.accepts(program)
@@ -305,22 +316,23 @@ class Execution:
         return self._prepared[key]
 
     def _measure(
-        self, backend: Backend, artifact: Artifact, counting: bool, prepare_seconds: float
+        self, backend: Interpreter, artifact: Artifact, counting: bool, prepare_seconds: float
     ) -> Status:
         """Drive the program and set `statistics`, however that ends."""
         control = self.machine.control
-        budget = control.fuel
+        budget, waited = control.fuel, artifact.waited
         began = time.perf_counter()
         try:
             with interruptible(control):
                 return self._drive(backend, artifact, counting)
         finally:
             run_seconds = time.perf_counter() - began
+            waited = artifact.waited - waited
             if counting:
                 control.instructions += budget - control.fuel
             else:
                 self._all_counted = False
-            seconds = Seconds(self._load_seconds, prepare_seconds, run_seconds)
+            seconds = Seconds(self._load_seconds, prepare_seconds + waited, run_seconds - waited)
             self.statistics = Statistics(backend.name, seconds, self.instructions)
 
     def _result(self, status: Status) -> RunResult:
@@ -337,7 +349,7 @@ class Execution:
             self.statistics,
         )
 
-    def _drive(self, backend: Backend, artifact: Artifact, counting: bool) -> Status:
+    def _drive(self, backend: Interpreter, artifact: Artifact, counting: bool) -> Status:
         control = self.machine.control
         if control.status in (Status.HALT, Status.TRAP):
             return self.machine.status  # it ended before this run
@@ -362,7 +374,7 @@ class Execution:
                     "which a program run by one backend alone cannot go on from"
                 )
 
-    def _limit_heap(self, backend: Backend) -> None:
+    def _limit_heap(self, backend: Interpreter) -> None:
         """Keep the heap within what the backend can address."""
         control, limit = self.machine.control, backend.capabilities.heap
         control.heap_capacity = self.machine.memory.heap_capacity
@@ -372,7 +384,7 @@ class Execution:
                 raise RefusalError(f"{message}, {control.hp} are in use")
             control.heap_capacity = min(control.heap_capacity, limit)
 
-    def _grow(self, backend: Backend) -> bool:
+    def _grow(self, backend: Interpreter) -> bool:
         """Make room for the allocation that left with GROW; False if a limit forbids it."""
         limit = backend.capabilities.heap
         if limit is not None and self.machine.control.wanted > limit:

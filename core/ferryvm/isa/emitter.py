@@ -65,8 +65,8 @@ class FunctionField(enum.IntEnum):
     """number of the signature, equal for equal parameter and result types."""
 
 
-class Emitter(abc.ABC, Generic[V]):
-    """Operations over values `V`. One method is one machine-level idea; none has policy."""
+class PureEmitter(abc.ABC, Generic[V]):
+    """Operations that only compute: nothing but their operands goes in, nothing else comes out."""
 
     # --- constants and integers -------------------------------------------------------------
 
@@ -251,6 +251,10 @@ class Emitter(abc.ABC, Generic[V]):
     @abc.abstractmethod
     def from_slot(self, t: Type, a: V) -> V:
         """The value of type `t` in a word."""
+
+
+class Emitter(PureEmitter[V]):
+    """Operations over values `V`. One method is one machine-level idea; none has policy."""
 
     # --- leaving ----------------------------------------------------------------------------
 

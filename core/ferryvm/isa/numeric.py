@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import TypeVar
 
-from ferryvm.isa.emitter import Condition, Emitter
+from ferryvm.isa.emitter import Condition, Emitter, PureEmitter
 from ferryvm.isa.table import instruction
 from ferryvm.isa.trap import Trap
 from ferryvm.isa.type import CANONICAL_NAN, F32, F64, I32, I64, Type
@@ -18,7 +18,7 @@ from ferryvm.isa.type import CANONICAL_NAN, F32, F64, I32, I64, Type
 V = TypeVar("V")
 
 
-def canonical(m: Emitter[V], t: Type, value: V) -> V:
+def canonical(m: PureEmitter[V], t: Type, value: V) -> V:
     """`value`, or the canonical NaN if it is any NaN."""
     is_nan = m.compare(t, Condition.NE, value, value)
     return m.select(is_nan, m.constant(t, CANONICAL_NAN[t]), value)

@@ -12,7 +12,11 @@ from __future__ import annotations
 import ctypes
 import enum
 
-ABI_VERSION = 1
+ABI_VERSION = 2
+
+
+SCRATCH_WORDS = 4
+"""Words of the control block that compiled code may use as it likes; they are no state."""
 
 
 class Status(enum.IntEnum):
@@ -66,6 +70,11 @@ class ControlBlock(ctypes.Structure):
     code: int
     functions: int
     table: int
+    counters: int
+    entries: int
+    originals: int
+    host_stack: int
+    scratch: ctypes.Array[ctypes.c_uint64]
 
     _fields_ = [
         ("abi_version", ctypes.c_uint32),  # ABI_VERSION
@@ -95,6 +104,11 @@ class ControlBlock(ctypes.Structure):
         ("code", ctypes.c_uint64),  # what the backend prepared, in its own form
         ("functions", ctypes.c_uint64),  # descriptors, DESCRIPTOR_WORDS words each
         ("table", ctypes.c_uint64),  # function numbers, a word each
+        ("counters", ctypes.c_uint64),  # words by pc: what the count cells have left
+        ("entries", ctypes.c_uint64),  # words by pc: addresses of the functions installed
+        ("originals", ctypes.c_uint64),  # by pc: what cells hide, in the backend's own form
+        ("host_stack", ctypes.c_uint64),  # lowest address for native recursion; 0: no limit
+        ("scratch", ctypes.c_uint64 * SCRATCH_WORDS),  # compiled code's own while it runs
     ]
 
 

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 if TYPE_CHECKING:
-    from ferryvm.backend import Backend
+    from ferryvm.backend import Interpreter
     from ferryvm.testing.conformance.expected import Expected, Table
     from ferryvm.testing.conformance.suite import Item, Outcome
 
@@ -54,9 +54,9 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
         metafunc.parametrize(_BACKEND, names, indirect=True)
 
 
-def _backends(metafunc: pytest.Metafunc) -> list[Backend]:
+def _backends(metafunc: pytest.Metafunc) -> list[Interpreter]:
     """The backends that a module is tested on; a collection error if one cannot be had."""
-    from ferryvm.backend import Backend
+    from ferryvm.backend import Interpreter
     from ferryvm.errors import FerryError
 
     given = metafunc.config.getoption("--ferry-backend")
@@ -68,16 +68,17 @@ def _backends(metafunc: pytest.Metafunc) -> list[Backend]:
             "no backend is named: set BACKEND in the module, or pass --ferry-backend NAME"
         )
     try:
-        return [one if isinstance(one, Backend) else _usable(one) for one in given]
+        return [one if isinstance(one, Interpreter) else _usable(one) for one in given]
     except FerryError as error:
         raise _refusal(str(error)) from None
 
 
 @functools.cache
-def _usable(name: str) -> Backend:
+def _usable(name: str) -> Interpreter:
+    from ferryvm.engine import runnable
     from ferryvm.registry import Registry
 
-    return Registry().get(name)
+    return runnable(Registry(), name)
 
 
 def _refusal(message: str) -> BaseException:
@@ -89,7 +90,7 @@ def _refusal(message: str) -> BaseException:
 class Check:
     """One case on one backend, as a test."""
 
-    backend: Backend
+    backend: Interpreter
     item: Item
     expected: Expected | None
     """What its author expects."""
@@ -119,10 +120,10 @@ class Check:
             pytest.skip(text)
 
 
-_outcomes: weakref.WeakKeyDictionary[Backend, dict[str, Outcome]] = weakref.WeakKeyDictionary()
+_outcomes: weakref.WeakKeyDictionary[Interpreter, dict[str, Outcome]] = weakref.WeakKeyDictionary()
 
 
-def _run(backend: Backend, item: Item) -> Outcome:
+def _run(backend: Interpreter, item: Item) -> Outcome:
     """What becomes of an item in a table of expected failures; it is run once."""
     known = _outcomes.setdefault(backend, {})
     if item.label not in known:
@@ -130,7 +131,7 @@ def _run(backend: Backend, item: Item) -> Outcome:
     return known[item.label]
 
 
-def _checks(metafunc: pytest.Metafunc, backend: Backend) -> list[Check]:
+def _checks(metafunc: pytest.Metafunc, backend: Interpreter) -> list[Check]:
     from ferryvm.errors import FerryError
     from ferryvm.testing.conformance.suite import checks
 

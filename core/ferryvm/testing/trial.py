@@ -11,7 +11,7 @@ from collections.abc import Mapping
 
 from ferryvm.backend import Forcing, PreparationError, RefusalError
 from ferryvm.engine import Execution, ProgramInterrupted, TrapError
-from ferryvm.engine.failure import described
+from ferryvm.failure import described
 from ferryvm.machine.control import Status
 from ferryvm.testing.state import State
 from ferryvm.testing.watchdog import PATIENCE, watched

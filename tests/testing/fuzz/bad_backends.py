@@ -12,7 +12,7 @@ import zlib
 from collections.abc import Callable
 from pathlib import Path
 
-from ferryvm.backend import Artifact, Backend
+from ferryvm.backend import Artifact, Interpreter
 from ferryvm.hooks import BackendEntry, hookimpl
 from ferryvm.machine.control import Status
 from ferryvm.machine.state import Machine
@@ -92,7 +92,7 @@ class BadArtifact(Artifact):
         return Status(machine.control.status) if self.harm in (_spin, _linger) else status
 
 
-class BadBackend(Backend):
+class BadBackend(Interpreter):
     """The switch interpreter, which does harm on the programs that are hit."""
 
     version = "1"

@@ -6,7 +6,7 @@ from __future__ import annotations
 import dataclasses
 import types
 
-from ferryvm.backend import Artifact, Backend, Capabilities
+from ferryvm.backend import Artifact, Capabilities, Interpreter
 from ferryvm.hooks import BackendEntry, hookimpl
 from ferryvm.isa import F64, INSTRUCTIONS
 from ferryvm.registry import Registry
@@ -17,7 +17,7 @@ WRONG = {"f64.add": lambda m, a, b: m.fsub(F64, a, b)}
 """Meanings that are not the table's."""
 
 
-class Wrong(Backend):
+class Wrong(Interpreter):
     """The reference backend, which subtracts where it should add."""
 
     name, version = "wrong", "0.1"
@@ -42,7 +42,7 @@ class Picky(Wrong):
         return "it has no <floats> & never will" if has_floats else None
 
 
-class Small(Backend):
+class Small(Interpreter):
     """It declares that it can address a few bytes of heap only."""
 
     name, version = "small", "0.1"
@@ -52,7 +52,7 @@ class Small(Backend):
         return ReferenceArtifact(program)
 
 
-class Broken(Backend):
+class Broken(Interpreter):
     """It fails in the middle of a multiplication."""
 
     name, version = "broken", "0.1"

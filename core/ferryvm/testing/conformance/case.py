@@ -14,7 +14,7 @@ from importlib import resources
 from typing import Any
 
 from ferryvm.asm import assemble
-from ferryvm.backend import Backend
+from ferryvm.backend import Interpreter
 from ferryvm.errors import FerryError, suggestion
 from ferryvm.isa import INSTRUCTIONS, Trap, Type
 from ferryvm.isa.control import HEADER_WORDS
@@ -123,7 +123,7 @@ class Case:
         except FerryError as error:
             raise CaseError(f"case {self.label}: {error}") from None
 
-    def scripts(self, manner: str, reference: Backend) -> Iterator[Script]:
+    def scripts(self, manner: str, reference: Interpreter) -> Iterator[Script]:
         """Its scripts in one of its manners."""
         task = Task(self.label, self.program(), self.limits, reference)
         run = MANNERS[manner]

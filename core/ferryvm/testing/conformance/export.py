@@ -16,7 +16,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from ferryvm.backend import Backend
+from ferryvm.backend import Interpreter
 from ferryvm.durable import replace_file
 from ferryvm.errors import FerryError
 from ferryvm.image import to_bytes
@@ -47,7 +47,7 @@ FORMAT = 1
 def export(
     chosen: Sequence[Item],
     folder: Path,
-    reference: Backend,
+    reference: Interpreter,
     progress: Callable[[], object] = lambda: None,
 ) -> None:
     """Write the scripts of items to a new or empty folder, as `group/name/manner.jsonl`.
@@ -75,7 +75,7 @@ def export(
         raise FerryError(f"{folder}: cannot be written: {error.strerror}") from None
 
 
-def lines(item: Item, reference: Backend) -> list[str]:
+def lines(item: Item, reference: Interpreter) -> list[str]:
     """The lines of an item's file."""
     found = []
     for script in item.scripts(reference):

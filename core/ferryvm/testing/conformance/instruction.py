@@ -11,7 +11,7 @@ import dataclasses
 import itertools
 from collections.abc import Callable, Iterable, Iterator
 
-from ferryvm.backend import Backend
+from ferryvm.backend import Interpreter
 from ferryvm.isa import BY_MNEMONIC, Trap, Type
 from ferryvm.isa.control import HEADER_WORDS
 from ferryvm.listing import FunctionListing, Item, Line, Listing
@@ -33,7 +33,7 @@ SENTINEL = 0x5EED_5EED_5EED_5EED
 HALT, NOP = Line(BY_MNEMONIC["halt"]), Line(BY_MNEMONIC["nop"])
 
 
-def scripts(mnemonic: str, is_counting: bool, reference: Backend) -> Iterator[Script]:
+def scripts(mnemonic: str, is_counting: bool, reference: Interpreter) -> Iterator[Script]:
     """The scripts of all golden cases of an instruction."""
     mine = cases_of(mnemonic)
     table = [case for case in mine if case.code is None]
@@ -126,7 +126,7 @@ class _Maker:
     """Makes scripts of cases, run from start to end."""
 
     fuel: int | None
-    reference: Backend
+    reference: Interpreter
 
     def _record(self, about: str, program: Program) -> tuple[Script, Recorder]:
         return whole(Task(about, verify(program), LIMITS, self.reference), self.fuel)

@@ -40,7 +40,7 @@ from ferryvm.testing.watchdog import PATIENCE, watched
 _MOMENT = 0.02
 """Seconds that a backend runs before another thread sets the flag."""
 
-_MAY_CHANGE = {"interrupt", "wanted", "code"}
+_MAY_CHANGE = {"interrupt", "wanted", "code", "counters", "entries", "originals", "scratch"}
 """Fields of the control block's second half that may change during an entry. The flag is looked at
 apart, since others set it meanwhile."""
 

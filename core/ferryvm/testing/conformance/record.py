@@ -12,7 +12,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Iterator
 
-from ferryvm.backend import Backend
+from ferryvm.backend import Interpreter
 from ferryvm.engine.saved import pack_state, unpack_state
 from ferryvm.errors import FerryError
 from ferryvm.machine.control import Status
@@ -60,7 +60,7 @@ class Task:
     about: str
     program: Verified
     limits: Limits
-    reference: Backend
+    reference: Interpreter
 
 
 def stand(program: Verified, limits: Limits, state: State) -> Machine:

@@ -15,7 +15,8 @@ import functools
 from collections import Counter
 from collections.abc import Iterator
 
-from ferryvm.backend import Artifact, Backend
+from ferryvm.backend import Artifact, Interpreter
+from ferryvm.engine import runnable
 from ferryvm.isa import INSTRUCTIONS
 from ferryvm.registry import Registry
 from ferryvm.testing.conformance.case import Case, cases
@@ -85,13 +86,13 @@ class Item:
         """What users call it by: `group/name/manner`."""
         return f"{self.group}/{self.name}/{self.manner}"
 
-    def scripts(self, reference: Backend) -> Iterator[Script]:
+    def scripts(self, reference: Interpreter) -> Iterator[Script]:
         """What is to be done with a backend."""
         if self.case is not None:
             return self.case.scripts(self.manner, reference)
         return instruction_scripts(self.name, self.manner == "counting", reference)
 
-    def run(self, backend: Backend, patience: float = PATIENCE) -> Outcome:
+    def run(self, backend: Interpreter, patience: float = PATIENCE) -> Outcome:
         """What becomes of it on a backend that has so many seconds each time it is entered."""
         outcome = Outcome(Verdict.FAILED, f"{self.label}: there is nothing to do: no script")
         with listening():
@@ -103,11 +104,11 @@ class Item:
 
 
 @functools.cache
-def _reference() -> Backend:
-    return Registry().get(ORACLE)
+def _reference() -> Interpreter:
+    return runnable(Registry(), ORACLE)
 
 
-def _follow(script: Script, backend: Backend, patience: float) -> Outcome:
+def _follow(script: Script, backend: Interpreter, patience: float) -> Outcome:
     if script.complaint is not None:
         reason = f"{script.about}: {script.complaint}, by the {ORACLE} backend itself"
         return Outcome(Verdict.FAILED, reason)
@@ -134,7 +135,7 @@ def _follow(script: Script, backend: Backend, patience: float) -> Outcome:
     return Outcome(Verdict.FAILED, fault=found, script=script)
 
 
-def _objection(script: Script, backend: Backend) -> tuple[str | None, object]:
+def _objection(script: Script, backend: Interpreter) -> tuple[str | None, object]:
     """What a backend declares that keeps it from following a script, and whether it refuses it."""
     obstacle = script.obstacle(backend.capabilities)
     return obstacle, backend.accepts(script.program) if obstacle is None else None
@@ -143,11 +144,11 @@ def _objection(script: Script, backend: Backend) -> tuple[str | None, object]:
 class Admission(Item):
     """Whether a backend does anything at all: one that refuses every case would fail none."""
 
-    def scripts(self, reference: Backend) -> Iterator[Script]:
+    def scripts(self, reference: Interpreter) -> Iterator[Script]:
         """None: there is nothing to export."""
         return iter(())
 
-    def run(self, backend: Backend, patience: float = PATIENCE) -> Outcome:
+    def run(self, backend: Interpreter, patience: float = PATIENCE) -> Outcome:
         """Passed as soon as the backend takes a case; failed with its reasons if it takes none."""
         reasons: Counter[str] = Counter()
         with listening():

@@ -16,6 +16,7 @@ import signal
 import threading
 from typing import Any
 
+from ferryvm.engine import runnable
 from ferryvm.errors import FerryError
 from ferryvm.registry import Registry
 from ferryvm.testing.conformance.exception import describe
@@ -33,7 +34,7 @@ def main() -> None:
     threading.Thread(target=_listen, args=(requests, lines), daemon=True).start()
     name, patience = json.loads(lines.get())
     try:
-        backend = Registry().get(name)
+        backend = runnable(Registry(), name)
         known = {item.label: item for item in checks()}
     except BaseException as error:  # noqa: BLE001 - a plugin may raise anything
         told = isinstance(error, FerryError)

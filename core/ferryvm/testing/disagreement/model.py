@@ -11,8 +11,8 @@ from importlib import metadata
 
 import ferryvm
 from ferryvm.backend import Forcing
-from ferryvm.engine.failure import described
 from ferryvm.errors import FerryError
+from ferryvm.failure import described
 from ferryvm.machine.memory import Limits
 from ferryvm.program import Program
 from ferryvm.registry import Registry

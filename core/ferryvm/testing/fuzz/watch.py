@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from ferryvm.backend import Artifact, Backend, Forcing
+from ferryvm.backend import Artifact, Backend, Forcing, Interpreter
 from ferryvm.machine.control import Status
 from ferryvm.machine.state import Machine
 from ferryvm.registry import Registry
@@ -27,6 +27,8 @@ class WatchedRegistry(Registry):
             backend = super().get(name)
             if name not in self._names:
                 return backend
+            if not isinstance(backend, Interpreter):
+                return backend  # its code is entered through an interpreter, which is watched
             self._watched[name] = _WatchedBackend(self, backend)
         return self._watched[name]
 
@@ -35,8 +37,8 @@ class WatchedRegistry(Registry):
         self._note(self._names.index(name))
 
 
-class _WatchedBackend(Backend):
-    def __init__(self, registry: WatchedRegistry, inner: Backend) -> None:
+class _WatchedBackend(Interpreter):
+    def __init__(self, registry: WatchedRegistry, inner: Interpreter) -> None:
         self._registry, self._inner = registry, inner
         self.name, self.version, self.protocol = inner.name, inner.version, inner.protocol
         self.capabilities = inner.capabilities
@@ -60,3 +62,15 @@ class _WatchedArtifact(Artifact):
     def enter(self, machine: Machine, counting: bool) -> Status:
         self._registry.enter(self._name)
         return self._inner.enter(machine, counting)
+
+    def count(self, pc: int, times: int, counting: bool) -> None:
+        self._inner.count(pc, times, counting)
+
+    def counted(self, pc: int, counting: bool) -> int:
+        return self._inner.counted(pc, counting)
+
+    def install(self, pc: int, address: int, counting: bool) -> None:
+        self._inner.install(pc, address, counting)
+
+    def remove(self, pc: int, counting: bool) -> None:
+        self._inner.remove(pc, counting)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable, Iterable, Mapping
 
-from ferryvm.engine import ProgramInterrupted
+from ferryvm.engine import ProgramInterrupted, runnable
 from ferryvm.isa import INSTRUCTIONS, Flow, Immediate, Instruction, Type
 from ferryvm.machine.control import Status
 from ferryvm.machine.state import Machine
@@ -87,7 +87,7 @@ class _Observer:
         # A run of no instructions, so that refusals and limits are the engine's to state.
         self.trial.run(self.backend, 0)
         registry = self.trial.execution.engine.registry
-        enter = registry.get(self.backend).prepare(self.machine.verified).enter
+        enter = runnable(registry, self.backend).prepare(self.machine.verified).enter
         machine, control, stack = self.machine, self.machine.control, self.machine.memory.stack
         observed = 0
         ended = (Status.HALT, Status.TRAP)

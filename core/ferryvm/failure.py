@@ -1,13 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a backend raised, in one line, with the place in the backend's own code."""
+"""What code that is not ours raised or returned, in words for a message of one line."""
 
 from __future__ import annotations
 
 import os
 from pathlib import Path
 
-_OWN = f"{Path(__file__).parents[1]}{os.sep}"
+_OWN = f"{Path(__file__).parent}{os.sep}"
 """The folder of this package: what its files' names begin with."""
+
+_IMPORTING = "<frozen importlib"
+"""What the names of the import system's own files begin with."""
 
 
 def described(error: BaseException) -> str:
@@ -21,10 +24,20 @@ def described(error: BaseException) -> str:
     step = error.__traceback__
     while step is not None:
         code = step.tb_frame.f_code
-        in_own = code.co_filename.startswith(_OWN)
+        in_own = code.co_filename.startswith((_OWN, _IMPORTING))
         if is_own or not in_own:
             place = f" ({Path(code.co_filename).name}:{step.tb_lineno} in {code.co_name})"
             is_own = in_own
         step = step.tb_next
     name = type(error).__name__
     return f"{name}: {text}{place}" if text else f"{name}{place}"
+
+
+def kind_of(value: object) -> str:
+    """What a value is, with its article: `a str`, `an int`, `None`, `the class Path`."""
+    if value is None:
+        return "None"
+    if isinstance(value, type):
+        return f"the class {value.__name__}"
+    name = type(value).__name__
+    return f"{'an' if name[0] in 'aeiouAEIO' else 'a'} {name}"

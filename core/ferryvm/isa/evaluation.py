@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 
-from ferryvm.isa.emitter import Condition, Emitter
+from ferryvm.isa.emitter import Condition, PureEmitter
 from ferryvm.isa.type import F32, F64, Type, from_float, signed, to_float
 
 
@@ -30,7 +30,7 @@ def _from_integer(t: Type, value: int) -> int:
     return from_float(F32, float(value))
 
 
-class PythonArithmetic(Emitter[int]):
+class PythonArithmetic(PureEmitter[int]):
     """Values are bit patterns; a truth is a bool; a slot is a word.
 
     binary32 results are computed in binary64 and rounded once more. For sum, difference, product,

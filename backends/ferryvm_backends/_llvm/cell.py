@@ -1,0 +1,88 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Weaving what can stand in a cell in place of its instruction: counting, and compiled code.
+
+    count   takes one from the pc's counter; at the last one leaves with HOT, else runs the instruction
+    enter   calls the function installed for the pc; on LEAVE goes on wherever that left
+
+What a cell hides is in `control.originals`, so "the instruction itself" is one load away. Cells are
+changed while the program runs (see `form`): whoever changes one stores first what it needs, then
+the cell with release order, and the fences below are the other half of that.
+"""
+
+from __future__ import annotations
+
+import abc
+
+from llvmlite import ir
+
+from ferryvm.machine.control import Status
+from ferryvm_backends._llvm.arithmetic import WORD, word
+from ferryvm_backends._llvm.callee import Callee
+from ferryvm_backends._llvm.entry import pack, set_status, unpack
+from ferryvm_backends._llvm.native import PUBLISH
+from ferryvm_backends._llvm.weaver import INT32, POINTER, Registers, StackWeaver
+
+NATIVE = ir.FunctionType(INT32, [POINTER])
+"""Compiled code: a function from a control block's address to a status."""
+
+
+class CellWeaver(StackWeaver):
+    """A weaver of handlers and of what stands in front of them."""
+
+    @abc.abstractmethod
+    def _run_original(self, registers: Registers, address: ir.Value) -> None:
+        """End the block with the instruction at `registers.ip`; its operation is at `address`."""
+
+    def weave_count(self, registers: Registers) -> None:
+        """Emit the handler of a count cell; ends the block."""
+        builder = self.builder
+        self._begin(registers)
+        address = self._word_of("counters", registers)
+        left = self._load(address)
+        self._store(builder.sub(left, word(1)), address)
+        with builder.if_then(builder.icmp_unsigned("<=", left, word(1)), likely=False):
+            self._store(word(0), address)  # also where it was 0, so that it never wraps
+            self._exit(registers, Status.HOT)
+        self._run_original(registers, self._word_of("originals", registers))
+
+    def weave_enter(self, registers: Registers) -> None:
+        """Emit the handler of an enter cell; ends the block."""
+        builder = self.builder
+        self._begin(registers)
+        function = self._load(self._word_of("entries", registers), t=POINTER)
+        pack(builder, registers)
+        status = builder.call(Callee(function, NATIVE), [registers.control])
+        has_ended = builder.icmp_unsigned("!=", status, ir.Constant(INT32, int(Status.LEAVE)))
+        with builder.if_then(has_ended, likely=False):
+            set_status(builder, registers.control, status)
+            builder.ret_void()
+        left = unpack(builder, registers.control)
+        # Code that leaves and is entered again for ever must not keep Ctrl-C from being seen.
+        self._exit_if_interrupted(left)
+        # Not its cell: code that leaves at its own entry would be called again for ever.
+        self._run_original(left, self._word_of("originals", left))
+
+    def _begin(self, registers: Registers) -> None:
+        """Begin a cell's handler; a cell has no effect where its instruction cannot be paid."""
+        self._stand_at(registers)
+        if self.counting:
+            self._check_fuel()
+        self.builder.fence("acquire")
+
+    def _word_of(self, table: str, registers: Registers) -> ir.Value:
+        """Address of the word at `registers.ip` of a table that has a word a pc."""
+        builder = self.builder
+        cells = builder.sub(self._address(registers.ip), self._control_field("code"))
+        # A cell has two words.
+        return self._offset(self._pointer(self._control_field(table)), builder.lshr(cells, word(1)))
+
+
+def define_publish(module: ir.Module) -> None:
+    """Add the function behind `NativeCode.publisher`."""
+    signature = ir.FunctionType(ir.VoidType(), [POINTER, WORD])
+    function = ir.Function(module, signature, PUBLISH)
+    builder = ir.IRBuilder(function.append_basic_block())
+    address, value = function.args
+    builder.fence("release")
+    builder.store(value, address, align=8)  # an aligned word is stored at once
+    builder.ret_void()

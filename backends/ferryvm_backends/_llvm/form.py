@@ -1,0 +1,176 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A program's code in a native interpreter's form, and the cells that are put into it.
+
+    code        │ operation │ immediate │ operation │ immediate │ …     a cell of two words an instruction
+    originals   │ operation │ operation │ …                             what stood there, or would stand
+    counters    │ word │ word │ …                                       what a count cell has left
+    entries     │ address │ address │ …                                 what an enter cell calls
+
+A count or enter cell is another operation in the instruction's place. Cells change while the program
+runs in another thread: each change is one store of a word, made after the stores of all that the
+new operation needs. What runs meanwhile sees the old operation or the new one, and both are right.
+"""
+
+from __future__ import annotations
+
+import abc
+import threading
+from collections.abc import Callable
+
+import numpy as np
+import numpy.typing as npt
+
+from ferryvm.backend import Artifact, BackendError
+from ferryvm.isa.type import WORD_BYTES
+from ferryvm.machine.control import ControlBlock, Status
+from ferryvm.machine.state import Machine
+from ferryvm.program import CODE_DTYPE
+
+Words = npt.NDArray[np.uint64]
+
+MOST_TIMES = (1 << 63) - 1
+"""The largest number of times that a cell can count to."""
+
+
+class Form:
+    """One form of the code; whoever runs it binds it to the control block first."""
+
+    def __init__(
+        self, code: Words, count: int, enter: int, publish: Callable[[int, int], None]
+    ) -> None:
+        """`code`: two words an instruction, this form's own; `count`, `enter`: the operations of
+        those cells; `publish(address, value)` stores a word after all stores before it."""
+        self.code = code
+        self.originals = np.ascontiguousarray(code[:, 0]).copy()
+        self.places: set[int] = set()
+        """The pcs that have a cell."""
+        self._count, self._enter, self._publish = count, enter, publish
+        self._counters, self._entries = np.zeros((2, len(code)), np.uint64)
+        self._addresses: tuple[int, int, int, int] = (
+            code.ctypes.data,
+            self._counters.ctypes.data,
+            self._entries.ctypes.data,
+            self.originals.ctypes.data,
+        )
+        self._lock = threading.Lock()
+
+    def bind(self, control: ControlBlock) -> None:
+        """Make this form the one that the interpreter runs."""
+        control.code, control.counters, control.entries, control.originals = self._addresses
+
+    def count(self, pc: int, times: int) -> None:
+        """As `Artifact.count`."""
+        if not 1 <= times <= MOST_TIMES:
+            raise BackendError(f"a cell cannot count {times} times; 1 to {MOST_TIMES} is allowed")
+        with self._lock:
+            self._check(pc)
+            self._publish(self._addresses[1] + WORD_BYTES * pc, times)
+            self._put(pc, self._count)
+
+    def counted(self, pc: int) -> int:
+        """As `Artifact.counted`."""
+        with self._lock:
+            self._check(pc)
+            return int(self._counters[pc]) if self.code[pc, 0] == self._count else 0
+
+    def install(self, pc: int, address: int) -> None:
+        """As `Artifact.install`."""
+        if address <= 0:
+            raise BackendError(f"pc {pc}: there is no function at address {address}")
+        with self._lock:
+            self._check(pc)
+            self._publish(self._addresses[2] + WORD_BYTES * pc, address)
+            self._put(pc, self._enter)
+
+    def remove(self, pc: int) -> None:
+        """As `Artifact.remove`."""
+        with self._lock:
+            self._check(pc)
+            self._take(pc)
+
+    def leave_hot(self, pc: int) -> None:
+        """Take away the count cell that left with HOT, unless it was replaced meanwhile."""
+        with self._lock:
+            if self.code[pc, 0] == self._count and not self._counters[pc]:
+                self._take(pc)
+
+    def _check(self, pc: int) -> None:
+        if not 0 <= pc < len(self.code):
+            raise BackendError(f"no cell at pc {pc}; the code has {len(self.code)} instructions")
+
+    def _put(self, pc: int, operation: int) -> None:
+        if pc not in self.places:
+            self.places.add(pc)
+            self._choose_before(pc)
+        self._set_operation(pc, operation)
+
+    def _take(self, pc: int) -> None:
+        if pc in self.places:
+            # The function stays among the entries: what runs may be about to read it.
+            self.places.remove(pc)
+            self._set_operation(pc, int(self.originals[pc]))
+            self._choose_before(pc)
+
+    def _set_operation(self, pc: int, operation: int) -> None:
+        self._publish(self._addresses[0] + CODE_DTYPE.itemsize * pc, operation)
+
+    def _choose_before(self, pc: int) -> None:
+        """Choose the operations again that may run across `pc`, where it has or had a cell."""
+
+    def _set_original(self, pc: int, operation: int) -> None:
+        """Change what stands at `pc`, or what its cell hides."""
+        self._publish(self._addresses[3] + WORD_BYTES * pc, operation)
+        if pc not in self.places:
+            self._set_operation(pc, operation)
+
+
+class FormArtifact(Artifact):
+    """A program in up to two forms, that which counts instructions and that which does not."""
+
+    def __init__(self) -> None:
+        self._forms: dict[bool, Form] = {}
+        self._lock = threading.Lock()
+
+    @abc.abstractmethod
+    def _make(self, counting: bool) -> Form:
+        """A form with no cells."""
+
+    @abc.abstractmethod
+    def _run(self, address: int, counting: bool) -> None:
+        """Run the form that is bound to the control block at `address`."""
+
+    def _form(self, counting: bool) -> Form:
+        form = self._forms.get(counting)
+        if form is None:
+            with self._lock:  # another thread may want it for its cells at the same time
+                form = self._forms.get(counting)
+                if form is None:
+                    form = self._forms[counting] = self._make(counting)
+        return form
+
+    def enter(self, machine: Machine, counting: bool) -> Status:
+        form = self._form(counting)
+        control = machine.control
+        form.bind(control)
+        self._run(machine.address, counting)
+        try:
+            status = machine.status
+        except ValueError:
+            message = f"compiled code left with status {control.status} at pc {control.pc}"
+            control.status = Status.RUNNING
+            raise BackendError(f"{message}, which there is not") from None
+        if status is Status.HOT:
+            form.leave_hot(control.pc)
+        return status
+
+    def count(self, pc: int, times: int, counting: bool) -> None:
+        self._form(counting).count(pc, times)
+
+    def counted(self, pc: int, counting: bool) -> int:
+        return self._form(counting).counted(pc)
+
+    def install(self, pc: int, address: int, counting: bool) -> None:
+        self._form(counting).install(pc, address)
+
+    def remove(self, pc: int, counting: bool) -> None:
+        self._form(counting).remove(pc)

@@ -1,0 +1,75 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Loads and stores of native code, by the part of the machine's state that they touch.
+
+Control block, statics, stack and heap never overlap. LLVM is told by type-based alias metadata,
+one type a part, so a store to the heap does not make it read the control block again.
+"""
+
+from __future__ import annotations
+
+from llvmlite import ir
+
+from ferryvm.machine.control import ControlBlock
+from ferryvm_backends._llvm.arithmetic import WORD, word
+from ferryvm_backends._llvm.weaver import BYTE, POINTER
+
+_FIXED = frozenset({"statics", "stack", "stack_end", "heap", "functions", "table"})
+"""Fields that nothing changes while native code runs."""
+
+
+def attributes_of_cold(function: ir.Function) -> None:
+    """Keep a function out of line and its calls unlikely."""
+    function.linkage = "internal"
+    function.attributes.add("noinline")
+    function.attributes.add("cold")
+    function.attributes.add("nounwind")
+
+
+class Storage:
+    """Memory accesses at a builder."""
+
+    def __init__(self, builder: ir.IRBuilder) -> None:
+        self.builder = builder
+
+    def _tag(self, part: str) -> ir.MDValue:
+        module = self.builder.module
+        root = module.add_metadata([ir.MetaDataString(module, "ferryvm")])
+        kind = module.add_metadata([ir.MetaDataString(module, part), root, word(0)])
+        return module.add_metadata([kind, kind, word(0)])
+
+    def offset(self, pointer: ir.Value, bytes_: int | ir.Value) -> ir.Value:
+        """A pointer that many bytes further."""
+        if isinstance(bytes_, int):
+            bytes_ = word(bytes_)
+        return self.builder.gep(pointer, [bytes_], source_etype=BYTE)
+
+    def pointer(self, address: ir.Value) -> ir.Value:
+        """An address as a pointer."""
+        return self.builder.inttoptr(address, POINTER)
+
+    def load(
+        self, pointer: ir.Value, part: str, t: ir.Type = WORD, align: int = 8, fixed: bool = False
+    ) -> ir.Value:
+        """What is at a pointer into a part of the state."""
+        loaded = self.builder.load(pointer, align=align, typ=t)
+        if fixed:
+            loaded.set_metadata("invariant.load", self.builder.module.add_metadata([]))
+        else:
+            loaded.set_metadata("tbaa", self._tag(part))
+        return loaded
+
+    def store(self, value: ir.Value, pointer: ir.Value, part: str, align: int = 8) -> None:
+        """Store at a pointer into a part of the state."""
+        self.builder.store(value, pointer, align=align).set_metadata("tbaa", self._tag(part))
+
+    def field(self, control: ir.Value, name: str) -> ir.Value:
+        """A field of the control block, as a word or, if it is shorter, an i32."""
+        field = getattr(ControlBlock, name)
+        t = ir.IntType(8 * field.size)
+        where = self.offset(control, field.offset)
+        return self.load(where, "control", t, field.size, fixed=name in _FIXED)
+
+    def set_field(self, control: ir.Value, name: str, value: ir.Value) -> None:
+        """Store a field of the control block."""
+        field = getattr(ControlBlock, name)
+        self.store(value, self.offset(control, field.offset), "control", field.size)

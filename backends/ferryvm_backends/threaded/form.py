@@ -1,0 +1,48 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The form of the code with fused instructions, which keep out of the way of cells.
+
+A fused instruction may run across a place only while that has no cell. What stands at a pc depends
+on which places have cells now, not on the order in which they got them: without any, it is what
+`Fusion` chose for the whole code, and taking the last cell away brings that back.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from ferryvm_backends._llvm.form import Form, Words
+from ferryvm_backends.threaded.fusion import Fusion
+
+
+class FusedForm(Form):
+    """A form whose operations are handlers, some of which run several instructions."""
+
+    def __init__(
+        self,
+        fusion: Fusion,
+        handlers: Words,
+        opcodes: list[int],
+        make: Callable[[Words], Words],
+        cells: tuple[int, int],
+        publish: Callable[[int, int], None],
+    ) -> None:
+        """`handlers`: the address of each, by its number; `make`: the code with those handlers."""
+        chosen = fusion.handlers(opcodes)
+        super().__init__(make(handlers[chosen]), *cells, publish)
+        self._fusion, self._handlers = fusion, handlers
+        self._opcodes = opcodes
+        self._chosen = np.array(chosen, np.int32)
+        """The handler's number for each pc, where no cell is in the way."""
+
+    def _choose_before(self, pc: int) -> None:
+        for start in range(max(0, pc - self._fusion.longest + 1), pc):
+            number = int(self._chosen[start])
+            end = start + self._fusion.length(number)
+            if end > pc:
+                for cell in range(start + 1, end):
+                    if cell in self.places:
+                        number = self._fusion.handlers(self._opcodes[start:cell])[0]
+                        break
+                self._set_original(start, int(self._handlers[number]))

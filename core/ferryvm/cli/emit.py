@@ -1,0 +1,65 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`ferry compile --regions` and `--emit`: what compilers are given, and what they make of it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+import ferryvm
+from ferryvm.cli.program import naming
+from ferryvm.errors import FerryError, UnknownNameError
+from ferryvm.verify import Verified, verify
+
+IR = "ir"
+"""The stage that every compiler starts from; the others are a compiler's own."""
+
+
+def show_regions(file: Path, optimize: bool | None) -> None:
+    """Print the regions of a program: name, kind, entry, instructions."""
+    from ferryvm.region.region import regions
+
+    for region in regions(_verified(file, optimize)):
+        entry = f"pc {region.entry}"
+        position = region.verified.program.source_map.position(region.entry)
+        where = f"  {position}" if position else ""
+        kind, size = region.kind.value, f"{len(region.pcs)} instructions"
+        click.echo(f"{region.name:24} {kind:9} {entry:9} {size:18}{where}".rstrip())
+
+
+def emit(
+    file: Path, stage: str, name: str, backend: str, level: int, optimize: bool | None
+) -> None:
+    """Print a stage of the compilation of a region."""
+    from ferryvm.backend import Compiler, Options
+    from ferryvm.region.region import region
+    from ferryvm.registry import Registry
+
+    verified = _verified(file, optimize)
+    with naming(file):
+        found = region(verified, name)
+        if stage == IR:
+            from ferryvm.ir.lift import lift
+            from ferryvm.ir.passes import optimise
+            from ferryvm.ir.text import module_text
+
+            module = lift(found)
+            optimise(module, level, verified)
+            click.echo(module_text(module), nl=False)
+            return
+    compiler = Registry().get(backend)
+    if not isinstance(compiler, Compiler):
+        raise FerryError(f"backend {backend!r} compiles nothing: --emit {stage} needs a compiler")
+    if stage not in compiler.stages:
+        raise UnknownNameError(f"stage of backend {backend!r}", stage, {IR, *compiler.stages})
+    with naming(file):
+        reason = compiler.accepts(found)
+        if reason is not None:
+            raise FerryError(f"backend {backend!r} does not take region {found.name}: {reason}")
+        click.echo(compiler.show(found, Options(optimize=level), stage), nl=False)
+
+
+def _verified(file: Path, optimize: bool | None) -> Verified:
+    with naming(file):
+        return verify(ferryvm.read(file, optimize=optimize))

@@ -1,0 +1,60 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The engine that a command's `--backend` and `--policy` ask for."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from ferryvm.engine import Engine
+from ferryvm.machine.host import Output
+from ferryvm.machine.memory import Limits
+from ferryvm.registry import Registry
+
+if TYPE_CHECKING:
+    from ferryvm.policy import Policy
+
+policy_option = click.option(
+    "--policy",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="Which backend runs what; see `ferry policy`.",
+)
+
+
+def make_engine(
+    backend: str | None,
+    policy: Path | None,
+    *,
+    limits: Limits | None = None,
+    output: Output | None = None,
+    default: Policy | None = None,
+) -> Engine:
+    """The engine for a backend or a policy, of which one may be given.
+
+    `default`: instead of the engine's own choice where neither is. Raises UsageError for both,
+    PolicyError, and as `Engine`.
+    """
+    if backend is not None and policy is not None:
+        raise click.UsageError("--backend and --policy: one of them is allowed")
+    registry = Registry()
+    chosen = None
+    if policy is not None:
+        from ferryvm import policy as policies
+
+        chosen = policies.load(policy, registry.names)
+    elif backend is None:
+        chosen = default
+    return Engine(backend, policy=chosen, limits=limits, output=output, registry=registry)
+
+
+def write(descriptor: int, data: bytes) -> None:
+    """Write what a program wrote.
+
+    Past Python's buffers: it is out even if the process is killed next.
+    """
+    while data:
+        data = data[os.write(descriptor, data) :]

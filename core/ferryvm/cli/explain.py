@@ -1,0 +1,167 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`ferry explain`: run a program and say what was compiled, by whom, and why."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+import ferryvm
+from ferryvm.cli.engine import make_engine, policy_option, write
+from ferryvm.cli.program import naming
+from ferryvm.cli.run import Interrupted, Trapped, with_source_line
+from ferryvm.engine import ProgramInterrupted, TrapError
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from ferryvm.engine.explain import Explained, Explanation, Tried
+
+_INDENT = 4
+
+
+@click.command()
+@click.argument("file", type=click.Path(path_type=Path))
+@policy_option
+@click.option("--backend", metavar="NAME", help="One backend instead of a policy.")
+@click.option(
+    "--count", is_flag=True, help="Count instructions exactly: slower, and shares of them."
+)
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+def explain(
+    file: Path, policy: Path | None, backend: str | None, count: bool, as_json: bool
+) -> None:
+    """Run FILE and print what was compiled, by whom, and why.
+
+    What the program writes goes to standard error. The report is printed however the program
+    ends; the exit code is as that of `ferry run`.
+    """
+    from ferryvm.engine.explain import explain as explained
+    from ferryvm.engine.observe import Observer
+    from ferryvm.policy import default
+
+    output = functools.partial(write, 2)
+    engine = make_engine(backend, policy, output=output, default=default())
+    observer = Observer()
+    observer.watch(engine)
+    with naming(file):
+        execution = engine.start(ferryvm.read(file))
+    status = "failed"
+    try:
+        status = execution.run(count=count).status.name.lower()
+    except ProgramInterrupted as error:
+        status = "interrupted"
+        raise Interrupted(with_source_line(str(error), error.position)) from None
+    except TrapError as error:
+        status = "trap"
+        raise Trapped(with_source_line(str(error), error.position)) from None
+    finally:
+        explanation = explained(execution, observer, status)
+        if as_json:
+            click.echo(json.dumps(dataclasses.asdict(explanation), indent=2))
+        else:
+            _print(explanation)
+
+
+def _print(explanation: Explanation) -> None:
+    from rich.console import Console
+
+    console = Console(markup=False, highlight=False, soft_wrap=True)
+    for region in explanation.regions:
+        _print_region(console, region)
+    if not explanation.regions:
+        why = explanation.counts or "no place got hot"
+        console.print(f"nothing was compiled: {why}")
+    if explanation.not_hot:
+        console.print("not hot", style="bold")
+        for cold in explanation.not_hot:
+            where = _where(cold.pc, cold.position)
+            times = f"reached {cold.reached} of {cold.threshold} times"
+            console.print(f"{'':{_INDENT}}{cold.region}, {where}: {times}")
+    _print_totals(explanation)
+
+
+def _print_region(console: Console, region: Explained) -> None:
+    console.print(f"{region.region or '(no region)'}, {_where(region.pc, region.position)}",
+                  style="bold", end="")  # fmt: skip
+    console.print(f": {region.state}")
+    rows = [("why", region.why)]
+    for asked in region.considered:
+        aside = "" if asked.region == region.region else f" (about {asked.region})"
+        rows += [("rules", reason + aside) for reason in (*asked.passed, asked.decision)]
+    for tried in region.tried:
+        rows += [(tried.backend, line) for line in _tried_lines(tried)]
+    if region.recompilations:
+        rows.append(("guards", f"compiled again {_times(region.recompilations)} for them"))
+    before = ""
+    for key, text in rows:
+        console.print(f"{'':{_INDENT}}{'' if key == before else key:10}{text}")
+        before = key
+
+
+def _tried_lines(tried: Tried) -> list[str]:
+    """What a backend was asked, and what its code did."""
+    line = f"{tried.outcome} in {_milliseconds(tried.seconds)}"
+    if tried.reason:
+        return [f"{tried.outcome}: {tried.reason}"]
+    steps = [
+        f"{name} {_milliseconds(seconds)}"
+        for name, seconds in tried.steps.items()
+        if name != "total"
+    ]
+    if steps:
+        line += f" ({', '.join(steps)})"
+    if tried.guards:
+        line += f", {tried.guards} guard{'s' * (tried.guards > 1)}"
+    lines = [line]
+    if tried.fault:
+        return [*lines, tried.fault]
+    done = f"entered {_times(tried.entries)}, {_milliseconds(tried.code_seconds)} in its code"
+    if tried.instructions is not None:
+        done += f", {tried.instructions} instructions"
+    lines.append(done)
+    lines += [
+        f"the guard at pc {pc} failed {_times(times)}"
+        for pc, times in sorted(tried.guard_failures.items())
+    ]
+    return lines
+
+
+def _print_totals(explanation: Explanation) -> None:
+    from rich.table import Table
+
+    from ferryvm.cli.show import print_table
+
+    table = Table("backend", "entries", "time", "of time", "instructions", "of them", box=None)
+    for share in explanation.shares:
+        table.add_row(
+            share.backend,
+            str(share.entries),
+            _milliseconds(share.seconds),
+            f"{share.share_of_time:.1%}",
+            "not counted" if share.instructions is None else str(share.instructions),
+            "" if share.share_of_instructions is None else f"{share.share_of_instructions:.1%}",
+        )
+    other, part = explanation.other_seconds, explanation.other_share_of_time
+    table.add_row("the rest", "", _milliseconds(other), f"{part:.1%}", "", "")
+    print_table(table)
+    run = _milliseconds(explanation.seconds.run)
+    compiled = _milliseconds(explanation.compile_seconds)
+    click.echo(f"{explanation.status}; {run} of running, {compiled} of compiling")
+
+
+def _where(pc: int, position: str | None) -> str:
+    return f"pc {pc} ({position})" if position else f"pc {pc}"
+
+
+def _times(number: int) -> str:
+    return "once" if number == 1 else f"{number} times"
+
+
+def _milliseconds(seconds: float) -> str:
+    return f"{seconds * 1e3:.1f} ms"

@@ -1,0 +1,122 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Compiling beside the program: one thread a process, which takes jobs in their order.
+
+A program waits for a job only where its policy says so, and Ctrl-C ends the waiting. The thread is
+started by the first job. At the end of the process the job under way is waited for (a compiler that
+works while its library is taken down may crash), those behind it are dropped.
+"""
+
+from __future__ import annotations
+
+import atexit
+import collections
+import contextlib
+import os
+import sys
+import threading
+from collections.abc import Callable, Iterator
+
+from ferryvm.machine.control import ControlBlock
+
+_STEP = 0.01
+"""Seconds between two looks at the interrupt flag while a program waits."""
+
+_TURN = 0.0002
+"""Seconds that compiling holds Python's interpreter lock when another thread wants it."""
+
+
+class Job:
+    """Something to be done in the background."""
+
+    def __init__(self, action: Callable[[], None]) -> None:
+        self._action = action
+        self._done = threading.Event()
+
+    def run(self) -> None:
+        """Do it, in the thread for it."""
+        try:
+            self._action()
+        finally:
+            self._done.set()
+
+    def let_go(self) -> None:
+        """Have nobody wait for it any more."""
+        self._done.set()
+
+    def wait(self, control: ControlBlock) -> bool:
+        """Wait until it is done, or lets go; False if the interrupt flag was set before."""
+        while not self._done.wait(_STEP):
+            if control.interrupt:
+                return False
+        return True
+
+
+@contextlib.contextmanager
+def _short_turns() -> Iterator[None]:
+    """Let other threads have the interpreter lock soon while this one computes: a program that
+    comes back to Python for a host call would wait for the usual 5 ms each time."""
+    usual = sys.getswitchinterval()
+    sys.setswitchinterval(min(usual, _TURN))
+    try:
+        yield
+    finally:
+        sys.setswitchinterval(usual)
+
+
+class _Worker:
+    def __init__(self) -> None:
+        self._jobs: collections.deque[Job] = collections.deque()
+        self._changed = threading.Condition()
+        self._thread: threading.Thread | None = None
+        self._is_closed = False
+
+    def submit(self, job: Job) -> None:
+        with self._changed:
+            self._jobs.append(job)
+            self._changed.notify()
+            if self._thread is None:
+                self._thread = threading.Thread(
+                    target=self._work, name="ferryvm-compile", daemon=True
+                )
+                self._thread.start()
+                atexit.register(self.close)
+
+    def _work(self) -> None:
+        while True:
+            with self._changed:
+                while not self._jobs and not self._is_closed:
+                    self._changed.wait()
+                if self._is_closed:
+                    return
+                job = self._jobs.popleft()
+            with _short_turns():
+                job.run()
+            del job  # what it holds goes when it is done, not when the next one comes
+
+    def close(self) -> None:
+        """Drop what waits and let the job under way end."""
+        with self._changed:
+            self._is_closed = True
+            self._jobs.clear()
+            self._changed.notify()
+        if self._thread is not None:
+            self._thread.join()
+
+
+_worker = _Worker()
+
+
+def _forget() -> None:
+    """A forked child has no thread; it starts one of its own."""
+    global _worker
+    _worker = _Worker()
+
+
+os.register_at_fork(after_in_child=_forget)
+
+
+def submit(action: Callable[[], None]) -> Job:
+    """Have something done in the background."""
+    job = Job(action)
+    _worker.submit(job)
+    return job

@@ -1,0 +1,237 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What mixed execution did with a program and why, as data for people and for JSON.
+
+Times of compiled code are what the code itself measured; the interpreter's is that of its stays, less
+these. The rest of a run is the engine's. Instructions are known where they were counted.
+"""
+
+from __future__ import annotations
+
+import collections
+import dataclasses
+
+from ferryvm.backend import Activity
+from ferryvm.engine.execution import Execution, Seconds
+from ferryvm.engine.journal import Attempt, Considered, Placement
+from ferryvm.engine.mixed import Mixed
+from ferryvm.engine.observe import Observer
+from ferryvm.failure import described, kind_of
+from ferryvm.region.region import candidates
+from ferryvm.verify import Verified
+
+
+@dataclasses.dataclass(frozen=True)
+class Tried:
+    """One backend asked for one region, and what its code did."""
+
+    backend: str
+    region: str
+    outcome: str
+    reason: str
+    """Why there is no code; empty where there is."""
+    seconds: float
+    """What asking took, compilation included."""
+    steps: dict[str, float]
+    """Seconds of the steps of the compilation, by name."""
+    guards: int
+    """Ways that were left out."""
+    entries: int
+    """Transfers into the code."""
+    code_seconds: float
+    instructions: int | None
+    guard_failures: dict[int, int]
+    """By the pc of the branch; only those that failed."""
+    fault: str
+    """What was wrong with the figures that the code gave; empty if nothing."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Explained:
+    """A place that got hot, and what became of it."""
+
+    pc: int
+    position: str | None
+    region: str
+    kind: str
+    why: str
+    state: str
+    considered: tuple[Considered, ...]
+    tried: tuple[Tried, ...]
+    recompilations: int
+
+
+@dataclasses.dataclass(frozen=True)
+class NotHot:
+    """A place that was counted and did not get hot."""
+
+    pc: int
+    position: str | None
+    region: str
+    reached: int
+    threshold: int
+
+
+@dataclasses.dataclass(frozen=True)
+class Share:
+    """What one backend did of a run."""
+
+    backend: str
+    entries: int
+    seconds: float
+    share_of_time: float
+    """0 to 1."""
+    instructions: int | None
+    share_of_instructions: float | None
+    """0 to 1."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Explanation:
+    """A run, region by region, and its totals."""
+
+    backend: str
+    status: str
+    """`halt`, `fuel`, `trap`, `interrupted` or, where the engine or a host failed, `failed`."""
+    counts: str
+    """Why nothing was counted; empty if something was."""
+    seconds: Seconds
+    instructions: int | None
+    compile_seconds: float
+    """All asking of backends together; beside the program where it was in the background."""
+    regions: tuple[Explained, ...]
+    not_hot: tuple[NotHot, ...]
+    shares: tuple[Share, ...]
+    """The compilers, then the interpreter."""
+    other_seconds: float
+    """The rest of the run: host calls, and waiting for compilers."""
+    other_share_of_time: float
+
+
+def explain(execution: Execution, observer: Observer, status: str) -> Explanation:
+    """The explanation of a run that has ended, which `observer` saw from its start."""
+    verified = execution.machine.verified
+    counted = execution.statistics.instructions
+    regions = tuple(_explained(one, verified, counted is not None) for one in observer.placements)
+    total = execution.statistics.seconds.run
+    other = max(total - observer.entry_seconds, 0.0)
+    return Explanation(
+        backend=execution.engine.backend.name,
+        status=status,
+        counts=_why_nothing_is_counted(execution),
+        seconds=execution.statistics.seconds,
+        instructions=counted,
+        compile_seconds=sum(tried.seconds for one in regions for tried in one.tried),
+        regions=regions,
+        not_hot=tuple(
+            NotHot(
+                cold.pc,
+                _position(verified, cold.pc),
+                _name(verified, cold.pc),
+                cold.reached,
+                cold.threshold,
+            )
+            for cold in observer.cold()
+        ),
+        shares=_shares(execution, observer, regions),
+        other_seconds=other,
+        other_share_of_time=_part(other, total),
+    )
+
+
+def _why_nothing_is_counted(execution: Execution) -> str:
+    backend = execution.engine.backend
+    if not isinstance(backend, Mixed):
+        return f"backend {backend.name!r} runs alone"
+    return "" if backend.policy.profile.enabled else "the policy's profile is off"
+
+
+def _explained(placement: Placement, verified: Verified, is_counted: bool) -> Explained:
+    return Explained(
+        placement.pc,
+        _position(verified, placement.pc),
+        placement.region,
+        placement.kind,
+        placement.why,
+        placement.state,
+        tuple(placement.considered),
+        tuple(_tried(attempt, is_counted) for attempt in placement.attempts),
+        placement.recompilations,
+    )
+
+
+def _tried(attempt: Attempt, is_counted: bool) -> Tried:
+    activity, fault = _activity(attempt)
+    return Tried(
+        backend=attempt.backend,
+        region=attempt.region,
+        outcome=attempt.outcome.value,
+        reason=attempt.reason,
+        seconds=attempt.seconds,
+        steps=dict(attempt.code.notes) if attempt.code is not None else {},
+        guards=attempt.guards,
+        entries=activity.entries,
+        code_seconds=activity.seconds,
+        instructions=activity.instructions if is_counted else None,
+        guard_failures={pc: times for pc, times in activity.failures.items() if times},
+        fault=fault,
+    )
+
+
+def _activity(attempt: Attempt) -> tuple[Activity, str]:
+    """What an attempt's code did, and what is wrong with the figures."""
+    if attempt.code is None:
+        return Activity(), ""
+    try:
+        given: object = attempt.code.activity()
+    except Exception as error:  # noqa: BLE001 - third-party code
+        what = f"its activity raised {described(error)}"
+    else:
+        if isinstance(given, Activity):
+            return given, ""
+        what = f"its activity returned {kind_of(given)}, not an Activity"
+    return Activity(), f"backend {attempt.backend!r} gives no figures: {what}"
+
+
+def _shares(
+    execution: Execution, observer: Observer, regions: tuple[Explained, ...]
+) -> tuple[Share, ...]:
+    """What each backend did; the interpreter did what the compilers' code did not."""
+    total, counted = execution.statistics.seconds.run, execution.statistics.instructions
+    entries, instructions = collections.Counter[str](), collections.Counter[str]()
+    seconds = collections.defaultdict[str, float](float)
+    for tried in (tried for one in regions for tried in one.tried):
+        if tried.entries:
+            entries[tried.backend] += tried.entries
+            seconds[tried.backend] += tried.code_seconds
+            instructions[tried.backend] += tried.instructions or 0
+    backend = execution.engine.backend
+    interpreter = backend.policy.interpreter if isinstance(backend, Mixed) else backend.name
+    entries[interpreter] = len(observer.entries) + observer.dropped[interpreter]
+    seconds[interpreter] = max(observer.entry_seconds - sum(seconds.values()), 0.0)
+    instructions[interpreter] = (counted or 0) - instructions.total()
+    return tuple(
+        Share(
+            name,
+            entries[name],
+            spent,
+            _part(spent, total),
+            None if counted is None else instructions[name],
+            instructions[name] / counted if counted else None,
+        )
+        for name, spent in seconds.items()
+    )
+
+
+def _part(seconds: float, total: float) -> float:
+    return seconds / total if total else 0.0
+
+
+def _name(verified: Verified, pc: int) -> str:
+    """The smallest region that starts at a pc."""
+    found = candidates(verified, pc)
+    return found[-1].name if found else ""
+
+
+def _position(verified: Verified, pc: int) -> str | None:
+    position = verified.program.source_map.position(pc)
+    return str(position) if position else None

@@ -1,0 +1,127 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Plugins in the engine: events told to them, their facts for policies, what compilers give.
+
+Who implements nothing of this costs nothing: then there is no listener.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from ferryvm.backend import BackendError, Code
+from ferryvm.engine.journal import Attempt, Event, Listener, Placement
+from ferryvm.failure import kind_of
+from ferryvm.hooks import FactValue, PlacementEvent, TransferEvent
+from ferryvm.plugin import Plugin, Plugins
+from ferryvm.policy.fact import PLUGIN
+from ferryvm.region.region import Region
+
+ExtraFacts = Callable[[Region], Mapping[str, FactValue]]
+"""The facts about a region that are not our own, by full name."""
+
+
+def placement_listener(plugins: Plugins) -> Listener | None:
+    """What tells plugins of placements; None if none of them wants to know."""
+    if not plugins.implement("ferryvm_placement"):
+        return None
+
+    def listen(event: Event, placement: Placement, detail: object) -> None:
+        told = _event(event, placement, detail)
+        for plugin, result in plugins.call("ferryvm_placement", event=told):
+            _expect_nothing(plugins, plugin, "ferryvm_placement", result)
+
+    return listen
+
+
+def _event(event: Event, placement: Placement, detail: object) -> PlacementEvent:
+    attempt = detail if isinstance(detail, Attempt) else None
+    last = placement.attempts[-1] if placement.attempts else None
+    shown = attempt or (None if event is Event.HOT else last)
+    return PlacementEvent(
+        kind=event.value,
+        pc=placement.pc,
+        counting=placement.counting,
+        region=attempt.region if attempt else placement.region,
+        why=placement.why,
+        backend=shown.backend if shown else "",
+        outcome=attempt.outcome.value if attempt else "",
+        reason=attempt.reason if attempt else "",
+        seconds=attempt.seconds if attempt else 0.0,
+        guard=detail if isinstance(detail, int) else None,
+    )
+
+
+def transfer_listener(plugins: Plugins) -> Callable[[TransferEvent], None] | None:
+    """What tells plugins of transfers; None if none of them wants to know."""
+    if not plugins.implement("ferryvm_transfer"):
+        return None
+
+    def listen(event: TransferEvent) -> None:
+        for plugin, result in plugins.call("ferryvm_transfer", event=event):
+            _expect_nothing(plugins, plugin, "ferryvm_transfer", result)
+
+    return listen
+
+
+def _expect_nothing(plugins: Plugins, plugin: Plugin, hook: str, result: object) -> None:
+    if result is not None:
+        plugins.drop(plugin, hook, f"returned {kind_of(result)}, where None is expected")
+
+
+def extra_facts(plugins: Plugins) -> ExtraFacts | None:
+    """What asks plugins for facts about a region; None if none of them has any."""
+    hook = "ferryvm_policy_facts"
+    if not plugins.implement(hook):
+        return None
+
+    def ask(region: Region) -> Mapping[str, FactValue]:
+        found: dict[str, FactValue] = {}
+        for plugin, given in plugins.call(hook, region=region):
+            fault = _fault(given)
+            if fault is None and "." in plugin.name:
+                fault = f"has facts that no rule can ask for: a dot in its name {plugin.name!r}"
+            if fault is not None:
+                plugins.drop(plugin, hook, fault)
+                continue
+            assert isinstance(given, Mapping)
+            found.update({f"{PLUGIN}.{plugin.name}.{name}": v for name, v in given.items()})
+        return found
+
+    return ask
+
+
+def _fault(given: object) -> str | None:
+    """What is wrong with the facts that a plugin gave."""
+    if not isinstance(given, Mapping):
+        return f"returned {kind_of(given)}, not a mapping from names to values"
+    for name, value in given.items():
+        if not isinstance(name, str) or not name or "." in name:
+            return f"returned a fact of the name {name!r}; a text without dots is expected"
+        if not isinstance(value, bool | int | float | str):
+            what = f"returned {kind_of(value)} as the fact {name!r}"
+            return f"{what}; true, false, a number or a text is expected"
+    return None
+
+
+# --- what compilers give --------------------------------------------------------------------
+
+
+def checked_reason(reason: object) -> str:
+    """Why a backend refuses, as its `accepts` said it. Raises BackendError for what is no text."""
+    if not isinstance(reason, str):
+        raise BackendError(f"its accepts returned {reason!r}; None or a text is expected")
+    return reason
+
+
+def checked_code(code: object) -> Code:
+    """What `compile` returned. Raises BackendError for what cannot be entered, or is not whole."""
+    if not isinstance(code, Code):
+        raise BackendError(f"its compile returned {kind_of(code)}, not a Code")
+    for attribute, wanted in (("address", int), ("is_from_cache", bool), ("notes", Mapping)):
+        found = getattr(code, attribute, None)
+        if not isinstance(found, wanted):
+            what = f"has {kind_of(found)} as its {attribute}, where {wanted.__name__} is expected"
+            raise BackendError(f"the code that its compile returned {what}")
+    if code.address <= 0:
+        raise BackendError(f"the code that its compile returned has the address {code.address}")
+    return code

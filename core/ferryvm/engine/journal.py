@@ -1,0 +1,129 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What mixed execution did and why: the record that `ferry explain` shows.
+
+Every place that got hot has a `Placement`; every try to compile it an `Attempt`. Nothing is decided
+without a reason that is written down here.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import enum
+import threading
+import time
+from collections.abc import Callable
+
+from ferryvm.backend import Activity, Code
+
+
+class Outcome(enum.Enum):
+    """What became of an attempt."""
+
+    COMPILED = "compiled"
+    CACHED = "from the cache"
+    REFUSED = "refused"
+    FAILED = "failed"
+    SKIPPED = "not asked"
+
+
+@dataclasses.dataclass(frozen=True)
+class Attempt:
+    """One backend asked to compile a region."""
+
+    backend: str
+    region: str
+    outcome: Outcome
+    reason: str
+    """Why it refused, failed or was not asked; empty for one that compiled."""
+    began: float
+    """Seconds since the journal's start."""
+    seconds: float
+    """How long it took."""
+    code: Code | None = dataclasses.field(default=None, repr=False)
+    guards: int = 0
+    """Ways that the code leaves out."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Considered:
+    """A region of a place, as the policy was asked about it."""
+
+    region: str
+    decision: str
+    """Which rule matched and why, or that none did."""
+    passed: tuple[str, ...]
+    """The rules before it, with the reason why each does not match."""
+
+
+@dataclasses.dataclass
+class Placement:
+    """A place that got hot, and what became of it."""
+
+    pc: int
+    counting: bool
+    region: str = ""
+    """The region that was chosen; empty where there is none."""
+    kind: str = ""
+    why: str = ""
+    """Why the place was looked at: "marked", "2000 times round the loop"."""
+    decision: str = ""
+    """Which rule of the policy matched, and why."""
+    considered: list[Considered] = dataclasses.field(default_factory=list)
+    """The regions that start here in the order in which the policy was asked, the chosen one last."""
+    attempts: list[Attempt] = dataclasses.field(default_factory=list)
+    recompilations: int = 0
+    """Times that guards failed too often."""
+    state: str = "counting"
+    """counting, observing, compiling, installed, interpreted, given up."""
+
+    @property
+    def code(self) -> Code | None:
+        """What is installed."""
+        for attempt in reversed(self.attempts):
+            if attempt.code is not None:
+                return attempt.code
+        return None
+
+    def activity(self) -> list[tuple[str, Activity]]:
+        """What each code made for it has done, with its backend."""
+        return [(a.backend, a.code.activity()) for a in self.attempts if a.code is not None]
+
+
+class Event(enum.Enum):
+    """What a journal tells those who listen."""
+
+    HOT = "hot"
+    ATTEMPT = "attempt"
+    INSTALLED = "installed"
+    REMOVED = "removed"
+    GUARD = "guard"
+
+
+Listener = Callable[[Event, Placement, object], None]
+"""Told of an event, its placement and, for an attempt, the `Attempt`; in any thread."""
+
+
+class Journal:
+    """All placements of one program."""
+
+    def __init__(self, listeners: tuple[Listener, ...] = ()) -> None:
+        self.began = time.perf_counter()
+        self.placements: list[Placement] = []
+        self._listeners = listeners
+        self._lock = threading.Lock()
+
+    def now(self) -> float:
+        """Seconds since the start."""
+        return time.perf_counter() - self.began
+
+    def place(self, pc: int, counting: bool) -> Placement:
+        """A new placement."""
+        placement = Placement(pc, counting)
+        with self._lock:
+            self.placements.append(placement)
+        return placement
+
+    def tell(self, event: Event, placement: Placement, detail: object = None) -> None:
+        """Note an event. What a listener raises is its own affair."""
+        for listener in self._listeners:
+            listener(event, placement, detail)

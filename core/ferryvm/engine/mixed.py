@@ -1,0 +1,481 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Mixed execution: an interpreter's artifact with compiled regions in it, as one artifact.
+
+    enter ──> interpreter ──> HOT    ──> which region? policy: which compilers? ──> compile ──> install
+                 ▲    │  ▲ └─> GUARD  ──> compile again without the speculation ───────┘            │
+                 │    │  └─────────────── go on meanwhile ─────────────────────────────────────────┘
+                 │    └───> anything else: give it to the engine
+                 └── compiled code leaves with LEAVE, without coming through here
+
+Whatever happens to a compilation, the program goes on in the interpreter, unless its policy says
+that the backend is required.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import logging
+import weakref
+from collections.abc import Callable
+
+from ferryvm.backend import (
+    Artifact,
+    Backend,
+    BackendError,
+    Capabilities,
+    Code,
+    Compiler,
+    Forcing,
+    Interpreter,
+    Options,
+    RefusalError,
+)
+from ferryvm.engine.compilation import Job, submit
+from ferryvm.engine.hook import ExtraFacts, checked_code, checked_reason
+from ferryvm.engine.journal import Attempt, Considered, Event, Journal, Listener, Outcome, Placement
+from ferryvm.errors import FerryError
+from ferryvm.failure import described
+from ferryvm.machine.control import Status
+from ferryvm.machine.state import Machine
+from ferryvm.policy import Action, Choice, Policy, Rule, choose, here
+from ferryvm.region.fact import facts
+from ferryvm.region.graph import graph
+from ferryvm.region.region import Kind, Region, candidates
+from ferryvm.region.scope import scope_entries
+from ferryvm.verify import Verified
+
+_LOG = logging.getLogger(__name__)
+
+NEVER = (1 << 62) - 1
+"""A count that nothing reaches."""
+
+_OBSERVED = 10
+"""Part of a threshold for which branches are watched before code is speculated on."""
+
+Find = Callable[[str], Backend]
+Ways = frozenset[tuple[int, int]]
+
+
+class Mixed(Interpreter):
+    """An interpreter and the compilers of a policy, under one name."""
+
+    def __init__(
+        self,
+        name: str,
+        policy: Policy,
+        interpreter: Interpreter,
+        find: Find,
+        observe: bool = False,
+        listeners: tuple[Listener, ...] = (),
+        extra_facts: ExtraFacts | None = None,
+    ) -> None:
+        """`find`: the backend of a name, as `Registry.get`; `observe`: keep figures of `Activity`;
+        `listeners`: told of what happens; `extra_facts`: of a region, from plugins."""
+        self.name, self.policy, self._interpreter, self._find = name, policy, interpreter, find
+        self.version = interpreter.version
+        self.observe, self.listeners, self.extra_facts = observe, listeners, extra_facts
+        own = interpreter.capabilities
+        forcing = own.forcing | {Forcing.HOT, Forcing.DEOPT}
+        self.capabilities: Capabilities = dataclasses.replace(own, forcing=frozenset(forcing))
+
+    def accepts(self, program: Verified) -> str | None:
+        return self._interpreter.accepts(program)
+
+    def watch(self, listener: Listener, around: Callable[[Interpreter], Interpreter]) -> None:
+        """Tell a listener too, keep figures of `Activity`, and put something around the
+        interpreter; what has been prepared already stays as it is."""
+        self.observe, self.listeners = True, (*self.listeners, listener)
+        self._interpreter = around(self._interpreter)
+
+    def prepare(self, program: Verified) -> Artifact:
+        return self.prepare_forced(program, frozenset())
+
+    def prepare_forced(self, program: Verified, forcing: frozenset[Forcing]) -> Artifact:
+        inner = self._interpreter.prepare(program)
+        if not self._interpreter.capabilities.cells:
+            raise RefusalError(f"backend {self._interpreter.name!r} has no cells to enter code at")
+        policy = self.policy if not forcing else _forced(self.policy)
+        journal = Journal(self.listeners)
+        made = MixedArtifact(program, inner, policy, self._find, journal, self.observe, forcing)
+        if self.extra_facts is not None:
+            made.extra_facts = self.extra_facts
+        return made
+
+
+def _forced(policy: Policy) -> Policy:
+    """The policy with every threshold at 1, and no compilation in the background."""
+    profile = dataclasses.replace(
+        policy.profile,
+        enabled=True,
+        loop_threshold=1,
+        function_threshold=1,
+        scope_threshold=1,
+    )
+    return dataclasses.replace(policy, profile=profile)
+
+
+@dataclasses.dataclass
+class _Place:
+    """A pc that is counted, compiled for or entered, in one form of the code."""
+
+    pc: int
+    counting: bool
+    threshold: int
+    """Times that it has been reached when it is looked at next."""
+    why: str = ""
+    placement: Placement | None = None
+    region: Region | None = None
+    """What is being compiled for it."""
+    unseen: Ways = frozenset()
+    """Ways that its code leaves out."""
+    watched: frozenset[int] = frozenset()
+    """pcs at which it is being seen which way branches go."""
+    has_watched: bool = False
+    choice: Choice | None = None
+    """What its code was compiled with."""
+    rule: Rule | None = None
+    regions: tuple[Region, ...] | None = None
+    """What could be compiled for it; None: what starts there."""
+    job: Job | None = None
+    error: FerryError | None = None
+    """Why what its policy requires was not done."""
+
+
+class MixedArtifact(Artifact):
+    """A program in an interpreter's form, with cells."""
+
+    def __init__(
+        self,
+        program: Verified,
+        inner: Artifact,
+        policy: Policy,
+        find: Find,
+        journal: Journal,
+        observe: bool,
+        forcing: frozenset[Forcing],
+    ) -> None:
+        self.program, self.inner, self.policy = program, inner, policy
+        self.journal = journal
+        self._find, self._observe, self._forcing = find, observe, forcing
+        self._places: dict[tuple[int, bool], _Place] = {}
+        self._is_set_up: set[bool] = set()
+        choices = [choice for rule in policy.rules for choice in rule.backends[:1]]
+        self._may_wait = bool(forcing) or not all(c.options.background for c in choices)
+        self._said: set[str] = set()
+        self.extra_facts: ExtraFacts = lambda region: {}
+
+    def enter(self, machine: Machine, counting: bool) -> Status:
+        if counting not in self._is_set_up:
+            self._is_set_up.add(counting)
+            if not self._set_up(machine, counting):
+                machine.control.status = Status.INTERRUPTED
+                return Status.INTERRUPTED
+        while True:
+            status = self.inner.enter(machine, counting)
+            if status is Status.HOT:
+                is_waited_for = self._hot(machine, machine.control.pc, counting)
+            elif status is Status.GUARD:
+                is_waited_for = self._failed(machine, counting)
+            else:
+                return status
+            if not is_waited_for:
+                machine.control.status = Status.INTERRUPTED
+                return Status.INTERRUPTED
+
+    # --- profile ----------------------------------------------------------------------------
+
+    def _set_up(self, machine: Machine, counting: bool) -> bool:
+        """Put the count cells of the policy, and compile what is to be compiled at once; False if
+        waiting for that was interrupted."""
+        profile = self.policy.profile
+        if profile.enabled:
+            for pc, threshold in self._thresholds().items():
+                self._places[pc, counting] = _Place(pc, counting, threshold)
+                self.inner.count(pc, threshold, counting)
+        if self.policy.whole_program:
+            entry = self.program.program.functions[0].entry
+            place = _Place(entry, counting, profile.function_threshold)
+            self._places[entry, counting] = place
+            place.regions = (Region(self.program, Kind.PROGRAM, 0, entry),)
+            place.why = "the whole program, before it starts"
+            return self._have_done(machine, place, MixedArtifact._decide)
+        return True
+
+    def _thresholds(self) -> dict[int, int]:
+        """The places that are counted, with the counts at which they are hot."""
+        profile, found = self.policy.profile, {}
+        for number, function in enumerate(self.program.program.functions):
+            for head in graph(self.program, number).heads:
+                found[head] = profile.loop_threshold
+            if number:  # the first function is entered once
+                found[function.entry] = profile.function_threshold
+            for scope in scope_entries(self.program, number):
+                found[scope] = profile.scope_threshold
+        return found
+
+    def _hot(self, machine: Machine, pc: int, counting: bool) -> bool:
+        """A place got hot; False if waiting for its code was interrupted."""
+        place = self._places.get((pc, counting))
+        if place is None:  # only a watched branch, and that would take centuries
+            return True
+        if place.watched:
+            self._stop_watching(place)
+            assert place.region is not None
+            assert place.rule is not None
+            return self._have_done(machine, place, MixedArtifact._compile)
+        place.why = f"reached {place.threshold} times"
+        place.regions = None
+        return self._have_done(machine, place, MixedArtifact._decide)
+
+    def _decide(self, place: _Place) -> None:
+        """Ask the policy about a place, and do what it says."""
+        placement = self._placement(place)
+        placement.why = place.why
+        if place.regions is None:
+            found = candidates(self.program, place.pc)
+            place.regions = tuple(dataclasses.replace(r, entry=place.pc) for r in found)
+        placement.decision = "" if place.regions else "no region starts here"
+        for region in place.regions:
+            extra = self.extra_facts(region)
+            decision = choose(self.policy, facts(region, place.threshold), here(), extra)
+            placement.region, placement.kind = region.name, region.kind.value
+            placement.decision = decision.reason
+            passed = tuple(map(str, decision.passed))
+            placement.considered.append(Considered(region.name, decision.reason, passed))
+            rule = decision.rule
+            if rule is not None and rule.action is Action.COMPILE and rule.backends:
+                place.region, place.rule = region, rule
+                if not self._watch(place, rule):
+                    self._compile(place)
+                return
+        placement.state = "interpreted"
+
+    def _placement(self, place: _Place) -> Placement:
+        if place.placement is None:
+            place.placement = self.journal.place(place.pc, place.counting)
+            place.placement.why = place.why
+            self.journal.tell(Event.HOT, place.placement)
+        return place.placement
+
+    # --- speculation ------------------------------------------------------------------------
+
+    def _watch(self, place: _Place, rule: Rule) -> bool:
+        """See which way the branches of a region go for a while, if its rule wants to know."""
+        if place.has_watched or not any(c.options.speculate for c in rule.backends):
+            return False
+        region = place.region
+        assert region is not None
+        place.has_watched = True
+        pcs = {pc for ways in _branches(region).values() for pc in ways}
+        place.watched = frozenset(pc for pc in pcs if (pc, place.counting) not in self._places)
+        for pc in place.watched:
+            self.inner.count(pc, NEVER, place.counting)
+        more = max(place.threshold // _OBSERVED, 1)
+        place.threshold += more
+        self._placement(place).state = "observing"
+        self.inner.count(place.pc, more, place.counting)
+        return True
+
+    def _stop_watching(self, place: _Place) -> None:
+        """Note which ways were never taken."""
+        assert place.region is not None
+        seen = {pc for pc in place.watched if self.inner.counted(pc, place.counting) != NEVER}
+        ways = set()
+        own = place.region.graph
+        for branch, targets in _branches(place.region).items():
+            loop = own.loop(own.block(branch).first)
+            if loop is not None and not loop.blocks.issuperset(targets):
+                continue  # the way out of a loop is taken once, after all the others
+            unseen = [pc for pc in targets if pc in place.watched and pc not in seen]
+            if len(unseen) == 1 and len(set(targets)) > 1:
+                ways.add((branch, unseen[0]))
+        for pc in place.watched:
+            self.inner.remove(pc, place.counting)
+        place.unseen, place.watched = frozenset(ways), frozenset()
+
+    def _failed(self, machine: Machine, counting: bool) -> bool:
+        """A guard failed too often: compile without it; False if waiting was interrupted."""
+        branch = machine.control.pc
+        for place in list(self._places.values()):
+            if place.counting != counting or not any(pc == branch for pc, _ in place.unseen):
+                continue
+            assert place.choice is not None
+            assert place.region is not None
+            assert place.rule is not None
+            placement = self._placement(place)
+            placement.recompilations += 1
+            self.journal.tell(Event.GUARD, placement, branch)
+            self.inner.remove(place.pc, counting)
+            self.journal.tell(Event.REMOVED, placement, branch)
+            place.unseen = frozenset(way for way in place.unseen if way[0] != branch)
+            if placement.recompilations > place.choice.options.recompile_limit:
+                place.unseen = frozenset()
+                placement.why = (
+                    f"its guards made it compile {placement.recompilations} times: "
+                    "nothing is speculated on any more"
+                )
+            if not self._have_done(machine, place, MixedArtifact._compile):
+                return False
+        return True
+
+    # --- compilation ------------------------------------------------------------------------
+
+    def _have_done(
+        self, machine: Machine, place: _Place, what: Callable[[MixedArtifact, _Place], None]
+    ) -> bool:
+        """Have something done for a place in the background; False if waiting was interrupted.
+
+        Waited for where the rule that applies says so, which is found out in the background too:
+        deciding takes longer than many programs run.
+        """
+        self._placement(place).state = "compiling"
+        me = weakref.ref(self)  # a program that has ended need not be compiled any more
+
+        def action() -> None:
+            artifact = me()
+            if artifact is None:
+                return
+            try:
+                what(artifact, place)
+            except Exception as error:  # noqa: BLE001 - the thread has other programs' work too
+                artifact._broke(place, error)
+
+        place.job = submit(action)
+        if not self._may_wait:
+            return True
+        began = self.journal.now()
+        has_ended = place.job.wait(machine.control)
+        self.waited += self.journal.now() - began
+        if not has_ended:
+            return False
+        if place.error is not None:
+            error, place.error = place.error, None
+            raise error
+        return True
+
+    def _broke(self, place: _Place, error: Exception) -> None:
+        """Note what went wrong outside the backends."""
+        placement = self._placement(place)
+        placement.state, placement.decision = (
+            "given up",
+            f"it could not be done: {described(error)}",
+        )
+        place.error = BackendError(f"pc {place.pc}: {described(error)}")
+
+    def _compile(self, place: _Place) -> None:
+        """Ask the backends of the rule in their order, and install what the first one makes."""
+        placement, region, rule = self._placement(place), place.region, place.rule
+        assert region is not None
+        assert rule is not None
+        assert place.job is not None
+        if rule.backends[0].options.background and not self._forcing:
+            place.job.let_go()
+        for choice in rule.backends:
+            wanted = choice.options.threshold
+            if wanted is not None and place.threshold < wanted and not self._forcing:
+                reason = f"its threshold is {wanted}"
+                self._attempted(placement, choice, region, Outcome.SKIPPED, reason)
+                self._count_on(place, wanted - place.threshold)
+                return
+            code = self._attempt(placement, place, choice, region)
+            if code is not None:
+                place.choice = choice
+                placement.state = "installed"
+                self.inner.install(place.pc, code.address, place.counting)
+                self.journal.tell(Event.INSTALLED, placement, code)
+                return
+            if choice.options.required:
+                last = placement.attempts[-1]
+                place.error = RefusalError(
+                    f"backend {choice.backend!r}: region {region.name}: {last.reason}"
+                )
+                break
+        placement.state = "given up"
+        retry = min(choice.options.retry_after for choice in rule.backends)
+        if retry:
+            self._count_on(place, retry)
+
+    def _count_on(self, place: _Place, times: int) -> None:
+        """Look at a place again after so many times more."""
+        place.threshold += times
+        place.has_watched = False
+        self.inner.count(place.pc, times, place.counting)
+
+    def _attempt(
+        self, placement: Placement, place: _Place, choice: Choice, region: Region
+    ) -> Code | None:
+        """The code that one backend makes, or None, with the reason in the journal."""
+        began = self.journal.now()
+        attempted = functools.partial(self._attempted, placement, choice, region, began=began)
+        try:
+            compiler = self._find(choice.backend)
+            if not isinstance(compiler, Compiler):
+                attempted(Outcome.FAILED, f"backend {choice.backend!r} compiles no regions")
+                return None
+            reason = compiler.accepts(region)
+            if reason is not None:
+                attempted(Outcome.REFUSED, checked_reason(reason))
+                return None
+            options = self._options(place, choice)
+            code = checked_code(compiler.compile(region, options))
+        except RefusalError as error:
+            attempted(Outcome.REFUSED, str(error))
+        except BackendError as error:
+            attempted(Outcome.FAILED, str(error))
+        except Exception as error:  # noqa: BLE001 - a backend may raise anything; the program goes on
+            attempted(Outcome.FAILED, f"it raised {described(error)}")
+        else:
+            outcome = Outcome.CACHED if code.is_from_cache else Outcome.COMPILED
+            attempted(outcome, "", code=code, guards=len(options.unseen))
+            return code
+        return None
+
+    def _options(self, place: _Place, choice: Choice) -> Options:
+        wanted = choice.options
+        return Options(
+            wanted.optimize,
+            place.counting,
+            wanted.cache,
+            place.unseen if wanted.speculate else frozenset(),
+            wanted.guard_limit,
+            self._observe,
+            self._forcing,
+        )
+
+    def _attempted(
+        self,
+        placement: Placement,
+        choice: Choice,
+        region: Region,
+        outcome: Outcome,
+        reason: str,
+        *,
+        began: float | None = None,
+        code: Code | None = None,
+        guards: int = 0,
+    ) -> None:
+        now = self.journal.now()
+        began = now if began is None else began
+        attempt = Attempt(
+            choice.backend, region.name, outcome, reason, began, now - began, code, guards
+        )
+        placement.attempts.append(attempt)
+        self.journal.tell(Event.ATTEMPT, placement, attempt)
+        if outcome is Outcome.FAILED and not choice.options.required:
+            self._say_once(f"backend {choice.backend!r} failed on region {region.name}: {reason}")
+
+    def _say_once(self, failure: str) -> None:
+        if failure not in self._said:
+            self._said.add(failure)
+            _LOG.warning("%s; the program goes on without it", failure)
+
+
+def _branches(region: Region) -> dict[int, tuple[int, ...]]:
+    """The branches of a region's own code, with the pcs that each can go to."""
+    blocks = region.graph.blocks.values()
+    return {
+        block.last: block.successors
+        for block in blocks
+        if len(block.successors) == 2 and block.last in region.pcs
+    }

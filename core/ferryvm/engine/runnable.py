@@ -1,0 +1,57 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a backend's name stands for where a whole program is to be run."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ferryvm.backend import BackendError, Compiler, Interpreter
+from ferryvm.registry import Registry
+
+if TYPE_CHECKING:
+    from ferryvm.engine.journal import Listener
+    from ferryvm.engine.mixed import Mixed
+    from ferryvm.policy import Policy
+
+
+def runnable(registry: Registry, name: str) -> Interpreter:
+    """The backend of that name, ready to run whole programs.
+
+    A compiler comes with an interpreter, for what it leaves and for where it cannot be entered; it
+    compiles the whole program at once, and what it refuses is an error. Raises as `Registry.get`.
+    """
+    backend = registry.get(name)
+    if isinstance(backend, Interpreter):
+        return backend
+    if not isinstance(backend, Compiler):
+        raise BackendError(f"backend {name!r} is neither an interpreter nor a compiler")
+    from ferryvm.policy import Policy
+
+    made = mixed(registry, Policy.for_compiler(name), name)
+    made.version = backend.version
+    return made
+
+
+MIXED = "mixed"
+"""What a policy's backends are called together."""
+
+
+def mixed(
+    registry: Registry,
+    policy: Policy,
+    name: str = MIXED,
+    observe: bool = False,
+    listeners: tuple[Listener, ...] = (),
+) -> Mixed:
+    """The interpreter and the compilers of a policy. Raises as `Registry.get`."""
+    from ferryvm.engine.hook import extra_facts, placement_listener
+    from ferryvm.engine.mixed import Mixed
+
+    interpreter = registry.get(policy.interpreter)
+    if not isinstance(interpreter, Interpreter):
+        raise BackendError(f"the policy's interpreter {interpreter.name!r} is none")
+    told = placement_listener(registry.plugins)
+    if told is not None:
+        listeners = (*listeners, told)
+    extra = extra_facts(registry.plugins)
+    return Mixed(name, policy, interpreter, registry.get, observe, listeners, extra)

@@ -1,0 +1,145 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What an observer saw as a trace that Chrome (about:tracing) and Perfetto show.
+
+    row 1   the program: stays in the interpreter, inside them stays in compiled code; guards,
+            places that got hot, code installed
+    row 2   compilations
+
+The JSON array of "Trace Event Format" (Google, 2016,
+https://docs.google.com/document/d/1CvAClvFfyA5R-PhYUmn5OOQtYMH4h6I0nSsKchNAySU): complete events
+(`X`), instant events (`i`) and metadata (`M`), with times in microseconds.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+from ferryvm.durable import replace_file
+from ferryvm.engine.journal import Attempt, Event
+from ferryvm.engine.observe import Happening, Observer
+from ferryvm.hooks import TransferEvent
+
+PROGRAM, COMPILATION = 1, 2
+"""Rows: thread numbers in the trace."""
+
+Json = dict[str, object]
+
+
+def write(observer: Observer, path: Path) -> None:
+    """Write what was seen so far as a trace. Raises OSError."""
+    lines = ",\n".join(json.dumps(event) for event in events(observer))
+    replace_file(path, f"[\n{lines}\n]\n".encode())
+
+
+def events(observer: Observer) -> list[Json]:
+    """The events of a trace: metadata, then the others in the order of their times."""
+    found = [*_placements(observer), *_transfers(observer)]
+    return [*_metadata(observer), *sorted(found, key=_begins)]
+
+
+def _begins(event: Json) -> tuple[float, float]:
+    """When it begins; of two that begin together the longer one comes first, as it is around."""
+    at, duration = event["ts"], event.get("dur", 0.0)
+    assert isinstance(at, float)
+    assert isinstance(duration, float)
+    return at, -duration
+
+
+def _metadata(observer: Observer) -> Iterator[Json]:
+    yield _event("process_name", "M", PROGRAM, args={"name": "ferryvm"})
+    for row, name in ((PROGRAM, "program"), (COMPILATION, "compilation")):
+        yield _event("thread_name", "M", row, args={"name": name})
+        yield _event("thread_sort_index", "M", row, args={"sort_index": row})
+    if observer.dropped:
+        args = {"kept": observer.keep, "dropped": dict(observer.dropped)}
+        yield _event("transfers_dropped", "M", PROGRAM, args=args)
+
+
+def _placements(observer: Observer) -> Iterator[Json]:
+    for one in observer.happenings:
+        if isinstance(one.detail, Attempt):
+            yield _attempt(observer, one, one.detail)
+        else:
+            name = f"{one.event.value} {one.placement.region or f'pc {one.placement.pc}'}"
+            args: Json = {"pc": one.placement.pc, "region": one.placement.region}
+            args["why"] = one.placement.why
+            if one.event is Event.GUARD:
+                args["guard"] = one.detail
+            at = one.at - observer.began
+            yield _event(name, "i", PROGRAM, at, cat="placement", s="t", args=args)
+    yield from _unfinished(observer)
+
+
+def _unfinished(observer: Observer) -> Iterator[Json]:
+    """A compilation that the program did not wait for; those queued behind it are none yet."""
+    unfinished = [place for place in observer.placements if place.state == "compiling"]
+    if not unfinished:
+        return
+    place = unfinished[0]
+    asked = [one.at for one in observer.happenings if one.placement is place]
+    others = [one.at for one in observer.happenings if one.event is Event.ATTEMPT]
+    began = max(asked + others)  # one is compiled at a time
+    name = f"compiling {place.region}"
+    seconds = time.perf_counter() - began
+    args: Json = {"region": place.region, "outcome": "under way at the end"}
+    more: Json = {"cat": "compilation", "dur": seconds * 1e6, "args": args}
+    yield _event(name, "X", COMPILATION, began - observer.began, **more)
+
+
+def _attempt(observer: Observer, one: Happening, attempt: Attempt) -> Json:
+    args: Json = {
+        "region": attempt.region,
+        "backend": attempt.backend,
+        "outcome": attempt.outcome.value,
+        "guards": attempt.guards,
+    }
+    if attempt.reason:
+        args["reason"] = attempt.reason
+    if attempt.code is not None:
+        args["steps"] = {name: seconds * 1e6 for name, seconds in attempt.code.notes.items()}
+    began = one.at - attempt.seconds - observer.began  # it was told when it ended
+    return _event(
+        f"{attempt.backend} {attempt.region}",
+        "X",
+        COMPILATION,
+        began,
+        cat="compilation",
+        dur=attempt.seconds * 1e6,
+        args=args,
+    )
+
+
+def _transfers(observer: Observer) -> Iterator[Json]:
+    for category, stays in (("entry", observer.entries), ("transfer", observer.transfers)):
+        for stay in stays:
+            yield _stay(observer, stay, category)
+
+
+def _stay(observer: Observer, stay: TransferEvent, category: str) -> Json:
+    args: Json = {
+        "backend": stay.backend,
+        "entry": stay.entry,
+        "exit": stay.exit,
+        "status": stay.status.name,
+    }
+    if stay.region:
+        args["region"] = stay.region
+    return _event(
+        f"{stay.backend} {stay.region}".strip(),
+        "X",
+        PROGRAM,
+        stay.began - observer.began,
+        cat=category,
+        dur=stay.seconds * 1e6,
+        args=args,
+    )
+
+
+def _event(name: str, phase: str, row: int, at: float = 0.0, **more: object) -> Json:
+    """An event `at` seconds after the observer's start."""
+    where: Json = {"name": name, "ph": phase, "pid": os.getpid(), "tid": row}
+    return {**where, "ts": at * 1e6, **more}

@@ -1,0 +1,37 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The region IR as C text, in the dialect of a compiler: C11 here, OpenCL C one day.
+
+    Module ─> structure: which blocks stand where ─> function: statements ─> expression: values
+                                                          └─> module: all of it, as one text
+
+The text speaks of the control block by the names of its fields and of statuses by their names;
+`ferryvm.machine.declaration` declares both.
+"""
+
+from ferryvm.ir.c.c11 import C11
+from ferryvm.ir.c.dialect import Dialect
+from ferryvm.ir.c.module import (
+    ACTIVITY,
+    ENTRIES,
+    ENTRY,
+    FAILURES,
+    INSTRUCTIONS,
+    NANOSECONDS,
+    Choices,
+    guards_of,
+    module_text,
+)
+
+__all__ = [
+    "ACTIVITY",
+    "C11",
+    "ENTRIES",
+    "ENTRY",
+    "FAILURES",
+    "INSTRUCTIONS",
+    "NANOSECONDS",
+    "Choices",
+    "Dialect",
+    "guards_of",
+    "module_text",
+]

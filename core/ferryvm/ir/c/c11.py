@@ -1,0 +1,162 @@
+# SPDX-License-Identifier: Apache-2.0
+"""C11 as gcc and clang understand it.
+
+Bits are moved from type to type and to memory by `memcpy`, which compilers turn into single
+instructions, so no access depends on how types may alias. The clauses below are those of the
+standard (ISO/IEC 9899:2011): unsigned arithmetic wraps (6.2.5); a shift by less than the width is
+defined (6.5.7), and that of a negative number to the right keeps its sign in both compilers; a
+conversion of a float is defined where the result fits (6.3.1.4), which the IR has checked.
+"""
+
+from __future__ import annotations
+
+from ferryvm.ir.c.dialect import Dialect
+from ferryvm.ir.graph import TRUTH, ValueType
+from ferryvm.isa.type import CANONICAL_NAN, F32, F64, I32, I64, Type
+
+_TYPES: dict[ValueType, str] = {
+    I32: "uint32_t",
+    I64: "uint64_t",
+    F32: "float",
+    F64: "double",
+    TRUTH: "bool",
+}
+
+_PRELUDE = """\
+#include <stdbool.h>
+#include <stdint.h>
+
+#if __BYTE_ORDER__ != __ORDER_LITTLE_ENDIAN__
+#error "the machine's words are little-endian"
+#endif
+#if __FLT_EVAL_METHOD__ != 0 && __FLT_EVAL_METHOD__ != 16 /* which concerns half precision */
+#error "this compiler computes with more digits than a type has; floats would differ"
+#endif
+#ifdef __FAST_MATH__
+#error "this compiler is told not to keep IEEE 754 results (-ffast-math)"
+#endif
+"""
+
+_FENCE = """\
+#ifdef __has_builtin
+#if __has_builtin(__arithmetic_fence)
+#define fenced(a) __arithmetic_fence(a)
+#endif
+#endif
+#ifndef fenced
+#define fenced(a) (a)
+#endif
+"""
+
+_HOST_STACK = """\
+static inline uint64_t host_stack(void)
+{
+    uint64_t address;
+#if defined(__x86_64__)
+    __asm__("mov %%rsp, %0" : "=r"(address));
+#elif defined(__aarch64__)
+    __asm__("mov %0, sp" : "=r"(address));
+#else
+    address = (uint64_t)(uintptr_t)__builtin_frame_address(0);
+#endif
+    return address;
+}
+"""
+
+_INTERRUPTED = """\
+static inline bool interrupted(struct ferry_control *control)
+{
+    return __atomic_load_n(&control->interrupt, __ATOMIC_RELAXED) != 0;
+}
+"""
+
+_NANOSECONDS = """\
+#include <time.h>
+static inline uint64_t nanoseconds(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+}
+"""
+
+
+def _function(result: str, name: str, parameters: str, *body: str) -> str:
+    lines = "".join(f"    {line}\n" for line in body)
+    return f"static inline {result} {name}({parameters})\n{{\n{lines}}}\n"
+
+
+def _moved(to: Type, t: Type, name: str) -> str:
+    a, b = _TYPES[t], _TYPES[to]
+    move = "__builtin_memcpy(&result, &a, sizeof result);"
+    return _function(b, name, f"{a} a", f"{b} result;", move, "return result;")
+
+
+def _helpers() -> dict[str, str]:
+    found = {
+        "unlikely": "#define unlikely(p) __builtin_expect(p, 0)\n",
+        "unreachable": "#define unreachable() __builtin_unreachable()\n",
+        "fenced": _FENCE,
+    }
+    for t, long in ((I32, ""), (I64, "ll")):
+        c = _TYPES[t]
+        for name in ("clz", "ctz"):
+            count = f"return a == 0 ? {t.bits} : ({c})__builtin_{name}{long}(a);"
+            found[f"{name}_{t}"] = _function(c, f"{name}_{t}", f"{c} a", count)
+        ones = f"return ({c})__builtin_popcount{long}(a);"
+        found[f"popcnt_{t}"] = _function(c, f"popcnt_{t}", f"{c} a", ones)
+    for t, short in ((F32, "f"), (F64, "")):
+        c, suffix = _TYPES[t], "u" if t is F32 else "ull"
+        found[f"bits_of_{t}"] = _moved(t.integer, t, f"bits_of_{t}")
+        found[f"{t}_of_bits"] = _moved(t, t.integer, f"{t}_of_bits")
+        # clang knows that a square root of what is below zero is a NaN, and then takes any NaN
+        # for as good as the canonical one.
+        root = f"return fenced(__builtin_sqrt{short}(a));"
+        found[f"sqrt_{t}"] = _function(c, f"sqrt_{t}", f"{c} a", root)
+        for name, builtin in (
+            ("ceil", "ceil"),
+            ("floor", "floor"),
+            ("trunc", "trunc"),
+            ("nearest", "rint"),  # nobody changes the rounding mode, which is to nearest even
+        ):
+            rounded = f"return __builtin_{builtin}{short}(a);"
+            found[f"{name}_{t}"] = _function(c, f"{name}_{t}", f"{c} a", rounded)
+        nan = f"{t}_of_bits({CANONICAL_NAN[t]:#x}{suffix})"
+        canonical = f"return a != a ? {nan} : a;"
+        found[f"canonical_{t}"] = _function(c, f"canonical_{t}", f"{c} a", canonical)
+    for bytes_ in (1, 2, 4, 8):
+        c = f"uint{8 * bytes_}_t"
+        found[f"load_{bytes_}"] = _function(
+            "uint64_t",
+            f"load_{bytes_}",
+            "const uint8_t *heap, uint64_t address",
+            f"{c} value;",
+            "__builtin_memcpy(&value, heap + address, sizeof value);",
+            "return value;",
+        )
+        found[f"store_{bytes_}"] = _function(
+            "void",
+            f"store_{bytes_}",
+            "uint8_t *heap, uint64_t address, uint64_t word",
+            f"const {c} value = ({c})word;",
+            "__builtin_memcpy(heap + address, &value, sizeof value);",
+        )
+    found["interrupted"] = _INTERRUPTED
+    found["host_stack"] = _HOST_STACK
+    found["nanoseconds"] = _NANOSECONDS
+    return found
+
+
+C11 = Dialect(
+    name="C11",
+    types=_TYPES,
+    signed={I32: "int32_t", I64: "int64_t"},
+    suffixes={I32: "u", I64: "ull", F32: "f", F64: ""},
+    prelude=_PRELUDE,
+    helpers=_helpers(),
+    alone="restrict ",
+    internal="static ",
+    cold="static __attribute__((noinline, cold)) ",
+    external='__attribute__((visibility("default"))) ',
+)
+"""For gcc and clang, on any 64-bit processor."""

@@ -1,0 +1,40 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Comments on what a piece of C was made from: instructions, and where they stand in the source."""
+
+from __future__ import annotations
+
+import itertools
+import textwrap
+
+from ferryvm.ir.c.shared import Describe, harmless
+from ferryvm.isa import INSTRUCTIONS, Immediate
+from ferryvm.isa.type import format_value
+from ferryvm.program import Program
+
+_WIDTH = 88
+
+
+def describer(program: Program) -> Describe:
+    """What describes instructions of a program: `primes.skiff:4: 12 local.get 0, 13 i64.eqz`."""
+
+    def where(pc: int) -> str:
+        position = program.source_map.position(pc)
+        return f"{position.file}:{position.line}: " if position else ""
+
+    def describe(first: int, last: int) -> list[str]:
+        lines = []
+        for place, pcs in itertools.groupby(range(first, last + 1), where):
+            text = place + ", ".join(_instruction(program, pc) for pc in pcs)
+            lines += textwrap.wrap(harmless(text), _WIDTH, break_long_words=False)
+        return lines
+
+    return describe
+
+
+def _instruction(program: Program, pc: int) -> str:
+    row = INSTRUCTIONS[int(program.code["opcode"][pc])]
+    immediate = int(program.code["immediate"][pc])
+    if row.immediate is Immediate.NONE:
+        return f"{pc} {row.mnemonic}"
+    t = row.immediate.literal
+    return f"{pc} {row.mnemonic} {format_value(t, immediate) if t else immediate}"

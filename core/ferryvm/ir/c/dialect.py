@@ -1,0 +1,91 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A dialect: how a family of C compilers spells what the printer needs.
+
+Operators are the same in all of them. What has no operator is a call of a *helper*, a small
+function with a fixed name, which the dialect defines in its own way:
+
+| helpers | what they yield |
+|---|---|
+| `unlikely(p)` | `p`, which hardly ever holds |
+| `unreachable()` | nothing: control never gets there |
+| `clz_i32(a)` `ctz_i32(a)` `popcnt_i32(a)`, `_i64` | counts of bits; of zero the width |
+| `sqrt_f32(a)` `ceil_f32` `floor_f32` `trunc_f32` `nearest_f32`, `_f64` | IEEE 754 roundings |
+| `canonical_f32(a)`, `_f64` | `a`, or the canonical NaN if it is any NaN |
+| `bits_of_f32(a)` `f32_of_bits(b)`, `f64` | the same bits in another type |
+| `load_1(heap, address)`, `_2 _4 _8` | bytes of the heap, zero-extended |
+| `store_1(heap, address, value)`, `_2 _4 _8` | nothing: stores the low bytes |
+| `interrupted(control)` | whether somebody asks the program to stop |
+| `host_stack()` | the lowest address in use of the host's stack |
+| `nanoseconds()` | a clock |
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+from collections.abc import Iterable, Mapping
+
+from ferryvm.ir.graph import ValueType
+from ferryvm.isa.type import Type
+
+
+@dataclasses.dataclass(frozen=True)
+class Dialect:
+    """Spellings. Two of the same name are the same."""
+
+    name: str
+    types: Mapping[ValueType, str] = dataclasses.field(compare=False)
+    """Types of values; integers are unsigned."""
+    signed: Mapping[Type, str] = dataclasses.field(compare=False)
+    """The signed integer of each integer type."""
+    suffixes: Mapping[Type, str] = dataclasses.field(compare=False)
+    """What ends a literal of a type."""
+    prelude: str = dataclasses.field(compare=False)
+    """What stands at the top of every text."""
+    helpers: Mapping[str, str] = dataclasses.field(compare=False)
+    """Definitions by name; one that uses another stands below it."""
+    byte: str = "uint8_t"
+    space: str = ""
+    """Qualifier of pointers to the machine's memory, with the space after it."""
+    alone: str = ""
+    """Qualifier of a pointer that nothing else points where it does, with a space after it."""
+    internal: str = ""
+    """What stands before functions that nobody outside calls."""
+    cold: str = ""
+    """The same for functions that hardly ever run."""
+    external: str = ""
+    """What stands before the function that enters the region, and before what it exports."""
+
+    @property
+    def word(self) -> str:
+        """The type of a word."""
+        return self.types[Type.I64]
+
+    @property
+    def status(self) -> str:
+        """The type of a status."""
+        return self.types[Type.I32]
+
+    @property
+    def words(self) -> str:
+        """The type of a pointer to words of the machine's memory."""
+        return f"{self.space}{self.word} *"
+
+    @property
+    def bytes(self) -> str:
+        """The type of a pointer to bytes of the machine's memory."""
+        return f"{self.space}{self.byte} *"
+
+    @property
+    def control(self) -> str:
+        """The type of a pointer to the control block."""
+        return f"{self.space}struct ferry_control *"
+
+    def definitions(self, used: Iterable[str]) -> list[str]:
+        """Definitions of helpers, and of those that they need themselves."""
+        wanted = set(used)
+        for name in reversed(list(self.helpers)):
+            if name in wanted:
+                words = set(re.findall(r"\w+", self.helpers[name]))
+                wanted |= words & self.helpers.keys()
+        return [text for name, text in self.helpers.items() if name in wanted]

@@ -1,0 +1,224 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A body as a C function.
+
+The region's own is `status region(control)`; any other `{value, left} f(control, frame, …)`, where
+`left` says that control left inside and every caller has to write its frame and leave too. Frames
+are written by functions out of the way, one for each list of types.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ferryvm.ir.c.operation import OperationPrinter
+from ferryvm.ir.c.shared import Shared, head, result_type, spelled
+from ferryvm.ir.c.structure import structure
+from ferryvm.ir.graph import Block, Body, Edge, Operation, Parameter, Terminator
+from ferryvm.isa.type import I32, I64, Type
+
+_LEAVING = {"leave": "LEAVE", "trap": "TRAP", "halt": "HALT", "host": "HOST"}
+"""Statuses of the terminators that leave."""
+
+
+class FunctionPrinter(OperationPrinter):
+    """Prints one body."""
+
+    def __init__(self, shared: Shared, body: Body, number: int | None) -> None:
+        super().__init__(shared, body, number)
+        self.structure = structure(body)
+        self._placed: set[Block] = set()
+        self._loop: tuple[Block, Block | None] | None = None
+        """The head of the loop around, and what stands after it."""
+        self._is_case = False
+        """Whether `break` would end a switch."""
+        self._commented = -1
+        """The last instruction that a comment stands for."""
+
+    def text(self) -> str:
+        """The function."""
+        entry = self.body.blocks[0]
+        for place, parameter in enumerate(entry.parameters):
+            self.names[parameter] = f"a{place}"
+        joined = [
+            p for block in self.structure.order if block is not entry for p in block.parameters
+        ]
+        for place, parameter in enumerate(joined):
+            self.names[parameter] = f"p{place}"
+        self._place(entry, None)
+        lines = [head(self.shared, self.body, self.number), "{"]
+        lines += [f"    {line}" for line in self._beginning(joined)]
+        lines += self.lines.text(self.names, self.types)
+        return "\n".join([*lines, "}", ""])
+
+    def _beginning(self, joined: Sequence[Parameter]) -> list[str]:
+        d = self.dialect
+        lines = []
+        if self.number is None and "frame" in self.bases:
+            lines.append(f"{d.words}const frame = ({d.words})control->stack + control->fp;")
+        if "heap" in self.bases:
+            lines.append(f"{d.bytes}const heap = ({d.bytes})control->heap;")
+        if "statics" in self.bases:
+            lines.append(f"{d.words}const statics = ({d.words})control->statics;")
+        if "budget" in self.bases:
+            lines.append(f"{d.types[I32]} budget = {self.shared.choices.poll_every};")
+        by_type: dict[str, list[str]] = {}
+        for value in (*joined, *self.lines.outside):
+            by_type.setdefault(spelled(d, value.type), []).append(self.names[value])
+        return lines + [f"{t} {', '.join(names)};" for t, names in by_type.items()]
+
+    # --- where blocks stand -----------------------------------------------------------------
+
+    def _place(self, block: Block, follow: Block | None) -> bool:
+        """Print a block with all that stands in it; whether control can come to the end of it.
+
+        `follow`: the block that control is at, then.
+        """
+        self._placed.add(block)
+        self.lines.label(block)
+        if block not in self.structure.heads:
+            return self._block(block, follow)
+        behind = self.structure.behind.get(block, [])
+        around = self._loop, self._is_case
+        self._loop, self._is_case = (block, behind[0] if behind else follow), False
+        self.lines.open("for (;;) {")
+        self._block(block, block)
+        self.lines.close()
+        self._loop, self._is_case = around
+        return self._chain(behind, follow, True)
+
+    def _chain(self, blocks: Sequence[Block], follow: Block | None, falls: bool) -> bool:
+        for block, next_ in zip(blocks, [*blocks[1:], follow], strict=False):
+            falls = self._place(block, next_)
+        return falls
+
+    def _block(self, block: Block, follow: Block | None) -> bool:
+        after = self.structure.after.get(block, [])
+        self._commented = block.pc - (block is not self.body.blocks[0])
+        for operation in block.operations:
+            self._comment(operation)
+            self._operation(operation)
+        self._comment(block.end)
+        falls = self._terminator(block.end, after[0] if after else follow)
+        return self._chain(after, follow, falls)
+
+    def _comment(self, operation: Operation) -> None:
+        if operation.pc > self._commented:
+            for line in self.shared.describe(self._commented + 1, operation.pc):
+                self.lines.add(f"/* {line} */")
+            self._commented = operation.pc
+
+    def _edge(self, edge: Edge, follow: Block | None) -> bool:
+        """Print the way to a block; whether it falls through to the end."""
+        self._pass(edge)
+        block = edge.block
+        if block in self.structure.inlined and block not in self._placed:
+            return self._place(block, follow)
+        if block is follow:
+            return True
+        if self._loop is not None and block is self._loop[0]:
+            self.lines.add("continue;")
+        elif self._loop is not None and block is self._loop[1] and not self._is_case:
+            self.lines.add("break;")
+        else:
+            self.lines.jump(block)
+        return False
+
+    def _pass(self, edge: Edge) -> None:
+        """Assign an edge's arguments, all at once."""
+        pending = [
+            (parameter, self._value(argument))
+            for parameter, argument in zip(edge.block.parameters, edge.arguments, strict=True)
+            if parameter is not argument
+        ]
+        while pending:
+            wanted = [argument for _, argument in pending]
+            free = [(p, a) for p, a in pending if wanted.count(self.names[p]) == 0]
+            for parameter, argument in free:
+                self.lines.add(f"{self.names[parameter]} = {argument};")
+                pending.remove((parameter, argument))
+            if not free:  # a circle: one of its values waits beside it
+                parameter, _ = pending[0]
+                name = self.names[parameter]
+                beside = self._name("t")
+                self.lines.add(f"const {spelled(self.dialect, parameter.type)} {beside} = {name};")
+                pending = [(p, beside if a == name else a) for p, a in pending]
+
+    # --- terminators ------------------------------------------------------------------------
+
+    def _terminator(self, end: Terminator, follow: Block | None) -> bool:
+        """Print the end of a block; whether control falls through to `follow`."""
+        arguments = [self._value(a) for a in end.arguments]
+        match end.name:
+            case "jump":
+                return self._edge(end.edges[0], follow)
+            case "branch":
+                return self._branch(arguments[0], end.edges, follow)
+            case "switch":
+                return self._switch(arguments[0], end.edges, follow)
+            case "return":
+                self._return(end, arguments)
+            case _:
+                assert end.state is not None
+                if end.name == "trap":
+                    self.lines.add(self._trap(end))
+                if end.name == "host":
+                    self.lines.add(f"control->exit_id = {end.static[0]};")
+                self._leave(end.state, f"FERRY_{_LEAVING[end.name]}")
+        return False
+
+    def _branch(self, p: str, edges: Sequence[Edge], follow: Block | None) -> bool:
+        yes, no = edges
+        if self._is_short(no, follow) and not self._is_short(yes, follow):
+            p, yes, no = f"!{p}", no, yes
+        if yes.block is follow and not yes.arguments:
+            p, yes, no = p[1:] if p.startswith("!") else f"!{p}", no, yes
+        self.lines.open(f"if ({p}) {{")
+        falls = self._edge(yes, follow)
+        if not falls:
+            self.lines.close()
+            return self._edge(no, follow)
+        if no.block is follow and not no.arguments:
+            self.lines.close()
+            return True
+        self.lines.again("} else {")
+        self._edge(no, follow)
+        self.lines.close()
+        return True
+
+    def _is_short(self, edge: Edge, follow: Block | None) -> bool:
+        """Whether an edge is one jump, or leads to what leaves."""
+        block = edge.block
+        if edge.arguments or block is follow:
+            return False
+        is_placed_there = block in self.structure.inlined and block not in self._placed
+        return not is_placed_there or not block.end.edges
+
+    def _switch(self, index: str, edges: Sequence[Edge], follow: Block | None) -> bool:
+        around, self._is_case = self._is_case, True
+        self.lines.open(f"switch ({index}) {{")
+        falls = False
+        for number, edge in enumerate(edges):
+            is_last = number == len(edges) - 1
+            self.lines.open("default: {" if is_last else f"case {number}: {{")
+            if self._edge(edge, follow):
+                self.lines.add("break;")
+                falls = True
+            self.lines.close()
+        self.lines.close()
+        self._is_case = around
+        return falls
+
+    def _return(self, end: Terminator, values: Sequence[str]) -> None:
+        if self.number is None:
+            slot = self.constant(I64, 0)
+            if values:
+                t = end.arguments[0].type
+                assert isinstance(t, Type)
+                slot = self.to_slot(t, values[0])
+            frame = self._base("frame")
+            self.lines.add(f"return go_back(control, {frame}, {slot}, {len(values)});")
+        elif values:
+            pair = result_type(self.dialect, self.body.result)
+            self.lines.add(f"return ({pair}){{{values[0]}, 0}};")
+        else:
+            self.lines.add("return 0;")

@@ -1,0 +1,93 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the functions of one text have in common: choices, names, and what has been used so far."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable
+
+from ferryvm.ir.c.dialect import Dialect
+from ferryvm.ir.graph import Body, ValueType
+from ferryvm.isa.trap import Trap
+from ferryvm.isa.type import Type
+
+ACTIVITY = "ferry_activity"
+"""Words that a region counts in: entries, nanoseconds, instructions, then failures of guards."""
+
+FORCED_IN = "control->scratch[0]"
+"""After how many places the next one gives up, where that is forced."""
+
+HOST_STACK_LIMIT = "control->scratch[1]"
+"""The lowest address that recursion may use."""
+
+ENTRIES, NANOSECONDS, INSTRUCTIONS, FAILURES = range(4)
+"""Places in `ACTIVITY`."""
+
+Describe = Callable[[int, int], list[str]]
+"""Lines of comment on the instructions from one pc to another, both included."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Choices:
+    """What a text is to do besides what the IR says."""
+
+    guard_limit: int = 1000
+    """Failures of one guard from which on it leaves with GUARD, before that with LEAVE."""
+    forced: bool = False
+    """Give up at a few of all places where that is possible, for tests."""
+    observed: bool = False
+    """Count time and, where instructions are paid, instructions."""
+    polls: bool = True
+    """Look at the interrupt flag in loops."""
+    poll_every: int = 4096
+    """Back edges between two looks at the interrupt flag."""
+    host_stack_bytes: int = 512 << 10
+    """Bytes of the host's stack that native recursion may use."""
+
+
+@dataclasses.dataclass
+class Shared:
+    """What the functions of a text share."""
+
+    dialect: Dialect
+    choices: Choices
+    counting: bool
+    guards: list[int]
+    """pcs of all guards, in the order in which their failures are counted."""
+    results: dict[int, Type | None]
+    """Type of what each function returns, by number."""
+    describe: Describe
+    helpers: set[str] = dataclasses.field(default_factory=set)
+    frames: dict[str, tuple[Type, ...]] = dataclasses.field(default_factory=dict)
+    """Types of the words that each frame writer stores, by its name."""
+    traps: set[Trap] = dataclasses.field(default_factory=set)
+
+
+def harmless(text: str) -> str:
+    """A text as a part of a comment, which it cannot end."""
+    printable = "".join(c if c.isprintable() else "?" for c in text)
+    return printable.replace("*/", "* /").replace("\\", "/")
+
+
+def result_type(dialect: Dialect, result: Type | None) -> str:
+    """What a function with that result returns."""
+    return dialect.status if result is None else f"struct returned_{result}"
+
+
+def head(shared: Shared, body: Body, number: int | None) -> str:
+    """The head of a body's function; `number` is None for the region's own."""
+    d = shared.dialect
+    control = f"{d.control}{d.alone}control"
+    if number is None:
+        return f"{d.internal}{d.status} region({control})"
+    parameters = "".join(
+        f", {spelled(d, p.type)} a{place}" for place, p in enumerate(body.blocks[0].parameters)
+    )
+    result = result_type(d, body.result)
+    return f"{d.internal}{result} f{number}({control}, {d.words}const frame{parameters})"
+
+
+def spelled(dialect: Dialect, t: ValueType | None) -> str:
+    """The C type of values of a type."""
+    assert t is not None
+    return dialect.types[t]

@@ -1,0 +1,156 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Which blocks of a body stand where in the text: nested as a person would write them, or flat.
+
+Nested, after the dominator tree (Ramsey: Beyond Relooper, ICFP 2022):
+
+- a block to which one edge leads stands at that edge, inside the `if`;
+- one where edges join stands after the block that dominates it;
+- the head of a natural loop opens a `for (;;)`; what the loop leaves to stands after it.
+
+Edges that neither fall through nor are a `break` or `continue` become a `goto`, so any graph has a
+text. In a dialect without `goto` these edges would be the ones to refuse, or to turn into flags.
+Flat is for bodies that would nest too deep: one block after another, and a `goto` for each edge.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterator
+
+from ferryvm.ir.graph import Block, Body
+
+DEEPEST = 100
+"""Blocks that may dominate each other in a nested text: compilers limit the depth of braces."""
+
+
+@dataclasses.dataclass
+class Structure:
+    """Places of blocks; `order` has those that can be reached."""
+
+    order: list[Block]
+    """In reverse postorder, so a block stands behind all that dominate it."""
+    inlined: set[Block] = dataclasses.field(default_factory=set)
+    """Blocks that stand where the one edge to them is."""
+    after: dict[Block, list[Block]] = dataclasses.field(default_factory=dict)
+    """Blocks that stand after a block, in the same braces."""
+    heads: set[Block] = dataclasses.field(default_factory=set)
+    """Blocks that open a loop."""
+    behind: dict[Block, list[Block]] = dataclasses.field(default_factory=dict)
+    """Blocks that stand after the loop that a block opens."""
+
+
+def structure(body: Body) -> Structure:
+    """Places for the blocks of a body: nested if it is not too deep."""
+    return _Nesting(body).nested() or flat(body)
+
+
+def flat(body: Body) -> Structure:
+    """One block after another."""
+    order = _reverse_postorder(body)
+    return Structure(order, after={order[0]: order[1:]})
+
+
+def _successors(block: Block) -> Iterator[Block]:
+    for edge in block.end.edges:
+        yield edge.block
+
+
+def _reverse_postorder(body: Body) -> list[Block]:
+    entry = body.blocks[0]
+    seen = {entry}
+    finished: list[Block] = []
+    path = [(entry, iter(reversed(list(_successors(entry)))))]
+    while path:
+        block, onward = path[-1]
+        for to in onward:
+            if to not in seen:
+                seen.add(to)
+                path.append((to, iter(reversed(list(_successors(to))))))
+                break
+        else:
+            finished.append(block)
+            path.pop()
+    return finished[::-1]
+
+
+class _Nesting:
+    def __init__(self, body: Body) -> None:
+        self.order = _reverse_postorder(body)
+        self.place = {block: place for place, block in enumerate(self.order)}
+        self.sources: dict[Block, list[Block]] = {block: [] for block in self.order}
+        for block in self.order:
+            for to in _successors(block):
+                self.sources[to].append(block)
+        self.dominator = self._dominators()
+
+    def _dominators(self) -> dict[Block, Block]:
+        """The immediate dominator of each block (Cooper, Harvey, Kennedy: A Simple, Fast
+        Dominance Algorithm, 2001)."""
+        place, entry = self.place, self.order[0]
+        found = {entry: entry}
+
+        def common(a: Block, b: Block) -> Block:
+            while a is not b:
+                while place[a] > place[b]:
+                    a = found[a]
+                while place[b] > place[a]:
+                    b = found[b]
+            return a
+
+        has_changed = True
+        while has_changed:
+            has_changed = False
+            for block in self.order[1:]:
+                known = [source for source in self.sources[block] if source in found]
+                new = known[0]
+                for source in known[1:]:
+                    new = common(new, source)
+                if found.get(block) is not new:
+                    found[block] = new
+                    has_changed = True
+        return found
+
+    def _dominates(self, a: Block, b: Block) -> bool:
+        while self.place[b] > self.place[a]:
+            b = self.dominator[b]
+        return a is b
+
+    def _loops(self) -> dict[Block, set[Block]]:
+        """Blocks of each natural loop, by its head; cycles with two entries have none."""
+        found = {}
+        for head in self.order:
+            back = [s for s in self.sources[head] if self.place[s] >= self.place[head]]
+            if not back or not all(self._dominates(head, source) for source in back):
+                continue
+            inside = {head}
+            waiting = list(back)
+            while waiting:
+                block = waiting.pop()
+                if block not in inside:
+                    inside.add(block)
+                    waiting += self.sources[block]
+            found[head] = inside
+        return found
+
+    def nested(self) -> Structure | None:
+        """None if that would be too deep."""
+        depth = {self.order[0]: 0}
+        for block in self.order[1:]:
+            depth[block] = depth[self.dominator[block]] + 1
+        if max(depth.values()) > DEEPEST:
+            return None
+        loops = self._loops()
+        made = Structure(self.order, heads=set(loops))
+        for block in self.order[1:]:
+            above = self.dominator[block]
+            left = [h for h, inside in loops.items() if above in inside and block not in inside]
+            forward = [s for s in self.sources[block] if self.place[s] < self.place[block]]
+            is_cycle = len(forward) < len(self.sources[block]) and block not in loops
+            if len(forward) == 1 and not is_cycle and not (left and block.end.edges):
+                made.inlined.add(block)
+            elif left:
+                outermost = max(left, key=lambda head: len(loops[head]))
+                made.behind.setdefault(outermost, []).append(block)
+            else:
+                made.after.setdefault(above, []).append(block)
+        return made

@@ -1,0 +1,111 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How control goes through a body: predecessors, dominators, natural loops.
+
+Made anew by whoever needs it: a body has a few dozen blocks, and passes change them. Blocks are
+called by their places in `body.blocks`, which are in the order that `Body` states.
+
+Dominators: Cooper, Harvey, Kennedy: A Simple, Fast Dominance Algorithm, 2001. In this order one
+round finds them where all loops are natural, and another sees that nothing changes.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+
+from ferryvm.ir.graph import Block, Body, Edge
+
+
+@dataclasses.dataclass(eq=False)
+class Loop:
+    """A natural loop."""
+
+    head: int
+    blocks: set[int]
+    """Its head and all blocks that lead back to it without leaving."""
+
+
+class Flow:
+    """The blocks of a body as a graph."""
+
+    def __init__(self, body: Body) -> None:
+        """Needs terminators, and every block reachable in an order as `Body` states it."""
+        self.blocks: list[Block] = body.blocks
+        self.places = {block: place for place, block in enumerate(body.blocks)}
+        self.incoming: list[list[tuple[int, Edge]]] = [[] for _ in body.blocks]
+        """The edges to each block, each with the place that it comes from."""
+        for place, block in enumerate(body.blocks):
+            for edge in block.end.edges:
+                self.incoming[self.places[edge.block]].append((place, edge))
+        self.above = self._immediate_dominators()
+        """The closest block that control must pass on its way to each; the entry's is itself."""
+        self.first, self.last = self._spans()
+
+    def _immediate_dominators(self) -> list[int]:
+        above = [-1] * len(self.blocks)
+        above[0] = 0
+        has_changed = True
+        while has_changed:
+            has_changed = False
+            for place in range(1, len(above)):
+                meeting = -1
+                for other, _ in self.incoming[place]:
+                    if above[other] < 0:
+                        continue
+                    if meeting < 0:
+                        meeting = other
+                    while meeting != other:
+                        if meeting > other:
+                            meeting = above[meeting]
+                        else:
+                            other = above[other]
+                if above[place] != meeting:
+                    above[place] = meeting
+                    has_changed = True
+        return above
+
+    def _spans(self) -> tuple[list[int], list[int]]:
+        """Where each block, and past which place all that it dominates, stand in a preorder."""
+        count = len(self.blocks)
+        sizes = [1] * count
+        for place in range(count - 1, 0, -1):
+            sizes[self.above[place]] += sizes[place]
+        first = [0] * count
+        free = [1] * count
+        for place in range(1, count):
+            above = self.above[place]
+            first[place] = free[above]
+            free[above] += sizes[place]
+            free[place] = first[place] + 1
+        return first, [first[place] + sizes[place] for place in range(count)]
+
+    def dominates(self, a: int, b: int) -> bool:
+        """Whether control must pass block `a` to get to block `b`; a block dominates itself."""
+        return self.first[a] <= self.first[b] < self.last[a]
+
+    def preorder(self) -> list[int]:
+        """All places, each one directly followed by those that it dominates."""
+        return sorted(range(len(self.blocks)), key=self.first.__getitem__)
+
+    def only_edge(self, place: int) -> tuple[int, Edge] | None:
+        """Where control comes from to a block to which it comes in one way only."""
+        incoming = self.incoming[place]
+        return incoming[0] if len(incoming) == 1 else None
+
+    def loops(self) -> list[Loop]:
+        """The natural loops, inner ones before those around them."""
+        found = []
+        for head in reversed(range(len(self.blocks))):
+            waiting = [
+                place
+                for place, edge in self.incoming[head]
+                if edge.is_back and self.dominates(head, place)
+            ]
+            if waiting:
+                inside = {head}
+                while waiting:
+                    place = waiting.pop()
+                    if place not in inside:
+                        inside.add(place)
+                        waiting += [other for other, _ in self.incoming[place]]
+                found.append(Loop(head, inside))
+        return found

@@ -1,0 +1,220 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The region IR: SSA values in basic blocks, with the machine's state at each exit.
+
+    Module ─> Body (one for the region, one for each function it calls)
+                └─> Block(parameters) ─> Operation … Operation ─> terminator ─> Edge(block, arguments)
+                                             │
+                                             └─ State: what memory must hold if control leaves here
+
+A block has parameters instead of phi operations: an edge passes one argument for each. Most
+operations bear the name of the emitter method whose meaning they have, with the same arguments in
+the same order, so that an operation is lowered by calling that method of the lowering emitter.
+
+Not an abstract syntax of programs: there is no operand stack and there are no locals in it. They
+are values, and appear again only in states.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import enum
+from collections.abc import Iterator
+
+from ferryvm.isa.table import Operand
+from ferryvm.isa.type import Type
+
+
+class Truth(enum.Enum):
+    """The type of truth values."""
+
+    TRUTH = "truth"
+
+    def __str__(self) -> str:
+        return self.value
+
+
+TRUTH = Truth.TRUTH
+
+ValueType = Type | Truth
+
+Static = object
+"""What an operation knows besides its operands: types, a condition, a number."""
+
+
+class Value:
+    """Something that an operation can use."""
+
+    __slots__ = ("type",)
+
+    def __init__(self, type_: ValueType) -> None:
+        self.type = type_
+
+
+class Constant(Value):
+    """A bit pattern; for a truth 0 or 1. Equal constants of one body are one object."""
+
+    __slots__ = ("bits",)
+
+    def __init__(self, type_: ValueType, bits: int) -> None:
+        super().__init__(type_)
+        self.bits = bits
+
+
+class Parameter(Value):
+    """A parameter of a block."""
+
+    __slots__ = ()
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class State:
+    """What control block and memory hold at a pc, as far as it is not there already."""
+
+    pc: int
+    """The instruction that control goes on with, or that leaves."""
+    words: tuple[Value | None, ...]
+    """Words of the running frame up to the stack pointer; None for one that memory has already
+    (the header of the frame)."""
+    statics: tuple[tuple[int, Value], ...] = ()
+    """Statics by number that memory has not yet."""
+    heap_pointer: Value | None = None
+    """None where the control block has it already."""
+    unpaid: int = 0
+    """Instructions of the last payment that have not completed, when counting."""
+
+    def values(self) -> Iterator[Value]:
+        """Every value that it names."""
+        yield from (value for value in self.words if value is not None)
+        yield from (value for _, value in self.statics)
+        if self.heap_pointer is not None:
+            yield self.heap_pointer
+
+    def replace(self, new: dict[Value, Value]) -> State:
+        """The state with values replaced by others."""
+        pointer = self.heap_pointer
+        return dataclasses.replace(
+            self,
+            words=tuple(w if w is None else new.get(w, w) for w in self.words),
+            statics=tuple((number, new.get(value, value)) for number, value in self.statics),
+            heap_pointer=pointer if pointer is None else new.get(pointer, pointer),
+        )
+
+
+class Operation(Value):
+    """One operation; a value where `type` is not None."""
+
+    __slots__ = ("arguments", "name", "pc", "state", "static")
+
+    type: ValueType | None  # type: ignore[assignment]  # one that has only effects has no type
+
+    def __init__(
+        self,
+        name: str,
+        type_: ValueType | None,
+        static: tuple[Static, ...] = (),
+        arguments: tuple[Value, ...] = (),
+        state: State | None = None,
+    ) -> None:
+        self.name, self.type, self.static = name, type_, static
+        self.arguments, self.state = arguments, state
+        self.pc = -1
+        """The instruction that it comes from; -1 where it comes from none."""
+
+    def uses(self) -> Iterator[Value]:
+        """Every value that it needs."""
+        yield from self.arguments
+        if self.state is not None:
+            yield from self.state.values()
+
+
+@dataclasses.dataclass(eq=False)
+class Edge:
+    """A way to a block."""
+
+    block: Block
+    arguments: list[Value]
+    is_back: bool = False
+    """Whether it goes back to the head of a loop."""
+
+
+class Terminator(Operation):
+    """The last operation of a block: `jump`, `branch`, `switch`, `return`, or one that leaves."""
+
+    __slots__ = ("edges",)
+
+    def __init__(
+        self,
+        name: str,
+        static: tuple[Static, ...] = (),
+        arguments: tuple[Value, ...] = (),
+        state: State | None = None,
+        edges: tuple[Edge, ...] = (),
+    ) -> None:
+        super().__init__(name, None, static, arguments, state)
+        self.edges = edges
+
+    def uses(self) -> Iterator[Value]:
+        yield from super().uses()
+        for edge in self.edges:
+            yield from edge.arguments
+
+
+class Block:
+    """Operations that run one after another."""
+
+    __slots__ = ("label", "operations", "parameters", "pc", "terminator")
+
+    def __init__(self, label: str, pc: int) -> None:
+        self.label = label
+        self.pc = pc
+        """The first instruction that it was made from."""
+        self.parameters: list[Parameter] = []
+        self.operations: list[Operation] = []
+        self.terminator: Terminator | None = None
+
+    @property
+    def end(self) -> Terminator:
+        """The terminator of a finished block."""
+        assert self.terminator is not None
+        return self.terminator
+
+
+@dataclasses.dataclass(eq=False)
+class Body:
+    """Code with one entry: a region's, or a function's that is called in it."""
+
+    name: str
+    function: int
+    entry: int
+    """pc where control comes in."""
+    is_root: bool
+    """The region's own: entered from an interpreter, with its frame in memory."""
+    result: Type | None
+    """Type of what the function returns."""
+    blocks: list[Block] = dataclasses.field(default_factory=list)
+    """The entry first; each other one after all blocks that lead to it, but for edges that go back.
+    The parameters of the entry are the function's, if it is no root; a root has none."""
+    constants: dict[tuple[ValueType, int], Constant] = dataclasses.field(default_factory=dict)
+    """Every constant used in it, by type and bits: equal ones are one object."""
+
+
+@dataclasses.dataclass(eq=False)
+class Module:
+    """A region as compilers take it."""
+
+    name: str
+    root: Body
+    functions: dict[int, Body]
+    """Bodies of the functions that are called, by number."""
+    counting: bool
+    """Whether blocks pay for their instructions."""
+
+    @property
+    def bodies(self) -> list[Body]:
+        """All bodies, the root first."""
+        return [self.root, *self.functions.values()]
+
+
+def operand_type(operand: Operand | None) -> Type | None:
+    """The type of a word of the operand stack; None for a word of a header."""
+    return operand if isinstance(operand, Type) else None

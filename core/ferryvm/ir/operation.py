@@ -1,0 +1,241 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The operations of the region IR: what each is given, what it yields, and what it may do.
+
+Those that only compute are the methods of `PureEmitter`: their names, what they know statically and
+how many values they take are read from the methods' signatures, and the types of their results from
+the builder. The others are declared here. docs/ir.md describes all of them.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import enum
+import functools
+import inspect
+
+from ferryvm.errors import FerryError
+from ferryvm.ir.build import Builder
+from ferryvm.ir.graph import TRUTH, Block, Parameter, Static, Value, ValueType
+from ferryvm.isa.emitter import Condition, FunctionField, PureEmitter
+from ferryvm.isa.trap import Trap
+from ferryvm.isa.type import F32, F64, I32, I64, Type
+
+
+class IrError(FerryError):
+    """The IR of a region, or a text of it, is not as it has to be."""
+
+
+class Kind(enum.Enum):
+    """What an operation knows besides its operands; the value is what errors call it."""
+
+    TYPE = "a type"
+    CONDITION = "a condition"
+    TRAP = "a trap"
+    FIELD = "a function field"
+    BYTES = "1, 2, 4 or 8"
+    NUMBER = "a number"
+    FLAG = "true or false"
+    FUNCTIONS = "function numbers"
+
+    def holds(self, item: Static) -> bool:
+        """Whether an item is of this kind."""
+        match self:
+            case Kind.TYPE | Kind.CONDITION | Kind.TRAP | Kind.FIELD | Kind.FLAG:
+                return isinstance(item, _CLASS[self])
+            case Kind.FUNCTIONS:
+                return isinstance(item, tuple) and all(Kind.NUMBER.holds(each) for each in item)
+            case Kind.BYTES:
+                return type(item) is int and item in (1, 2, 4, 8)
+            case Kind.NUMBER:
+                return type(item) is int and item >= 0
+
+
+_CLASS: dict[Kind, type] = {
+    Kind.TYPE: Type,
+    Kind.CONDITION: Condition,
+    Kind.TRAP: Trap,
+    Kind.FIELD: FunctionField,
+    Kind.FLAG: bool,
+}
+
+
+class Role(enum.Enum):
+    """What an operation may do besides yielding a value."""
+
+    COMPUTES = "nothing: it only computes"
+    FIXED = "reads what does not change while a body runs"
+    READS = "reads what others change"
+    CHANGES = "changes memory or the control block"
+    CHECKS = "may leave in its state"
+    CALLS = "runs another body, and leaves in its state if that has left"
+    ENDS = "ends a block"
+
+
+class AnyType(enum.Enum):
+    """Stands for a type that an operation's signature leaves open."""
+
+    WORD = "i32, i64, f32 or f64"
+    SAME = "the type of the result"
+    RESULT = "what the function returns"
+
+    def __str__(self) -> str:
+        return self.value
+
+
+WORD = AnyType.WORD
+
+
+@dataclasses.dataclass(frozen=True)
+class Shape:
+    """How an operation looks, but for the types that its static facts decide."""
+
+    role: Role
+    static: tuple[Kind, ...] = ()
+    arguments: tuple[ValueType | AnyType, ...] | None = ()
+    """None: as many as it likes, of words."""
+    result: ValueType | AnyType | None = None
+    has_state: bool = False
+    edges: int | None = 0
+    """None: one or more."""
+
+
+def _check(*arguments: ValueType, static: tuple[Kind, ...] = ()) -> Shape:
+    return Shape(Role.CHECKS, static, arguments, has_state=True)
+
+
+def _stop(*static: Kind) -> Shape:
+    return Shape(Role.ENDS, static, has_state=True)
+
+
+_NUMBER = (Kind.NUMBER,)
+_DECLARED = {
+    # reading
+    "word": Shape(Role.READS, _NUMBER, (), WORD),
+    "static": Shape(Role.READS, _NUMBER, (), WORD),
+    "static_at": Shape(Role.READS, (), (I64,), I64),
+    "heap_pointer": Shape(Role.READS, (), (), I64),
+    "heap_load": Shape(Role.READS, (Kind.BYTES,), (I64,), I64),
+    "frame": Shape(Role.FIXED, (), (), I64),
+    "stack_limit": Shape(Role.FIXED, (), (), I64),
+    "heap_capacity": Shape(Role.FIXED, (), (), I64),
+    "function_field": Shape(Role.FIXED, (Kind.FIELD,), (I64,), I64),
+    "table_function": Shape(Role.FIXED, (), (I64,), I64),
+    # changing
+    "set_static": Shape(Role.CHANGES, _NUMBER, (WORD,)),
+    "set_static_at": Shape(Role.CHANGES, (), (I64, I64)),
+    "set_heap_pointer": Shape(Role.CHANGES, (), (I64,)),
+    "heap_store": Shape(Role.CHANGES, (Kind.BYTES,), (I64, I64)),
+    # leaving, perhaps
+    "trap_if": _check(TRUTH, static=(Kind.TRAP,)),
+    "grow_if": _check(TRUTH, I64),
+    "guard": _check(TRUTH, static=_NUMBER),
+    "poll": _check(),
+    "check_entry": _check(static=(Kind.FLAG,)),
+    "pay": _check(static=(Kind.NUMBER, Kind.NUMBER)),
+    # calls
+    "call": Shape(Role.CALLS, (Kind.NUMBER, Kind.NUMBER), None, AnyType.RESULT, True),
+    "call_indirect": Shape(Role.CALLS, (Kind.FUNCTIONS, Kind.NUMBER), None, AnyType.RESULT, True),
+    # ends of blocks
+    "jump": Shape(Role.ENDS, edges=1),
+    "branch": Shape(Role.ENDS, (), (TRUTH,), edges=2),
+    "switch": Shape(Role.ENDS, (), (I64,), edges=None),
+    "return": Shape(Role.ENDS, (), None),
+    "leave": _stop(),
+    "trap": _stop(Kind.TRAP),
+    "host": _stop(Kind.NUMBER),
+    "halt": _stop(),
+}
+
+_SOURCE = {"wrap": I64, "extend_s": I32, "extend_u": I32, "promote": F32, "demote": F64}
+"""Types of operands that the name says."""
+
+
+def _shape(method: object) -> Shape:
+    """The shape of what a method of the emitter computes."""
+    static: list[Kind] = []
+    arguments = 0
+    for name, parameter in inspect.signature(method).parameters.items():  # type: ignore[arg-type]  # a method
+        if name != "self":
+            kind = {"Type": Kind.TYPE, "Condition": Kind.CONDITION}.get(parameter.annotation)
+            if kind is None:
+                arguments += 1
+            else:
+                static.append(kind)
+    return Shape(Role.COMPUTES, tuple(static), (WORD,) * arguments, WORD)
+
+
+def _computing() -> dict[str, Shape]:
+    found = {}
+    for name in PureEmitter.__abstractmethods__ - {"constant"}:
+        found[name] = _shape(getattr(PureEmitter, name))
+    found["canonical"] = _shape(Builder.canonical)
+    return dict(sorted(found.items()))
+
+
+SHAPES: dict[str, Shape] = {**_computing(), **_DECLARED}
+"""Every operation by name."""
+
+PURE = frozenset(name for name, shape in SHAPES.items() if shape.role is Role.COMPUTES)
+FIXED = frozenset(name for name, shape in SHAPES.items() if shape.role is Role.FIXED)
+
+
+@functools.cache
+def computed_types(
+    name: str, static: tuple[Static, ...]
+) -> tuple[tuple[ValueType | AnyType, ...], ValueType | AnyType]:
+    """Types of the operands and of the result of an operation that computes.
+
+    Raises IrError if it does not exist for these types.
+    """
+    types = [item for item in static if isinstance(item, Type)]
+    fault = _fault(name, static, types)
+    if fault is not None:
+        raise IrError(fault)
+    method = getattr(Builder, name)
+    operands: list[ValueType | AnyType] = []
+    for each in list(inspect.signature(method).parameters)[1 + len(static) :]:
+        if each in "pq":
+            operands.append(TRUTH)
+        elif name == "select":
+            operands.append(AnyType.SAME)
+        elif name == "from_slot":
+            operands.append(I64)
+        else:
+            operands.append(types[-1] if types else _SOURCE[name])
+    if name == "select":
+        return tuple(operands), AnyType.WORD
+    builder = Builder()
+    builder.open(Block("types", 0))
+    values = [Parameter(t) for t in operands if not isinstance(t, AnyType)]
+    result = method(builder, *static, *values)
+    assert isinstance(result, Value)
+    return tuple(operands), result.type
+
+
+def _fault(name: str, static: tuple[Static, ...], types: list[Type]) -> str | None:
+    """Why there is no such operation for these types, if there is not."""
+    wanted: tuple[bool | None, ...]
+    match name:
+        case "to_slot" | "from_slot":
+            return None
+        case "reinterpret":
+            to, t = types
+            is_fine = to.bits == t.bits and to.is_float != t.is_float
+            return None if is_fine else f"{name} from {t} to {to}: two types of one width expected"
+        case "compare":
+            condition = static[1]
+            assert isinstance(condition, Condition)
+            base, _, sign = condition.value.partition("_")
+            is_float_only = not sign and base not in ("eq", "ne")
+            is_wrong = bool(sign) if types[0].is_float else is_float_only
+            return f"compare: no condition {condition.value} of {types[0]}" if is_wrong else None
+        case "to_float_s" | "to_float_u":
+            wanted = (True, False)
+        case "to_int_s" | "to_int_u":
+            wanted = (False, True)
+        case _:
+            wanted = (name == "canonical" or name.startswith("f"),) * len(types)
+    for t, is_float in zip(types, wanted, strict=True):
+        if t.is_float != is_float:
+            return f"{name}: {'a float' if is_float else 'an integer'} type expected, found {t}"
+    return None

@@ -1,0 +1,398 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The region IR from text, as `ferryvm.ir.text` writes it. docs/ir.md describes the form.
+
+One line is a module, a body, the head of a block, or an operation. Names of values and labels of
+blocks may be used before they are defined. What is checked here is that the text says something;
+whether that makes sense is for `ferryvm.ir.verify`.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import re
+from typing import NoReturn, TypeVar
+
+from ferryvm.errors import suggestion
+from ferryvm.ir.graph import (
+    TRUTH,
+    Block,
+    Body,
+    Constant,
+    Edge,
+    Module,
+    Operation,
+    Parameter,
+    State,
+    Static,
+    Terminator,
+    Truth,
+    Value,
+    ValueType,
+)
+from ferryvm.ir.operation import SHAPES, IrError, Kind, Role
+from ferryvm.isa.emitter import Condition, FunctionField
+from ferryvm.isa.trap import Trap
+from ferryvm.isa.type import Type, from_float
+
+_TOKEN = re.compile(
+    r"""\s*(?:
+      (?P<comment>;.*)
+    | (?P<text>"(?:[^"\\]|\\.)*")
+    | (?P<value>%\d+)
+    | (?P<constant>(?:i32|i64|f32|f64):[^\s,()\[\]{}]+)
+    | (?P<word>[A-Za-z_][\w./\#-]*)
+    | (?P<number>\d+)
+    | (?P<sign>->|[@:=,()\[\]{}^])
+    )""",
+    re.VERBOSE | re.ASCII,
+)
+
+_TYPES: dict[str, ValueType] = {**{str(t): t for t in Type}, "truth": TRUTH}
+
+N = TypeVar("N")
+
+
+def parse_module(text: str) -> Module:
+    """The module that a text says. Raises IrError with the number of the line that is wrong."""
+    return _Parser(text).run()
+
+
+@dataclasses.dataclass
+class _Late:
+    """A block whose operations are read when all names of the body are known."""
+
+    block: Block
+    lines: list[tuple[int, list[str]]]
+
+
+class _Parser:
+    def __init__(self, text: str) -> None:
+        self.lines: list[tuple[int, list[str]]] = []
+        for number, line in enumerate(text.splitlines(), 1):
+            self.number = number
+            tokens = self._split(line)
+            if tokens:
+                self.lines.append((number, tokens))
+        self.tokens: list[str] = []
+        self.at = 0
+
+    def _fault(self, message: str) -> NoReturn:
+        raise IrError(f"line {self.number}: {message}")
+
+    def _split(self, line: str) -> list[str]:
+        found: list[str] = []
+        line, at = line.rstrip(), 0
+        while at < len(line):
+            match = _TOKEN.match(line, at)
+            if match is None:
+                self._fault(f"nothing can begin with {line[at:].strip()[:20]!r}")
+            assert match.lastgroup is not None
+            if match.lastgroup != "comment":
+                found.append(match[match.lastgroup])
+            at = match.end()
+        return found
+
+    # --- tokens of a line -------------------------------------------------------------------
+
+    def _begin(self, number: int, tokens: list[str]) -> None:
+        self.number, self.tokens, self.at = number, tokens, 0
+
+    @property
+    def _next(self) -> str:
+        return self.tokens[self.at] if self.at < len(self.tokens) else ""
+
+    def _take(self, wanted: str = "") -> str:
+        """The next token, which is the wanted one if one is named."""
+        found = self._next
+        if not found or (wanted and found != wanted):
+            expected = repr(wanted) if wanted else "more"
+            self._fault(f"{expected} expected, found {repr(found) if found else 'the end'}")
+        self.at += 1
+        return found
+
+    def _accepts(self, wanted: str) -> bool:
+        if self._next != wanted:
+            return False
+        self.at += 1
+        return True
+
+    def _integer(self) -> int:
+        found = self._take()
+        if not found.isdecimal():
+            self._fault(f"a number expected, found {found!r}")
+        return int(found)
+
+    def _field(self, name: str) -> int:
+        self._take(name)
+        self._take("=")
+        return self._integer()
+
+    def _name(self) -> str:
+        found = self._take()
+        if found.startswith('"'):
+            try:
+                return str(json.loads(found))
+            except ValueError:
+                self._fault(f"{found} is no text")
+        return found
+
+    def _one(self, kind: str, known: dict[str, N]) -> N:
+        found = self._take()
+        if found not in known:
+            self._fault(f"no {kind} {found!r}{suggestion(found, known)}")
+        return known[found]
+
+    # --- modules and bodies -----------------------------------------------------------------
+
+    def run(self) -> Module:
+        """The module."""
+        lines = iter([*self.lines, (self.lines[-1][0] + 1 if self.lines else 1, [])])
+        self._begin(*next(lines))
+        self._take("module")
+        name, counting = self._name(), self._accepts("counting")
+        self._end()
+        bodies: list[Body] = []
+        number, tokens = next(lines)
+        while tokens:
+            self._begin(number, tokens)
+            body = self._body_head()
+            late: list[_Late] = []
+            number, tokens = next(lines)
+            while tokens and not self._is_body(tokens):
+                self._begin(number, tokens)
+                if tokens[-1] == ":":  # only the head of a block ends so
+                    late.append(_Late(Block(self._take(), 0), []))
+                    body.blocks.append(late[-1].block)
+                elif not late:
+                    self._fault("the head of a block expected")
+                late[-1].lines.append((number, tokens))
+                number, tokens = next(lines)
+            _BodyParser(self, body).run(late)
+            bodies.append(body)
+        self._begin(number, [])
+        if not bodies or not bodies[0].is_root:
+            self._fault("a region expected first")
+        for body in bodies[1:]:
+            if body.is_root:
+                self._fault(f"one region expected, {body.name} is another")
+        return Module(name, bodies[0], {body.function: body for body in bodies[1:]}, counting)
+
+    @staticmethod
+    def _is_body(tokens: list[str]) -> bool:
+        return tokens[0] in ("region", "function") and tokens[-1] != ":"
+
+    def _body_head(self) -> Body:
+        kind = self._take()
+        if kind not in ("region", "function"):
+            self._fault(f"a region or function expected, found {kind!r}")
+        name, function, entry = self._name(), self._field("function"), self._field("entry")
+        result = None
+        if self._accepts("->"):
+            result = self._one("type", {str(t): t for t in Type})
+        self._end()
+        return Body(name, function, entry, kind == "region", result)
+
+    def _end(self) -> None:
+        if self._next:
+            self._fault(f"the end of the line expected, found {self._next!r}")
+
+
+class _BodyParser:
+    """Reads the blocks of one body."""
+
+    def __init__(self, parser: _Parser, body: Body) -> None:
+        self.p, self.body = parser, body
+        self.values: dict[str, Value] = {}
+        self.virtual: dict[Value, Operation] = {}
+        self.blocks = {block.label: block for block in body.blocks}
+
+    def run(self, late: list[_Late]) -> None:
+        """Fill the blocks."""
+        p = self.p
+        if len(self.blocks) < len(self.body.blocks):
+            p._fault(f"two blocks of {self.body.name} have one label")
+        for each in late:  # definitions first: they may be used before
+            p._begin(*each.lines[0])
+            self._head(each.block)
+            for number, tokens in each.lines[1:]:
+                p._begin(number, tokens)
+                if tokens[0].startswith("%"):
+                    self._define(p._take(), Operation("", self._type()))
+        for each in late:
+            for number, tokens in each.lines[1:]:
+                p._begin(number, tokens)
+                self._operation(each.block)
+                p._end()
+            if each.block.terminator is None:
+                p._fault(f"block {each.block.label} does not end")
+
+    def _define(self, name: str, value: Value) -> None:
+        if name in self.values:
+            self.p._fault(f"{name} is defined twice")
+        self.values[name] = value
+
+    def _type(self) -> ValueType:
+        self.p._take(":")
+        return self.p._one("type", _TYPES)
+
+    def _head(self, block: Block) -> None:
+        p = self.p
+        p._take()
+        p._take("@")
+        block.pc = p._integer()
+        p._take("(")
+        while not p._accepts(")"):
+            if block.parameters:
+                p._take(",")
+            name = p._take()
+            if not name.startswith("%"):
+                p._fault(f"the name of a value expected, found {name!r}")
+            parameter = Parameter(self._type())
+            self._define(name, parameter)
+            block.parameters.append(parameter)
+        p._take(":")
+        p._end()
+
+    # --- operations -------------------------------------------------------------------------
+
+    def _operation(self, block: Block) -> None:
+        p = self.p
+        if block.terminator is not None:
+            p._fault(f"block {block.label} has ended")
+        made: Operation | None = None
+        if p._next.startswith("%"):
+            value = self.values[p._take()]
+            assert isinstance(value, Operation)
+            made = value
+            self._type()
+            p._take("=")
+        name = p._take()
+        shape = SHAPES.get(name)
+        if shape is None:
+            p._fault(f"no operation {name!r}{suggestion(name, SHAPES)}")
+        static = tuple(self._static(kind) for kind in shape.static)
+        arguments: list[Value] = []
+        while self._is_value(p._next):
+            arguments.append(self._value())
+            if not p._accepts(","):
+                break
+        if shape.role is Role.ENDS:
+            if made is not None:
+                p._fault(f"{name!r} yields no value")
+            edges: list[Edge] = []
+            while p._next and p._next != "@":
+                edges.append(self._edge())
+            end = Terminator(name, static, tuple(arguments), self._state(), tuple(edges))
+            block.terminator = end
+            return
+        operation = made or Operation(name, None)
+        operation.name, operation.static = name, static
+        operation.arguments, operation.state = tuple(arguments), self._state()
+        block.operations.append(operation)
+
+    def _static(self, kind: Kind) -> Static:
+        p = self.p
+        match kind:
+            case Kind.TYPE:
+                return p._one("type", {str(t): t for t in Type})
+            case Kind.CONDITION:
+                return p._one("condition", {c.value: c for c in Condition})
+            case Kind.TRAP:
+                return p._one("trap", dict(Trap.__members__))
+            case Kind.FIELD:
+                return p._one("field", dict(FunctionField.__members__))
+            case Kind.FLAG:
+                return p._one("flag", {"true": True, "false": False})
+            case Kind.FUNCTIONS:
+                p._take("(")
+                numbers = []
+                while not p._accepts(")"):
+                    numbers.append(p._integer())
+                return tuple(numbers)
+            case Kind.NUMBER | Kind.BYTES:
+                return p._integer()
+
+    @staticmethod
+    def _is_value(token: str) -> bool:
+        return token.startswith(("%", "i32:", "i64:", "f32:", "f64:")) or token in (
+            "true",
+            "false",
+            "canonical",
+        )
+
+    def _value(self) -> Value:
+        p = self.p
+        token = p._take()
+        if token == "canonical":  # only a state can name one that has no place
+            p._take("(")
+            raw = self._value()
+            p._take(")")
+            if raw not in self.virtual:
+                self.virtual[raw] = Operation("canonical", raw.type, (raw.type,), (raw,))
+            return self.virtual[raw]
+        if token.startswith("%"):
+            if token not in self.values:
+                p._fault(f"{token} is not defined")
+            return self.values[token]
+        if token in ("true", "false"):
+            return self._constant(TRUTH, int(token == "true"))
+        name, colon, text = token.partition(":")
+        t = _TYPES.get(name) if colon else None
+        if t is None or isinstance(t, Truth):
+            p._fault(f"a value expected, found {token!r}")
+        return self._constant(t, self._bits(t, text))
+
+    def _bits(self, t: Type, text: str) -> int:
+        try:
+            if t.is_float and not text.startswith("0x"):
+                return from_float(t, float(text))
+            number = int(text, 0)
+        except ValueError:
+            number = 1 << 64
+        if not -(1 << (t.bits - 1)) <= number <= t.mask:
+            self.p._fault(f"{text!r} is no {t}")
+        return number & t.mask
+
+    def _constant(self, t: ValueType, bits: int) -> Constant:
+        known = self.body.constants
+        if (t, bits) not in known:
+            known[t, bits] = Constant(t, bits)
+        return known[t, bits]
+
+    def _edge(self) -> Edge:
+        p = self.p
+        label = p._take()
+        if label not in self.blocks:
+            p._fault(f"no block {label!r}{suggestion(label, self.blocks)}")
+        p._take("(")
+        arguments: list[Value] = []
+        while not p._accepts(")"):
+            if arguments:
+                p._take(",")
+            arguments.append(self._value())
+        return Edge(self.blocks[label], arguments, p._accepts("^"))
+
+    def _state(self) -> State | None:
+        p = self.p
+        if not p._accepts("@"):
+            return None
+        pc = p._integer()
+        p._take("[")
+        words: list[Value | None] = []
+        while not p._accepts("]"):
+            words.append(None if p._accepts("_") else self._value())
+        statics: list[tuple[int, Value]] = []
+        pointer = None
+        if p._accepts("{"):
+            while not p._accepts("}"):
+                place = p._take()
+                p._take("=")
+                if place == "hp":
+                    pointer = self._value()
+                elif place[0] == "s" and place[1:].isdecimal():
+                    statics.append((int(place[1:]), self._value()))
+                else:
+                    p._fault(f"s and a number, or hp, expected, found {place!r}")
+        unpaid = p._field("unpaid") if p._next == "unpaid" else 0
+        return State(pc, tuple(words), tuple(statics), pointer, unpaid)

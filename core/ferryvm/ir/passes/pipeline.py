@@ -1,0 +1,78 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Which passes are run over a region, and in which order.
+
+    level 1   number ─> check ─> relax
+    level 2   thread ─> hoist ─> number ─> check ─┬──────────────────────┬─> relax
+                                                  └─> thread ─> number ──┘ where a branch was decided
+
+`hoist` comes before `number`, which makes one of what several loops had before them.
+
+`relax` comes last: it lets states name values that have no place in a block, and what it moves
+would only be moved again. Level 0 leaves everything as it was lifted; 3 is as 2.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+
+from ferryvm.ir.graph import Body, Constant, Module
+from ferryvm.ir.passes.canonical import relax
+from ferryvm.ir.passes.check import drop_known_checks
+from ferryvm.ir.passes.hoist import hoist
+from ferryvm.ir.passes.number import number
+from ferryvm.ir.passes.prune import prune
+from ferryvm.ir.passes.thread import thread
+from ferryvm.verify import Verified
+
+ENVIRONMENT = "FERRYVM_CHECK_IR"
+"""The variable which, set to 1, makes `optimise` verify the module before and after each pass."""
+
+Pass = Callable[[Body], object]
+
+
+def optimise(module: Module, level: int = 2, verified: Verified | None = None) -> None:
+    """Improve a module in place; the higher the level (0 to 3), the more is tried.
+
+    `verified`: the program, for the checks that `FERRYVM_CHECK_IR` asks for.
+    """
+    check = _checker(module, verified)
+    for body in module.bodies:
+        _optimise(body, level, check)
+
+
+def _checker(module: Module, verified: Verified | None) -> Callable[[], None]:
+    if os.environ.get(ENVIRONMENT) != "1":
+        return lambda: None
+    from ferryvm.ir.verify import verify_module  # costs as much as a pass, loading included
+
+    def check() -> None:
+        verify_module(module, verified)
+
+    check()
+    return check
+
+
+def _optimise(body: Body, level: int, check: Callable[[], None]) -> None:
+    def run(*passes: Pass) -> None:
+        for each in passes:
+            each(body)
+            check()
+
+    if level <= 0:
+        return
+    if level >= 2:
+        run(thread, hoist)
+    run(number, drop_known_checks)
+    if level >= 2 and _has_decided_branch(body):
+        run(thread, prune, number)
+    run(relax)
+
+
+def _has_decided_branch(body: Body) -> bool:
+    return any(
+        isinstance(argument, Constant)
+        for block in body.blocks
+        if block.end.edges
+        for argument in block.end.arguments
+    )

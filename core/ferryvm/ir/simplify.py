@@ -1,0 +1,258 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What an operation comes to without being done: constants, and identities on bit patterns.
+
+Constants are folded by running the emitter's own methods over Python integers, so folding is no
+second definition. An identity holds for every bit pattern; tests try each one.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from ferryvm.ir.graph import TRUTH, Constant, Operation, Static, Value, ValueType
+from ferryvm.isa.emitter import Condition
+from ferryvm.isa.evaluation import PythonArithmetic
+from ferryvm.isa.numeric import canonical
+from ferryvm.isa.type import CANONICAL_NAN, I32, I64, Type
+
+if TYPE_CHECKING:
+    from ferryvm.ir.build import Builder
+
+
+class _Evaluation(PythonArithmetic):
+    def canonical(self, t: Type, a: int) -> int:
+        """`a`, or the canonical NaN if it is any NaN."""
+        return canonical(self, t, a)
+
+
+_EVALUATION = _Evaluation()
+
+_INVERSE = {
+    Condition.EQ: Condition.NE,
+    Condition.NE: Condition.EQ,
+    Condition.LT_S: Condition.GE_S,
+    Condition.GE_S: Condition.LT_S,
+    Condition.GT_S: Condition.LE_S,
+    Condition.LE_S: Condition.GT_S,
+    Condition.LT_U: Condition.GE_U,
+    Condition.GE_U: Condition.LT_U,
+    Condition.GT_U: Condition.LE_U,
+    Condition.LE_U: Condition.GT_U,
+}
+"""The condition that holds for integers exactly where the other does not."""
+
+_REFLEXIVE = {Condition.EQ, Condition.LE_S, Condition.LE_U, Condition.GE_S, Condition.GE_U}
+"""Integer conditions that hold of equal operands."""
+
+
+_SHIFTS = frozenset({"shl", "shr_s", "shr_u"})
+
+
+def evaluate(name: str, static: tuple[Static, ...], bits: tuple[int, ...]) -> int | None:
+    """Bits of a pure operation over constants; None where its preconditions do not hold."""
+    if name in _SHIFTS and bits[1] >= static[0].bits:  # type: ignore[attr-defined]  # a Type
+        return None
+    try:
+        return int(getattr(_EVALUATION, name)(*static, *bits))
+    except (ArithmeticError, ValueError):
+        return None  # it stands behind a check that traps
+
+
+def simplify(
+    m: Builder,
+    name: str,
+    static: tuple[Static, ...],
+    arguments: tuple[Value, ...],
+    type_: ValueType,
+) -> Value | None:
+    """A value that the operation equals, made without it; None if there is none."""
+    constants = [a.bits for a in arguments if isinstance(a, Constant)]
+    if len(constants) == len(arguments):
+        bits = evaluate(name, static, tuple(constants))
+        return None if bits is None else m.constant(type_, bits)
+    rule = _RULES.get(name)
+    return rule(m, static, *arguments) if rule else None
+
+
+def _made_by(value: Value, name: str) -> Operation | None:
+    return value if isinstance(value, Operation) and value.name == name else None
+
+
+def _is(value: Value, bits: int) -> bool:
+    return isinstance(value, Constant) and value.bits == bits
+
+
+def _add(m: Builder, static: Any, a: Value, b: Value) -> Value | None:
+    (t,) = static
+    if isinstance(a, Constant):
+        a, b = b, a
+        if not _is(b, 0):
+            return m.add(t, a, b)  # constants stand on the right
+    if not isinstance(b, Constant):
+        return None
+    if b.bits == 0:
+        return a
+    inner = _made_by(a, "add")
+    if inner is not None and isinstance(inner.arguments[1], Constant):
+        total = m.add(t, inner.arguments[1], b)
+        return m.add(t, inner.arguments[0], total)
+    return None
+
+
+def _sub(m: Builder, static: Any, a: Value, b: Value) -> Value | None:
+    (t,) = static
+    if a is b:
+        return m.constant(t, 0)
+    if isinstance(b, Constant):
+        return m.add(t, a, m.constant(t, -b.bits & t.mask))
+    sum_ = _made_by(a, "add")
+    return sum_.arguments[1] if sum_ is not None and sum_.arguments[0] is b else None
+
+
+def _mul(m: Builder, static: Any, a: Value, b: Value) -> Value | None:
+    (t,) = static
+    if isinstance(a, Constant):
+        return m.mul(t, b, a)
+    if _is(b, 0):
+        return b
+    return a if _is(b, 1) else None
+
+
+def _bit_and(m: Builder, static: Any, a: Value, b: Value) -> Value | None:
+    (t,) = static
+    if isinstance(a, Constant):
+        return m.bit_and(t, b, a)
+    if a is b or _is(b, t.mask):
+        return a
+    return b if _is(b, 0) else None
+
+
+def _or_xor(m: Builder, static: Any, a: Value, b: Value) -> Value | None:
+    return a if _is(b, 0) else b if _is(a, 0) else None
+
+
+def _shift(m: Builder, static: Any, a: Value, b: Value) -> Value | None:
+    return a if _is(b, 0) or _is(a, 0) else None
+
+
+def _compare(m: Builder, static: Any, a: Value, b: Value) -> Value | None:
+    t, condition = static
+    if t is I32 and _is(b, 0) and condition in (Condition.EQ, Condition.NE):
+        truth = _made_by(a, "truth_to_i32")
+        if truth is not None:
+            p = truth.arguments[0]
+            return p if condition is Condition.NE else m.none(p)
+    if a is b and not t.is_float:
+        return m.constant(TRUTH, condition in _REFLEXIVE)
+    return None
+
+
+def _none(m: Builder, static: Any, p: Value) -> Value | None:
+    inner = _made_by(p, "none")
+    if inner is not None:
+        return inner.arguments[0]
+    compared = _made_by(p, "compare")
+    if compared is not None:
+        t, condition = compared.static
+        assert isinstance(t, Type)
+        assert isinstance(condition, Condition)
+        if not t.is_float:
+            return m.compare(t, _INVERSE[condition], *compared.arguments)
+    return None
+
+
+def _all(m: Builder, static: Any, p: Value, q: Value) -> Value | None:
+    if _is(p, 1) or p is q:
+        return q
+    if _is(q, 1):
+        return p
+    return p if _is(p, 0) else q if _is(q, 0) else None
+
+
+def _any(m: Builder, static: Any, p: Value, q: Value) -> Value | None:
+    if _is(p, 0) or p is q:
+        return q
+    if _is(q, 0):
+        return p
+    return p if _is(p, 1) else q if _is(q, 1) else None
+
+
+_ABOVE_ZERO = {(t, c) for t in (I32, I64) for c in (Condition.GT_U, Condition.NE)}
+
+
+def _select(m: Builder, static: Any, p: Value, a: Value, b: Value) -> Value | None:
+    if isinstance(p, Constant):
+        return a if p.bits else b
+    if a is b:
+        return a
+    unordered = _made_by(p, "compare")
+    if unordered is not None and unordered.arguments == (a, b) and _is(b, 0):
+        if unordered.static in _ABOVE_ZERO:
+            return a  # where it is not above zero it is zero
+        return None
+    if (
+        unordered is not None
+        and unordered.static[1] is Condition.NE
+        and unordered.arguments == (b, b)
+        and isinstance(a, Constant)
+        and a.type in CANONICAL_NAN
+        and a.bits == CANONICAL_NAN[a.type]
+    ):
+        return m.canonical(a.type, b)
+    return None
+
+
+def _canonical(m: Builder, static: Any, a: Value) -> Value | None:
+    return a if _made_by(a, "canonical") else None
+
+
+def _to_slot(m: Builder, static: Any, a: Value) -> Value | None:
+    return a if static[0] is I64 else None
+
+
+def _from_slot(m: Builder, static: Any, a: Value) -> Value | None:
+    (t,) = static
+    if t is I64:
+        return a
+    stored = _made_by(a, "to_slot")
+    if stored is not None and stored.static[0] is t:
+        return stored.arguments[0]
+    chosen = _made_by(a, "select")
+    if chosen is not None:
+        p, x, y = chosen.arguments
+        return m.select(p, m.from_slot(t, x), m.from_slot(t, y))
+    return None
+
+
+def _wrap(m: Builder, static: Any, a: Value) -> Value | None:
+    wide = _made_by(a, "extend_u") or _made_by(a, "extend_s")
+    return wide.arguments[0] if wide is not None else None
+
+
+def _reinterpret(m: Builder, static: Any, a: Value) -> Value | None:
+    inner = _made_by(a, "reinterpret")
+    return inner.arguments[0] if inner is not None else None
+
+
+_RULES: dict[str, Any] = {
+    "add": _add,
+    "sub": _sub,
+    "mul": _mul,
+    "bit_and": _bit_and,
+    "bit_or": _or_xor,
+    "bit_xor": _or_xor,
+    "shl": _shift,
+    "shr_s": _shift,
+    "shr_u": _shift,
+    "compare": _compare,
+    "none": _none,
+    "all": _all,
+    "any": _any,
+    "select": _select,
+    "canonical": _canonical,
+    "to_slot": _to_slot,
+    "from_slot": _from_slot,
+    "wrap": _wrap,
+    "reinterpret": _reinterpret,
+}
+"""Identities by operation; each yields a value or None."""

@@ -1,0 +1,305 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Whether IR is as compilers may rely on it. docs/ir.md lists the rules.
+
+Every rule is checked in one pass over the blocks; the first fault is raised. It costs about as much
+as lifting, so nobody does it unasked: tests check between passes, and the environment variable
+`FERRYVM_CHECK_IR=1` makes `optimise` do so.
+"""
+
+from __future__ import annotations
+
+from ferryvm.ir.flow import Flow
+from ferryvm.ir.graph import (
+    TRUTH,
+    Block,
+    Body,
+    Constant,
+    Edge,
+    Module,
+    Operation,
+    State,
+    Terminator,
+    Value,
+    ValueType,
+    operand_type,
+)
+from ferryvm.ir.operation import SHAPES, AnyType, IrError, Role, Shape, computed_types
+from ferryvm.ir.text import operation_text
+from ferryvm.isa.control import HEADER_WORDS
+from ferryvm.isa.type import I64, Type
+from ferryvm.region.graph import graph
+from ferryvm.verify import Verified
+
+
+def verify_module(module: Module, verified: Verified | None = None) -> None:
+    """Raise IrError, which names body, block and operation, for the first fault found.
+
+    `verified`: the program; without it states and statics are not held against its types.
+    """
+    for body in module.bodies:
+        _Check(module, body, verified).run()
+
+
+class _Check:
+    """The check of one body."""
+
+    def __init__(self, module: Module, body: Body, verified: Verified | None) -> None:
+        self.module, self.body, self.verified = module, body, verified
+        self.block: Block | None = None
+        self.operation: Operation | None = None
+
+    def _fault(self, expected: str) -> IrError:
+        where = [f"body {self.body.name}"]
+        if self.block is not None:
+            where.append(f"block {self.block.label}")
+        if self.operation is not None:
+            where.append(f"`{operation_text(self.body, self.operation)}`")
+        return IrError(f"{', '.join(where)}: {expected}")
+
+    def run(self) -> None:
+        self._blocks()
+        flow = self.flow = Flow(self.body)
+        self._loops()
+        self.place: dict[Value, tuple[int, int]] = {}
+        """Block and index of every definition; parameters come before operations."""
+        for number, block in enumerate(self.body.blocks):
+            self.block = block
+            for parameter in block.parameters:
+                self._define(parameter, number, -1)
+            for index, operation in enumerate(block.operations):
+                self.operation = operation
+                if operation.type is not None:
+                    self._define(operation, number, index)
+            self.operation = None
+        for number in range(len(flow.blocks)):
+            block = self.block = flow.blocks[number]
+            for index, operation in enumerate((*block.operations, block.end)):
+                self.operation = operation
+                self._operation(operation, number, index)
+            self.operation = None
+
+    def _define(self, value: Value, block: int, index: int) -> None:
+        if value in self.place:
+            raise self._fault("it is defined twice")
+        if not isinstance(value.type, Type) and value.type is not TRUTH:
+            raise self._fault(f"a type expected, found {value.type!r}")
+        self.place[value] = block, index
+
+    # --- blocks -----------------------------------------------------------------------------
+
+    def _blocks(self) -> None:
+        body = self.body
+        if not body.blocks:
+            raise self._fault("it has no block")
+        places: dict[Block, int] = {}
+        labels: set[str] = set()
+        for block in body.blocks:
+            self.block = block
+            if block.label in labels:
+                raise self._fault("another block has the same label")
+            labels.add(block.label)
+            places[block] = len(places)
+            if block.terminator is None:
+                raise self._fault("it has no terminator")
+        reached = {body.blocks[0]}
+        for block in body.blocks:
+            self.block, self.operation = block, block.end
+            for edge in block.end.edges:
+                if edge.block not in places:
+                    raise self._fault(f"block {edge.block.label} is not in the body")
+                self._edge_order(block, edge, places)
+                if not edge.is_back:
+                    reached.add(edge.block)
+        self.operation = None
+        for block in body.blocks:
+            self.block = block
+            if block not in reached:
+                raise self._fault("no block leads to it")
+        self.block = None
+        if body.is_root and body.blocks[0].parameters:
+            raise self._fault("a region's entry has no parameters")
+
+    def _edge_order(self, block: Block, edge: Edge, places: dict[Block, int]) -> None:
+        if edge.block is self.body.blocks[0]:
+            raise self._fault("nothing leads to the entry")
+        if edge.is_back != (places[edge.block] <= places[block]):
+            raise self._fault(
+                "an edge is marked as going back (^) exactly where its block does not come later"
+            )
+        if edge.is_back and not any(operation.name == "poll" for operation in block.operations):
+            raise self._fault("a `poll` expected in a block from which an edge goes back")
+
+    def _loops(self) -> None:
+        """Every edge that goes back goes to what dominates it, if it is so in the bytecode."""
+        if self.verified is not None and graph(self.verified, self.body.function).irreducible:
+            return
+        for place, incoming in enumerate(self.flow.incoming):
+            for source, edge in incoming:
+                if edge.is_back and not self.flow.dominates(place, source):
+                    self.block = self.flow.blocks[source]
+                    raise self._fault(f"it goes back to {edge.block.label}, another way leads by")
+
+    # --- operations -------------------------------------------------------------------------
+
+    def _operation(self, operation: Operation, block: int, index: int) -> None:
+        shape = SHAPES.get(operation.name)
+        if shape is None:
+            raise self._fault("no operation has this name")
+        is_end = isinstance(operation, Terminator)
+        if is_end != (shape.role is Role.ENDS):
+            raise self._fault("a terminator expected here" if is_end else "it ends a block")
+        self._static(operation, shape)
+        for value in operation.arguments:
+            self._use(value, block, index)
+        self._types(operation, shape)
+        if (operation.state is not None) != shape.has_state:
+            raise self._fault("a state expected" if shape.has_state else "no state expected")
+        if operation.state is not None:
+            self._state(operation, operation.state, block, index)
+        if isinstance(operation, Terminator):
+            self._edges(operation, shape, block, index)
+
+    def _static(self, operation: Operation, shape: Shape) -> None:
+        if len(operation.static) != len(shape.static):
+            wanted = ", ".join(kind.value for kind in shape.static) or "nothing"
+            raise self._fault(f"{wanted} expected after the name")
+        for kind, item in zip(shape.static, operation.static, strict=True):
+            if not kind.holds(item):
+                raise self._fault(f"{kind.value} expected, found {item!r}")
+
+    def _use(self, value: Value, block: int, index: int) -> None:
+        if isinstance(value, Constant):
+            if self.body.constants.get((value.type, value.bits)) is not value:
+                raise self._fault("a constant that is not the body's own")
+            return
+        found = self.place.get(value)
+        if found is None:
+            raise self._fault("a value that is defined nowhere")
+        home, at = found
+        if at >= index if home == block else not self.flow.dominates(home, block):
+            raise self._fault("a value that is not defined on every way to here")
+
+    def _types(self, operation: Operation, shape: Shape) -> None:
+        wanted, result = shape.arguments, shape.result
+        if shape.role is Role.COMPUTES:
+            try:
+                wanted, result = computed_types(operation.name, operation.static)
+            except IrError as error:
+                raise self._fault(str(error)) from None
+        elif shape.role is Role.CALLS:
+            wanted, result = self._call_types(operation)
+        elif operation.name == "return":
+            wanted = () if self.body.result is None else (self.body.result,)
+        elif operation.name in ("static", "set_static") and self.verified is not None:
+            wanted, result = self._static_types(operation)
+        assert wanted is not None
+        if len(operation.arguments) != len(wanted):
+            raise self._fault(f"{len(wanted)} operands expected, found {len(operation.arguments)}")
+        for value, t in zip(operation.arguments, wanted, strict=True):
+            self._match(value.type, operation.type if t is AnyType.SAME else t)
+        if result is None:
+            if operation.type is not None:
+                raise self._fault(f"no value expected, found one of type {operation.type}")
+        else:
+            self._match(operation.type, result)
+
+    def _match(self, found: ValueType | None, wanted: ValueType | AnyType | None) -> None:
+        is_right = isinstance(found, Type) if wanted is AnyType.WORD else found is wanted
+        if not is_right:
+            raise self._fault(f"{wanted} expected, found {found or 'no value'}")
+
+    def _call_types(self, operation: Operation) -> tuple[tuple[ValueType, ...], ValueType | None]:
+        callees, base = operation.static
+        is_direct = operation.name == "call"
+        numbers = (callees,) if is_direct else callees
+        assert isinstance(numbers, tuple)
+        assert isinstance(base, int)
+        if base < HEADER_WORDS and (base or not self.body.is_root):
+            raise self._fault(f"a frame past the header of the running one expected, found {base}")
+        first: tuple[ValueType, ...] = () if is_direct else (I64,)
+        if not numbers:  # an indirect call that cannot succeed: nothing says what it takes
+            return (*first, *self._own_types(operation)[1:]), operation.type
+        found = set()
+        for number in numbers:
+            body = self.module.functions.get(number)
+            if body is None:
+                raise self._fault(f"function {number} is not in the module")
+            found.add((tuple(p.type for p in body.blocks[0].parameters), body.result))
+        if len(found) > 1:
+            raise self._fault("functions of one signature expected")
+        parameters, result = found.pop()
+        return (*first, *parameters), result
+
+    @staticmethod
+    def _own_types(operation: Operation) -> tuple[ValueType, ...]:
+        return tuple(a.type for a in operation.arguments)
+
+    def _static_types(self, operation: Operation) -> tuple[tuple[ValueType, ...], ValueType | None]:
+        assert self.verified is not None
+        (number,) = operation.static
+        assert isinstance(number, int)
+        statics = self.verified.program.statics
+        if number >= len(statics):
+            raise self._fault(f"a static below {len(statics)} expected, found {number}")
+        t = statics[number].type
+        return ((), t) if operation.name == "static" else ((t,), None)
+
+    def _edges(self, end: Terminator, shape: Shape, block: int, index: int) -> None:
+        count = len(end.edges)
+        if not count if shape.edges is None else count != shape.edges:
+            raise self._fault(f"{shape.edges or 'one or more'} edges expected, found {count}")
+        for edge in end.edges:
+            parameters = edge.block.parameters
+            if len(edge.arguments) != len(parameters):
+                expected = f"{len(parameters)} arguments of {edge.block.label} expected"
+                raise self._fault(f"{expected}, found {len(edge.arguments)}")
+            for value, parameter in zip(edge.arguments, parameters, strict=True):
+                self._use(value, block, index)
+                self._match(value.type, parameter.type)
+
+    # --- states -----------------------------------------------------------------------------
+
+    def _state(self, operation: Operation, state: State, block: int, index: int) -> None:
+        for value in state.values():
+            if _is_virtual(value) and value not in self.place:
+                assert isinstance(value, Operation)
+                value = value.arguments[0]
+            self._use(value, block, index)
+        if any((word is None) != (place < HEADER_WORDS) for place, word in enumerate(state.words)):
+            raise self._fault("a state has every word of the frame but those of its header")
+        numbers = [number for number, _ in state.statics]
+        if numbers != sorted(set(numbers)):
+            raise self._fault("statics of a state in rising order expected, each once")
+        if state.heap_pointer is not None:
+            self._match(state.heap_pointer.type, I64)
+        if self.verified is not None:
+            self._stack_map(operation, state, self.verified)
+
+    def _stack_map(self, operation: Operation, state: State, verified: Verified) -> None:
+        """A state has the words that the verifier found, of their types."""
+        pc = state.pc
+        if not 0 <= pc < len(verified.program.code) or verified.owner(pc) != self.body.function:
+            raise self._fault(f"a pc of function {self.body.function} expected, found {pc}")
+        types = [
+            *verified.program.frame_types(self.body.function),
+            *(operand_type(t) for t in verified.operand_types(pc)),
+        ]
+        count = HEADER_WORDS + len(types)
+        if SHAPES[operation.name].role is Role.CALLS:
+            base = operation.static[1]
+            assert isinstance(base, int)
+            count = base + HEADER_WORDS  # the arguments are the callee's words
+        if len(state.words) != count:
+            raise self._fault(f"{count} words at pc {pc} expected, found {len(state.words)}")
+        for word, t in zip(state.words[HEADER_WORDS:], types, strict=False):
+            assert word is not None
+            self._match(word.type, t or I64)
+        for number, value in state.statics:
+            if number >= len(verified.program.statics):
+                raise self._fault(f"there is no static {number}")
+            self._match(value.type, verified.program.statics[number].type)
+
+
+def _is_virtual(value: Value) -> bool:
+    """Whether a state may name it although it has no place."""
+    return isinstance(value, Operation) and value.name == "canonical"

@@ -1,0 +1,277 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Plugins: found, loaded one at a time, and called so that none can harm what is not its own.
+
+    entry points ──> allowed? ──> import ──> its hooks are as declared ──> Plugin
+                        │ no        │ no          │ no: that hook is left out
+                        └───────────┴─────────────┴──> Fault: whose, what, and what can be done
+
+The in-tree distribution comes first, so that nobody else can take its names. FERRYVM_PLUGINS says
+which other plugins may be loaded; what it leaves out is not imported.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import logging
+import os
+import re
+import threading
+from collections.abc import Callable, Iterator
+from importlib import metadata
+
+import pluggy
+
+from ferryvm import hooks
+from ferryvm.errors import suggestion
+from ferryvm.failure import described
+
+GROUP = "ferryvm"
+"""The entry point group in which plugins are named."""
+
+VARIABLE = "FERRYVM_PLUGINS"
+"""Environment variable: unset or empty, all plugins; `none`, in-tree only; else the plugins named,
+by distribution or entry point, with commas between them."""
+
+OWN = "ferryvm"
+"""The distribution that the in-tree backends are in."""
+
+_LOG = logging.getLogger(__name__)
+
+_told: set[str] = set()
+"""Lines that this process has logged: a command may look for plugins more than once."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Plugin:
+    """Who implements hooks."""
+
+    name: str
+    """Its entry point; what stands in `plugin.NAME.FACT`."""
+    distribution: str = ""
+    """What pip calls it; empty for one that was registered by hand."""
+    version: str = "?"
+
+    @property
+    def is_own(self) -> bool:
+        """Whether it is in-tree."""
+        return self.distribution == OWN
+
+    @property
+    def remedy(self) -> str:
+        """What a user can do who has this plugin and not its sources."""
+        if not self.distribution or self.is_own:
+            return ""
+        return f"; update or uninstall {self.distribution}, or leave it out of {VARIABLE}"
+
+    def __str__(self) -> str:
+        return f"{self.distribution}:{self.name}" if self.distribution else self.name
+
+
+@dataclasses.dataclass(frozen=True)
+class Fault:
+    """Why a plugin, or a hook of it, is not used."""
+
+    plugin: Plugin
+    message: str
+    """One line that names the plugin."""
+    is_forbidden: bool = False
+    """The user wants it so."""
+
+
+@dataclasses.dataclass(frozen=True)
+class _Implementation:
+    plugin: Plugin
+    action: Callable[..., object]
+    arguments: tuple[str, ...]
+
+
+class Plugins:
+    """The plugins there are, by what they implement."""
+
+    def __init__(self, discover: bool = True, tell: bool = True) -> None:
+        """`discover`: load the entry points of installed distributions; `tell`: log what is wrong
+        with them, besides noting it."""
+        self.faults: list[Fault] = []
+        self.warnings: list[str] = []
+        """What is wrong with FERRYVM_PLUGINS, a line each."""
+        self._manager = pluggy.PluginManager("ferryvm")
+        self._manager.add_hookspecs(hooks)
+        self._specified = {
+            name for name, value in vars(hooks).items() if hasattr(value, "ferryvm_spec")
+        }
+        self._implementations: dict[str, list[_Implementation]] = {}
+        self._names: dict[str, Plugin] = {}
+        self._tell = tell
+        self._lock = threading.Lock()
+        if discover:
+            self._discover()
+
+    # --- finding ----------------------------------------------------------------------------
+
+    def _discover(self) -> None:
+        found = [(_plugin_of(point), point) for point in self._entry_points()]
+        found.sort(key=lambda pair: (not pair[0].is_own, pair[0].distribution, pair[0].name))
+        wanted = self._wanted([plugin for plugin, _ in found])
+        for plugin, point in found:
+            if not (plugin.is_own or wanted is None or plugin in wanted):
+                setting = os.environ[VARIABLE]
+                self._note(plugin, f"is left out: {VARIABLE} is {setting!r}", is_forbidden=True)
+                continue
+            try:
+                implementation = point.load()
+            except (Exception, SystemExit) as error:  # noqa: BLE001 - it may raise anything
+                self._note(plugin, f"does not load: {described(error)}{plugin.remedy}")
+                continue
+            self.register(implementation, plugin)
+
+    def _entry_points(self) -> list[metadata.EntryPoint]:
+        try:
+            return list(metadata.entry_points(group=GROUP))
+        except Exception:  # noqa: BLE001 - some distribution's file is malformed: which one?
+            return list(self._readable_entry_points())
+
+    def _readable_entry_points(self) -> Iterator[metadata.EntryPoint]:
+        """The entry points of all distributions in which they can be read."""
+        seen = set()
+        for distribution in metadata.distributions():
+            name, _ = _identity(distribution)
+            if name in seen:  # hidden by one of that name earlier on the path
+                continue
+            seen.add(name)
+            try:
+                yield from distribution.entry_points.select(group=GROUP)
+            except Exception as error:  # noqa: BLE001 - reading it may raise anything
+                plugin = Plugin("?", name)
+                why = f"has entry points that cannot be read: {described(error)}"
+                self._note(plugin, f"{why}; install {name} again or uninstall it")
+
+    def _wanted(self, found: list[Plugin]) -> set[Plugin] | None:
+        """The plugins that FERRYVM_PLUGINS names; None if it leaves out none."""
+        setting = os.environ.get(VARIABLE, "").strip()
+        if not setting:
+            return None
+        wanted: set[Plugin] = set()
+        if setting == "none":
+            return wanted
+        others = [plugin for plugin in found if not plugin.is_own]
+        known = {name for plugin in others for name in (plugin.distribution, plugin.name)} - {""}
+        for name in filter(None, map(str.strip, setting.split(","))):
+            meant = {
+                plugin
+                for plugin in found
+                if name == plugin.name or _normal(name) == _normal(plugin.distribution)
+            }
+            if not meant:
+                listed = ", ".join(sorted(known)) or "none"
+                self._warn(
+                    f"{VARIABLE} names {name!r}, which no installed plugin is called"
+                    f"{suggestion(name, known)} (known: {listed})"
+                )
+            wanted |= meant
+        return wanted
+
+    # --- registering ------------------------------------------------------------------------
+
+    def register(self, implementation: object, plugin: Plugin) -> None:
+        """Add a plugin; what is wrong with it is noted in `faults`."""
+        taken = self._names.setdefault(plugin.name, plugin)
+        if taken is not plugin:
+            why = f"has the name {plugin.name!r}, which {taken} has already"
+            self._note(plugin, f"{why}{plugin.remedy}")
+            return
+        try:
+            self._manager.register(implementation, str(plugin))
+        except (Exception, SystemExit) as error:  # noqa: BLE001 - pluggy's, or the plugin's
+            self._note(plugin, f"cannot be registered: {described(error)}{plugin.remedy}")
+            return
+        for caller in self._manager.get_hookcallers(implementation) or ():
+            for one in caller.get_hookimpls():
+                if one.plugin is implementation:
+                    self._add(plugin, caller.name, one)
+
+    def _add(self, plugin: Plugin, hook: str, one: pluggy.HookImpl) -> None:
+        if hook not in self._specified:
+            if not one.optionalhook:
+                near = suggestion(hook, self._specified)
+                known = ", ".join(sorted(self._specified))
+                self._note(plugin, f"implements {hook}, which is no hook{near} (known: {known})")
+        elif one.wrapper or one.hookwrapper:
+            self._note(plugin, f"has a wrapper around {hook}; only the hook itself is called")
+        else:
+            added = _Implementation(plugin, one.function, tuple(one.argnames))
+            self._implementations.setdefault(hook, []).append(added)
+
+    # --- calling ----------------------------------------------------------------------------
+
+    def implement(self, hook: str) -> bool:
+        """Whether some plugin implements a hook."""
+        return bool(self._implementations.get(hook))
+
+    def call(
+        self, hook: str, only: Plugin | None = None, **arguments: object
+    ) -> Iterator[tuple[Plugin, object]]:
+        """What a hook returns, plugin by plugin; `only`: of that one alone.
+
+        One that raises is dropped; the caller drops those that return what they should not.
+        """
+        for one in tuple(self._implementations.get(hook, ())):
+            if only is not None and one.plugin != only:
+                continue
+            try:
+                result = one.action(*(arguments[name] for name in one.arguments))
+            except (Exception, SystemExit) as error:  # noqa: BLE001 - third-party code
+                self.drop(one.plugin, hook, f"raised {described(error)}")
+            else:
+                yield one.plugin, result
+
+    def drop(self, plugin: Plugin, hook: str, what: str) -> None:
+        """Note what a hook of a plugin did, and call it no more."""
+        with self._lock:  # hooks are called in several threads
+            before = self._implementations.get(hook, [])
+            after = [one for one in before if one.plugin != plugin]
+            self._implementations[hook] = after
+        if len(after) < len(before):
+            self._note(plugin, f"{hook} {what}; it is not called again{plugin.remedy}")
+
+    # --- telling ----------------------------------------------------------------------------
+
+    def _note(self, plugin: Plugin, what: str, *, is_forbidden: bool = False) -> None:
+        message = (
+            f"plugin {plugin} {what}" if plugin.name != "?" else f"{plugin.distribution} {what}"
+        )
+        self.faults.append(Fault(plugin, message, is_forbidden))
+        if not is_forbidden:
+            self.log(message)
+
+    def _warn(self, message: str) -> None:
+        self.warnings.append(message)
+        self.log(message)
+
+    def log(self, message: str) -> None:
+        """Log a line about plugins, once in a process."""
+        if self._tell and message not in _told:
+            _told.add(message)
+            _LOG.warning("%s", message)
+
+
+def _plugin_of(point: metadata.EntryPoint) -> Plugin:
+    if point.dist is None:
+        return Plugin(point.name)
+    name, version = _identity(point.dist)
+    return Plugin(point.name, name, version)
+
+
+def _identity(distribution: metadata.Distribution) -> tuple[str, str]:
+    """A distribution's name and version; one without METADATA is called by its folder."""
+    try:
+        said = distribution.metadata  # read once: it parses the file each time
+        name, version = str(said["Name"] or ""), str(said["Version"] or "")
+    except Exception:  # noqa: BLE001 - reading it may raise anything
+        name = version = ""
+    folder = getattr(getattr(distribution, "_path", None), "name", "unnamed")
+    return name or folder, version or "?"
+
+
+def _normal(name: str) -> str:
+    """A distribution's name as PEP 503 compares it."""
+    return re.sub(r"[-_.]+", "-", name).lower()

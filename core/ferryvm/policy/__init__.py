@@ -1,0 +1,94 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Policies: which backend runs which region, as rules in TOML; docs/policies.md is for users.
+
+    file ── check (keys, conditions; every fault at once) ──┐
+                                                            ├─> Policy ── choose(facts) ──> Decision
+    default.toml, our own ──────────────────────────────────┘
+
+A run with the default policy needs no checker, and one in which nothing gets hot asks nothing:
+each part is imported when it is first needed.
+"""
+
+from __future__ import annotations
+
+import functools
+import tomllib
+from collections.abc import Collection, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ferryvm.policy.fact import open_fact
+from ferryvm.policy.fault import PolicyError
+from ferryvm.policy.machine import MachineFacts, here
+from ferryvm.policy.model import (
+    Action,
+    Choice,
+    Options,
+    Policy,
+    Profile,
+    Rule,
+    Shadow,
+    build,
+)
+
+if TYPE_CHECKING:
+    from ferryvm.policy.fact import Value
+    from ferryvm.policy.match import Decision
+    from ferryvm.region.fact import Facts
+
+__all__ = [
+    "DEFAULT",
+    "Action",
+    "Choice",
+    "MachineFacts",
+    "Options",
+    "Policy",
+    "PolicyError",
+    "Profile",
+    "Rule",
+    "Shadow",
+    "choose",
+    "default",
+    "here",
+    "load",
+]
+
+DEFAULT = Path(__file__).with_name("default.toml")
+"""The file of the default policy."""
+
+
+@functools.cache
+def default() -> Policy:
+    """The policy for whoever names none."""
+    return build(tomllib.loads(DEFAULT.read_text(encoding="utf-8")), open_fact)
+
+
+def load(
+    path: str | Path,
+    backends: Collection[str],
+    interpreters: Collection[str] = (),
+    compilers: Collection[str] = (),
+) -> Policy:
+    """The policy in a file; `backends` are the names that it may use.
+
+    `interpreters` and `compilers`: those of them of which that is known; then a name that stands
+    where only the other kind can is a fault too.
+
+    What is allowed but does nothing goes to the log as a warning. Raises PolicyError with every
+    fault, FerryError where the file cannot be read.
+    """
+    from ferryvm.policy import check
+
+    return check.load(Path(path), check.Known(backends, interpreters, compilers))
+
+
+def choose(
+    policy: Policy, facts: Facts, machine: MachineFacts, extra: Mapping[str, Value] | None = None
+) -> Decision:
+    """The first rule that matches a region with these facts, and why.
+
+    `extra`: facts from plugins, by full name (`plugin.NAME.FACT`).
+    """
+    from ferryvm.policy import match
+
+    return match.choose(policy, facts, machine, extra or {})

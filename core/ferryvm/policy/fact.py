@@ -1,0 +1,139 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The names that a rule can ask for: facts of the region, of the machine, and from plugins.
+
+The names are the fields of `Facts` and `MachineFacts`, so a fact added there can be asked for at
+once. A field that counts by chapter is one fact a chapter: `mix.heap`. They are looked at when a
+file is checked or something is hot, not in every run.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import enum
+import functools
+import re
+import typing
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from ferryvm.policy.machine import MachineFacts
+    from ferryvm.region.fact import Facts
+
+Value = bool | int | float | str
+"""What a fact may be."""
+
+MACHINE, PLUGIN = "machine", "plugin"
+"""First parts of the names of facts that are not the region's."""
+
+_PLUGIN_FACT = re.compile(rf"{PLUGIN}\.[^.]+\.[^.]+")
+
+
+class FactType(enum.Enum):
+    """What values a fact has; the text is for people."""
+
+    TRUTH = "true or false"
+    COUNT = "number from 0"
+    SHARE = "number from 0 to 1"
+    TEXT = "text"
+    OPEN = "as the plugin says"
+
+
+@dataclasses.dataclass(frozen=True)
+class Fact:
+    """Something that a rule can ask for."""
+
+    name: str
+    type: FactType
+    values: tuple[str, ...] | None = None
+    """Of a text: all that it can be; None if it can be anything."""
+
+
+_TYPES = {bool: FactType.TRUTH, int: FactType.COUNT, float: FactType.SHARE, str: FactType.TEXT}
+
+
+def _owners() -> Iterator[tuple[type, str]]:
+    """Where facts are declared, and what stands before their names."""
+    from ferryvm.policy.machine import MachineFacts
+    from ferryvm.region.fact import Facts
+
+    yield Facts, ""
+    yield MachineFacts, f"{MACHINE}."
+
+
+@functools.cache
+def vocabulary() -> Mapping[str, Fact]:
+    """All facts but those from plugins, by name: the region's, then the machine's."""
+    from ferryvm.isa import INSTRUCTIONS
+    from ferryvm.region.region import Kind
+
+    closed = {"kind": tuple(kind.value for kind in Kind)}
+    chapters = dict.fromkeys(row.chapter for row in INSTRUCTIONS)
+    found = {}
+    for owner, prefix in _owners():
+        for field, hint in typing.get_type_hints(owner).items():
+            if hint in _TYPES:
+                name = f"{prefix}{field}"
+                found[name] = Fact(name, _TYPES[hint], closed.get(name))
+            else:  # numbers by chapter of the instruction table
+                names = [f"{prefix}{field}.{chapter}" for chapter in chapters]
+                found.update({name: Fact(name, FactType.COUNT) for name in names})
+    return found
+
+
+def find(name: str) -> Fact | None:
+    """The fact of that name; those of plugins are not known before they are asked for."""
+    if _PLUGIN_FACT.fullmatch(name):
+        return open_fact(name)
+    return vocabulary().get(name)
+
+
+def open_fact(name: str) -> Fact:
+    """A fact that may be anything."""
+    return Fact(name, FactType.OPEN)
+
+
+class Values:
+    """What the facts are for one region, by their names in rules."""
+
+    def __init__(self, facts: Facts, machine: MachineFacts, extra: Mapping[str, Value]) -> None:
+        """`extra`: facts from plugins, by full name (`plugin.NAME.FACT`)."""
+        self._facts, self._machine, self._extra = facts, machine, extra
+
+    def get(self, name: str) -> Value | None:
+        """The fact's value, None if there is no such fact here."""
+        first, _, rest = name.partition(".")
+        if first == PLUGIN:
+            return self._extra.get(name)
+        found = getattr(self._machine, rest) if first == MACHINE else getattr(self._facts, first)
+        value: Value = found.get(rest, 0) if isinstance(found, Mapping) else found
+        return value
+
+
+def meanings() -> Mapping[str, str]:
+    """What each fact of the vocabulary means: the docstrings of the fields."""
+    found = {
+        f"{prefix}{name}": text
+        for owner, prefix in _owners()
+        for name, text in attribute_docstrings(owner).items()
+    }
+    return {name: found.get(name) or found[name.partition(".")[0]] for name in vocabulary()}
+
+
+def attribute_docstrings(owner: type) -> dict[str, str]:
+    """The texts below the fields of a class, each in one line."""
+    import ast
+    import inspect
+    import itertools
+    import textwrap
+
+    tree = ast.parse(textwrap.dedent(inspect.getsource(owner))).body[0]
+    assert isinstance(tree, ast.ClassDef)
+    found = {}
+    for field, text in itertools.pairwise(tree.body):
+        match field, text:
+            case ast.AnnAssign(target=ast.Name(id=name)), ast.Expr(
+                value=ast.Constant(value=str(said))
+            ):
+                found[name] = " ".join(said.split())
+    return found

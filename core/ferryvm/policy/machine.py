@@ -1,0 +1,59 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a policy may ask about the computer it runs on."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import os
+from pathlib import Path
+
+
+@dataclasses.dataclass(frozen=True)
+class MachineFacts:
+    """The computer, as far as rules ask about it; `machine.` stands before each name there."""
+
+    cpus: int
+    """Processors that this process may use."""
+    architecture: str
+    """The processor's architecture: `x86_64`, `aarch64`, ..."""
+    system: str
+    """The operating system: `Linux`, `Darwin`, ..."""
+    memory: int
+    """Bytes of memory of the computer; 0 if they cannot be told."""
+    cpu: str
+    """Name of the processor's model; empty if it cannot be told."""
+
+
+@functools.cache
+def here() -> MachineFacts:
+    """The facts of this computer; asked for once a process."""
+    name = os.uname()
+    return MachineFacts(_cpus(), name.machine, name.sysname, _memory(), _cpu())
+
+
+def _cpus() -> int:
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+def _memory() -> int:
+    try:
+        return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    except (ValueError, OSError):  # a system without that name
+        return 0
+
+
+def _cpu(source: Path = Path("/proc/cpuinfo")) -> str:
+    try:
+        with source.open(encoding="utf-8", errors="replace") as lines:
+            for line in lines:  # the file grows with the processors, the first one is enough
+                key, _, value = line.partition(":")
+                if key.strip() in ("model name", "cpu model", "Model"):
+                    return value.strip()
+                if not line.strip():
+                    break
+    except OSError:  # not Linux
+        pass
+    return ""

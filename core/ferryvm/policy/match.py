@@ -1,0 +1,60 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Which rule a region falls under, and why: the first one whose predicate holds."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+
+from ferryvm.policy.fact import Value, Values
+from ferryvm.policy.machine import MachineFacts
+from ferryvm.policy.model import Policy, Rule
+from ferryvm.region.fact import Facts
+
+
+@dataclasses.dataclass(frozen=True)
+class Passed:
+    """A rule that did not match."""
+
+    index: int
+    """In the policy's rules, from 0."""
+    name: str
+    reason: str
+    """What failed: found, and wanted; one line."""
+
+    def __str__(self) -> str:
+        return f"{_title(self.index, self.name)} does not match: {self.reason}"
+
+
+@dataclasses.dataclass(frozen=True)
+class Decision:
+    """What a policy says about one region."""
+
+    rule: Rule | None
+    """The rule that matched; None: the region is interpreted."""
+    index: int | None
+    """Its index in the policy's rules, from 0."""
+    reason: str
+    """Why it matched, or why there is none; one line."""
+    passed: tuple[Passed, ...] = ()
+    """The rules before it, or all."""
+
+
+def choose(
+    policy: Policy, facts: Facts, machine: MachineFacts, extra: Mapping[str, Value]
+) -> Decision:
+    """As `ferryvm.policy.choose`."""
+    values = Values(facts, machine, extra)
+    passed: list[Passed] = []
+    for index, rule in enumerate(policy.rules):
+        verdict = rule.when.judge(values)
+        if verdict.holds:
+            reason = f"{_title(index, rule.name)}: {verdict.because}"
+            return Decision(rule, index, reason, tuple(passed))
+        passed.append(Passed(index, rule.name, verdict.because))
+    reason = "no rule matches" if policy.rules else "the policy has no rules"
+    return Decision(None, None, reason, tuple(passed))
+
+
+def _title(index: int, name: str) -> str:
+    return f"rule {index + 1} {name!r}" if name else f"rule {index + 1}"

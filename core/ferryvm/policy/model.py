@@ -1,0 +1,166 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A policy as the engine uses it: plain frozen values, built without the checker of files.
+
+    Policy ── interpreter, profile, shadow
+       └── rules, first that matches wins ── when (predicate) ── backends, a chain of Choice
+                                                                     └── name, Options
+
+`ferryvm.policy.keys` says what a file may contain; `build` makes a policy of what it has let pass.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import enum
+from collections.abc import Mapping
+from typing import Any
+
+from ferryvm.policy.fact import find
+from ferryvm.policy.fault import Fault
+from ferryvm.policy.predicate import Known, When, read
+
+INTERPRETER = "threaded"
+"""Runs what is not compiled, unless a policy says otherwise."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Profile:
+    """What is counted, and when a place is hot."""
+
+    enabled: bool = True
+    """Off: nothing is counted, so nothing gets hot."""
+    loop_threshold: int = 100_000
+    """Times round a loop head."""
+    function_threshold: int = 25_000
+    """Entries of a function."""
+    scope_threshold: int = 1
+    """Entries of an enter-jit scope: who marks one has asked for it."""
+
+
+PROMPT = Profile(loop_threshold=50, function_threshold=50)
+"""For a compiler that is asked for by name: it goes on soon where its code had to leave."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Shadow:
+    """A second backend that runs beside, compared with at every transfer."""
+
+    against: str = "reference"
+    """Its name."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Options:
+    """How a backend is to compile a region, and what becomes of the code that fails guards."""
+
+    threshold: int | None = None
+    """Count below which this backend is not asked; None: as soon as the place is hot."""
+    optimize: int = 2
+    """Optimisation level, 0 to 3."""
+    background: bool = True
+    """Compile while the interpreter goes on."""
+    speculate: bool = False
+    """Leave out what the profile never saw, with a guard in its place."""
+    cache: bool = True
+    """Keep the code on disk, and take it from there."""
+    required: bool = False
+    """What the backend refuses or fails at is an error; nothing after it is asked."""
+    guard_limit: int = 1_000
+    """Failures of one guard before the region is compiled again without it."""
+    recompile_limit: int = 3
+    """Times that a region is compiled again before it is given up."""
+    retry_after: int = 10_000_000
+    """Further counts after which a region that was given up is tried again; 0: never."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Choice:
+    """One step of a rule's chain."""
+
+    backend: str
+    """Name of a compiler."""
+    options: Options = Options()
+
+
+class Action(enum.Enum):
+    """What a rule does with the regions that it matches."""
+
+    COMPILE = "compile"
+    INTERPRET = "interpret"
+
+
+_EVERYTHING = When()
+
+
+@dataclasses.dataclass(frozen=True)
+class Rule:
+    """Which regions it is for, and what becomes of them."""
+
+    name: str = ""
+    """For people; may be empty."""
+    when: When = _EVERYTHING
+    action: Action = Action.COMPILE
+    backends: tuple[Choice, ...] = ()
+    """Asked in order, the first that takes the region wins; empty if the action is INTERPRET."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Policy:
+    """Which backend runs what."""
+
+    interpreter: str = INTERPRETER
+    """The backend that runs what is not compiled."""
+    profile: Profile = Profile()
+    rules: tuple[Rule, ...] = ()
+    """The first that matches wins; what none matches is interpreted."""
+    whole_program: bool = False
+    """Before the first instruction the rules are asked about the whole program."""
+    shadow: Shadow | None = None
+
+    @classmethod
+    def for_compiler(cls, name: str, interpreter: str = INTERPRETER) -> Policy:
+        """What `--backend NAME` means for a compiler: the whole program, at once, or an error."""
+        choice = Choice(name, Options(background=False, required=True))
+        rule = Rule(f"everything to {name}", backends=(choice,))
+        return cls(interpreter, PROMPT, (rule,), whole_program=True)
+
+    @classmethod
+    def for_interpreter(cls, name: str) -> Policy:
+        """What `--backend NAME` means for an interpreter: it alone, and nothing is counted."""
+        return cls(name, Profile(enabled=False))
+
+
+def build(document: Mapping[str, Any], known: Known = find) -> Policy:
+    """The policy of a TOML document that has been checked, or that is our own.
+
+    `known`: for our own, `open_fact` will do; then the facts need not be looked at.
+    """
+    keys = dict(document)
+    rules = [_rule(table, known) for table in keys.pop("rule", ())]
+    shadow = dict(keys.pop("shadow", {"enabled": False}))
+    return Policy(
+        profile=Profile(**keys.pop("profile", {})),
+        rules=tuple(rules),
+        shadow=Shadow(**shadow) if shadow.pop("enabled", True) else None,
+        **keys,
+    )
+
+
+def _rule(table: Mapping[str, Any], known: Known) -> Rule:
+    keys = dict(table)
+    action = Action(keys.pop("action", Action.COMPILE.value))
+    when = read(keys.pop("when", {}), ("when",), _refuse, known)
+    return Rule(
+        when=when, action=action, backends=tuple(map(_choice, keys.pop("backends", ()))), **keys
+    )
+
+
+def _choice(entry: str | Mapping[str, Any]) -> Choice:
+    if isinstance(entry, str):
+        return Choice(entry)
+    keys = dict(entry)
+    return Choice(keys.pop("name"), Options(**keys))
+
+
+def _refuse(fault: Fault) -> None:
+    raise ValueError(f"a document that has not been checked: {fault}")

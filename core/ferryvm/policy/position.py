@@ -1,0 +1,168 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Where the keys and elements of a TOML document stand in its text.
+
+Readers of TOML give values without places. This walks over a text that one of them has already
+accepted, so it only has to know where things begin and end, and never has to refuse anything.
+"""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from collections.abc import Mapping
+
+from ferryvm.policy.fault import Path
+
+_BLANK = re.compile(r"(?:[ \t\r\n]|#[^\n]*)*")
+"""White space, ends of lines and comments: what may stand between any two things."""
+
+_BARE = re.compile(r"[A-Za-z0-9_-]+")
+_SCALAR = re.compile(r"[^,\]}#\r\n]*")
+"""A number, truth value or date: up to what can follow a value."""
+
+_STRINGS = (
+    # Three quotes may close with up to two more of them before.
+    re.compile(r'"""(?:\\.|(?!""")[^\\])*"""(?:"{0,2})', re.DOTALL),
+    re.compile(r"'''(?:(?!''').)*'''(?:'{0,2})", re.DOTALL),
+    re.compile(r'"(?:\\.|[^"\\])*"'),
+    re.compile(r"'[^']*'"),
+)
+
+_DEEPEST = 50
+"""Parts of a dotted key that have a place: each costs as much as all before it."""
+
+Place = tuple[int, int]
+"""Line and column, from 1."""
+
+
+def places(text: str) -> Mapping[Path, Place]:
+    """The place of every key and array element of a valid TOML document.
+
+    A table's is where it is first named; an element of an array of tables is where its header is.
+    """
+    return _Walk(text).run()
+
+
+class _Walk:
+    """One pass over a document."""
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+        self.at = 0
+        self.found: dict[Path, int] = {}
+        self.elements: dict[Path, int] = {}
+        """Of each array of tables: how many headers it has had."""
+
+    def run(self) -> Mapping[Path, Place]:
+        table: Path = ()
+        self._skip()
+        while self.at < len(self.text):
+            if self.text[self.at] == "[":
+                table = self._header()
+            else:
+                self._pair(table)
+            self._skip()
+        return self._lines()
+
+    def _lines(self) -> dict[Path, Place]:
+        starts = [0, *(match.end() for match in re.finditer("\n", self.text))]
+        places, line = {}, 0
+        for path, offset in sorted(self.found.items(), key=lambda item: item[1]):
+            while line + 1 < len(starts) and starts[line + 1] <= offset:
+                line += 1
+            places[path] = (line + 1, offset - starts[line] + 1)
+        return places
+
+    def _skip(self) -> None:
+        match = _BLANK.match(self.text, self.at)
+        assert match  # it matches the empty text too
+        self.at = match.end()
+
+    def _header(self) -> Path:
+        """Past `[a.b]` or `[[a.b]]`; the table that it opens."""
+        start = self.at
+        is_element = self.text.startswith("[[", self.at)
+        self.at += 2 if is_element else 1
+        path: Path = ()
+        keys = self._keys()
+        last = min(len(keys), _DEEPEST) - 1
+        for index, key in enumerate(keys[:_DEEPEST]):
+            path = (*path, key)
+            self.found.setdefault(path, start)
+            if is_element and index == last:
+                self.elements[path] = self.elements.get(path, 0) + 1
+            if path in self.elements:
+                path = (*path, self.elements[path] - 1)
+                self.found.setdefault(path, start)
+        self._skip()
+        self.at += 2 if is_element else 1
+        return path
+
+    def _pair(self, table: Path) -> None:
+        """Past `a.b = value`."""
+        self._skip()
+        start = self.at
+        path = table
+        for key in self._keys()[:_DEEPEST]:
+            path = (*path, key)
+            self.found.setdefault(path, start)
+        self._skip()
+        self.at += 1  # the equals sign
+        self._value(path)
+
+    def _keys(self) -> list[str]:
+        """Past a dotted key; its parts."""
+        keys = []
+        while True:
+            self._skip()
+            bare = _BARE.match(self.text, self.at)
+            if bare:
+                keys.append(bare[0])
+                self.at = bare.end()
+            else:
+                quoted = self._string()
+                keys.extend(tomllib.loads(f"{quoted} = 0"))
+            self._skip()
+            if not self.text.startswith(".", self.at):
+                return keys
+            self.at += 1
+
+    def _string(self) -> str:
+        start = self.at
+        match = next(filter(None, (form.match(self.text, start) for form in _STRINGS)))
+        self.at = match.end()
+        return match[0]
+
+    def _value(self, path: Path) -> None:
+        """Past a value; arrays and inline tables have places inside."""
+        self._skip()
+        first = self.text[self.at]
+        if first in "\"'":
+            self._string()
+        elif first == "[":
+            self._inside("]", path)
+        elif first == "{":
+            self._inside("}", path)
+        else:
+            match = _SCALAR.match(self.text, self.at)
+            assert match
+            self.at = match.end()
+
+    def _inside(self, end: str, path: Path) -> None:
+        """Past an array or an inline table."""
+        self.at += 1
+        index = 0
+        self._skip()
+        while self.text[self.at] != end:
+            if end == "]":
+                element = (*path, index)
+                self.found[element] = self.at
+                self._value(element)
+                index += 1
+            else:
+                self._pair(path)
+            self._skip()
+            if self.text[self.at] == ",":
+                self.at += 1
+                self._skip()
+        self.at += 1

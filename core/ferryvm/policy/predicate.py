@@ -1,0 +1,206 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The `when` of a rule: tests of facts that must all hold, alternatives, and an exception.
+
+    when = { kind = "loop", work = ">= 1000", any = [ {...}, {...} ], not = {...} }
+             ── tests, all must hold ──────   one of these holds    this does not
+
+Facts with a dot in their name may be written quoted (`"machine.cpus"`) or not (`machine.cpus`,
+which TOML reads as a table in a table): both are the same here.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import NamedTuple
+
+from ferryvm.policy import condition
+from ferryvm.policy.condition import ALLOWED, Condition, Like
+from ferryvm.policy.fact import Fact, Values, find, vocabulary
+from ferryvm.policy.fault import Fault, Path, nearest, show, unknown
+
+ANY, NOT = "any", "not"
+"""Keys of a `when` that are no facts."""
+
+Outcomes = frozenset[bool]
+"""How a test can turn out for any region at all."""
+
+_ALWAYS, _NEVER = frozenset({True}), frozenset({False})
+_EITHER = _ALWAYS | _NEVER
+
+
+class Verdict(NamedTuple):
+    """How a predicate turned out."""
+
+    holds: bool
+    because: str
+    """What was found, and what was wanted; in one line."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Test:
+    """One fact is one of the things that are wanted."""
+
+    __test__ = False  # no class of tests, whatever pytest thinks of its name
+
+    fact: str
+    wanted: tuple[Condition, ...]
+
+    def judge(self, values: Values) -> Verdict:
+        """Whether it holds for a region, and what was found."""
+        found = values.get(self.fact)
+        if found is None:
+            return Verdict(False, f"{self.fact} is not known here, wanted {self.wanting}")
+        holds = any(one.holds(found) for one in self.wanted)
+        shown = f"{found:.6g}" if isinstance(found, float) else show(found)
+        is_said = holds and shown in map(str, self.wanted)
+        aside = "" if is_said else f", wanted {self.wanting}"
+        return Verdict(holds, f"{self.fact} is {shown}{aside}")
+
+    def outcomes(self, facts: Mapping[str, Fact]) -> Outcomes:
+        """How it can turn out; `facts` says what values are possible."""
+        fact = facts.get(self.fact)
+        values = condition.samples(fact, self.wanted) if fact else None
+        if values is None:
+            return _ALWAYS if fact and Like("*") in self.wanted else _EITHER
+        return frozenset(any(one.holds(value) for one in self.wanted) for value in values)
+
+    @property
+    def wanting(self) -> str:
+        """What is wanted, in words."""
+        return " or ".join(map(str, self.wanted))
+
+
+@dataclasses.dataclass(frozen=True)
+class When:
+    """A predicate; one without parts holds always."""
+
+    tests: tuple[Test, ...] = ()
+    alternatives: tuple[When, ...] = ()
+    """One of them must hold, if there are any."""
+    exception: When | None = None
+    """Must not hold."""
+
+    def judge(self, values: Values) -> Verdict:
+        """Whether it holds for a region, and because of what: all that held, or what did not."""
+        reasons = []
+        for verdict in self._parts(values):
+            if not verdict.holds:
+                return verdict
+            reasons.append(verdict.because)
+        return Verdict(True, "; ".join(reasons) or "it takes everything")
+
+    def _parts(self, values: Values) -> Iterator[Verdict]:
+        for test in self.tests:
+            yield test.judge(values)
+        if self.alternatives:
+            verdicts = [alternative.judge(values) for alternative in self.alternatives]
+            held = next((verdict for verdict in verdicts if verdict.holds), None)
+            failed = "; ".join(verdict.because for verdict in verdicts)
+            yield held or Verdict(False, f"no alternative: {failed}")
+        if self.exception is not None:
+            verdict = self.exception.judge(values)
+            yield Verdict(
+                not verdict.holds,
+                f"{'except' if verdict.holds else 'no exception'}: {verdict.because}",
+            )
+
+    def outcomes(self, facts: Mapping[str, Fact]) -> Outcomes:
+        """How it can turn out; exact for each test, not for tests that contradict each other."""
+        parts = [test.outcomes(facts) for test in self.tests]
+        if self.alternatives:
+            either = [one.outcomes(facts) for one in self.alternatives]
+            parts.append(_negate(_all(_negate(one) for one in either)))
+        if self.exception is not None:
+            parts.append(_negate(self.exception.outcomes(facts)))
+        return _all(parts)
+
+
+def _negate(outcomes: Outcomes) -> Outcomes:
+    return frozenset(not outcome for outcome in outcomes)
+
+
+def _all(parts: Iterable[Outcomes]) -> Outcomes:
+    """Outcomes of a conjunction."""
+    result = _ALWAYS
+    for part in parts:
+        if part == _NEVER:
+            return _NEVER
+        result |= part
+    return result
+
+
+Report = Callable[[Fault], None]
+Known = Callable[[str], Fact | None]
+"""From a name to the fact of that name."""
+
+
+def read(table: Mapping[str, object], path: Path, report: Report, known: Known = find) -> When:
+    """The predicate of a `when` table; faults are reported and what has them is left out."""
+    tests: dict[str, Test] = {}
+    alternatives: list[When] = []
+    exception = None
+    for key, value in table.items():
+        at = (*path, key)
+        if key == ANY:
+            alternatives = _read_alternatives(value, at, report, known)
+        elif key == NOT:
+            if isinstance(value, dict) and value:
+                exception = read(value, at, report, known)
+            else:
+                report(Fault(at, f"found {show(value)}", "a table of facts"))
+        else:
+            for name, place, wanted in _flat(key, at, value):
+                test = _read_test(name, place, wanted, report, known)
+                if name in tests:
+                    said = f"{name} is asked for twice"
+                    report(Fault(place, said, "once; quoted or not is the same"))
+                elif test is not None:
+                    tests[name] = test
+    return When(tuple(tests.values()), tuple(alternatives), exception)
+
+
+def _read_alternatives(value: object, path: Path, report: Report, known: Known) -> list[When]:
+    if not isinstance(value, list) or not value:
+        report(Fault(path, f"found {show(value)}", "a list of tables, one at least"))
+        return []
+    found = []
+    for index, table in enumerate(value):
+        if isinstance(table, dict) and table:
+            found.append(read(table, (*path, index), report, known))
+        else:
+            report(Fault((*path, index), f"found {show(table)}", "a table of facts"))
+    return found
+
+
+def _flat(name: str, path: Path, value: object) -> Iterator[tuple[str, Path, object]]:
+    """Facts with their full names and places, out of tables that dotted keys made."""
+    if isinstance(value, dict) and value:
+        for key, inner in value.items():
+            yield from _flat(f"{name}.{key}", (*path, key), inner)
+    else:
+        yield name, path, value
+
+
+def _read_test(name: str, path: Path, value: object, report: Report, known: Known) -> Test | None:
+    fact = known(name)
+    if fact is None:
+        names = [*vocabulary(), ANY, NOT]
+        report(unknown(path, "fact", name, names, "; `ferry policy facts` lists them"))
+        return None
+    allowed = ALLOWED[fact.type]
+    if isinstance(value, list) and not value:
+        report(Fault(path, "found an empty list", f"{allowed}; a list is one of its elements"))
+        return None
+    wanted = []
+    for index, one in enumerate(value if isinstance(value, list) else [value]):
+        place = (*path, index) if isinstance(value, list) else path
+        found = condition.read(one, fact)
+        if found is None:
+            report(Fault(place, f"found {show(one)}", f"{allowed}, or a list of such"))
+        elif isinstance(found, Like) and fact.values and not any(map(found.holds, fact.values)):
+            near = nearest(found.pattern, fact.values)
+            report(Fault(place, f"unknown {name} {found}", ", ".join(fact.values), near))
+        else:
+            wanted.append(found)
+    return Test(name, tuple(wanted)) if wanted else None

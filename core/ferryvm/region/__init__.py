@@ -1,0 +1,79 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Regions of verified programs: control flow, loops, names, effects and facts.
+
+    Verified ── graph.graph ──> Graph: blocks, dominators, loops
+        │
+        └── candidates ──> Region ── facts ──> Facts                what a policy asks
+                             │
+                             └── region_effects ──> Effects         what a compiler must keep
+
+Names load what they need when they are first used: an engine that looks for loop heads needs
+`graph` only. The functions `graph.graph` and `region.region` have their modules' names and so are
+imported from there.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from ferryvm.region.call import CallGraph, call_graph
+    from ferryvm.region.effect import Effect, Effects, code_effects, effects, function_effects
+    from ferryvm.region.fact import Facts, facts, region_effects, statics
+    from ferryvm.region.graph import Block, Graph
+    from ferryvm.region.loop import Loop
+    from ferryvm.region.region import Kind, Region, candidates, regions
+
+_HOMES = {
+    "Block": "graph",
+    "CallGraph": "call",
+    "Effect": "effect",
+    "Effects": "effect",
+    "Facts": "fact",
+    "Graph": "graph",
+    "Kind": "region",
+    "Loop": "loop",
+    "Region": "region",
+    "call_graph": "call",
+    "candidates": "region",
+    "code_effects": "effect",
+    "effects": "effect",
+    "facts": "fact",
+    "function_effects": "effect",
+    "region_effects": "fact",
+    "regions": "region",
+    "statics": "fact",
+}
+"""The module that each name comes from."""
+
+__all__ = [
+    "Block",
+    "CallGraph",
+    "Effect",
+    "Effects",
+    "Facts",
+    "Graph",
+    "Kind",
+    "Loop",
+    "Region",
+    "call_graph",
+    "candidates",
+    "code_effects",
+    "effects",
+    "facts",
+    "function_effects",
+    "region_effects",
+    "regions",
+    "statics",
+]
+
+
+def __getattr__(name: str) -> object:
+    """A public name, on its first use (PEP 562)."""
+    home = _HOMES.get(name)
+    if home is None:
+        raise AttributeError(f"module 'ferryvm.region' has no attribute {name!r}")
+    value: object = getattr(importlib.import_module(f"ferryvm.region.{home}"), name)
+    globals()[name] = value
+    return value

@@ -1,0 +1,113 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Which functions call which, and which of them are part of a recursion.
+
+An indirect call can reach all functions of the table with its signature, and no others: the
+instruction itself checks it.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Iterable, Iterator
+
+from ferryvm.isa import Flow
+from ferryvm.region.code import FLOWS, code
+from ferryvm.region.keep import kept
+from ferryvm.verify import Verified
+
+_CALLS = frozenset(
+    opcode for opcode, flow in enumerate(FLOWS) if flow in (Flow.CALL, Flow.CALL_INDIRECT)
+)
+
+
+class CallGraph:
+    """The calls of a program, all functions at once. It does not keep the program alive."""
+
+    def __init__(self, verified: Verified) -> None:
+        program, listing = verified.program, code(verified)
+        self._opcodes, self._immediates = listing.opcodes, listing.immediates
+        self.by_signature: dict[int, tuple[int, ...]] = {}
+        """Functions of the table by the number of their signature, each once."""
+        for function in sorted(set(program.table)):
+            signature = program.functions[function].signature
+            self.by_signature[signature] = (*self.by_signature.get(signature, ()), function)
+        found: list[set[int]] = [set() for _ in program.functions]
+        for pc, opcode in enumerate(self._opcodes):
+            if opcode in _CALLS and verified.is_reachable(pc):
+                found[verified.owner(pc)].update(self.targets(pc))
+        self.direct: tuple[tuple[int, ...], ...] = tuple(tuple(sorted(each)) for each in found)
+        """By function, those that it calls itself, in rising order."""
+
+    def targets(self, pc: int) -> tuple[int, ...]:
+        """Functions that the instruction at `pc` can call."""
+        flow, immediate = FLOWS[self._opcodes[pc]], self._immediates[pc]
+        if flow is Flow.CALL:
+            return (immediate,)
+        return self.by_signature.get(immediate, ()) if flow is Flow.CALL_INDIRECT else ()
+
+    def reached(self, functions: Iterable[int]) -> tuple[int, ...]:
+        """These functions and all that they call, directly or not, in rising order."""
+        found = set(functions)
+        waiting = list(found)
+        while waiting:
+            new = [f for f in self.direct[waiting.pop()] if f not in found]
+            found.update(new)
+            waiting += new
+        return tuple(sorted(found))
+
+    @functools.cached_property
+    def components(self) -> tuple[tuple[int, ...], ...]:
+        """All functions; those that call each other in circles together, callees before callers."""
+        return tuple(_components(self.direct))
+
+    @functools.cached_property
+    def recursive(self) -> frozenset[int]:
+        """Functions that can come to run again, by calls, while they are running."""
+        return frozenset(
+            function
+            for members in self.components
+            for function in members
+            if len(members) > 1 or function in self.direct[function]
+        )
+
+
+@kept
+def call_graph(verified: Verified) -> CallGraph:
+    """The calls of a program; the same object whenever it is asked for."""
+    return CallGraph(verified)
+
+
+def _components(direct: tuple[tuple[int, ...], ...]) -> Iterator[tuple[int, ...]]:
+    """Strongly connected components, what is reached first (Tarjan 1972, without recursion)."""
+    number: dict[int, int] = {}
+    lowest: dict[int, int] = {}
+    open_: list[int] = []
+    is_open: set[int] = set()
+    for root in range(len(direct)):
+        path: list[tuple[int, Iterator[int]]] = []
+        enter = root if root not in number else None
+        while enter is not None or path:
+            if enter is not None:
+                number[enter] = lowest[enter] = len(number)
+                open_.append(enter)
+                is_open.add(enter)
+                path.append((enter, iter(direct[enter])))
+                enter = None
+            function, onward = path[-1]
+            for to in onward:
+                if to not in number:
+                    enter = to
+                    break
+                if to in is_open:
+                    lowest[function] = min(lowest[function], number[to])
+            else:
+                path.pop()
+                if path:
+                    caller = path[-1][0]
+                    lowest[caller] = min(lowest[caller], lowest[function])
+                if lowest[function] == number[function]:
+                    members = [open_.pop()]
+                    while members[-1] != function:
+                        members.append(open_.pop())
+                    is_open.difference_update(members)
+                    yield tuple(sorted(members))

@@ -1,0 +1,56 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A verified program as analyses read it: Python lists, and a name of its own for each function."""
+
+from __future__ import annotations
+
+import collections
+import re
+
+from ferryvm.isa import INSTRUCTIONS, Flow
+from ferryvm.region.keep import kept
+from ferryvm.verify import Verified
+
+PROGRAM = "program"
+"""What the region of a whole program is called."""
+
+_AMBIGUOUS = re.compile(rf"^$|^{PROGRAM}$|/[a-z]+\.[0-9.]+$|#[0-9]+$")
+"""Function names that could be taken for the name of another region."""
+
+FLOWS = [row.flow for row in INSTRUCTIONS]
+"""By opcode."""
+
+
+class Code:
+    """Opcodes and immediates of all instructions; names that tell all functions apart."""
+
+    def __init__(self, verified: Verified) -> None:
+        program = verified.program
+        self.opcodes: list[int] = program.code["opcode"].tolist()
+        self.immediates: list[int] = program.code["immediate"].tolist()
+        names = [function.name for function in program.functions]
+        count = collections.Counter(names)
+        self.names = [
+            f"{name}#{number}" if count[name] > 1 or _AMBIGUOUS.search(name) else name
+            for number, name in enumerate(names)
+        ]
+        """A function's name; with `#` and its number where that alone would not be clear."""
+
+    def successors(self, pc: int) -> list[int] | None:
+        """Where control can go in the function after an instruction that ends a block: for a
+        branch the next one, then the target. None for one that ends no block."""
+        flow = FLOWS[self.opcodes[pc]]
+        if flow is Flow.NEXT:
+            return None
+        if flow is Flow.JUMP:
+            return [self.immediates[pc]]
+        if flow is Flow.BRANCH:
+            return [pc + 1, self.immediates[pc]]
+        if flow is Flow.TABLE:
+            return list(range(pc + 1, pc + 2 + self.immediates[pc]))
+        return [] if flow in (Flow.RETURN, Flow.STOP) else None
+
+
+@kept
+def code(verified: Verified) -> Code:
+    """The code of a program."""
+    return Code(verified)

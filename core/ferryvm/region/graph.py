@@ -1,0 +1,230 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The control-flow graph of a function: basic blocks, dominators, loops.
+
+    pc 0   local.get n     ┐ block 0                 a block is called by the pc of its
+    pc 1   jump_unless 4   ┘ successors (2, 4)       first instruction
+    pc 2   call work       ┐ block 2
+    pc 3   jump 0          ┘ successors (0,)         0 dominates 2: a loop with head 0
+    pc 4   return            block 4
+
+Only what the verifier found reachable is in it. Calls and host calls end no block: control comes
+back to the next instruction. Each of the jumps that follow a `jump_table` is a block.
+"""
+
+from __future__ import annotations
+
+import bisect
+import dataclasses
+import heapq
+from collections.abc import Iterator
+
+from ferryvm.region.code import Code, code
+from ferryvm.region.keep import kept
+from ferryvm.region.loop import Loop, find_loops
+from ferryvm.verify import Verified
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Block:
+    """Instructions that control enters only at the first and leaves only after the last."""
+
+    first: int
+    last: int
+    """pc of its last instruction, which is in it."""
+    successors: tuple[int, ...]
+    """First pcs of the blocks that control can go to: the target of a jump; the next block, then
+    the target of a branch (they may be one block); the jumps of a table in their order."""
+
+
+class Graph:
+    """The control-flow graph of one function. It does not keep its program alive."""
+
+    def __init__(self, verified: Verified, function: int) -> None:
+        listing = code(verified)
+        self.function = function
+        self.name = listing.names[function]
+        """What the function is called in names of regions."""
+        self.entry = verified.program.functions[function].entry
+        self.blocks: dict[int, Block] = _ordered(_blocks(listing, self.entry), self.entry)
+        """By first pc, in reverse postorder from the entry."""
+        self.predecessors: dict[int, tuple[int, ...]] = _predecessors(self.blocks)
+        """First pcs of the blocks from which control comes, each once; of every block."""
+        self.immediate_dominators: dict[int, int] = _immediate_dominators(
+            list(self.blocks), self.predecessors
+        )
+        """The closest block that control must pass on its way to each block but the entry."""
+        self._spans = _spans(list(self.blocks), self.immediate_dominators)
+        order = {first: place for place, first in enumerate(self.blocks)}
+        tails: dict[int, list[int]] = {}
+        sideways = []
+        for block in self.blocks.values():
+            for to in dict.fromkeys(block.successors):
+                if order[to] <= order[block.first]:
+                    if self.dominates(to, block.first):
+                        tails.setdefault(to, []).append(block.first)
+                    else:
+                        sideways.append((block.first, to))
+        self.irreducible_edges: tuple[tuple[int, int], ...] = tuple(sideways)
+        """Edges from a block back to one that does not dominate it: they close cycles that can be
+        entered in several places and are no loops."""
+        loops, self._innermost = find_loops(self.name, tails, self.predecessors, order)
+        self.loops: tuple[Loop, ...] = tuple(loops)
+        """Outermost first, those of one depth by head."""
+        self.heads: dict[int, Loop] = {loop.head: loop for loop in loops}
+        """The loops by head."""
+        self._firsts = sorted(self.blocks)
+
+    @property
+    def irreducible(self) -> bool:
+        """Whether there is a cycle that is no natural loop."""
+        return bool(self.irreducible_edges)
+
+    def dominates(self, a: int, b: int) -> bool:
+        """Whether control must pass block `a` to get to block `b`; a block dominates itself."""
+        (first, last), (place, _) = self._spans[a], self._spans[b]
+        return first <= place < last
+
+    def loop(self, block: int) -> Loop | None:
+        """The innermost loop around a block."""
+        return self._innermost.get(block)
+
+    def block(self, pc: int) -> Block:
+        """The block that an instruction of the function is in. Raises ValueError for others."""
+        place = bisect.bisect_right(self._firsts, pc) - 1
+        found = self.blocks[self._firsts[place]] if place >= 0 else None
+        if found is None or pc > found.last:
+            raise ValueError(f"pc {pc} is not in function {self.name!r}, or cannot be reached")
+        return found
+
+
+@kept
+def graph(verified: Verified, function: int) -> Graph:
+    """The control-flow graph of a function; the same one whenever it is asked for."""
+    return Graph(verified, function)
+
+
+def _blocks(listing: Code, entry: int) -> dict[int, Block]:
+    """All blocks that can be reached from `entry`."""
+    successors = listing.successors
+    leaders, waiting = {entry}, [entry]
+    ends: dict[int, list[int]] = {}
+    seen: set[int] = set()
+    while waiting:
+        pc = waiting.pop()
+        while pc not in seen:
+            seen.add(pc)
+            onward = successors(pc)
+            if onward is None:
+                pc += 1
+                continue
+            ends[pc] = onward
+            new = [to for to in onward if to not in leaders]
+            leaders.update(new)
+            waiting += new
+            break
+    blocks = {}
+    for first in leaders:
+        last = first
+        while last not in ends and last + 1 not in leaders:
+            last += 1
+        blocks[first] = Block(first, last, tuple(ends.get(last, (last + 1,))))
+    return blocks
+
+
+def _ordered(blocks: dict[int, Block], entry: int) -> dict[int, Block]:
+    """The blocks in reverse postorder. The last successor is followed first, so that a block
+    comes before the target of the branch in front of it where both orders are right."""
+    finished: list[int] = []
+    seen = {entry}
+    path: list[tuple[int, Iterator[int]]] = [(entry, reversed(blocks[entry].successors))]
+    while path:
+        first, onward = path[-1]
+        for to in onward:
+            if to not in seen:
+                seen.add(to)
+                path.append((to, reversed(blocks[to].successors)))
+                break
+        else:
+            finished.append(first)
+            path.pop()
+    return {first: blocks[first] for first in reversed(finished)}
+
+
+def _predecessors(blocks: dict[int, Block]) -> dict[int, tuple[int, ...]]:
+    found: dict[int, dict[int, None]] = {first: {} for first in blocks}
+    for block in blocks.values():
+        for to in block.successors:
+            found[to][block.first] = None
+    return {first: tuple(before) for first, before in found.items()}
+
+
+def _immediate_dominators(
+    order: list[int], predecessors: dict[int, tuple[int, ...]]
+) -> dict[int, int]:
+    """The immediate dominator of each block but the entry; `order` is reverse postorder.
+
+    Cooper, Harvey, Kennedy: A Simple, Fast Dominance Algorithm, 2001. The first pass goes by
+    edges that lead on. Edges that lead back change nothing if each one's head dominates its tail,
+    so the passes that are to see that nothing changes are made only where one does not.
+    """
+    places = {first: place for place, first in enumerate(order)}
+    before = [[places[first] for first in predecessors[block]] for block in order]
+    above = [-1] * len(order)
+    above[0] = 0
+
+    def improve() -> bool:
+        has_changed = False
+        for place in range(1, len(order)):
+            meeting = _meet(above, [other for other in before[place] if above[other] >= 0])
+            has_changed = has_changed or above[place] != meeting
+            above[place] = meeting
+        return has_changed
+
+    def named() -> dict[int, int]:
+        return {order[place]: order[above[place]] for place in range(1, len(order))}
+
+    improve()
+    spans = _spans(order, named())
+    for place, others in enumerate(before):
+        first, last = spans[order[place]]
+        if any(other >= place and not first <= spans[order[other]][0] < last for other in others):
+            while improve():
+                pass
+            break
+    return named()
+
+
+def _meet(above: list[int], places: list[int]) -> int:
+    """Where the ways up from these places meet.
+
+    The latest place goes up first, and ways that have met go on as one: following them pair by
+    pair would take quadratic time for a thousand branches to one block.
+    """
+    seen = set(places)
+    latest = [-place for place in seen]
+    heapq.heapify(latest)
+    while len(latest) > 1:
+        place = above[-latest[0]]
+        if place in seen:
+            heapq.heappop(latest)
+        else:
+            seen.add(place)
+            heapq.heapreplace(latest, -place)
+    return -latest[0]
+
+
+def _spans(order: list[int], dominators: dict[int, int]) -> dict[int, tuple[int, int]]:
+    """For each block where it and all that it dominates stand in a preorder of dominators."""
+    sizes = dict.fromkeys(order, 1)
+    for block in reversed(order):  # what is dominated comes later in reverse postorder
+        if block in dominators:
+            sizes[dominators[block]] += sizes[block]
+    free: dict[int, int] = {}
+    spans: dict[int, tuple[int, int]] = {}
+    for block in order:
+        start = free[dominators[block]] if block in dominators else 0
+        spans[block] = start, start + sizes[block]
+        if block in dominators:
+            free[dominators[block]] += sizes[block]
+        free[block] = start + 1
+    return spans

@@ -1,0 +1,196 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Regions: the parts of a program that a compiler may be given, each with one entry.
+
+    program                    main with all that it calls
+      work                     a function
+        work/scope.1           from an enter_jit to its leave_jit
+        work/nest.2            an outermost loop that has loops inside
+          work/loop.2.1        a loop in it; an outermost one without loops inside is work/loop.1
+
+Names are made of the function's name and of numbers in the order of pcs, so they are the same in
+every run of the same program: policies, reports and caches can refer to them.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import enum
+import functools
+from collections.abc import Iterator
+
+from ferryvm.errors import UnknownNameError
+from ferryvm.region.call import call_graph
+from ferryvm.region.code import PROGRAM, code
+from ferryvm.region.graph import Graph, graph
+from ferryvm.region.loop import Loop
+from ferryvm.region.scope import marked_pcs, scope_entries, scope_pcs
+from ferryvm.verify import Verified
+
+
+class Kind(enum.Enum):
+    """What kinds of regions there are; the value is what a policy calls it."""
+
+    SCOPE = "scope"
+    """What lies between an `enter_jit` and its `leave_jit`."""
+    LOOP = "loop"
+    """A natural loop, with the loops inside it if there are any."""
+    NEST = "nest"
+    """An outermost loop that has loops inside, with them."""
+    FUNCTION = "function"
+    """A function; it calls others as functions."""
+    PROGRAM = "program"
+    """The first function with all that it calls."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Region:
+    """A part of a program with one entry. The same part is always equal to itself."""
+
+    verified: Verified = dataclasses.field(repr=False)
+    kind: Kind
+    function: int
+    """Number of the function that it is in; of the first one for a program."""
+    entry: int
+    """pc of the instruction at which it is entered: of the `enter_jit` for a scope."""
+    loop: Loop | None = dataclasses.field(default=None, repr=False)
+    """The loop that it is, for a loop or a nest."""
+    number: int = 0
+    """Which scope of the function it is, from 1; 0 for other kinds."""
+
+    @functools.cached_property
+    def name(self) -> str:
+        """Its identity, unlike that of all other regions of the program: `work/loop.2.1`.
+
+        A function whose own name could mean something else has its number in it: `work#3`.
+        """
+        function = code(self.verified).names[self.function]
+        if self.loop is not None:
+            return f"{function}/{self.kind.value}.{self.loop.path}"
+        if self.kind is Kind.SCOPE:
+            return f"{function}/scope.{self.number}"
+        return PROGRAM if self.kind is Kind.PROGRAM else function
+
+    @property
+    def graph(self) -> Graph:
+        """The control-flow graph of its function."""
+        return graph(self.verified, self.function)
+
+    @functools.cached_property
+    def functions(self) -> tuple[int, ...]:
+        """Functions whose code is in it: its own; all that the first one calls for a program."""
+        if self.kind is Kind.PROGRAM:
+            return call_graph(self.verified).reached([self.function])
+        return (self.function,)
+
+    @functools.cached_property
+    def pcs(self) -> frozenset[int]:
+        """Its instructions, without those of the functions that it calls (but for a program)."""
+        if self.kind is Kind.SCOPE:
+            return scope_pcs(self.verified, self.entry)
+        graphs = [graph(self.verified, function) for function in self.functions]
+        return frozenset(
+            pc
+            for each in graphs
+            for first in (self.loop.blocks if self.loop else each.blocks)
+            for pc in range(first, each.blocks[first].last + 1)
+        )
+
+    @functools.cached_property
+    def blocks(self) -> frozenset[int]:
+        """First pcs of the blocks that have instructions in it; a scope may have a part of one."""
+        if self.loop is not None:
+            return self.loop.blocks
+        if self.kind is Kind.SCOPE:
+            own = self.graph
+            return frozenset(own.block(pc).first for pc in self.pcs)
+        graphs = [graph(self.verified, function) for function in self.functions]
+        return frozenset(first for each in graphs for first in each.blocks)
+
+    @functools.cached_property
+    def callees(self) -> tuple[int, ...]:
+        """Functions that it calls, directly or not, in rising order.
+
+        An indirect call counts as calls of all functions of the table with its signature.
+        """
+        calls = call_graph(self.verified)
+        if self.kind in (Kind.FUNCTION, Kind.PROGRAM):
+            return calls.reached(calls.direct[self.function])
+        return calls.reached({callee for pc in self.pcs for callee in calls.targets(pc)})
+
+    @functools.cached_property
+    def marked(self) -> bool:
+        """Whether it has a marked scope in it, lies in one, or is one."""
+        if self.entry in marked_pcs(self.verified, self.function):
+            return True
+        return any(
+            enter in self.pcs
+            for function in self.functions
+            for enter in scope_entries(self.verified, function)
+        )
+
+    def __str__(self) -> str:
+        return self.name
+
+
+def regions(verified: Verified) -> tuple[Region, ...]:
+    """All regions: the program, then of each function the whole, its scopes, and its loops from
+    the outside in."""
+    return tuple(_regions(verified))
+
+
+def region(verified: Verified, name: str) -> Region:
+    """The region of that name; a nest answers to the name that it has as a loop, too.
+
+    Raises UnknownNameError, which suggests the nearest name.
+    """
+    found = regions(verified)
+    for each in found:
+        if name == each.name or (each.loop is not None and name == each.loop.name):
+            return each
+    raise UnknownNameError("region", name, [each.name for each in found])
+
+
+def candidates(verified: Verified, pc: int) -> tuple[Region, ...]:
+    """Regions that can be compiled when `pc` got hot, in the order in which to try them.
+
+    For the entry of a function the function; for the head of a loop the outermost loop around it,
+    then the smaller ones, down to the loop itself; for an `enter_jit` its scope. A pc that is
+    several of these has all of them, in this order; one that is none has none.
+    """
+    function = verified.owner(pc)
+    if function < 0:
+        return ()
+    own = graph(verified, function)
+    found = [_function(verified, own)] if pc == own.entry else []
+    around: list[Region] = []
+    loop = own.heads.get(pc)
+    while loop is not None:
+        around.append(_loop(verified, own, loop))
+        loop = loop.parent
+    found += reversed(around)
+    found += [scope for scope in _scopes(verified, function) if scope.entry == pc]
+    return tuple(found)
+
+
+def _regions(verified: Verified) -> Iterator[Region]:
+    yield Region(verified, Kind.PROGRAM, 0, verified.program.functions[0].entry)
+    for function in range(len(verified.program.functions)):
+        own = graph(verified, function)
+        yield _function(verified, own)
+        yield from _scopes(verified, function)
+        for loop in own.loops:
+            yield _loop(verified, own, loop)
+
+
+def _function(verified: Verified, own: Graph) -> Region:
+    return Region(verified, Kind.FUNCTION, own.function, own.entry)
+
+
+def _loop(verified: Verified, own: Graph, loop: Loop) -> Region:
+    kind = Kind.NEST if loop.parent is None and loop.loops > 1 else Kind.LOOP
+    return Region(verified, kind, own.function, loop.head, loop)
+
+
+def _scopes(verified: Verified, function: int) -> Iterator[Region]:
+    for number, enter in enumerate(scope_entries(verified, function), 1):
+        yield Region(verified, Kind.SCOPE, function, enter, None, number)

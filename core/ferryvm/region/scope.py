@@ -1,0 +1,70 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Marked scopes: what lies between an `enter_jit` and its `leave_jit`.
+
+The marks are instructions like others and need not pair up. A scope is what control can reach from
+its `enter_jit`, in the function, before a `leave_jit` closes it; an `enter_jit` on the way opens
+a scope inside, which the next `leave_jit` closes first. Where ways of different depth meet the
+smallest counts.
+"""
+
+from __future__ import annotations
+
+import collections
+
+from ferryvm.isa import BY_MNEMONIC
+from ferryvm.region.code import code
+from ferryvm.region.keep import kept
+from ferryvm.verify import Verified
+
+_ENTER, _LEAVE = BY_MNEMONIC["enter_jit"].opcode, BY_MNEMONIC["leave_jit"].opcode
+
+_DEEPEST = 100
+"""Scopes inside each other that are told apart: marks that do not pair up must not cost time."""
+
+
+def scope_entries(verified: Verified, function: int) -> tuple[int, ...]:
+    """pcs of the function's `enter_jit` instructions, in rising order."""
+    return _entries(verified).get(function, ())
+
+
+@kept
+def _entries(verified: Verified) -> dict[int, tuple[int, ...]]:
+    found: dict[int, list[int]] = {}
+    for pc, opcode in enumerate(code(verified).opcodes):
+        if opcode == _ENTER and verified.is_reachable(pc):
+            found.setdefault(verified.owner(pc), []).append(pc)
+    return {function: tuple(pcs) for function, pcs in found.items()}
+
+
+def scope_pcs(verified: Verified, enter: int) -> frozenset[int]:
+    """Instructions of the scope of an `enter_jit`: that one, but not the `leave_jit` that closes
+    it."""
+    listing = code(verified)
+    opcodes, successors = listing.opcodes, listing.successors
+    open_before = {enter: 0}
+    waiting = collections.deque([enter])
+    while waiting:
+        pc = waiting.popleft()
+        depth, opcode = open_before[pc], opcodes[pc]
+        if opcode == _ENTER:
+            depth = min(depth + 1, _DEEPEST)
+        elif opcode == _LEAVE:
+            depth -= 1
+        if depth == 0:
+            continue
+        onward = successors(pc)
+        for to in [pc + 1] if onward is None else onward:
+            if depth < open_before.get(to, _DEEPEST + 1):
+                open_before[to] = depth
+                waiting.append(to)
+    return frozenset(pc for pc, depth in open_before.items() if depth != 1 or opcodes[pc] != _LEAVE)
+
+
+@kept
+def marked_pcs(verified: Verified, function: int) -> frozenset[int]:
+    """Instructions of a function that lie in a scope."""
+    found: set[int] = set()
+    for enter in scope_entries(verified, function):
+        if enter not in found:  # else its scope is in the one around it
+            found |= scope_pcs(verified, enter)
+    return frozenset(found)

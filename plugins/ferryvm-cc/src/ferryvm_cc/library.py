@@ -1,0 +1,104 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Shared objects in this process.
+
+The loader knows what it has loaded by path, and would give the same variables to two users of one
+file. So each library is loaded from a file of its own, which is removed at once: the mapping stays.
+"""
+
+from __future__ import annotations
+
+import _ctypes
+import contextlib
+import ctypes
+import dataclasses
+import itertools
+import os
+import shutil
+import tempfile
+import time
+import weakref
+from collections.abc import Iterator
+from pathlib import Path
+
+from ferryvm.backend import Activity, BackendError, Code
+from ferryvm.ir.c import ACTIVITY, ENTRIES, ENTRY, FAILURES, INSTRUCTIONS, NANOSECONDS
+
+_PREFIX = "ferryvm-cc-"
+_LONGEST_BUILD = 3600.0
+"""Seconds after which a folder is nobody's any more."""
+_numbers = itertools.count()
+
+
+@contextlib.contextmanager
+def workplace() -> Iterator[Path]:
+    """A folder for one build. What killed processes left is removed on the way."""
+    for left in Path(tempfile.gettempdir()).glob(f"{_PREFIX}*"):
+        with contextlib.suppress(OSError):  # another process may be at it too
+            facts = left.lstat()
+            is_old = time.time() - facts.st_mtime > _LONGEST_BUILD
+            if is_old and facts.st_uid == os.getuid() and not left.is_symlink():
+                shutil.rmtree(left)
+    try:
+        with tempfile.TemporaryDirectory(prefix=_PREFIX, ignore_cleanup_errors=True) as folder:
+            yield Path(folder)
+    except OSError as error:
+        raise BackendError(
+            f"cc: temporary files cannot be written in {tempfile.gettempdir()}: {error.strerror}; "
+            "set TMPDIR to a directory with room for them"
+        ) from None
+
+
+def unique_name() -> str:
+    """A file name that no library of this process has had: the loader would take it for that."""
+    return f"region-{os.getpid()}-{next(_numbers)}.so"
+
+
+class Library:
+    """A loaded shared object; it is unloaded when nobody holds it any more."""
+
+    def __init__(self, file: Path, culprit: str, remedy: str) -> None:
+        """`culprit`: what the file is to a user; `remedy`: what to do if it is no good.
+
+        Raises BackendError.
+        """
+        try:
+            self._handle = _ctypes.dlopen(str(file), os.RTLD_NOW | os.RTLD_LOCAL)
+        except OSError as error:
+            reason = str(error).removeprefix(f"{file}: ")
+            if "failed to map" in reason:
+                remedy = "set TMPDIR to a directory from which code may be run"
+            raise BackendError(f"cc: {culprit} cannot be loaded: {reason}; {remedy}") from None
+        self._unload = weakref.finalize(self, _ctypes.dlclose, self._handle)
+        self._culprit, self._remedy = culprit, remedy
+
+    def address(self, symbol: str) -> int:
+        """Address of a function or variable. Raises BackendError."""
+        try:
+            return int(_ctypes.dlsym(self._handle, symbol))
+        except OSError:
+            raise BackendError(f"cc: {self._culprit} has no {symbol}; {self._remedy}") from None
+
+
+@dataclasses.dataclass(eq=False)
+class RegionCode(Code):
+    """A loaded region."""
+
+    library: Library
+    guards: tuple[int, ...]
+    """pc of each guard."""
+    is_from_cache: bool
+    notes: dict[str, float]
+
+    def __post_init__(self) -> None:
+        self.address = self.library.address(ENTRY)
+        words = ctypes.c_uint64 * (FAILURES + len(self.guards))
+        self._activity = words.from_address(self.library.address(ACTIVITY))
+
+    def activity(self) -> Activity:
+        words = list(self._activity)
+        return Activity(
+            words[ENTRIES],
+            words[NANOSECONDS] * 1e-9,
+            words[INSTRUCTIONS],
+            {pc: words[FAILURES + number] for number, pc in enumerate(self.guards)},
+        )

@@ -1,0 +1,104 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`ferry compile --regions` and `--emit` show what compilers are given and what they make of it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from ferryvm.cli.command import ferry
+from ferryvm.errors import FerryError
+from ferryvm.ir.parse import parse_module
+
+EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
+FIB = str(EXAMPLES / "fib.skiff")
+
+
+def show(*arguments: str) -> Result:
+    return CliRunner().invoke(ferry, ["compile", *arguments])
+
+
+def printed(*arguments: str) -> str:
+    result = show(*arguments)
+    assert result.exit_code == 0, result.exception or result.output
+    return result.output
+
+
+def refused(*arguments: str) -> str:
+    """The message of an error; nothing is printed on standard output."""
+    result = show(*arguments)
+    assert result.exit_code
+    if isinstance(result.exception, FerryError):
+        assert not result.output
+        return str(result.exception)
+    return result.output.splitlines()[-1]
+
+
+def test_regions_are_listed_with_kind_entry_and_size() -> None:
+    lines = printed(FIB, "--regions").splitlines()
+    assert [line.split()[0] for line in lines] == [
+        "program",
+        "main",
+        "fib",
+        "fib-by-loop",
+        "fib-by-loop/loop.1",
+    ]
+    assert lines[-1].split()[1:4] == ["loop", "pc", "48"]
+    assert lines[-1].endswith("fib.skiff:12:13")
+
+
+@pytest.mark.parametrize("file", ["fib.skiff", "factorial.fasm"])
+def test_the_ir_of_the_whole_program_is_shown_unless_a_region_is_named(file: str) -> None:
+    module = parse_module(printed(str(EXAMPLES / file), "--emit", "ir"))
+    assert module.name == "program"
+    assert len(module.functions) >= 1
+
+
+def test_the_ir_of_a_region_is_that_of_the_level() -> None:
+    nbody = str(EXAMPLES / "nbody.skiff")
+    arguments = (nbody, "--emit", "ir", "--region", "program", "--optimize")
+    sizes = [len(printed(*arguments, level).splitlines()) for level in ("0", "2")]
+    assert sizes[1] < sizes[0]
+
+
+@pytest.mark.parametrize(
+    ("stage", "text"), [("llvm", "define"), ("optimized", "define"), ("asm", "region:")]
+)
+def test_stages_of_the_compiler_are_shown(stage: str, text: str) -> None:
+    assert text in printed(FIB, "--emit", stage, "--region", "fib-by-loop/loop.1")
+
+
+def test_the_peephole_runs_over_assembly_only_if_asked_for() -> None:
+    file = str(EXAMPLES / "factorial.fasm")
+    lengths = [
+        int(printed(file, "--regions", *option).split(" instructions")[0].split()[-1])
+        for option in ((), ("--no-peephole",), ("--peephole",))
+    ]
+    assert lengths[0] == lengths[1] > lengths[2]
+
+
+FAULTS = {
+    ("--emit", "ll"): "no stage of backend 'llvm' 'll'; did you mean 'llvm'? "
+    "(known: asm, ir, llvm, optimized)",
+    ("--emit", "asm", "--backend", "switch"): "backend 'switch' compiles nothing",
+    ("--emit", "asm", "--backend", "llvn"): "no backend 'llvn'; did you mean 'llvm'?",
+    ("--emit", "ir", "--region", "fob"): "no region 'fob'; did you mean 'fib'?",
+    ("--region", "fib"): "--region says what --emit shows: add --emit STAGE",
+    ("--backend", "llvm"): "--backend says what --emit shows",
+    ("--optimize", "1"): "--optimize says what --emit shows",
+    ("--regions", "-o", "x.fvm"): "--regions writes no image: leave out --output",
+    ("--regions", "--emit", "ir"): "show different things: leave out one",
+    ("--emit", "ir", "--optimize", "7"): "7 is not in the range 0<=x<=3",
+}
+
+
+@pytest.mark.parametrize("arguments", FAULTS)
+def test_a_wrong_request_is_one_clear_line(arguments: tuple[str, ...]) -> None:
+    assert FAULTS[arguments] in refused(FIB, *arguments)
+
+
+def test_the_file_is_named_where_it_is_wrong() -> None:
+    assert "nothing.skiff: cannot be read" in refused("nothing.skiff", "--regions")
+    assert refused(FIB, "--emit", "ir", "--region", "fob").startswith(f"{FIB}: no region")

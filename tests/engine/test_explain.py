@@ -1,0 +1,146 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The explanation of a run: each region with its reasons, and shares that add up."""
+
+from __future__ import annotations
+
+import pytest
+
+import ferryvm
+from ferryvm.engine import Engine
+from ferryvm.engine.explain import Explanation, explain
+from ferryvm.engine.observe import Observer
+from ferryvm.engine.trace import events
+from ferryvm.policy import Choice, Options, Policy, Profile, Rule
+from ferryvm.policy.predicate import read
+from ferryvm.registry import Registry
+
+from .test_trace import leave, with_compiler
+
+LOOP = "(define i 0)\n(while (< i 1000)\n  (set! i (+ i 1)))\n(print! i)"
+
+
+def explained(
+    chosen: Policy | str, count: bool = False, found: Registry | None = None
+) -> Explanation:
+    """What is said about a run of the loop."""
+    registry = found or Registry()
+    by_name = isinstance(chosen, str)
+    engine = (
+        Engine(chosen, registry=registry) if by_name else Engine(policy=chosen, registry=registry)
+    )
+    observer = Observer()
+    observer.watch(engine)
+    execution = engine.start(ferryvm.compile(LOOP, "loop.skiff"))
+    return explain(execution, observer, execution.run(count=count).status.name.lower())
+
+
+def policy(*names: str) -> Policy:
+    """Big regions first, then whatever is hot: to these compilers."""
+    faults: list[object] = []
+    big = Rule("big", read({"work": "> 1000"}, (), faults.append), backends=(Choice("llvm"),))
+    assert not faults
+    chain = tuple(Choice(name, Options(background=False)) for name in names)
+    return Policy(profile=Profile(True, 10, 10, 1), rules=(big, Rule("hot", backends=chain)))
+
+
+def test_a_region_has_its_reasons_and_its_code_s_figures() -> None:
+    explanation = explained(policy("llvm"))
+    (region,) = explanation.regions
+    assert (region.region, region.kind, region.pc) == ("main/loop.1", "loop", 7)
+    assert region.position == "loop.skiff:2:11"
+    assert (region.why, region.state) == ("reached 10 times", "installed")
+    (asked,) = region.considered
+    assert asked.passed == ("rule 1 'big' does not match: work is 8, wanted > 1000",)
+    assert asked.decision == "rule 2 'hot': it takes everything"
+    (tried,) = region.tried
+    assert (tried.backend, tried.reason, tried.entries) == ("llvm", "", 1)
+    assert tried.outcome in ("compiled", "from the cache")
+    assert 0 < tried.code_seconds < explanation.seconds.run
+    assert tried.instructions is None
+    assert explanation.compile_seconds == tried.seconds > 0
+
+
+def test_shares_of_instructions_add_up_to_what_was_counted() -> None:
+    explanation = explained(policy("llvm"), count=True)
+    llvm, threaded = explanation.shares
+    assert (llvm.backend, threaded.backend) == ("llvm", "threaded")
+    assert explanation.instructions is not None
+    assert (llvm.instructions or 0) + (threaded.instructions or 0) == explanation.instructions
+    # 991 times round in compiled code, with eight instructions, and the last test.
+    assert llvm.instructions == 991 * 8 + 4
+    assert (llvm.share_of_instructions or 0) + (threaded.share_of_instructions or 0) == 1.0
+    parts = (llvm.share_of_time, threaded.share_of_time, explanation.other_share_of_time)
+    assert sum(parts) == pytest.approx(1.0)
+    assert min(parts) > 0
+
+
+def test_a_refusal_and_a_failure_have_their_reasons() -> None:
+    explanation = explained(policy("threaded", "llvm"))
+    first, second = explanation.regions[0].tried
+    assert (first.backend, first.outcome) == ("threaded", "failed")
+    assert first.reason == "backend 'threaded' compiles no regions"
+    assert (first.entries, first.steps) == (0, {})
+    assert second.backend == "llvm"
+
+
+def test_code_that_gives_no_figures_is_a_line_and_no_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    found = with_compiler(leave)
+    compiler = type(found.get("mine"))
+    compile_ = compiler.compile
+
+    def compile_faulty(self: object, region: object, options: object) -> object:
+        code = compile_(self, region, options)  # type: ignore[arg-type]
+        code.activity = lambda: 1 / 0  # type: ignore[method-assign, assignment, return-value]
+        return code
+
+    monkeypatch.setattr(compiler, "compile", compile_faulty)
+    (tried,) = explained(policy("mine"), found=found).regions[0].tried
+    assert tried.fault.startswith("backend 'mine' gives no figures: its activity raised ZeroDiv")
+    assert tried.entries == 0
+
+
+def test_a_place_that_did_not_get_hot_is_named() -> None:
+    slow = Policy(profile=Profile(True, 5000, 5000, 1))
+    explanation = explained(slow)
+    assert explanation.regions == ()
+    (cold,) = explanation.not_hot
+    assert (cold.region, cold.reached, cold.threshold) == ("main/loop.1", 1001, 5000)
+    assert cold.position == "loop.skiff:2:11"
+
+
+def test_what_counts_nothing_is_said_to() -> None:
+    assert explained("switch").counts == "backend 'switch' runs alone"
+    assert explained(Policy(profile=Profile(False))).counts == "the policy's profile is off"
+    alone = explained("switch")
+    (share,) = alone.shares
+    assert share.backend == "switch"
+    assert share.share_of_time + alone.other_share_of_time == pytest.approx(1.0)
+
+
+def test_a_compiler_asked_for_by_name_is_explained_as_a_policy() -> None:
+    explanation = explained("llvm")
+    (region,) = explanation.regions
+    assert (region.region, region.why) == ("program", "the whole program, before it starts")
+    assert [share.backend for share in explanation.shares] == ["llvm", "threaded"]
+
+
+def test_guards_that_fail_are_told_with_the_code_that_was_made_without_them() -> None:
+    half = "(define i 0) (define n 0)\n(while (< i 4000)\n"
+    half += "  (if (> i 2000) (set! n (+ n 1)))\n  (set! i (+ i 1)))\n(print! n)"
+    options = Options(background=False, speculate=True, guard_limit=50)
+    rule = Rule(backends=(Choice("llvm", options),))
+    engine = Engine(policy=Policy(profile=Profile(True, 100, 100, 1), rules=(rule,)))
+    observer = Observer(transfers=True)
+    observer.watch(engine)
+    execution = engine.start(ferryvm.compile(half))
+    result = execution.run()
+    assert result.output == "1999\n"
+    (region,) = explain(execution, observer, "halt").regions
+    first, second = region.tried
+    assert region.recompilations == 1
+    assert (first.guards, second.guards) == (2, 1)
+    assert list(first.guard_failures.values()) == [50]
+    assert (first.entries, second.entries) == (50, 1)
+    assert len(observer.transfers) == 51
+    guards = [event for event in events(observer) if str(event["name"]).startswith("guard")]
+    assert [event["args"]["guard"] for event in guards] == list(first.guard_failures)  # type: ignore[index]

@@ -1,0 +1,260 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Runs the region IR on a machine, in Python: what its operations mean, without a compiler.
+
+Arithmetic is the reference backend's own. Leaving writes what a state says, each body its own
+frame, as docs/ir.md demands of compilers.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+from ferryvm.ir.graph import Body, Constant, Edge, Module, Operation, State, Value
+from ferryvm.isa import Trap
+from ferryvm.isa.evaluation import PythonArithmetic
+from ferryvm.isa.numeric import canonical
+from ferryvm.isa.type import WORD_BYTES, Type
+from ferryvm.machine.control import Status
+from ferryvm.machine.state import Machine
+
+_ENDS = {
+    "leave": Status.LEAVE,
+    "trap": Status.TRAP,
+    "halt": Status.HALT,
+    "host": Status.HOST,
+}
+
+
+@dataclasses.dataclass
+class _Frame:
+    """One body while it runs."""
+
+    body: Body
+    at: int
+    """Word number of its frame."""
+    values: dict[Value, int]
+
+
+class _LeftError(Exception):
+    """Control has left; frames and registers are being written."""
+
+
+class Evaluator(PythonArithmetic):
+    """One run of a module from its entry."""
+
+    def __init__(self, module: Module, machine: Machine, polls: int = 200) -> None:
+        """`polls`: places where the interrupt flag is looked at before it is found set."""
+        self.module, self.machine, self.polls = module, machine, polls
+        self.control, self.memory = machine.control, machine.memory
+        self.loads = self.operations = 0
+        """How many loads from the heap, and operations at all, have been done."""
+
+    def run(self) -> Status:
+        """Run until control leaves the region; the status says why."""
+        frame = _Frame(self.module.root, self.control.fp, {})
+        try:
+            result = self._body(frame, [])
+        except _LeftError:
+            return Status(self.control.status)
+        stack, control = self.memory.stack, self.control
+        distance = stack[frame.at + 1]
+        control.pc = stack[frame.at]
+        stack[frame.at] = result or 0
+        control.fp = frame.at - distance
+        control.sp = frame.at + (self.module.root.result is not None)
+        control.status = Status.LEAVE
+        return Status.LEAVE
+
+    def canonical(self, t: Type, a: int) -> int:
+        """`a`, or the canonical NaN if it is any NaN."""
+        return canonical(self, t, a)
+
+    def _body(self, frame: _Frame, arguments: list[int]) -> int | None:
+        block = frame.body.blocks[0]
+        frame.values.update(zip(block.parameters, arguments, strict=True))
+        while True:
+            for operation in block.operations:
+                self.operations += 1
+                special = getattr(self, f"_do_{operation.name}", None)
+                values = [self._value(frame, a) for a in operation.arguments]
+                if special is not None:
+                    result = special(frame, operation, *values)
+                else:
+                    result = getattr(self, operation.name)(*operation.static, *values)
+                if operation.type is not None:
+                    frame.values[operation] = result
+            end = block.end
+            values = [self._value(frame, a) for a in end.arguments]
+            if end.name == "return":
+                return values[0] if values else None
+            if end.name in _ENDS:
+                if end.name == "trap":
+                    self.control.trap = end.static[0]  # type: ignore[assignment]  # verified
+                if end.name == "host":
+                    self.control.exit_id = end.static[0]  # type: ignore[assignment]  # verified
+                assert end.state is not None
+                self._leave(frame, end.state, _ENDS[end.name])
+            edge: Edge = end.edges[0]
+            if end.name == "branch" and not values[0]:
+                edge = end.edges[1]
+            if end.name == "switch":
+                edge = end.edges[min(values[0], len(end.edges) - 1)]
+            passed = [self._value(frame, a) for a in edge.arguments]
+            block = edge.block
+            frame.values.update(zip(block.parameters, passed, strict=True))
+
+    def _value(self, frame: _Frame, value: Value) -> int:
+        if isinstance(value, Constant):
+            return value.bits
+        if value not in frame.values and isinstance(value, Operation):
+            assert value.name == "canonical"  # only states name what has no place
+            (t,) = value.static
+            assert isinstance(t, Type)
+            return self.canonical(t, self._value(frame, value.arguments[0]))
+        return frame.values[value]
+
+    # --- leaving ----------------------------------------------------------------------------
+
+    def _leave(self, frame: _Frame, state: State, status: Status) -> None:
+        self._write(frame, state)
+        control = self.control
+        control.fuel += state.unpaid
+        control.pc, control.fp, control.sp = state.pc, frame.at, frame.at + len(state.words)
+        control.status = status
+        raise _LeftError
+
+    def _write(self, frame: _Frame, state: State) -> None:
+        for index, word in enumerate(state.words):
+            if word is not None:
+                self.memory.stack[frame.at + index] = self._value(frame, word)
+        for number, value in state.statics:
+            self.memory.statics[number] = self._value(frame, value)
+        if state.heap_pointer is not None:
+            self.control.hp = self._value(frame, state.heap_pointer)
+
+    def _leave_if(self, frame: _Frame, operation: Operation, p: int, status: Status) -> None:
+        if p:
+            assert operation.state is not None
+            self._leave(frame, operation.state, status)
+
+    def _do_trap_if(self, frame: _Frame, operation: Operation, p: int) -> None:
+        if p:
+            (trap,) = operation.static
+            assert isinstance(trap, Trap)
+            self.control.trap = trap
+        self._leave_if(frame, operation, p, Status.TRAP)
+
+    def _do_grow_if(self, frame: _Frame, operation: Operation, p: int, wanted: int) -> None:
+        if p:
+            self.control.wanted = wanted
+        self._leave_if(frame, operation, p, Status.GROW)
+
+    def _do_guard(self, frame: _Frame, operation: Operation, p: int) -> None:
+        self._leave_if(frame, operation, p, Status.LEAVE)
+
+    def _do_poll(self, frame: _Frame, operation: Operation) -> None:
+        self.polls -= 1
+        self._leave_if(frame, operation, self.polls < 0, Status.INTERRUPTED)
+
+    def _do_check_entry(self, frame: _Frame, operation: Operation) -> None:
+        self._do_poll(frame, operation)
+
+    def _do_pay(self, frame: _Frame, operation: Operation) -> None:
+        count, wanted = operation.static
+        assert isinstance(count, int)
+        assert isinstance(wanted, int)
+        self._leave_if(frame, operation, self.control.fuel < wanted, Status.LEAVE)
+        self.control.fuel -= count
+
+    # --- memory -----------------------------------------------------------------------------
+
+    def _do_word(self, frame: _Frame, operation: Operation) -> int:
+        return self._typed(operation, self.memory.stack[frame.at + self._number(operation)])
+
+    @staticmethod
+    def _number(operation: Operation) -> int:
+        number = operation.static[0]
+        assert isinstance(number, int)
+        return number
+
+    @staticmethod
+    def _typed(operation: Operation, word: int) -> int:
+        assert isinstance(operation.type, Type)
+        return word & operation.type.mask
+
+    def _do_static(self, frame: _Frame, operation: Operation) -> int:
+        return self._typed(operation, self.memory.statics[self._number(operation)])
+
+    def _do_set_static(self, frame: _Frame, operation: Operation, value: int) -> None:
+        self.memory.statics[self._number(operation)] = value
+
+    def _do_static_at(self, frame: _Frame, operation: Operation, index: int) -> int:
+        return self.memory.statics[index]
+
+    def _do_set_static_at(
+        self, frame: _Frame, operation: Operation, index: int, value: int
+    ) -> None:
+        self.memory.statics[index] = value
+
+    def _bytes(self, operation: Operation, address: int) -> slice:
+        size = self._number(operation)
+        # The heap pointer may be a value that memory does not have: the capacity is what is there.
+        assert 0 <= address <= self.memory.heap_capacity - size, f"heap access at {address}"
+        return slice(address, address + size)
+
+    def _do_heap_load(self, frame: _Frame, operation: Operation, address: int) -> int:
+        self.loads += 1
+        return int.from_bytes(self.memory.heap[self._bytes(operation, address)], "little")
+
+    def _do_heap_store(self, frame: _Frame, operation: Operation, address: int, value: int) -> None:
+        place = self._bytes(operation, address)
+        size = self._number(operation)
+        low = value & ((1 << 8 * size) - 1)
+        self.memory.heap[place] = low.to_bytes(size, "little")
+
+    def _do_heap_pointer(self, frame: _Frame, operation: Operation) -> int:
+        return self.control.hp
+
+    def _do_set_heap_pointer(self, frame: _Frame, operation: Operation, value: int) -> None:
+        self.control.hp = value
+
+    def _do_heap_capacity(self, frame: _Frame, operation: Operation) -> int:
+        return self.memory.heap_capacity
+
+    def _do_frame(self, frame: _Frame, operation: Operation) -> int:
+        return WORD_BYTES * frame.at
+
+    def _do_stack_limit(self, frame: _Frame, operation: Operation) -> int:
+        return WORD_BYTES * self.memory.stack_words
+
+    def _do_function_field(self, frame: _Frame, operation: Operation, number: int) -> int:
+        return int(self.machine.descriptors[number][self._number(operation)])
+
+    def _do_table_function(self, frame: _Frame, operation: Operation, index: int) -> int:
+        return self.machine.program.table[index]
+
+    # --- calls ------------------------------------------------------------------------------
+
+    def _do_call(self, frame: _Frame, operation: Operation, *arguments: int) -> int | None:
+        number, base = operation.static
+        return self._call(frame, operation, number, base, arguments)
+
+    def _do_call_indirect(
+        self, frame: _Frame, operation: Operation, number: int, *arguments: int
+    ) -> int | None:
+        candidates, base = operation.static
+        assert isinstance(candidates, tuple)
+        assert number in candidates
+        return self._call(frame, operation, number, base, arguments)
+
+    def _call(
+        self, frame: _Frame, operation: Operation, number: Any, base: Any, arguments: Any
+    ) -> int | None:
+        callee = _Frame(self.module.functions[number], frame.at + base, {})
+        try:
+            return self._body(callee, list(arguments))
+        except _LeftError:
+            assert operation.state is not None
+            self._write(frame, operation.state)
+            raise

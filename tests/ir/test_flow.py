@@ -1,0 +1,76 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Dominators and loops of bodies are those that paths say."""
+
+from __future__ import annotations
+
+from ferryvm.ir.flow import Flow
+from ferryvm.ir.graph import Body
+from ferryvm.ir.lift import lift
+from ferryvm.region.region import regions
+from ferryvm.testing.generate import Kind, generate
+from ferryvm.verify import verify
+
+
+def bodies() -> list[Body]:
+    found = []
+    for kind in (Kind.BYTECODE, Kind.SKIFF):
+        for number in range(5):
+            for region in regions(verify(generate(3, number, kind))):
+                found += lift(region).bodies
+    return found
+
+
+def reached(flow: Flow, without: int) -> set[int]:
+    """Places that control gets to from the entry without passing one."""
+    found: set[int] = set()
+    waiting = [0]
+    while waiting:
+        place = waiting.pop()
+        if place != without and place not in found:
+            found.add(place)
+            waiting += [flow.places[edge.block] for edge in flow.blocks[place].end.edges]
+    return found
+
+
+def test_a_block_dominates_what_is_not_reached_without_it() -> None:
+    sizes = []
+    for body in bodies():
+        flow = Flow(body)
+        count = len(flow.blocks)
+        sizes.append(count)
+        for place in range(count):
+            others = reached(flow, place)
+            for other in range(count):
+                assert flow.dominates(place, other) is (other not in others)
+    assert max(sizes) > 10
+
+
+def test_a_preorder_has_what_a_block_dominates_right_behind_it() -> None:
+    for body in bodies():
+        flow = Flow(body)
+        order = flow.preorder()
+        assert order[0] == 0
+        assert sorted(order) == list(range(len(flow.blocks)))
+        for index, place in enumerate(order):
+            inside = [flow.dominates(place, other) for other in order[index:]]
+            assert inside == sorted(inside, reverse=True)
+
+
+def test_loops_have_one_entry_and_come_from_the_inside_out() -> None:
+    seen = 0
+    for body in bodies():
+        flow = Flow(body)
+        loops = flow.loops()
+        seen += len(loops)
+        for number, loop in enumerate(loops):
+            for place in loop.blocks - {loop.head}:
+                assert all(source in loop.blocks for source, _ in flow.incoming[place])
+            assert not any(other.blocks < loop.blocks for other in loops[number + 1 :])
+    assert seen > 20
+
+
+def test_the_only_edge_is_told_of_blocks_with_one() -> None:
+    for body in bodies()[:10]:
+        flow = Flow(body)
+        for place, incoming in enumerate(flow.incoming):
+            assert flow.only_edge(place) == (incoming[0] if len(incoming) == 1 else None)
