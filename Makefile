@@ -22,8 +22,8 @@ test:
 
 # The campaigns whose results docs/trust.md states: some ten minutes.
 slow:
-	ferry fuzz --programs 100000 --seed 20261121
-	ferry fuzz --programs 2000 --seed 20261122 --schedule every-boundary
+	ferry fuzz --backends switch,threaded --programs 100000 --seed 20261121
+	ferry fuzz --backends switch,threaded --programs 2000 --seed 20261122 --schedule every-boundary
 	$(PYTHON) -m tests.faults.campaign
 	$(PYTHON) -m tests.faults.campaign --native
 

@@ -82,6 +82,8 @@ class Artifact(abc.ABC):
 
     waited: float = 0.0
     """Seconds that its programs have waited for compilers, in `enter`."""
+    compiled: float = 0.0
+    """Seconds that compilers have taken for it, waited for or not."""
 
     @abc.abstractmethod
     def enter(self, machine: Machine, counting: bool) -> Status:
@@ -217,7 +219,8 @@ class Compiler(Backend):
 
     def show(self, region: Region, options: Options, stage: str) -> str:
         """A stage of the compilation as text. Raises BackendError for one that it has not."""
-        raise BackendError(f"backend {self.name!r} shows no {stage!r}; it has: {self.stages}")
+        known = ", ".join(self.stages) or "nothing"
+        raise BackendError(f"backend {self.name!r} shows no {stage!r}; it has: {known}")
 
     stages: tuple[str, ...] = ()
     """What `show` can show."""

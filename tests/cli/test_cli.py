@@ -56,8 +56,8 @@ def test_stats_to_stdout(fib: Path) -> None:
     stats = json.loads(figures)
     assert (stats["backend"], stats["status"], stats["result"]) == ("switch", "halt", 34)
     assert (stats["result_type"], stats["result_bits"]) == ("i64", "0x22")
-    assert set(stats["seconds"]) == {"load", "prepare", "run"}
-    assert all(seconds > 0 for seconds in stats["seconds"].values())
+    assert set(stats["seconds"]) == {"load", "prepare", "run", "compile"}
+    assert all(stats["seconds"][name] > 0 for name in ("load", "prepare", "run"))
     assert stats["instructions"] > 10_000
 
 
@@ -341,6 +341,16 @@ def test_repl_keeps_definitions_across_inputs_and_faults() -> None:
     assert "integer division by zero" in err
     assert "no backend 'none'" in err
     assert "never" not in err
+
+
+def test_repl_runs_on_the_default_policy_and_goes_back_to_it() -> None:
+    given = "(define x 4)\n:backend\n:backend switch\n:backend\n:backend mixed\n:backend\nx\n"
+    code, out, err = ferry("repl", given=given)
+    assert (code, err) == (0, "")
+    shown = [line.partition(" ")[0] for line in out.splitlines()]
+    assert shown == ["mixed", "switch", "mixed", "=>"]
+    assert out.startswith("mixed (of llvm, reference, switch, threaded, mixed)\n")
+    assert out.endswith("=> 4\n")
 
 
 def test_repl_without_a_fault_ends_well() -> None:

@@ -171,3 +171,31 @@ def test_a_trace_that_cannot_be_written_is_one_line_before_anything_runs(
     assert (code, out) == (2, "")
     assert err.count("\n") == 1
     assert program.read_text() == LOOP
+
+
+def test_a_shadow_is_explained_and_compared_with(program: Path, tmp_path: Path) -> None:
+    policy = tmp_path / "paranoid.toml"
+    policy.write_text(f"[shadow]\nagainst = 'switch'\n{POLICY}")
+    code, out, err = ferry("explain", program, "--policy", policy, "--count")
+    assert (code, err) == (0, "1000\n")
+    lines = out.splitlines()
+    assert "    shadow    compared once" in lines
+    name, entries, *_ = lines[-3].rsplit(maxsplit=4)
+    assert (name.split(), entries) == (["switch", "(shadow)"], "1")
+    code, out, err = ferry("run", program, "--policy", policy)
+    assert (code, out, err) == (0, "1000\n", "")
+
+
+def test_a_shadow_that_cannot_be_is_one_line(program: Path, tmp_path: Path) -> None:
+    policy = tmp_path / "paranoid.toml"
+    policy.write_text("shadow.against = 'llvm'")
+    code, out, err = ferry("run", program, "--policy", policy)
+    assert (code, out) == (2, "")
+    assert err.count("\n") == 1
+    assert "llvm" in err
+
+
+def test_the_seconds_of_compilers_are_told(program: Path, policy: Path) -> None:
+    code, out, _ = ferry("run", program, "--policy", policy, "--stats", "-")
+    assert code == 0
+    assert json.loads(out.partition("\n")[2])["seconds"]["compile"] > 0

@@ -138,7 +138,7 @@ def test_guards_that_fail_are_told_with_the_code_that_was_made_without_them() ->
     (region,) = explain(execution, observer, "halt").regions
     first, second = region.tried
     assert region.recompilations == 1
-    assert (first.guards, second.guards) == (2, 1)
+    assert (first.guards, second.guards) == (1, 0)
     assert list(first.guard_failures.values()) == [50]
     assert (first.entries, second.entries) == (50, 1)
     assert len(observer.transfers) == 51

@@ -153,7 +153,9 @@ def test_a_compiler_by_name_takes_the_whole_program_at_once_or_it_is_an_error() 
     for kind in ("program", "function"):
         decision = policy.choose(named, loop(kind=kind), MACHINE)
         assert decision.rule is not None
-        assert decision.rule.backends == (Choice("llvm", Options(background=False, required=True)),)
+        assert decision.rule.backends == (
+            Choice("llvm", Options(optimize=3, background=False, required=True)),
+        )
 
 
 def test_an_interpreter_by_name_counts_and_compiles_nothing() -> None:

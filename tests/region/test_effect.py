@@ -166,6 +166,15 @@ def test_functions_of_a_recursion_do_what_all_of_them_do() -> None:
     assert call_graph(verified).components == ((3,), (1, 2), (0,))
 
 
+def test_functions_are_long_that_make_a_hundred_calls_but_for_those_of_long_ones() -> None:
+    twice = "".join(
+        f".function f{n}\nmark\ncall f{n + 1}\nmark\ncall f{n + 1}\nreturn\n" for n in range(10)
+    )
+    text = f".function main\nmark\ncall f0\nhalt\n{twice}.function f10\nreturn\n"
+    # f9 makes 2 calls, f8 makes 6, then 14, 30, 62, and f4 126.
+    assert call_graph(assembled(text)).long == {5}
+
+
 def test_circle_of_three_functions_is_one_recursion() -> None:
     calls = "".join(f".function f{n}\nmark\ncall f{n % 3 + 1}\nreturn\n" for n in (1, 2, 3))
     found = call_graph(assembled(".function main\nmark\ncall f2\nhalt\n" + calls))

@@ -40,13 +40,20 @@ def target_machine() -> llvm.TargetMachine:
 def _target_machine() -> llvm.TargetMachine:
     llvm.initialize_native_target()
     llvm.initialize_native_asmprinter()
+    cpu, features = _processor()
     return llvm.Target.from_default_triple().create_target_machine(
-        cpu=llvm.get_host_cpu_name(),
-        features=llvm.get_host_cpu_features().flatten(),
+        cpu=cpu,
+        features=features,
         opt=2,
         reloc="static",
         codemodel="jitdefault",
     )
+
+
+@functools.cache
+def _processor() -> tuple[str, str]:
+    """Name and features of this processor; asked for once, since every loaded object needs them."""
+    return llvm.get_host_cpu_name(), llvm.get_host_cpu_features().flatten()
 
 
 def _facts() -> list[str]:
@@ -57,8 +64,7 @@ def _facts() -> list[str]:
         llvmlite.__version__,
         str(llvm.llvm_version_info),
         llvm.get_default_triple(),
-        llvm.get_host_cpu_name(),
-        llvm.get_host_cpu_features().flatten(),
+        *_processor(),
     ]
 
 

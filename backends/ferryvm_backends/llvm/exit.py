@@ -1,23 +1,24 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Leaving native code: writing frames and registers, out of the way of what runs often.
+"""Functions that write frames and registers where control leaves, out of the way of what runs often.
 
-What an exit does is in functions that are shared by all exits of one shape, so that a check costs
-the optimiser one call and not a store for each word of the frame.
+Exits that write words of the same types share one, so that a check costs the optimiser one call and
+not a store for each word of the frame.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
 
 from llvmlite import ir
 
-from ferryvm.ir.graph import Constant, Operation, State, Value
+from ferryvm.ir.graph import State
 from ferryvm.isa.control import HEADER_WORDS
 from ferryvm.isa.type import I64, WORD_BYTES, Type
 from ferryvm.machine.control import Status
 from ferryvm_backends._llvm.arithmetic import LLVM_TYPE, WORD, Arithmetic, word
 from ferryvm_backends._llvm.weaver import POINTER
-from ferryvm_backends.llvm.storage import Storage, attributes_of_cold
+from ferryvm_backends.llvm.storage import Storage
 
 INT32 = ir.IntType(32)
 _LETTER = {t: "ilfd"[number] for number, t in enumerate(Type)}
@@ -30,81 +31,132 @@ class _Straight(Arithmetic):
         self.builder = builder
 
 
-def frame_writer(module: ir.Module, types: Sequence[Type]) -> ir.Function:
-    """The function that stores words of these types into a frame, after its header."""
-    name = "frame." + "".join(_LETTER[t] for t in types)
-    known = module.globals.get(name)
-    if known is not None:
-        return known
-    signature = ir.FunctionType(ir.VoidType(), [WORD, *(LLVM_TYPE[t] for t in types)])
-    function = ir.Function(module, signature, name)
-    attributes_of_cold(function)
-    builder = ir.IRBuilder(function.append_basic_block())
-    arithmetic, storage = _Straight(builder), Storage(builder)
-    frame, *values = function.args
-    for index, (t, value) in enumerate(zip(types, values, strict=True)):
-        where = builder.add(frame, word(WORD_BYTES * (HEADER_WORDS + index)))
+class Writers:
+    """The writers of a module, each made when it is first called."""
+
+    def __init__(self, module: ir.Module) -> None:
+        self._module = module
+        self._functions: dict[str, ir.Function] = {}
+        self._calls: Counter[str] = Counter()
+
+    def write_frame(
+        self, builder: ir.IRBuilder, frame: ir.Value, types: Sequence[Type], words: list[ir.Value]
+    ) -> None:
+        """Store words of these types into a frame, after its header."""
+
+        def body(arithmetic: _Straight, frame: ir.Value, *words: ir.Value) -> None:
+            _store_words(arithmetic, frame, types, words)
+
+        parameters = [WORD, *(LLVM_TYPE[t] for t in types)]
+        self._call(builder, "frame." + _letters(types), parameters, [frame, *words], body)
+
+    def leave(
+        self,
+        builder: ir.IRBuilder,
+        where: tuple[ir.Value, ir.Value],
+        pc: int,
+        status: ir.Value,
+        types: Sequence[Type],
+        words: list[ir.Value],
+    ) -> None:
+        """As `write_frame`, and write the registers; `where`: control block and frame."""
+
+        def body(
+            arithmetic: _Straight,
+            control: ir.Value,
+            frame: ir.Value,
+            pc: ir.Value,
+            status: ir.Value,
+            *words: ir.Value,
+        ) -> None:
+            _store_words(arithmetic, frame, types, words)
+            builder = arithmetic.builder
+            storage = Storage(builder)
+            fp = builder.lshr(builder.sub(frame, storage.field(control, "stack")), word(3))
+            storage.set_field(control, "fp", fp)
+            storage.set_field(control, "sp", builder.add(fp, word(HEADER_WORDS + len(types))))
+            storage.set_field(control, "pc", pc)
+            storage.set_field(control, "status", status)
+
+        parameters = [POINTER, WORD, WORD, INT32, *(LLVM_TYPE[t] for t in types)]
+        arguments = [*where, word(pc), status, *words]
+        self._call(builder, "leave." + _letters(types), parameters, arguments, body)
+
+    def go_back(
+        self,
+        builder: ir.IRBuilder,
+        where: tuple[ir.Value, ir.Value],
+        results: list[ir.Value],
+    ) -> None:
+        """Go back to the caller's frame, as `return` means it; `results`: as words."""
+
+        def body(
+            arithmetic: _Straight,
+            control: ir.Value,
+            frame: ir.Value,
+            result: ir.Value,
+            results: ir.Value,
+        ) -> None:
+            builder = arithmetic.builder
+            storage = Storage(builder)
+            pc = storage.load(storage.pointer(frame), "stack")
+            above = storage.pointer(builder.add(frame, word(WORD_BYTES)))
+            distance = storage.load(above, "stack")
+            storage.store(result, storage.pointer(frame), "stack")
+            start = storage.field(control, "stack")
+            own = builder.lshr(builder.sub(frame, start), word(3))
+            storage.set_field(control, "pc", pc)
+            storage.set_field(control, "fp", builder.sub(own, distance))
+            storage.set_field(control, "sp", builder.add(own, results))
+            storage.set_field(control, "status", ir.Constant(INT32, int(Status.LEAVE)))
+
+        arguments = [*where, *(results or [word(0)]), word(len(results))]
+        self._call(builder, "go_back", [POINTER, WORD, WORD, WORD], arguments, body)
+
+    def settle(self) -> None:
+        """Decide, when all calls are made, where the code of each writer stands."""
+        for name, function in self._functions.items():
+            if self._calls[name] == 1:  # a function of its own would only cost time to compile
+                function.attributes.add("alwaysinline")
+            else:
+                function.attributes.add("noinline")
+                function.attributes.add("cold")
+
+    def _call(
+        self,
+        builder: ir.IRBuilder,
+        name: str,
+        parameters: Sequence[ir.Type],
+        arguments: Iterable[ir.Value],
+        body: Callable[..., None],
+    ) -> None:
+        """Call a writer, made of `body` if it is not there yet."""
+        function = self._functions.get(name)
+        if function is None:
+            signature = ir.FunctionType(ir.VoidType(), parameters)
+            function = self._functions[name] = ir.Function(self._module, signature, name)
+            function.linkage = "internal"
+            function.attributes.add("nounwind")
+            own = ir.IRBuilder(function.append_basic_block())
+            body(_Straight(own), *function.args)
+            own.ret_void()
+        self._calls[name] += 1
+        builder.call(function, arguments)
+
+
+def _letters(types: Sequence[Type]) -> str:
+    return "".join(_LETTER[t] for t in types)
+
+
+def _store_words(
+    arithmetic: _Straight, frame: ir.Value, types: Sequence[Type], words: Sequence[ir.Value]
+) -> None:
+    storage = Storage(arithmetic.builder)
+    for index, (t, value) in enumerate(zip(types, words, strict=True)):
+        where = arithmetic.builder.add(frame, word(WORD_BYTES * (HEADER_WORDS + index)))
         storage.store(arithmetic.to_slot(t, value), storage.pointer(where), "stack")
-    builder.ret_void()
-    return function
-
-
-def register_writer(module: ir.Module) -> ir.Function:
-    """The function that stores status, pc, and fp and sp by a frame and its number of words."""
-    known = module.globals.get("registers")
-    if known is not None:
-        return known
-    signature = ir.FunctionType(ir.VoidType(), [POINTER, WORD, WORD, WORD, INT32])
-    function = ir.Function(module, signature, "registers")
-    attributes_of_cold(function)
-    builder = ir.IRBuilder(function.append_basic_block())
-    storage = Storage(builder)
-    control, frame, words, pc, status = function.args
-    start = storage.field(control, "stack")
-    fp = builder.lshr(builder.sub(frame, start), word(3))
-    storage.set_field(control, "fp", fp)
-    storage.set_field(control, "sp", builder.add(fp, words))
-    storage.set_field(control, "pc", pc)
-    storage.set_field(control, "status", status)
-    builder.ret_void()
-    return function
-
-
-def returner(module: ir.Module) -> ir.Function:
-    """The function that goes back to the caller's frame, as `return` means it.
-
-    Its arguments are the control block, the frame, its result as a word, and how many it has.
-    """
-    known = module.globals.get("go_back")
-    if known is not None:
-        return known
-    signature = ir.FunctionType(ir.VoidType(), [POINTER, WORD, WORD, WORD])
-    function = ir.Function(module, signature, "go_back")
-    function.linkage = "internal"
-    builder = ir.IRBuilder(function.append_basic_block())
-    storage = Storage(builder)
-    control, frame, result, results = function.args
-    pc = storage.load(storage.pointer(frame), "stack")
-    distance = storage.load(storage.pointer(builder.add(frame, word(WORD_BYTES))), "stack")
-    storage.store(result, storage.pointer(frame), "stack")
-    start = storage.field(control, "stack")
-    own = builder.lshr(builder.sub(frame, start), word(3))
-    storage.set_field(control, "pc", pc)
-    storage.set_field(control, "fp", builder.sub(own, distance))
-    storage.set_field(control, "sp", builder.add(own, results))
-    storage.set_field(control, "status", ir.Constant(INT32, int(Status.LEAVE)))
-    builder.ret_void()
-    return function
-
-
-def is_virtual(value: Value) -> bool:
-    """Whether a value of a state is computed at the exit only."""
-    return isinstance(value, Operation) and value.name == "canonical"
 
 
 def types_of(state: State) -> list[Type]:
     """Types of the words that a state writes."""
     return [w.type if isinstance(w.type, Type) else I64 for w in state.words if w is not None]
-
-
-__all__ = ["Constant", "frame_writer", "is_virtual", "register_writer", "returner", "types_of"]

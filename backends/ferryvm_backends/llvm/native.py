@@ -4,8 +4,10 @@
 from __future__ import annotations
 
 import ctypes
+import json
+import re
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import llvmlite.binding as llvm
 from llvmlite import ir
@@ -40,25 +42,39 @@ def optimise(module: llvm.ModuleRef, level: int) -> None:
     builder.getModulePassManager().run(module, builder)
 
 
+_LABEL = re.compile(r'(?:"[^"]*"|[-\w.$]+)(?=:)')
+_TARGET = re.compile(r'label %("[^"]*"|[-\w.$]+)')
+
+
 def has_loop(module: llvm.ModuleRef) -> bool:
-    """Whether a function of a module goes back to a block that it has come from, or calls one."""
-    for function in module.functions:
-        if function.is_declaration:
-            continue
-        seen: set[str] = set()
-        for block in function.blocks:
-            seen.add(block.name)
-            for instruction in block.instructions:
-                if instruction.opcode in ("br", "switch"):
-                    targets = [o.name for o in instruction.operands if str(o.type) == "label"]
-                    if seen.intersection(targets):
-                        return True
+    """Whether control may come to a block of a function twice in one run of the function.
+
+    That is whether a block has an edge to itself or to one that stands before it: every cycle has
+    such an edge. One that is part of no cycle is taken for a loop too.
+    """
+    # Looked for in the text: there every block has a name, if only a number, and asking llvmlite
+    # for all instructions one by one takes ten times as long.
+    seen: set[str] = set()
+    for line in str(module).splitlines():
+        label = _LABEL.match(line)
+        if label is not None:
+            seen.add(label[0])
+        elif line.startswith("define"):
+            seen.clear()
+        elif not seen.isdisjoint(_TARGET.findall(line)):
+            return True
     return False
 
 
 def emitted(module: llvm.ModuleRef) -> bytes:
     """The object code of a module."""
     return bytes(target_machine().emit_object(module))
+
+
+def packed(guards: Sequence[int], code: bytes) -> bytes:
+    """What the cache keeps of a region: length of the pcs of its guards, these pcs, object code."""
+    notes = json.dumps(guards).encode()
+    return len(notes).to_bytes(8, "little") + notes + code
 
 
 _calibrated: list[float] = []
@@ -89,19 +105,16 @@ def _counter_module() -> ir.Module:
 class RegionCode(Code):
     """A loaded region."""
 
-    def __init__(
-        self,
-        native: NativeCode,
-        guards: tuple[int, ...],
-        is_from_cache: bool,
-        notes: Mapping[str, float],
-    ) -> None:
-        """`guards`: the pc of each guard, in the order of their counts."""
-        self._native, self._guards = native, guards
+    def __init__(self, content: bytes, is_from_cache: bool, notes: Mapping[str, float]) -> None:
+        """`content`: as `packed` makes it."""
+        end = 8 + int.from_bytes(content[:8], "little")
+        self._guards: list[int] = json.loads(content[8:end])
+        """The pc of each guard, in the order of their counts."""
+        self._native = NativeCode(content[end:])
         self.is_from_cache, self.notes = is_from_cache, notes
-        self.address = native.function_address(ENTRY)
-        words = ctypes.c_uint64 * (FAILURES + len(guards))
-        self._activity = words.from_address(native.address(ACTIVITY))
+        self.address = self._native.function_address(ENTRY)
+        words = ctypes.c_uint64 * (FAILURES + len(self._guards))
+        self._activity = words.from_address(self._native.address(ACTIVITY))
 
     def activity(self) -> Activity:
         words = list(self._activity)

@@ -17,29 +17,27 @@ _FIXED = frozenset({"statics", "stack", "stack_end", "heap", "functions", "table
 """Fields that nothing changes while native code runs."""
 
 
-def attributes_of_cold(function: ir.Function) -> None:
-    """Keep a function out of line and its calls unlikely."""
-    function.linkage = "internal"
-    function.attributes.add("noinline")
-    function.attributes.add("cold")
-    function.attributes.add("nounwind")
-
-
 class Storage:
     """Memory accesses at a builder."""
 
     def __init__(self, builder: ir.IRBuilder) -> None:
         self.builder = builder
+        self._tags: dict[str, ir.MDValue] = {}
 
     def _tag(self, part: str) -> ir.MDValue:
-        module = self.builder.module
-        root = module.add_metadata([ir.MetaDataString(module, "ferryvm")])
-        kind = module.add_metadata([ir.MetaDataString(module, part), root, word(0)])
-        return module.add_metadata([kind, kind, word(0)])
+        found = self._tags.get(part)
+        if found is None:  # llvmlite finds equal metadata by their text, which takes a while
+            module = self.builder.module
+            root = module.add_metadata([ir.MetaDataString(module, "ferryvm")])
+            kind = module.add_metadata([ir.MetaDataString(module, part), root, word(0)])
+            found = self._tags[part] = module.add_metadata([kind, kind, word(0)])
+        return found
 
     def offset(self, pointer: ir.Value, bytes_: int | ir.Value) -> ir.Value:
         """A pointer that many bytes further."""
         if isinstance(bytes_, int):
+            if not bytes_:
+                return pointer
             bytes_ = word(bytes_)
         return self.builder.gep(pointer, [bytes_], source_etype=BYTE)
 

@@ -20,7 +20,7 @@ from ferryvm.engine import ProgramInterrupted, TrapError
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from ferryvm.engine.explain import Explained, Explanation, Tried
+    from ferryvm.engine.explain import Explained, Explanation, Share, Tried
 
 _INDENT = 4
 
@@ -98,6 +98,9 @@ def _print_region(console: Console, region: Explained) -> None:
         rows += [(tried.backend, line) for line in _tried_lines(tried)]
     if region.recompilations:
         rows.append(("guards", f"compiled again {_times(region.recompilations)} for them"))
+    if region.compared:
+        rows.append(("shadow", f"compared {_times(region.compared)}"))
+    rows += [("shadow", f"wrong: {text}") for text in region.differences]
     before = ""
     for key, text in rows:
         console.print(f"{'':{_INDENT}}{'' if key == before else key:10}{text}")
@@ -144,7 +147,7 @@ def _print_totals(explanation: Explanation) -> None:
             str(share.entries),
             _milliseconds(share.seconds),
             f"{share.share_of_time:.1%}",
-            "not counted" if share.instructions is None else str(share.instructions),
+            _instructions(explanation, share),
             "" if share.share_of_instructions is None else f"{share.share_of_instructions:.1%}",
         )
     other, part = explanation.other_seconds, explanation.other_share_of_time
@@ -153,6 +156,13 @@ def _print_totals(explanation: Explanation) -> None:
     run = _milliseconds(explanation.seconds.run)
     compiled = _milliseconds(explanation.compile_seconds)
     click.echo(f"{explanation.status}; {run} of running, {compiled} of compiling")
+
+
+def _instructions(explanation: Explanation, share: Share) -> str:
+    """A backend's instructions; a shadow has none of its own."""
+    if share.instructions is not None:
+        return str(share.instructions)
+    return "not counted" if explanation.instructions is None else ""
 
 
 def _where(pc: int, position: str | None) -> str:

@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from ferryvm.engine import Engine, Execution, ProgramInterrupted, runnable
+from ferryvm.engine import Engine, Execution, ProgramInterrupted
+from ferryvm.engine.runnable import MIXED
 from ferryvm.errors import FerryError, UnknownNameError
 from ferryvm.isa.type import format_value
 
@@ -25,8 +26,8 @@ if TYPE_CHECKING:
 _HELP = """\
 Type Skiff forms; an input goes on over several lines until its parentheses close.
   :help            this text
-  :backend         the engine that runs, and those there are
-  :backend NAME    run on another engine from now on; variables keep their values
+  :backend         the backend that runs, and those there are; "mixed" is the default policy
+  :backend NAME    run on another backend from now on; variables keep their values
   :quit            leave (or Ctrl-D)
 Ctrl-C stops a running input, or drops the one being typed."""
 
@@ -35,7 +36,7 @@ class Repl:
     """An interactive session, apart from the terminal."""
 
     def __init__(
-        self, backend: str, write: Callable[[str], object], complain: Callable[[str], object]
+        self, backend: str | None, write: Callable[[str], object], complain: Callable[[str], object]
     ) -> None:
         """`write` takes values and help, `complain` what went wrong."""
         from ferryvm.skiff import Session
@@ -81,10 +82,11 @@ class Repl:
             case ["help"]:
                 self.write(_HELP)
             case ["backend"]:
-                known = ", ".join(self.engine.registry.names)
+                known = ", ".join((*self.engine.registry.names, MIXED))
                 self.write(f"{self.engine.backend.name} (of {known})")
             case ["backend", name]:
-                self.engine.backend = runnable(self.engine.registry, name)
+                chosen = None if name == MIXED else name
+                self.engine.backend = Engine(chosen, registry=self.engine.registry).backend
             case _:
                 name = words[0] if words else ""
                 raise UnknownNameError("command", f":{name}", (":help", ":backend", ":quit"))
@@ -92,8 +94,8 @@ class Repl:
 
 
 @click.command()
-@click.option("--backend", default="threaded", show_default=True, help="Engine to run on.")
-def repl(backend: str) -> int:
+@click.option("--backend", metavar="NAME", help="One backend instead of the default policy.")
+def repl(backend: str | None) -> int:
     """Type Skiff and see what it does.
 
     Inputs may also come through a pipe; the exit code is then 2 if one of them failed.

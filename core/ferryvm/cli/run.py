@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import functools
 import json
 import math
@@ -248,7 +249,7 @@ def _report(
         "result_type": str(result.type) if result and result.type else None,
         "result_bits": f"{result.bits:#x}" if result and result.bits is not None else None,
         "trap": trap,
-        "seconds": {"load": load_seconds, "prepare": seconds.prepare, "run": seconds.run},
+        "seconds": {**dataclasses.asdict(seconds), "load": load_seconds},
         "instructions": statistics.instructions,
     }
     text = json.dumps(figures, indent=2)

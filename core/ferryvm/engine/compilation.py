@@ -3,7 +3,8 @@
 
 A program waits for a job only where its policy says so, and Ctrl-C ends the waiting. The thread is
 started by the first job. At the end of the process the job under way is waited for (a compiler that
-works while its library is taken down may crash), those behind it are dropped.
+works while its library is taken down may crash), those behind it are dropped; Ctrl-C ends the process
+without waiting.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ import atexit
 import collections
 import contextlib
 import os
+import signal
 import sys
 import threading
 from collections.abc import Callable, Iterator
@@ -70,16 +72,21 @@ class _Worker:
         self._thread: threading.Thread | None = None
         self._is_closed = False
 
-    def submit(self, job: Job) -> None:
+    def submit(self, job: Job) -> bool:
+        """Have a job done; False if there can be no thread any more, or yet."""
         with self._changed:
+            if self._is_closed:
+                return False
+            if self._thread is None:
+                thread = threading.Thread(target=self._work, name="ferryvm-compile", daemon=True)
+                try:
+                    thread.start()
+                except RuntimeError:  # the process ends, or has too many
+                    return False
+                self._thread = thread
             self._jobs.append(job)
             self._changed.notify()
-            if self._thread is None:
-                self._thread = threading.Thread(
-                    target=self._work, name="ferryvm-compile", daemon=True
-                )
-                self._thread.start()
-                atexit.register(self.close)
+            return True
 
     def _work(self) -> None:
         while True:
@@ -115,8 +122,20 @@ def _forget() -> None:
 os.register_at_fork(after_in_child=_forget)
 
 
-def submit(action: Callable[[], None]) -> Job:
-    """Have something done in the background."""
-    job = Job(action)
-    _worker.submit(job)
-    return job
+@atexit.register
+def _close() -> None:
+    try:
+        _worker.close()
+    except KeyboardInterrupt:
+        for stream in (sys.stdout, sys.stderr):
+            with contextlib.suppress(Exception):  # it may be closed, or nobody reads it
+                stream.flush()
+        # As Python ends on Ctrl-C, but at once: what else it does at its end is what may crash.
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
+        os.kill(os.getpid(), signal.SIGINT)
+
+
+def submit(job: Job) -> None:
+    """Have something done in the background; here and now where there can be no thread for it."""
+    if not _worker.submit(job):
+        job.run()

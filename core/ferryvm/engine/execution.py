@@ -92,6 +92,8 @@ class Seconds:
     """Bringing it into the backend's form, and waiting for compilers."""
     run: float
     """Running it, host calls included."""
+    compile: float = 0.0
+    """What compilers took that were done during the run; beside the program, unless it waited."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -99,6 +101,7 @@ class Statistics:
     """Figures of a run."""
 
     backend: str
+    """Its name; `mixed` where a policy chose."""
     seconds: Seconds
     instructions: int | None
     """Instructions completed since the program's start; None where nobody counted."""
@@ -320,7 +323,7 @@ class Execution:
     ) -> Status:
         """Drive the program and set `statistics`, however that ends."""
         control = self.machine.control
-        budget, waited = control.fuel, artifact.waited
+        budget, waited, compiled = control.fuel, artifact.waited, artifact.compiled
         began = time.perf_counter()
         try:
             with interruptible(control):
@@ -332,7 +335,12 @@ class Execution:
                 control.instructions += budget - control.fuel
             else:
                 self._all_counted = False
-            seconds = Seconds(self._load_seconds, prepare_seconds + waited, run_seconds - waited)
+            seconds = Seconds(
+                self._load_seconds,
+                prepare_seconds + waited,
+                run_seconds - waited,
+                artifact.compiled - compiled,
+            )
             self.statistics = Statistics(backend.name, seconds, self.instructions)
 
     def _result(self, status: Status) -> RunResult:

@@ -58,6 +58,10 @@ class Explained:
     considered: tuple[Considered, ...]
     tried: tuple[Tried, ...]
     recompilations: int
+    compared: int
+    """Stays in its code that a shadow repeated."""
+    differences: tuple[str, ...]
+    """What the shadow found wrong."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -101,7 +105,7 @@ class Explanation:
     regions: tuple[Explained, ...]
     not_hot: tuple[NotHot, ...]
     shares: tuple[Share, ...]
-    """The compilers, then the interpreter."""
+    """The compilers, then the interpreter, then the shadow if there is one."""
     other_seconds: float
     """The rest of the run: host calls, and waiting for compilers."""
     other_share_of_time: float
@@ -156,6 +160,8 @@ def _explained(placement: Placement, verified: Verified, is_counted: bool) -> Ex
         tuple(placement.considered),
         tuple(_tried(attempt, is_counted) for attempt in placement.attempts),
         placement.recompilations,
+        placement.compared,
+        tuple(placement.differences),
     )
 
 
@@ -207,9 +213,11 @@ def _shares(
     backend = execution.engine.backend
     interpreter = backend.policy.interpreter if isinstance(backend, Mixed) else backend.name
     entries[interpreter] = len(observer.entries) + observer.dropped[interpreter]
-    seconds[interpreter] = max(observer.entry_seconds - sum(seconds.values()), 0.0)
+    shadow = _shadow_shares(execution, observer)
+    beside = sum(share.seconds for share in shadow)
+    seconds[interpreter] = max(observer.entry_seconds - beside - sum(seconds.values()), 0.0)
     instructions[interpreter] = (counted or 0) - instructions.total()
-    return tuple(
+    shares = tuple(
         Share(
             name,
             entries[name],
@@ -220,6 +228,20 @@ def _shares(
         )
         for name, spent in seconds.items()
     )
+    return shares + shadow
+
+
+def _shadow_shares(execution: Execution, observer: Observer) -> tuple[Share, ...]:
+    """What the shadow took, copies and comparisons included; its instructions are none of the
+    program's own."""
+    backend = execution.engine.backend
+    if not isinstance(backend, Mixed) or backend.policy.shadow is None:
+        return ()
+    seconds = sum(placement.compare_seconds for placement in observer.placements)
+    part = _part(seconds, execution.statistics.seconds.run)
+    compared = sum(placement.compared for placement in observer.placements)
+    name = f"{backend.policy.shadow.against} (shadow)"
+    return (Share(name, compared, seconds, part, None, None),)
 
 
 def _part(seconds: float, total: float) -> float:

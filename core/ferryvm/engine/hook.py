@@ -7,6 +7,7 @@ Who implements nothing of this costs nothing: then there is no listener.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING
 
 from ferryvm.backend import BackendError, Code
 from ferryvm.engine.journal import Attempt, Event, Listener, Placement
@@ -14,9 +15,11 @@ from ferryvm.failure import kind_of
 from ferryvm.hooks import FactValue, PlacementEvent, TransferEvent
 from ferryvm.plugin import Plugin, Plugins
 from ferryvm.policy.fact import PLUGIN
-from ferryvm.region.region import Region
 
-ExtraFacts = Callable[[Region], Mapping[str, FactValue]]
+if TYPE_CHECKING:
+    from ferryvm.region.region import Region
+
+ExtraFacts = Callable[["Region"], Mapping[str, FactValue]]
 """The facts about a region that are not our own, by full name."""
 
 

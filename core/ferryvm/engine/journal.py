@@ -73,6 +73,12 @@ class Placement:
     attempts: list[Attempt] = dataclasses.field(default_factory=list)
     recompilations: int = 0
     """Times that guards failed too often."""
+    compared: int = 0
+    """Stays in its code that a shadow has repeated."""
+    compare_seconds: float = 0.0
+    """What that took."""
+    differences: list[str] = dataclasses.field(default_factory=list)
+    """What the shadow found wrong."""
     state: str = "counting"
     """counting, observing, compiling, installed, interpreted, given up."""
 

@@ -16,8 +16,10 @@ from __future__ import annotations
 import dataclasses
 import functools
 import logging
+import threading
 import weakref
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 from ferryvm.backend import (
     Artifact,
@@ -34,16 +36,18 @@ from ferryvm.backend import (
 from ferryvm.engine.compilation import Job, submit
 from ferryvm.engine.hook import ExtraFacts, checked_code, checked_reason
 from ferryvm.engine.journal import Attempt, Considered, Event, Journal, Listener, Outcome, Placement
-from ferryvm.errors import FerryError
 from ferryvm.failure import described
-from ferryvm.machine.control import Status
+from ferryvm.isa import Flow
+from ferryvm.machine.control import ControlBlock, Status
 from ferryvm.machine.state import Machine
 from ferryvm.policy import Action, Choice, Policy, Rule, choose, here
-from ferryvm.region.fact import facts
 from ferryvm.region.graph import graph
-from ferryvm.region.region import Kind, Region, candidates
 from ferryvm.region.scope import scope_entries
 from ferryvm.verify import Verified
+
+if TYPE_CHECKING:
+    from ferryvm.engine.shadow import Shadow
+    from ferryvm.region.region import Region
 
 _LOG = logging.getLogger(__name__)
 
@@ -78,6 +82,15 @@ class Mixed(Interpreter):
         own = interpreter.capabilities
         forcing = own.forcing | {Forcing.HOT, Forcing.DEOPT}
         self.capabilities: Capabilities = dataclasses.replace(own, forcing=frozenset(forcing))
+        self._shadow: Interpreter | None = None
+        if policy.shadow is not None:
+            from ferryvm.engine.shadow import shadow_backend  # hardly any policy has one
+
+            self._shadow = shadow_backend(find(policy.shadow.against), interpreter)
+            heaps = [h for h in (own.heap, self._shadow.capabilities.heap) if h is not None]
+            self.capabilities = dataclasses.replace(
+                self.capabilities, heap=min(heaps, default=None)
+            )
 
     def accepts(self, program: Verified) -> str | None:
         return self._interpreter.accepts(program)
@@ -100,6 +113,8 @@ class Mixed(Interpreter):
         made = MixedArtifact(program, inner, policy, self._find, journal, self.observe, forcing)
         if self.extra_facts is not None:
             made.extra_facts = self.extra_facts
+        if self._shadow is not None:
+            made.run_beside(self._shadow)
         return made
 
 
@@ -138,8 +153,6 @@ class _Place:
     regions: tuple[Region, ...] | None = None
     """What could be compiled for it; None: what starts there."""
     job: Job | None = None
-    error: FerryError | None = None
-    """Why what its policy requires was not done."""
 
 
 class MixedArtifact(Artifact):
@@ -163,31 +176,88 @@ class MixedArtifact(Artifact):
         choices = [choice for rule in policy.rules for choice in rule.backends[:1]]
         self._may_wait = bool(forcing) or not all(c.options.background for c in choices)
         self._said: set[str] = set()
+        self._lock = threading.Lock()
+        self._awaited: dict[tuple[int, bool], _Place] = {}
+        """Places whose code is waited for, also in the next run where that was interrupted."""
+        required = [c.options for r in policy.rules for c in r.backends if c.options.required]
+        self._is_strict = bool(required)
+        """Whether there is something that the policy requires."""
+        self._may_stop = any(options.background for options in required)
+        self._entered: list[ControlBlock] = []
+        """Of the machines that are under way, where they may have to be stopped."""
+        self._refused: BackendError | None = None
+        """Why what the policy requires could not be had; then nothing is run any more."""
         self.extra_facts: ExtraFacts = lambda region: {}
+        self._shadow: Shadow | None = None
+
+    def run_beside(self, backend: Interpreter) -> None:
+        """Have a shadow repeat what compiled code does. Raises BackendError."""
+        from ferryvm.engine.shadow import Shadow
+
+        self._shadow = Shadow(self.program, backend)
 
     def enter(self, machine: Machine, counting: bool) -> Status:
+        if self._shadow is not None:
+            return self._shadow.run(machine, counting, self._enter, self._give_up)
+        return self._enter(machine, counting)
+
+    def _enter(self, machine: Machine, counting: bool) -> Status:
         if counting not in self._is_set_up:
-            self._is_set_up.add(counting)
-            if not self._set_up(machine, counting):
-                machine.control.status = Status.INTERRUPTED
-                return Status.INTERRUPTED
+            with self._lock:
+                if counting not in self._is_set_up:
+                    self._set_up(counting)
+                    self._is_set_up.add(counting)
         while True:
-            status = self.inner.enter(machine, counting)
-            if status is Status.HOT:
-                is_waited_for = self._hot(machine, machine.control.pc, counting)
-            elif status is Status.GUARD:
-                is_waited_for = self._failed(machine, counting)
-            else:
-                return status
-            if not is_waited_for:
+            if not self._wait(machine):
                 machine.control.status = Status.INTERRUPTED
                 return Status.INTERRUPTED
+            status = self._interpret(machine, counting)
+            if status is Status.HOT:
+                self._hot(machine.control.pc, counting)
+            elif status is Status.GUARD:
+                self._failed(machine.control.pc, counting)
+            elif status is not Status.INTERRUPTED or self._refused is None:
+                return status
+
+    def _interpret(self, machine: Machine, counting: bool) -> Status:
+        if not self._may_stop:
+            return self.inner.enter(machine, counting)
+        with self._lock:
+            self._entered.append(machine.control)
+        try:
+            return self.inner.enter(machine, counting)
+        finally:
+            with self._lock:
+                self._entered.remove(machine.control)
+
+    def _wait(self, machine: Machine) -> bool:
+        """Wait for what is to be waited for; False if that was interrupted.
+
+        Raises what the policy requires and could not be had.
+        """
+        for key, place in list(self._awaited.items()):
+            assert place.job is not None
+            began = self.journal.now()
+            has_ended = place.job.wait(machine.control)
+            self.waited += self.journal.now() - began
+            if not has_ended and self._refused is None:
+                return False
+            self._awaited.pop(key, None)
+        if self._refused is not None:
+            raise type(self._refused)(str(self._refused))
+        return True
+
+    def _refuse(self, error: BackendError) -> None:
+        """Run nothing any more: the policy requires what could not be had."""
+        with self._lock:
+            self._refused = error
+            for control in self._entered:
+                control.interrupt = 1
 
     # --- profile ----------------------------------------------------------------------------
 
-    def _set_up(self, machine: Machine, counting: bool) -> bool:
-        """Put the count cells of the policy, and compile what is to be compiled at once; False if
-        waiting for that was interrupted."""
+    def _set_up(self, counting: bool) -> None:
+        """Put the count cells of the policy, and begin with what is to be compiled at once."""
         profile = self.policy.profile
         if profile.enabled:
             for pc, threshold in self._thresholds().items():
@@ -197,10 +267,11 @@ class MixedArtifact(Artifact):
             entry = self.program.program.functions[0].entry
             place = _Place(entry, counting, profile.function_threshold)
             self._places[entry, counting] = place
+            from ferryvm.region.region import Kind, Region
+
             place.regions = (Region(self.program, Kind.PROGRAM, 0, entry),)
             place.why = "the whole program, before it starts"
-            return self._have_done(machine, place, MixedArtifact._decide)
-        return True
+            self._have_done(place, MixedArtifact._decide)
 
     def _thresholds(self) -> dict[int, int]:
         """The places that are counted, with the counts at which they are hot."""
@@ -214,22 +285,28 @@ class MixedArtifact(Artifact):
                 found[scope] = profile.scope_threshold
         return found
 
-    def _hot(self, machine: Machine, pc: int, counting: bool) -> bool:
-        """A place got hot; False if waiting for its code was interrupted."""
+    def _hot(self, pc: int, counting: bool) -> None:
+        """A place got hot."""
         place = self._places.get((pc, counting))
         if place is None:  # only a watched branch, and that would take centuries
-            return True
+            return
         if place.watched:
             self._stop_watching(place)
             assert place.region is not None
             assert place.rule is not None
-            return self._have_done(machine, place, MixedArtifact._compile)
-        place.why = f"reached {place.threshold} times"
+            self._have_done(place, MixedArtifact._compile)
+            return
+        times = "once" if place.threshold == 1 else f"{place.threshold} times"
+        place.why = f"reached {times}"
         place.regions = None
-        return self._have_done(machine, place, MixedArtifact._decide)
+        self._have_done(place, MixedArtifact._decide)
 
     def _decide(self, place: _Place) -> None:
         """Ask the policy about a place, and do what it says."""
+        # Short programs never come here, so they need not load it.
+        from ferryvm.region.fact import facts
+        from ferryvm.region.region import candidates
+
         placement = self._placement(place)
         placement.why = place.why
         if place.regions is None:
@@ -262,8 +339,9 @@ class MixedArtifact(Artifact):
 
     def _watch(self, place: _Place, rule: Rule) -> bool:
         """See which way the branches of a region go for a while, if its rule wants to know."""
-        if place.has_watched or not any(c.options.speculate for c in rule.backends):
-            return False
+        more = place.threshold // _OBSERVED
+        if not more or place.has_watched or not any(c.options.speculate for c in rule.backends):
+            return False  # what nobody has watched is not speculated on
         region = place.region
         assert region is not None
         place.has_watched = True
@@ -271,10 +349,10 @@ class MixedArtifact(Artifact):
         place.watched = frozenset(pc for pc in pcs if (pc, place.counting) not in self._places)
         for pc in place.watched:
             self.inner.count(pc, NEVER, place.counting)
-        more = max(place.threshold // _OBSERVED, 1)
         place.threshold += more
         self._placement(place).state = "observing"
-        self.inner.count(place.pc, more, place.counting)
+        # If the program waits here it comes by once before it goes round.
+        self.inner.count(place.pc, more + 1, place.counting)
         return True
 
     def _stop_watching(self, place: _Place) -> None:
@@ -294,9 +372,8 @@ class MixedArtifact(Artifact):
             self.inner.remove(pc, place.counting)
         place.unseen, place.watched = frozenset(ways), frozenset()
 
-    def _failed(self, machine: Machine, counting: bool) -> bool:
-        """A guard failed too often: compile without it; False if waiting was interrupted."""
-        branch = machine.control.pc
+    def _failed(self, branch: int, counting: bool) -> None:
+        """A guard failed too often: compile without it."""
         for place in list(self._places.values()):
             if place.counting != counting or not any(pc == branch for pc, _ in place.unseen):
                 continue
@@ -315,19 +392,24 @@ class MixedArtifact(Artifact):
                     f"its guards made it compile {placement.recompilations} times: "
                     "nothing is speculated on any more"
                 )
-            if not self._have_done(machine, place, MixedArtifact._compile):
-                return False
-        return True
+            self._have_done(place, MixedArtifact._compile)
+
+    def _give_up(self, placement: Placement) -> None:
+        """Have the code of a place entered no more."""
+        for place in self._places.values():
+            if place.placement is placement:
+                place.unseen = frozenset()  # or a guard of another region would compile it again
+                self.inner.remove(place.pc, place.counting)
+        placement.state = "given up"
+        self.journal.tell(Event.REMOVED, placement)
 
     # --- compilation ------------------------------------------------------------------------
 
-    def _have_done(
-        self, machine: Machine, place: _Place, what: Callable[[MixedArtifact, _Place], None]
-    ) -> bool:
-        """Have something done for a place in the background; False if waiting was interrupted.
+    def _have_done(self, place: _Place, what: Callable[[MixedArtifact, _Place], None]) -> None:
+        """Have something done for a place in the background.
 
-        Waited for where the rule that applies says so, which is found out in the background too:
-        deciding takes longer than many programs run.
+        It is waited for where the rule that applies says so, which is found out in the background
+        too: deciding takes longer than many programs run.
         """
         self._placement(place).state = "compiling"
         me = weakref.ref(self)  # a program that has ended need not be compiled any more
@@ -338,30 +420,22 @@ class MixedArtifact(Artifact):
                 return
             try:
                 what(artifact, place)
-            except Exception as error:  # noqa: BLE001 - the thread has other programs' work too
+            except (Exception, SystemExit) as error:  # noqa: BLE001 - other programs need the thread
                 artifact._broke(place, error)
 
-        place.job = submit(action)
-        if not self._may_wait:
-            return True
-        began = self.journal.now()
-        has_ended = place.job.wait(machine.control)
-        self.waited += self.journal.now() - began
-        if not has_ended:
-            return False
-        if place.error is not None:
-            error, place.error = place.error, None
-            raise error
-        return True
+        place.job = Job(action)
+        if self._may_wait:
+            self._awaited[place.pc, place.counting] = place
+        submit(place.job)
 
-    def _broke(self, place: _Place, error: Exception) -> None:
+    def _broke(self, place: _Place, error: BaseException) -> None:
         """Note what went wrong outside the backends."""
-        placement = self._placement(place)
-        placement.state, placement.decision = (
-            "given up",
-            f"it could not be done: {described(error)}",
-        )
-        place.error = BackendError(f"pc {place.pc}: {described(error)}")
+        placement, what = self._placement(place), f"it could not be done: {described(error)}"
+        placement.state, placement.decision = "given up", what
+        if self._is_strict:
+            self._refuse(BackendError(f"pc {place.pc}: {described(error)}"))
+        else:
+            self._say_once(f"pc {place.pc}: what is hot there cannot be compiled: {what}")
 
     def _compile(self, place: _Place) -> None:
         """Ask the backends of the rule in their order, and install what the first one makes."""
@@ -376,7 +450,7 @@ class MixedArtifact(Artifact):
             if wanted is not None and place.threshold < wanted and not self._forcing:
                 reason = f"its threshold is {wanted}"
                 self._attempted(placement, choice, region, Outcome.SKIPPED, reason)
-                self._count_on(place, wanted - place.threshold)
+                self._count_on(place, wanted - place.threshold, "counting")
                 return
             code = self._attempt(placement, place, choice, region)
             if code is not None:
@@ -387,19 +461,19 @@ class MixedArtifact(Artifact):
                 return
             if choice.options.required:
                 last = placement.attempts[-1]
-                place.error = RefusalError(
-                    f"backend {choice.backend!r}: region {region.name}: {last.reason}"
-                )
+                reason = f"backend {choice.backend!r}: region {region.name}: {last.reason}"
+                self._refuse(RefusalError(reason))
                 break
-        placement.state = "given up"
+        placement.state = state = "given up"
         retry = min(choice.options.retry_after for choice in rule.backends)
         if retry:
-            self._count_on(place, retry)
+            self._count_on(place, retry, state)
 
-    def _count_on(self, place: _Place, times: int) -> None:
+    def _count_on(self, place: _Place, times: int, state: str) -> None:
         """Look at a place again after so many times more."""
         place.threshold += times
         place.has_watched = False
+        self._placement(place).state = state
         self.inner.count(place.pc, times, place.counting)
 
     def _attempt(
@@ -419,11 +493,13 @@ class MixedArtifact(Artifact):
                 return None
             options = self._options(place, choice)
             code = checked_code(compiler.compile(region, options))
+            if self._shadow is not None:
+                code = self._shadow.checked(code, placement, choice.backend, region.name)
         except RefusalError as error:
             attempted(Outcome.REFUSED, str(error))
         except BackendError as error:
             attempted(Outcome.FAILED, str(error))
-        except Exception as error:  # noqa: BLE001 - a backend may raise anything; the program goes on
+        except (Exception, SystemExit) as error:  # noqa: BLE001 - a backend may raise anything
             attempted(Outcome.FAILED, f"it raised {described(error)}")
         else:
             outcome = Outcome.CACHED if code.is_from_cache else Outcome.COMPILED
@@ -461,6 +537,7 @@ class MixedArtifact(Artifact):
             choice.backend, region.name, outcome, reason, began, now - began, code, guards
         )
         placement.attempts.append(attempt)
+        self.compiled += attempt.seconds  # one thread compiles
         self.journal.tell(Event.ATTEMPT, placement, attempt)
         if outcome is Outcome.FAILED and not choice.options.required:
             self._say_once(f"backend {choice.backend!r} failed on region {region.name}: {reason}")
@@ -473,9 +550,13 @@ class MixedArtifact(Artifact):
 
 def _branches(region: Region) -> dict[int, tuple[int, ...]]:
     """The branches of a region's own code, with the pcs that each can go to."""
-    blocks = region.graph.blocks.values()
+    from ferryvm.region.code import FLOWS, code
+
+    opcodes = code(region.verified).opcodes
     return {
         block.last: block.successors
-        for block in blocks
-        if len(block.successors) == 2 and block.last in region.pcs
+        for block in region.graph.blocks.values()
+        if FLOWS[opcodes[block.last]] is Flow.BRANCH
+        and len(block.successors) == 2
+        and block.last in region.pcs
     }

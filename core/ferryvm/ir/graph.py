@@ -16,9 +16,11 @@ are values, and appear again only in states.
 
 from __future__ import annotations
 
+import builtins
 import dataclasses
 import enum
 from collections.abc import Iterator
+from typing import TypeVar
 
 from ferryvm.isa.table import Operand
 from ferryvm.isa.type import Type
@@ -40,6 +42,8 @@ ValueType = Type | Truth
 Static = object
 """What an operation knows besides its operands: types, a condition, a number."""
 
+Fact = TypeVar("Fact")
+
 
 class Value:
     """Something that an operation can use."""
@@ -48,6 +52,12 @@ class Value:
 
     def __init__(self, type_: ValueType) -> None:
         self.type = type_
+
+    @property
+    def word_type(self) -> Type:
+        """The type of a value that a word of memory can hold: any but a truth."""
+        assert isinstance(self.type, Type)
+        return self.type
 
 
 class Constant(Value):
@@ -119,6 +129,18 @@ class Operation(Value):
         self.arguments, self.state = arguments, state
         self.pc = -1
         """The instruction that it comes from; -1 where it comes from none."""
+
+    def fact(self, place: int, kind: builtins.type[Fact]) -> Fact:
+        """What it knows statically, at a place where its shape has something of this kind."""
+        found = self.static[place]
+        assert isinstance(found, kind)
+        return found
+
+    @property
+    def exit(self) -> State:
+        """The state of one that may leave."""
+        assert self.state is not None
+        return self.state
 
     def uses(self) -> Iterator[Value]:
         """Every value that it needs."""
@@ -197,6 +219,18 @@ class Body:
     constants: dict[tuple[ValueType, int], Constant] = dataclasses.field(default_factory=dict)
     """Every constant used in it, by type and bits: equal ones are one object."""
 
+    @property
+    def operations(self) -> Iterator[Operation]:
+        """All operations, but for the ends of blocks."""
+        for block in self.blocks:
+            yield from block.operations
+
+    @property
+    def recurs(self) -> bool:
+        """Whether it is a function that can come to call itself."""
+        entry = self.blocks[0].operations
+        return any(o.name == "check_entry" and o.fact(0, bool) for o in entry)
+
 
 @dataclasses.dataclass(eq=False)
 class Module:
@@ -213,6 +247,12 @@ class Module:
     def bodies(self) -> list[Body]:
         """All bodies, the root first."""
         return [self.root, *self.functions.values()]
+
+    @property
+    def guards(self) -> list[int]:
+        """pcs of all guards, in the order in which their failures are counted."""
+        operations = (o for body in self.bodies for o in body.operations)
+        return sorted({o.fact(0, int) for o in operations if o.name == "guard"})
 
 
 def operand_type(operand: Operand | None) -> Type | None:

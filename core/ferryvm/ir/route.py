@@ -125,7 +125,10 @@ class Route:
         return [to for to in found if to is not None]
 
     def taken(self, pc: int, targets: tuple[int, ...]) -> tuple[int, ...]:
-        """The targets of the branch at a pc without one that is left out, unless all are."""
+        """The targets of the instruction at a pc; of a branch, unless all are, without one that is
+        left out."""
+        if self._flows[pc] is not Flow.BRANCH:
+            return targets
         seen = tuple(target for target in targets if (pc, target) not in self._unseen)
         return seen or targets
 

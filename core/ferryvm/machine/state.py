@@ -137,6 +137,15 @@ class Machine:
         twin.memory.heap[: mine.hp] = self.memory.heap[: mine.hp]
         return twin
 
+    def adopt(self, twin: Machine) -> None:
+        """Go to the state of a copy of this machine, which is not used any more.
+
+        Its memory becomes this machine's, so views of the memory that was are out of date.
+        """
+        self.memory = twin.memory
+        ctypes.memmove(self.address, twin.address, REGISTER_BYTES)
+        self.bind()
+
     def snapshot(self) -> Snapshot:
         """All that a program's state is, to be compared with another backend's."""
         control, memory = self.control, self.memory

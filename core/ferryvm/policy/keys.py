@@ -50,13 +50,13 @@ class ProfileKeys(_Table):
 
 
 class ShadowKeys(_Table):
-    """A paranoid run: a second backend runs the same beside, and the states are compared at every
-    transfer. Slow; for finding faults."""
+    """A paranoid run: a second backend repeats each stay in compiled code, and the states are
+    compared. Slow; for finding faults. See [what a shadow does](#what-a-shadow-does)."""
 
     enabled: bool = True
     """Off, the table does nothing."""
     against: str = Shadow.against
-    """The backend that runs beside."""
+    """The interpreter that repeats what compiled code did."""
 
 
 class ChoiceKeys(_Table):
@@ -81,7 +81,7 @@ class ChoiceKeys(_Table):
     guard_limit: Count = Options.guard_limit
     """Failures of one guard after which the region is compiled again without it."""
     recompile_limit: CountOrNever = Options.recompile_limit
-    """How many times a region is compiled again before it is given up."""
+    """How many times a region is compiled again with what is left of its guesses; then without any."""
     retry_after: CountOrNever = Options.retry_after
     """Further counts after which a region that was given up is tried again; 0 is never."""
 

@@ -43,7 +43,7 @@ PROMPT = Profile(loop_threshold=50, function_threshold=50)
 
 @dataclasses.dataclass(frozen=True)
 class Shadow:
-    """A second backend that runs beside, compared with at every transfer."""
+    """A second backend, which repeats each stay in compiled code to be compared with."""
 
     against: str = "reference"
     """Its name."""
@@ -68,7 +68,7 @@ class Options:
     guard_limit: int = 1_000
     """Failures of one guard before the region is compiled again without it."""
     recompile_limit: int = 3
-    """Times that a region is compiled again before it is given up."""
+    """Times that a region is compiled again with what is left of its guesses; then without any."""
     retry_after: int = 10_000_000
     """Further counts after which a region that was given up is tried again; 0: never."""
 
@@ -120,7 +120,7 @@ class Policy:
     @classmethod
     def for_compiler(cls, name: str, interpreter: str = INTERPRETER) -> Policy:
         """What `--backend NAME` means for a compiler: the whole program, at once, or an error."""
-        choice = Choice(name, Options(background=False, required=True))
+        choice = Choice(name, Options(optimize=3, background=False, required=True))
         rule = Rule(f"everything to {name}", backends=(choice,))
         return cls(interpreter, PROMPT, (rule,), whole_program=True)
 

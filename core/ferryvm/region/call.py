@@ -8,12 +8,16 @@ instruction itself checks it.
 from __future__ import annotations
 
 import functools
+import itertools
 from collections.abc import Iterable, Iterator
 
 from ferryvm.isa import Flow
 from ferryvm.region.code import FLOWS, code
 from ferryvm.region.keep import kept
 from ferryvm.verify import Verified
+
+LONG = 100
+"""Calls that a call makes, directly or not, from which on it is long."""
 
 _CALLS = frozenset(
     opcode for opcode, flow in enumerate(FLOWS) if flow in (Flow.CALL, Flow.CALL_INDIRECT)
@@ -32,9 +36,11 @@ class CallGraph:
             signature = program.functions[function].signature
             self.by_signature[signature] = (*self.by_signature.get(signature, ()), function)
         found: list[set[int]] = [set() for _ in program.functions]
+        self._sites: list[list[int]] = [[] for _ in program.functions]
         for pc, opcode in enumerate(self._opcodes):
             if opcode in _CALLS and verified.is_reachable(pc):
                 found[verified.owner(pc)].update(self.targets(pc))
+                self._sites[verified.owner(pc)].append(pc)
         self.direct: tuple[tuple[int, ...], ...] = tuple(tuple(sorted(each)) for each in found)
         """By function, those that it calls itself, in rising order."""
 
@@ -69,6 +75,25 @@ class CallGraph:
             for function in members
             if len(members) > 1 or function in self.direct[function]
         )
+
+    @functools.cached_property
+    def long(self) -> frozenset[int]:
+        """Functions of which a call can make many calls, each of which makes few.
+
+        Neither loops nor recursion are needed to run for years: forty functions will do, each of
+        which calls the next one twice.
+        """
+        made: dict[int, int] = {}
+        found = set()
+        for function in itertools.chain.from_iterable(self.components):  # callees come first
+            made[function] = sum(
+                1 + max((made.get(callee, 0) for callee in self.targets(pc)), default=0)
+                for pc in self._sites[function]
+            )
+            if made[function] >= LONG:
+                found.add(function)
+                made[function] = 0
+        return frozenset(found)
 
 
 @kept

@@ -11,9 +11,10 @@ import importlib
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from ferryvm.machine.difference import Difference
     from ferryvm.testing.differential import Comparison, Differ, Verdict
     from ferryvm.testing.schedule import Schedule
-    from ferryvm.testing.state import Difference, State, difference
+    from ferryvm.testing.state import State, difference
     from ferryvm.testing.trial import Trial
 
 _HOMES = {

@@ -24,11 +24,11 @@ from collections.abc import Callable
 
 from ferryvm.errors import FerryError, Position
 from ferryvm.machine.control import Status
+from ferryvm.machine.difference import Difference
 from ferryvm.testing.differential import Differ, Verdict, judge
 from ferryvm.testing.divergence import LEGAL
 from ferryvm.testing.region import Region, regions
 from ferryvm.testing.schedule import Schedule, moves
-from ferryvm.testing.state import Difference
 from ferryvm.testing.trace import LONGEST, Row, TraceLine, begun, finished, sides, trace
 from ferryvm.testing.trial import IN_PREPARE, Trial
 from ferryvm.verify import Verified

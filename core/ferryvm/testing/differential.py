@@ -14,11 +14,12 @@ from collections.abc import Callable, Sequence
 from ferryvm.backend import Forcing, RefusalError
 from ferryvm.engine import Engine
 from ferryvm.errors import FerryError
+from ferryvm.machine.difference import Difference
 from ferryvm.machine.memory import Limits
 from ferryvm.registry import Registry
 from ferryvm.testing.divergence import LEGAL
 from ferryvm.testing.schedule import Schedule, moves
-from ferryvm.testing.state import Difference, State, difference
+from ferryvm.testing.state import State, difference
 from ferryvm.testing.trial import MOST_INSTRUCTIONS, Trial
 from ferryvm.testing.watchdog import PATIENCE
 from ferryvm.verify import Verified

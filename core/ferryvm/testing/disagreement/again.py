@@ -18,11 +18,11 @@ import dataclasses
 from collections.abc import Callable
 
 from ferryvm.errors import FerryError
+from ferryvm.machine.difference import Difference
 from ferryvm.testing.bisect import Bisector, LateError, Parting, Place, UnstableError, Way
 from ferryvm.testing.differential import Comparison, Differ, Verdict
 from ferryvm.testing.disagreement.model import Disagreement
 from ferryvm.testing.schedule import Schedule
-from ferryvm.testing.state import Difference
 from ferryvm.verify import Verified
 
 _SECONDS = 20.0

@@ -16,12 +16,12 @@ from ferryvm.backend import Forcing
 from ferryvm.durable import replace_file
 from ferryvm.engine.execution import UNLIMITED
 from ferryvm.errors import FerryError
+from ferryvm.machine.difference import Difference
 from ferryvm.machine.memory import Limits
 from ferryvm.program import Program
 from ferryvm.testing.bisect import Parting
 from ferryvm.testing.disagreement.model import Disagreement
 from ferryvm.testing.schedule import Schedule
-from ferryvm.testing.state import Difference
 from ferryvm.testing.watchdog import PATIENCE
 
 FORMAT: Literal["ferryvm disagreement"] = "ferryvm disagreement"

@@ -13,13 +13,13 @@ import ferryvm
 from ferryvm.backend import Forcing
 from ferryvm.errors import FerryError
 from ferryvm.failure import described
+from ferryvm.machine.difference import Difference
 from ferryvm.machine.memory import Limits
 from ferryvm.program import Program
 from ferryvm.registry import Registry
 from ferryvm.testing.bisect import Bisector, LateError, Parting
 from ferryvm.testing.differential import Comparison, Differ
 from ferryvm.testing.schedule import Schedule
-from ferryvm.testing.state import Difference
 from ferryvm.testing.trace import TraceLine
 from ferryvm.testing.watchdog import PATIENCE
 from ferryvm.verify import Verified

@@ -9,8 +9,8 @@ import json
 import re
 
 from ferryvm.machine.control import Status
+from ferryvm.machine.difference import Difference
 from ferryvm.testing.generate import Kind
-from ferryvm.testing.state import Difference
 from ferryvm.testing.trial import IN_PREPARE
 
 

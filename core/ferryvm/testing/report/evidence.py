@@ -11,9 +11,10 @@ import numpy.typing as npt
 
 from ferryvm.errors import FerryError
 from ferryvm.isa.type import WORD_BYTES, Type
+from ferryvm.machine.difference import Place, is_nan, stack_places, static_places
 from ferryvm.testing.bisect import Bisector, Parting, Way
 from ferryvm.testing.differential import Comparison, Differ
-from ferryvm.testing.state import Place, State, is_nan, stack_places, static_places
+from ferryvm.testing.state import State
 from ferryvm.testing.trial import Trial
 from ferryvm.verify import Verified
 

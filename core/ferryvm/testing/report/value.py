@@ -10,7 +10,7 @@ from collections.abc import Callable
 
 from ferryvm.isa import Type
 from ferryvm.isa.type import CANONICAL_NAN, F32, from_float, to_float
-from ferryvm.testing.state import is_nan
+from ferryvm.machine.difference import is_nan
 
 
 @dataclasses.dataclass(frozen=True)

@@ -1,0 +1,114 @@
+# SPDX-License-Identifier: Apache-2.0
+"""From a region to its object code.
+
+Region ─ lift, passes ─> Module ─ lower ─> LLVM IR ─ optimise ─> ─ emit ─> object code
+                                             ▲           │
+                                             └─ polls ───┘ if a loop is left that has none
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+
+import llvmlite.binding as llvm
+
+from ferryvm.backend import BackendError, Options
+from ferryvm.ir.graph import Module
+from ferryvm.ir.lift import lift
+from ferryvm.ir.passes.pipeline import optimise as improve
+from ferryvm.ir.passes.range import ask_ranges
+from ferryvm.region.region import Region
+from ferryvm_backends.llvm.lower import lower
+from ferryvm_backends.llvm.native import emitted, has_loop, optimise, packed, parsed
+
+_FORMULA = frozenset(
+    [
+        "add",
+        "all",
+        "any",
+        "bit_and",
+        "compare",
+        "mul",
+        "none",
+        "poll",
+        "select",
+        "set_static",
+        "shl",
+        "static",
+        "sub",
+        "word",
+    ]
+)
+"""Operations of loops that LLVM can replace by a formula, and of what stands around them."""
+
+Step = Callable[[str], None]
+"""Told the name of a step when it is done."""
+
+
+def improved(region: Region, options: Options) -> tuple[Module, int]:
+    """The IR that is lowered, and at which of its levels LLVM is to optimise it."""
+    module = lift(region, options.counting, options.unseen)
+    improve(module, max(options.optimize, 1), region.verified)
+    level = options.optimize
+    if level >= 2 and sum(ask_ranges(body) for body in module.bodies):
+        level = 3  # which makes two loops of one where a condition does not vary
+    return module, level
+
+
+def build(region: Region, options: Options, notes: dict[str, float]) -> bytes:
+    """What the cache keeps of a region; `notes` gets the seconds of each step.
+
+    Raises BackendError where LLVM does.
+    """
+    began = time.perf_counter()
+
+    def step(name: str) -> None:
+        nonlocal began
+        now = time.perf_counter()
+        notes[name] = notes.get(name, 0.0) + now - began
+        began = now
+
+    module, level = improved(region, options)
+    step("lift")
+    try:
+        native = optimised(module, options, level, step)
+        code = emitted(native)
+        step("emit")
+    except RuntimeError as error:
+        line = str(error).strip().splitlines()[0]
+        raise BackendError(f"llvm: region {region.name}: LLVM refuses the code: {line}") from error
+    return packed(module.guards, code)
+
+
+def optimised(
+    module: Module, options: Options, level: int, step: Step = lambda name: None
+) -> llvm.ModuleRef:
+    """The optimised LLVM IR of a region; `level`: of LLVM.
+
+    A poll in a loop keeps LLVM from replacing the loop by a formula. So where that may be possible
+    polls are left out at first, and what comes of it is taken only if no loop at all is left: then
+    every way through it is short. That includes loops without an end, which LLVM leaves alone.
+    """
+
+    def attempt(polls: bool) -> llvm.ModuleRef:
+        native = parsed(lower(module, options, polls))
+        step("lower")
+        optimise(native, level)
+        step("optimise")
+        return native
+
+    if may_be_formula(module):
+        native = attempt(polls=False)
+        if not has_loop(native):
+            return native
+    return attempt(polls=True)
+
+
+def may_be_formula(module: Module) -> bool:
+    """Whether a region's loops do nothing but count, so that LLVM may need none."""
+    return (
+        not module.functions
+        and not module.counting
+        and all(operation.name in _FORMULA for operation in module.root.operations)
+    )

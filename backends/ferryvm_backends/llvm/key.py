@@ -1,0 +1,55 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Under which name a region's code is kept: everything that it is made from, as a digest."""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+
+import numpy as np
+
+from ferryvm.backend import Options
+from ferryvm.region.graph import graph
+from ferryvm.region.region import Region
+from ferryvm_backends._llvm.native import key
+
+
+@functools.cache
+def _versions() -> str:
+    return key(__package__, "ferryvm.ir", "ferryvm.region")
+
+
+def region_key(region: Region, options: Options) -> str:
+    """The key of a region's code; another program, place, option, version or processor has another.
+
+    Where the code is kept does not matter for what it is, so `options.cache` is no part of it.
+    """
+    program = region.verified.program
+    digest = hashlib.sha256(_versions().encode())
+    facts = (
+        region.name.partition("/")[2],
+        region.kind.value,
+        region.function,
+        region.entry,
+        sorted(region.pcs),
+        region.callees,
+        options.optimize,
+        options.counting,
+        sorted(options.unseen),
+        options.guard_limit,
+        options.observe,
+        sorted(kind.value for kind in options.forcing),
+        [static.type.value for static in program.statics],
+        program.table,
+        [(str(s.parameters), str(s.results)) for s in program.signatures],
+        region.verified.frame_words,
+    )
+    digest.update(repr(facts).encode())
+    for number in sorted({region.function, *region.callees}):
+        function = program.functions[number]
+        digest.update(repr((number, function.entry, function.signature, function.locals)).encode())
+        blocks = graph(region.verified, number).blocks
+        for first in sorted(blocks):
+            code = program.code[first : blocks[first].last + 1]
+            digest.update(np.ascontiguousarray(code).tobytes())
+    return digest.hexdigest()

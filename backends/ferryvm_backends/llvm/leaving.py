@@ -1,0 +1,225 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Operations that may leave: checks, polls, guards, payments."""
+
+from __future__ import annotations
+
+import functools
+import platform
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from llvmlite import ir
+
+from ferryvm.ir.graph import Constant, Operation, State, Value
+from ferryvm.isa.trap import Trap
+from ferryvm.machine.control import ControlBlock, Status
+from ferryvm_backends._llvm.arithmetic import WORD, word
+from ferryvm_backends.llvm.access import Access
+from ferryvm_backends.llvm.exit import types_of
+from ferryvm_backends.llvm.shared import (
+    FORCED_IN,
+    HOST_STACK_LIMIT,
+    INT32,
+    Shared,
+    result_type,
+    status_constant,
+)
+from ferryvm_backends.llvm.symbol import FAILURES
+from ferryvm_backends.llvm.variant import Variant
+
+POLL_EVERY = 4096
+"""Back edges between two looks at the interrupt flag."""
+
+SAFEPOINTS = frozenset({"trap_if", "grow_if", "guard", "poll", "check_entry", "pay"})
+"""Operations whose state is one that an interpreter can go on from."""
+
+_RARELY = (1, 1 << 20)
+"""Branch weights of a check that fails."""
+
+
+class Leaving(Access):
+    """Lowers what may leave."""
+
+    def __init__(self, shared: Shared, variant: Variant, builder: ir.IRBuilder) -> None:
+        super().__init__(shared, variant.body, builder)
+        self.variant = variant
+
+    @contextmanager
+    def _rarely(self, p: ir.Value, name: str, onward: ir.Block | None = None) -> Iterator[ir.Block]:
+        """A block for what is done only if `p` holds, which is rare, and which has to end it.
+
+        Yields the block where control is otherwise, which is `onward` if that is given; it is also
+        where lowering goes on.
+        """
+        rare = self.function.append_basic_block(name)
+        if onward is None:
+            onward = self.function.append_basic_block("on")
+        self.builder.cbranch(p, rare, onward).set_weights(list(_RARELY))
+        self.builder.position_at_end(rare)
+        yield onward
+        self.builder.position_at_end(onward)
+
+    def _leave_if(self, p: ir.Value, state: State, status: Status, **fields: ir.Value) -> None:
+        """Go on only if `p` does not hold; else leave with a status."""
+        with self._rarely(p, "exit"):
+            self._leave(state, status_constant(status), **fields)
+
+    def _leave(self, state: State, status: ir.Value, **fields: ir.Value) -> None:
+        """End the block by leaving in a state."""
+        for name, value in fields.items():
+            self.storage.set_field(self.control, name, value)
+        self._write_values(state)
+        if state.unpaid:
+            fuel = self.builder.add(self.storage.field(self.control, "fuel"), word(state.unpaid))
+            self.storage.set_field(self.control, "fuel", fuel)
+        where = self.control, self.frame
+        words = self._words(state)
+        self.shared.writers.leave(self.builder, where, state.pc, status, types_of(state), words)
+        self._left(status)
+
+    def _leave_with_callee(self, state: State) -> None:
+        """End the block after a call that has left, in the state of that call."""
+        self._write_values(state)
+        words = self._words(state)
+        if words:
+            self.shared.writers.write_frame(self.builder, self.frame, types_of(state), words)
+        self._left(self.storage.field(self.control, "status"))
+
+    def _write_values(self, state: State) -> None:
+        """Write what a state says of statics and heap pointer."""
+        for number, value in state.statics:
+            slot = self.to_slot(value.word_type, self._in_state(value))
+            self.storage.store(slot, self._static(number), "statics")
+        if state.heap_pointer is not None:
+            self.storage.set_field(self.control, "hp", self._value(state.heap_pointer))
+
+    def _words(self, state: State) -> list[ir.Value]:
+        return [self._in_state(w) for w in state.words if w is not None]
+
+    def _in_state(self, value: Value) -> ir.Value:
+        """A value of a state; one that has no place in a block is computed here."""
+        if value in self.values or isinstance(value, Constant):
+            return self._value(value)
+        assert isinstance(value, Operation)
+        assert value.name == "canonical"
+        return self._do_canonical(value, self._value(value.arguments[0]))
+
+    def _left(self, status: ir.Value) -> None:
+        """Return, having left."""
+        if self.body.is_root:
+            self.builder.ret(status)
+        else:
+            self._return(None, has_left=True)
+
+    def _return(self, value: ir.Value | None, has_left: bool) -> None:
+        """Return from a function, with its result unless it has left."""
+        flag = ir.Constant(INT32, int(has_left))
+        if self.body.result is None:
+            self.builder.ret(flag)
+            return
+        pair = ir.Constant(result_type(self.body), ir.Undefined)
+        if value is not None:
+            pair = self.builder.insert_value(pair, value, 0)
+        self.builder.ret(self.builder.insert_value(pair, flag, 1))
+
+    # --- checks -----------------------------------------------------------------------------
+
+    def _do_trap_if(self, operation: Operation, p: ir.Value) -> None:
+        if self.variant.has_room and frame_reach(operation):
+            return
+        trap = ir.Constant(INT32, int(operation.fact(0, Trap)))
+        self._leave_if(p, operation.exit, Status.TRAP, trap=trap)
+
+    def _do_grow_if(self, operation: Operation, p: ir.Value, wanted: ir.Value) -> None:
+        self._leave_if(p, operation.exit, Status.GROW, wanted=wanted)
+
+    def _do_guard(self, operation: Operation, fails: ir.Value) -> None:
+        shared = self.shared
+        with self._rarely(fails, "guard"):
+            number = shared.guards.index(operation.fact(0, int))
+            failures = shared.count(self.storage, FAILURES + number, word(1))
+            limit = word(shared.options.guard_limit)
+            is_often = self.builder.icmp_unsigned(">=", failures, limit)
+            status = self.builder.select(
+                is_often, status_constant(Status.GUARD), status_constant(Status.LEAVE)
+            )
+            self._leave(operation.exit, status)
+
+    def _do_pay(self, operation: Operation) -> None:
+        paid, wanted = operation.fact(0, int), operation.fact(1, int)
+        fuel = self.storage.field(self.control, "fuel")
+        short = self.builder.icmp_signed("<", fuel, word(wanted))
+        self._leave_if(short, operation.exit, Status.LEAVE)
+        self.storage.set_field(self.control, "fuel", self.builder.sub(fuel, word(paid)))
+
+    def _give_up(self, state: State) -> None:
+        """Leave at the n-th such place since the region was entered, for tests."""
+        where = self.storage.offset(self.control, FORCED_IN)
+        rest = self.builder.sub(self.storage.load(where, "control"), word(1))
+        self.storage.store(rest, where, "control")
+        self._leave_if(self.builder.icmp_signed("==", rest, word(0)), state, Status.LEAVE)
+
+    # --- polls ------------------------------------------------------------------------------
+
+    @functools.cached_property
+    def _budget(self) -> ir.Value:
+        """Where back edges are counted down to the next look at the flag."""
+        with self.builder.goto_entry_block():  # the only place where LLVM makes a value of it
+            budget = self.builder.alloca(INT32)
+            self.builder.store(ir.Constant(INT32, POLL_EVERY), budget)
+        return budget
+
+    def _interrupted(self) -> ir.Value:
+        offset = ControlBlock.interrupt.offset  # type: ignore[attr-defined]  # a ctypes field
+        where = self.storage.offset(self.control, offset)
+        flag = self.builder.load_atomic(where, "monotonic", 4, typ=INT32)
+        return self.builder.icmp_unsigned("!=", flag, ir.Constant(INT32, 0))
+
+    def _do_poll(self, operation: Operation) -> None:
+        if not self.shared.polls:
+            return
+        builder = self.builder
+        rest = builder.sub(builder.load(self._budget, typ=INT32), ir.Constant(INT32, 1))
+        builder.store(rest, self._budget)
+        spent = builder.icmp_signed("==", rest, ir.Constant(INT32, 0))
+        with self._rarely(spent, "look") as onward:
+            builder.store(ir.Constant(INT32, POLL_EVERY), self._budget)
+            with self._rarely(self._interrupted(), "exit", onward):
+                self._leave(operation.exit, status_constant(Status.INTERRUPTED))
+
+    def _do_check_entry(self, operation: Operation) -> None:
+        if self.variant.is_inner:
+            return
+        if operation.fact(0, bool):
+            where = self.storage.offset(self.control, HOST_STACK_LIMIT)
+            limit = self.storage.load(where, "control")
+            deep = self.builder.icmp_unsigned("<", stack_register(self.builder), limit)
+            self._leave_if(deep, operation.exit, Status.LEAVE)
+        if self.shared.polls:
+            self._leave_if(self._interrupted(), operation.exit, Status.INTERRUPTED)
+
+
+def frame_reach(operation: Operation) -> int:
+    """Bytes from the frame up to where a check of the stack limit wants room; 0 for others."""
+    if operation.name != "trap_if" or operation.static[0] is not Trap.STACK_OVERFLOW:
+        return 0
+    (overflow,) = operation.arguments
+    if not isinstance(overflow, Operation) or overflow.name != "compare":
+        return 0
+    end = overflow.arguments[0]
+    if not isinstance(end, Operation) or end.name != "add":
+        return 0
+    base, offset = end.arguments
+    is_frame = isinstance(base, Operation) and base.name == "frame"
+    return offset.bits if is_frame and isinstance(offset, Constant) else 0
+
+
+def stack_register(builder: ir.IRBuilder) -> ir.Value:
+    """The host's stack pointer."""
+    module = builder.module
+    name = "llvm.read_register.i64"
+    function = module.globals.get(name)
+    if function is None:
+        function = ir.Function(module, ir.FunctionType(WORD, [ir.MetaDataType()]), name)
+    register = "rsp" if platform.machine().lower() in ("x86_64", "amd64") else "sp"
+    return builder.call(function, [module.add_metadata([ir.MetaDataString(module, register)])])

@@ -1,0 +1,81 @@
+# SPDX-License-Identifier: Apache-2.0
+"""VM functions as native ones; those that call themselves with copies of themselves inlined.
+
+    f ── room on the VM's stack for all copies? ─┬─ yes ─> copy 1 ─> copy 2 ─> … ─> f
+                                                 └─ no ──> plain version, which calls f
+
+The copies check no limit of the stack, look at no flag, and are one function to the optimiser. What
+a call costs is most of what small recursive functions do.
+"""
+
+from __future__ import annotations
+
+import itertools
+
+from llvmlite import ir
+
+from ferryvm.ir.graph import Body
+from ferryvm.isa.type import WORD_BYTES
+from ferryvm_backends._llvm.arithmetic import word
+from ferryvm_backends.llvm.body import lower_body
+from ferryvm_backends.llvm.leaving import frame_reach
+from ferryvm_backends.llvm.shared import Shared, at_start
+from ferryvm_backends.llvm.storage import Storage
+from ferryvm_backends.llvm.variant import Variant
+
+DEEPEST = 8
+"""Copies of itself that are inlined into a function, at most."""
+
+LARGEST = {0: 0, 1: 0, 2: 800, 3: 3200}
+"""Operations of a function with all copies of itself, at most, by optimisation level."""
+
+
+def lower_function(shared: Shared, number: int, body: Body) -> None:
+    """Emit the native function of a VM function, with its copies."""
+    function = shared.functions[number]
+    copies = _copies(shared, number, body)
+    builder = at_start(function)
+    if not copies:
+        lower_body(shared, Variant(body, shared.functions), builder)
+        return
+    plain = shared.function(f"{function.name}.plain", body)
+    plain.attributes.add("noinline")
+    lower_body(shared, Variant(body, shared.functions, is_inner=True), at_start(plain))
+    _prefer_plain(builder, plain, _reach(body, len(copies)))
+    for caller, callee in itertools.pairwise([function, *copies, function]):
+        is_copy = caller is not function
+        calls = {**shared.functions, number: callee}
+        variant = Variant(body, calls, is_inner=is_copy, has_room=True)
+        lower_body(shared, variant, at_start(caller) if is_copy else builder)
+
+
+def _copies(shared: Shared, number: int, body: Body) -> list[ir.Function]:
+    """Copies of a function that calls itself, for each to be inlined into the one before."""
+    if shared.is_forced:  # a copy looks at nothing, so there is nothing to be forced in it
+        return []
+    calls = sum(o.name == "call" and o.fact(0, int) == number for o in body.operations)
+    size = sum(len(block.operations) + 1 for block in body.blocks)
+    copies: list[ir.Function] = []
+    total = size
+    largest = LARGEST[shared.options.optimize]
+    while calls and len(copies) < DEEPEST and total * calls + size <= largest:
+        total = total * calls + size
+        copy = shared.function(f"f{number}.{len(copies) + 1}", body)
+        copy.attributes.add("alwaysinline")
+        copies.append(copy)
+    return copies
+
+
+def _reach(body: Body, copies: int) -> int:
+    """Bytes from a frame up to where the last copy's checks of the stack limit want room."""
+    base = max(o.fact(1, int) for o in body.operations if o.name == "call")
+    return WORD_BYTES * base * copies + max(frame_reach(o) for o in body.operations)
+
+
+def _prefer_plain(builder: ir.IRBuilder, plain: ir.Function, reach: int) -> None:
+    """Go on only if the stack has so many bytes above the frame; else do as `plain` does."""
+    control, frame, *_ = builder.function.args
+    end = builder.add(frame, word(reach), flags=("nuw",))
+    limit = Storage(builder).field(control, "stack_end")
+    with builder.if_then(builder.icmp_unsigned(">", end, limit), likely=False):
+        builder.ret(builder.call(plain, builder.function.args, cconv="fastcc"))

@@ -1,0 +1,24 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Native functions of one body, which differ in what they may take for granted."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+
+from llvmlite import ir
+
+from ferryvm.ir.graph import Body
+
+
+@dataclasses.dataclass(frozen=True)
+class Variant:
+    """A body, and what is known where it runs."""
+
+    body: Body
+    calls: Mapping[int, ir.Function]
+    """The native functions that it calls, by the numbers of the VM's."""
+    is_inner: bool = False
+    """Whether it runs only in what has looked at the flag and the host's stack already."""
+    has_room: bool = False
+    """Whether the VM's stack is known to have room for the frames of its calls."""

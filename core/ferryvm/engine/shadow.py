@@ -1,0 +1,317 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The shadow run: a second backend repeats each stay in compiled code, and both states are compared.
+
+    interpreter ──> code entered ──> copy of the machine ─────────────────────┐
+                         │                                                    │
+                    native code: n instructions             shadow: n instructions of the copy
+                         │                                                    │
+                         └────────────────> equal, to the bit? <──────────────┘
+                               yes: go on        no: stop, with the shadow's state
+
+Code that counts is what makes it possible: the fuel that a stay has used says how far the shadow has
+to go. So under a shadow a program runs in the counting form, asked for or not. A stay is cut after
+`LONGEST` instructions, as if fuel had run out, since the shadow is slow and a loop may be endless.
+Only compiled code is checked: interpreters are compared by `ferry diff`.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import dataclasses
+import time
+from collections.abc import Callable
+
+from ferryvm.backend import (
+    Activity,
+    Artifact,
+    Backend,
+    BackendError,
+    Code,
+    Interpreter,
+    PreparationError,
+    RefusalError,
+)
+from ferryvm.engine.execution import UNLIMITED
+from ferryvm.engine.journal import Placement
+from ferryvm.errors import FerryError
+from ferryvm.failure import described
+from ferryvm.isa import Trap
+from ferryvm.machine.control import ControlBlock, Status
+from ferryvm.machine.difference import Difference, memory_difference, register_difference
+from ferryvm.machine.state import Machine
+from ferryvm.verify import Verified
+
+LONGEST = 200_000
+"""Instructions of one stay in compiled code, at most."""
+
+SLICE = 2_000
+"""Instructions that the shadow runs between two looks at the interrupt flag: some 10 ms in Python."""
+
+_GOES_ON = frozenset([Status.LEAVE, Status.GUARD, Status.INTERRUPTED, Status.FUEL])
+"""Statuses after which the instruction at pc is still to be run by whoever goes on."""
+
+_MEETS = frozenset([Status.HALT, Status.HOST, Status.TRAP, Status.GROW])
+"""Statuses that the instruction at pc itself is the reason for; it is not paid."""
+
+_KEPT = (
+    *("abi_version", "instructions", "heap_capacity", "heap_limit", "static_count", "table_size"),
+    *("statics", "stack", "stack_end", "heap", "code", "functions", "table"),
+    *("counters", "entries", "originals"),
+)
+"""Fields of the control block that compiled code leaves alone."""
+
+Enter = Callable[[Machine, bool], Status]
+GiveUp = Callable[[Placement], None]
+
+_NATIVE = ctypes.CFUNCTYPE(ctypes.c_uint32, ctypes.c_void_p)
+
+
+class ShadowError(FerryError):
+    """Compiled code and the shadow differ. The execution stands in the shadow's state."""
+
+    def __init__(self, message: str, stay: Stay, difference: Difference) -> None:
+        self.backend, self.region = stay.backend, stay.region
+        self.entry, self.exit = stay.entry, stay.exit
+        self.difference = difference
+        """`left` is the shadow's, `right` the compiled code's."""
+        super().__init__(message)
+
+
+@dataclasses.dataclass(frozen=True)
+class Stay:
+    """One entry of compiled code and how it was left."""
+
+    backend: str
+    region: str
+    entry: int
+    exit: int
+    """The pc that the code left with."""
+    instructions: int
+    """As many as the code paid for."""
+    status: int
+    """A `Status`, if the code is right."""
+
+
+@dataclasses.dataclass
+class _Stop:
+    """Why a run ends that compiled code would have gone on with, and where it then stands."""
+
+    twin: Machine | None = None
+    """The machine whose state is right; None: the one that there is."""
+    fuel: int = 0
+    """What is left of it with that state."""
+    error: BaseException | None = None
+    """None: the shadow was interrupted."""
+    placement: Placement | None = None
+    """What is not to be entered any more."""
+
+
+def shadow_backend(backend: Backend, runs: Interpreter) -> Interpreter:
+    """A backend that can run beside the interpreter `runs`. Raises BackendError."""
+    if not isinstance(backend, Interpreter):
+        raise BackendError(f"the shadow {backend.name!r} runs no whole programs")
+    for one in (backend, runs):
+        if not one.capabilities.fuel:
+            raise RefusalError(f"backend {one.name!r} cannot count instructions; a shadow needs it")
+    return backend
+
+
+class Shadow:
+    """What runs beside one program in mixed execution."""
+
+    def __init__(self, program: Verified, backend: Interpreter) -> None:
+        """Raises BackendError where the backend does not take the program."""
+        self._name = backend.name
+        self._artifact = _prepared(program, backend)
+        self._machines: dict[int, Machine] = {}
+        """Those that are running, by the address of their control block."""
+        self._stops: dict[int, _Stop] = {}
+
+    def run(self, machine: Machine, counting: bool, enter: Enter, give_up: GiveUp) -> Status:
+        """As `enter`, in the form that counts. Raises ShadowError.
+
+        `give_up`: have a placement's code entered no more.
+        """
+        control, at = machine.control, machine.address
+        if not counting:
+            control.fuel = UNLIMITED
+        self._machines[at] = machine
+        try:
+            status = enter(machine, True)
+        finally:
+            del self._machines[at]
+            stop = self._stops.pop(at, None)
+            if stop is not None:
+                self._settle(machine, stop)
+        if stop is None:
+            return status
+        if stop.placement is not None:
+            give_up(stop.placement)
+        if stop.error is not None:
+            raise stop.error
+        return Status.INTERRUPTED
+
+    def _settle(self, machine: Machine, stop: _Stop) -> None:
+        """Bring a machine into the state in which its run ends."""
+        control = machine.control
+        if stop.twin is not None:
+            # Not before: the interpreter that has called the code was in the old memory.
+            machine.adopt(stop.twin)
+            control.fuel = stop.fuel
+        # Not the shadow's: whoever goes on meets its halt or trap again, and is told.
+        control.status = Status.RUNNING if stop.error is not None else Status.INTERRUPTED
+        control.trap = Trap.NONE
+
+    def checked(self, code: Code, placement: Placement, backend: str, region: str) -> Code:
+        """The same code, with each stay repeated by the shadow."""
+        native = _NATIVE(code.address)
+
+        def check(block: int) -> int:
+            try:
+                stay, stop = self._check(self._machines[block], native, backend, region, placement)
+            except BaseException as error:  # noqa: BLE001 - ctypes would return 0 for it
+                self._stops[block] = _Stop(error=error)
+                return int(Status.INTERRUPTED)
+            if stop is None:
+                return int(stay.status)
+            self._stops[block] = stop
+            return int(Status.INTERRUPTED)
+
+        return _CheckedCode(code, _NATIVE(check))
+
+    def _check(
+        self,
+        machine: Machine,
+        native: Callable[[int], int],
+        backend: str,
+        region: str,
+        placement: Placement,
+    ) -> tuple[Stay, _Stop | None]:
+        """Enter the code, repeat its stay, and compare."""
+        control = machine.control
+        began = time.perf_counter()
+        twin = machine.copy()
+        twin.control.heap_capacity = control.heap_capacity
+        before = ControlBlock.from_buffer_copy(control)
+        given = control.fuel = min(before.fuel, LONGEST)
+        copied = time.perf_counter()
+        status = native(machine.address)
+        left = time.perf_counter()
+        paid = given - control.fuel
+        control.fuel = before.fuel - paid
+        if status == Status.FUEL and paid == given < before.fuel:
+            status = Status.LEAVE  # there is more than the code was given
+        stay = Stay(backend, region, placement.pc, control.pc, paid, status)
+        found, done = _broken(control, before, stay), 0
+        if found is None:
+            control.status = status
+            met, done = self._repeat(twin, machine, stay)
+            if met is None:
+                return stay, _Stop(twin, before.fuel - done)
+            found = _difference(machine, twin, met, done, stay)
+        placement.compared += 1
+        placement.compare_seconds += time.perf_counter() - left + copied - began
+        if found is None:
+            return stay, None
+        what = f"{found.field} was {found.right}, not {found.left}"
+        placement.differences.append(f"{what}; entered at pc {stay.entry}, left at pc {stay.exit}")
+        error = self._error(machine, stay, found, twin)
+        return stay, _Stop(twin, before.fuel - done, error, placement)
+
+    def _repeat(self, twin: Machine, machine: Machine, stay: Stay) -> tuple[Status | None, int]:
+        """What the shadow met and how many instructions it completed; None if it was interrupted.
+
+        Where the code's last instruction is the reason why it left, the shadow may pay one more.
+        """
+        control, total = twin.control, stay.instructions + (stay.status in _MEETS)
+        left = total
+        while True:
+            control.fuel = part = min(left, SLICE)
+            try:
+                met = self._artifact.enter(twin, True)
+            except Exception as error:
+                what = f"the shadow {self._name!r} failed beside region {stay.region}"
+                raise BackendError(f"{what}: {described(error)}") from error
+            left -= part - control.fuel
+            if met is not Status.FUEL or control.fuel > 0 or not left:
+                return met, total - left
+            if machine.control.interrupt and left > SLICE:
+                return None, total - left
+
+    def _error(self, machine: Machine, stay: Stay, found: Difference, twin: Machine) -> ShadowError:
+        entry, left = _at(machine, stay.entry), _at(machine, stay.exit)
+        return ShadowError(
+            f"backend {stay.backend!r}: region {stay.region}, entered at {entry} and left at {left} "
+            f"after {stay.instructions} instructions, is wrong: {found.field} is {found.right}, "
+            f"{found.left} in {self._name!r}, in whose state the program stands at "
+            f"{_at(machine, twin.control.pc)}",
+            stay,
+            found,
+        )
+
+
+class _CheckedCode(Code):
+    """Compiled code behind the function that checks it."""
+
+    def __init__(self, code: Code, function: Callable[[int], int]) -> None:
+        self._code, self._function = code, function
+        address = ctypes.cast(function, ctypes.c_void_p).value  # type: ignore[arg-type]  # a ctypes function is one
+        assert address is not None
+        self.address = address
+        self.is_from_cache, self.notes = code.is_from_cache, code.notes
+
+    def activity(self) -> Activity:
+        return self._code.activity()
+
+
+def _prepared(program: Verified, backend: Interpreter) -> Artifact:
+    try:
+        reason = backend.accepts(program)
+        if reason is None:
+            return backend.prepare(program)
+    except BackendError:
+        raise
+    except Exception as error:
+        raise PreparationError(backend.name, described(error)) from error
+    raise RefusalError(f"the shadow {backend.name!r} refuses the program: {reason}")
+
+
+def _broken(control: ControlBlock, before: ControlBlock, stay: Stay) -> Difference | None:
+    """What makes comparing pointless: no such status, wrong fuel, fields written over."""
+    if stay.status not in _GOES_ON | _MEETS:
+        return Difference("status", "one that code may leave with", str(stay.status))
+    if stay.instructions < 0:
+        return Difference("fuel", f"{before.fuel} at most", str(control.fuel))
+    if stay.status == Status.FUEL and control.fuel > 0:
+        return Difference("status", f"fuel for {control.fuel} more", "FUEL")
+    if stay.status == Status.INTERRUPTED and not control.interrupt:
+        return Difference("status", "no interrupt", "INTERRUPTED")
+    for name in _KEPT:
+        was, now = getattr(before, name), getattr(control, name)
+        if was != now:
+            return Difference(f"{name} of the control block", str(was), str(now))
+    return None
+
+
+def _difference(
+    machine: Machine, twin: Machine, met: Status, done: int, stay: Stay
+) -> Difference | None:
+    """The first difference of the shadow's state and the code's, None if they are equal."""
+    control, shadow = machine.control, twin.control
+    status = Status(stay.status)
+    if met is not (Status.FUEL if status in _GOES_ON else status) or done != stay.instructions:
+        what = "one that goes on" if met is Status.FUEL else met.name
+        where = f"at pc {shadow.pc} after {done} instructions"
+        return Difference("status", f"{what} {where}", status.name)
+    data = {Status.TRAP: "trap", Status.HOST: "exit_id", Status.GROW: "wanted"}.get(status)
+    if data is not None and getattr(control, data) != getattr(shadow, data):
+        return Difference(data, str(getattr(shadow, data)), str(getattr(control, data)))
+    return register_difference(shadow, control) or memory_difference(
+        twin, twin.snapshot(), machine.snapshot()
+    )
+
+
+def _at(machine: Machine, pc: int) -> str:
+    """A pc, with its place in the source."""
+    position = machine.program.source_map.position(pc)
+    return f"pc {pc} ({position})" if position else f"pc {pc}"

@@ -1,0 +1,200 @@
+# SPDX-License-Identifier: Apache-2.0
+"""An instruction as operations: its meaning, run against an emitter that knows the variables."""
+
+from __future__ import annotations
+
+import abc
+
+from ferryvm.ir.build import Builder
+from ferryvm.ir.graph import Operation, State, Terminator, Value
+from ferryvm.ir.route import Route
+from ferryvm.ir.variable import Variables
+from ferryvm.isa import INSTRUCTIONS, Immediate, Instruction, Trap, Type
+from ferryvm.isa.control import HEADER_WORDS
+from ferryvm.isa.emitter import Emitter
+from ferryvm.isa.table import Variable
+from ferryvm.isa.type import I64
+from ferryvm.region.effect import Effects, code_effects
+from ferryvm.verify import Verified
+
+
+class InstructionLifter(Builder, Emitter[Value]):
+    """Lifts instructions, one after another: here, what needs no frame but the running one."""
+
+    variables: Variables
+    """What they are where it is."""
+    unpaid = 0
+    """Instructions of the last payment that have not completed."""
+
+    def __init__(self, verified: Verified, route: Route) -> None:
+        super().__init__()
+        self.verified, self.program, self.route = verified, verified.program, route
+        self.own: Effects = code_effects(verified, route.pcs)
+        self.promoted = not (self.own.all_read or self.own.all_written)
+        """Whether statics are values here: with computed numbers, they stay in memory."""
+        accessed = self.own.statics_read | self.own.statics_written
+        self.statics = sorted(accessed) if self.promoted else []
+        self.written = self.own.statics_written if self.promoted else frozenset()
+        self.frame_types = self.program.frame_types(route.function)
+
+    @abc.abstractmethod
+    def end(self, name: str, arguments: tuple[Value, ...], targets: tuple[int, ...]) -> None:
+        """End the block with a jump, branch or switch to instructions of the function."""
+
+    def row(self, pc: int) -> Instruction:
+        """The row of the instruction table for what is at a pc."""
+        return INSTRUCTIONS[int(self.program.code["opcode"][pc])]
+
+    def instruction(self, pc: int) -> bool:
+        """Lift one instruction; whether control reaches its end."""
+        row = self.row(pc)
+        immediate = int(self.program.code["immediate"][pc])
+        self.pc, self.immediate, self.flow = pc, immediate, row.flow
+        self._is_static = row.immediate is Immediate.STATIC
+        self._before = None
+        self._words_before = [*self.variables.words]
+        self.is_open = True
+        arguments: list[Value] = []
+        if row.immediate is not Immediate.NONE:
+            arguments.append(self.constant(row.immediate.literal or I64, immediate))
+        bound: dict[str, Type] = {}
+        if row.immediate is Immediate.LOCAL:
+            bound["t"] = self.frame_types[immediate]
+        elif row.immediate is Immediate.STATIC:
+            bound["t"] = self.program.statics[immediate].type
+        words = self.variables.words
+        popped = words[len(words) - len(row.pops) :]
+        del words[len(words) - len(row.pops) :]
+        operands = []
+        for t, value in zip(row.pops, popped, strict=True):
+            if isinstance(t, Variable):
+                bound[t.name] = value.word_type
+                value = self.to_slot(value.word_type, value)
+            operands.append(value)
+        result = row.meaning(self, *arguments, *operands)
+        if not self.is_open:
+            return False
+        if result is not None:
+            results = result if isinstance(result, tuple) else (result,)
+            for t, value in zip(row.pushes, results, strict=True):
+                if isinstance(t, Variable):
+                    value = self.from_slot(bound.get(t.name, I64), value)
+                self.variables.words.append(value)
+        if self.unpaid:
+            self.unpaid -= 1
+        return True
+
+    # --- leaving ----------------------------------------------------------------------------
+
+    _before: State | None
+    """The state before the instruction, once it has been asked for."""
+
+    def _here(self) -> State:
+        if self._before is None:
+            self._before = self.variables.state(self.pc, self.unpaid, self._words_before)
+        return self._before
+
+    def trap_if(self, p: Value, kind: Trap) -> None:
+        self._check("trap_if", (kind,), (p,))
+
+    def _check(self, name: str, static: tuple[object, ...], arguments: tuple[Value, ...]) -> None:
+        p = arguments[0]
+        if p is not self.constant(p.type, 0):
+            self.emit(Operation(name, None, static, arguments, self._here()))
+
+    def grow_if(self, p: Value, wanted: Value) -> None:
+        self._check("grow_if", (), (p, wanted))
+
+    def _stop(self, name: str, *static: object) -> None:
+        self.is_open = False
+        self.close(Terminator(name, static, (), self._here()))
+
+    def trap(self, kind: Trap) -> None:
+        self._stop("trap", kind)
+
+    def halt(self) -> None:
+        self._stop("halt")
+
+    def host(self, number: Value) -> None:
+        self._stop("host", self.immediate)
+
+    # --- storage ----------------------------------------------------------------------------
+
+    def local(self, index: Value) -> Value:
+        value = self.variables.words[HEADER_WORDS + self.immediate]
+        return self.to_slot(self.frame_types[self.immediate], value)
+
+    def set_local(self, index: Value, slot: Value) -> None:
+        t = self.frame_types[self.immediate]
+        self.variables.words[HEADER_WORDS + self.immediate] = self.from_slot(t, slot)
+
+    def _load_static(self, number: int) -> Operation:
+        return self.emit(Operation("static", self.program.statics[number].type, (number,)))
+
+    def _store_static(self, number: int) -> None:
+        v = self.variables
+        self.emit(Operation("set_static", None, (number,), (v.statics[number],)))
+        v.dirty -= {number}
+
+    def static(self, index: Value) -> Value:
+        if not self._is_static:
+            return self.emit(Operation("static_at", I64, (), (index,)))
+        t = self.program.statics[self.immediate].type
+        if self.promoted:
+            return self.to_slot(t, self.variables.statics[self.immediate])
+        return self.to_slot(t, self._load_static(self.immediate))
+
+    def set_static(self, index: Value, slot: Value) -> None:
+        if not self._is_static:
+            self.emit(Operation("set_static_at", None, (), (index, slot)))
+            return
+        value = self.from_slot(self.program.statics[self.immediate].type, slot)
+        if self.promoted:
+            self.variables.statics[self.immediate] = value
+            self.variables.dirty |= {self.immediate}
+        else:
+            self.emit(Operation("set_static", None, (self.immediate,), (value,)))
+
+    def static_count(self) -> Value:
+        return self.constant(I64, len(self.program.statics))
+
+    def heap_load(self, bytes_: int, address: Value) -> Value:
+        return self.emit(Operation("heap_load", I64, (bytes_,), (address,)))
+
+    def heap_store(self, bytes_: int, address: Value, value: Value) -> None:
+        self.emit(Operation("heap_store", None, (bytes_,), (address, value)))
+
+    def _load_pointer(self) -> Operation:
+        return self.emit(Operation("heap_pointer", I64))
+
+    def _store_pointer(self) -> None:
+        self.emit(Operation("set_heap_pointer", None, (), (self.heap_pointer(),)))
+        self.variables.is_pointer_dirty = False
+
+    def heap_pointer(self) -> Value:
+        assert self.variables.pointer is not None
+        return self.variables.pointer
+
+    def set_heap_pointer(self, value: Value) -> None:
+        self.variables.pointer, self.variables.is_pointer_dirty = value, True
+
+    def heap_capacity(self) -> Value:
+        return self.invariant("heap_capacity", (), (), I64)
+
+    # --- control ----------------------------------------------------------------------------
+
+    def jump(self, target: Value) -> None:
+        self.end("jump", (), (self.immediate,))
+
+    def jump_if(self, p: Value, target: Value) -> None:
+        taken, onward = self.immediate, self.pc + 1
+        seen = self.route.taken(self.pc, (taken, onward))
+        if len(seen) == 1 and taken != onward:
+            self._check("guard", (self.pc,), (self.none(p) if seen == (taken,) else p,))
+            self.end("jump", (), seen)
+            return
+        self.end("branch", (p,), (taken, onward))
+
+    def skip(self, count: Value) -> None:
+        targets = tuple(range(self.pc + 1, self.pc + 2 + self.immediate))
+        self.end("switch", (count,), targets)

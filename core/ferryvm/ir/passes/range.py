@@ -1,0 +1,323 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Range checks of a loop, asked once in front of it instead of each time round.
+
+    in front:   doubt = is it not sure that these checks pass each time round?
+    in it:      trap_if p        becomes        trap_if all(p, doubt)
+
+Nothing else changes, so whatever the doubt is, each check leaves exactly where it did. What is won
+is a condition that does not vary: an optimiser that unswitches makes two loops of it, and the one
+without doubt has no checks. For one that does not, nothing is won.
+
+It is for inner loops that count a value i up while it is below n, and do not change the heap. With
+0 <= i and n at most 2^31, i never wraps. A checked value that is base + scale * i, with a base of at
+most 2^62 and a scale of at most 2^31, neither wraps nor falls then: the one for n - 1 is the
+largest. All of this is asked too, so nothing has to be known of the program. (Gupta: Optimizing
+Array Bound Checks Using Flow Analysis, 1993, section 5, moves checks in this way. Here they stay
+where they are, so that none fails early.)
+
+Loops that store are left alone: a store may change the length of a vector, and asking for the
+rest was measured to cost more than it saves.
+
+Needs `hoist` before it: one way into each loop, and what does not vary outside. Keeps every effect
+and exit; adds blocks in front of loops.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple, TypeGuard
+
+from ferryvm.ir.build import Builder
+from ferryvm.ir.flow import Flow, Loop
+from ferryvm.ir.graph import (
+    TRUTH,
+    Block,
+    Body,
+    Constant,
+    Edge,
+    Operation,
+    Parameter,
+    Terminator,
+    Value,
+)
+from ferryvm.isa.emitter import Condition
+from ferryvm.isa.type import I64, WORD_BYTES, Type
+
+_CHANGES_HEAP = frozenset({"heap_store", "call", "call_indirect"})
+
+LARGEST_COUNT = 1 << 31
+"""Of n, of steps and of scales."""
+
+LARGEST_BASE = 1 << 62
+
+
+def ask_ranges(body: Body) -> int:
+    """Ask in front of loops whether their range checks pass; of how many loops it is asked."""
+    if not any(edge.is_back for block in body.blocks for edge in block.end.edges):
+        return 0
+    flow = Flow(body)
+    loops = flow.loops()
+    heads = {loop.head for loop in loops}
+    home: dict[Value, int] = {}
+    for place, block in enumerate(body.blocks):
+        for value in (*block.parameters, *block.operations):
+            home[value] = place
+    made: dict[Block, tuple[Block, ...]] = {}
+    for loop in loops:
+        if heads & loop.blocks == {loop.head}:
+            question = _Question(body, flow, loop, home)
+            if question.is_worth_asking:
+                made[question.head] = question.ask()
+    body.blocks[:] = [each for block in body.blocks for each in (*made.get(block, ()), block)]
+    return len(made)
+
+
+class _Count(NamedTuple):
+    """The value that a loop counts up: while it is below the bound, the step is added."""
+
+    value: Parameter
+    bound: Value
+    step: Value
+
+
+class _Line(NamedTuple):
+    """base + scale * i, modulo 2^64."""
+
+    base: Value
+    scale: Value
+
+
+class _Range(NamedTuple):
+    """A check that leaves unless a value is below a limit."""
+
+    check: Operation
+    value: Value
+    limit: Value
+
+
+class _Question(Builder):
+    """What is asked in front of one loop."""
+
+    def __init__(self, body: Body, flow: Flow, loop: Loop, home: dict[Value, int]) -> None:
+        super().__init__(body.constants)
+        self.body, self.flow, self.loop, self.home = body, flow, loop, home
+        self.head = flow.blocks[loop.head]
+        self.inside = [flow.blocks[place] for place in sorted(loop.blocks)]
+        self.zero, self.one = self.constant(I64, 0), self.constant(I64, 1)
+        self.entries: list[Edge] = []
+        self.backs: list[Edge] = []
+        for place, edge in flow.incoming[loop.head]:
+            (self.backs if place in loop.blocks else self.entries).append(edge)
+        self.fixed: list[Operation] = []
+        """Checks of what does not vary."""
+        self.ranges: list[_Range] = []
+        count = self._find_count() if self._is_simple() else None
+        if count is not None:
+            self.count = count
+            self.open(Block("nowhere", self.head.pc))  # finding lines makes operations
+            self._find_checks()
+
+    @property
+    def is_worth_asking(self) -> bool:
+        """Whether there is a check that may be saved."""
+        return bool(self.ranges)
+
+    # --- what there is in the loop ----------------------------------------------------------
+
+    def _is_outside(self, value: Value) -> bool:
+        """Whether a value does not vary in the loop."""
+        return self.home.get(value) not in self.loop.blocks
+
+    def _is_simple(self) -> bool:
+        """Whether the loop has one way in, and leaves the heap as it is."""
+        names = {o.name for block in self.inside for o in block.operations}
+        return len(self.entries) == 1 and names.isdisjoint(_CHANGES_HEAP)
+
+    def _find_count(self) -> _Count | None:
+        end = self.head.end
+        p = end.arguments[0] if end.name == "branch" else None
+        if not isinstance(p, Operation) or p.name != "compare" or p.fact(0, Type) is not I64:
+            return None
+        match p.fact(1, Condition):
+            case Condition.LT_S:
+                onward, out = end.edges
+            case Condition.GE_S:
+                out, onward = end.edges
+            case _:
+                return None
+        value, bound = p.arguments
+        if (
+            value not in self.head.parameters
+            or not self._is_outside(bound)
+            or onward.block not in self.inside
+            or out.block in self.inside
+            # What the condition says holds in the whole loop but its head:
+            or self.flow.only_edge(self.flow.places[onward.block]) is None
+        ):
+            return None
+        assert isinstance(value, Parameter)
+        index = self.head.parameters.index(value)
+        steps = {self._step(value, edge.arguments[index]) for edge in self.backs}
+        step = steps.pop()
+        return None if steps or step is None else _Count(value, bound, step)
+
+    def _step(self, value: Parameter, next_: Value) -> Value | None:
+        """What is added to a value to make the next one of it."""
+        if isinstance(next_, Operation) and next_.name == "add" and next_.arguments[0] is value:
+            step = next_.arguments[1]
+            return step if self._is_outside(step) else None
+        return None
+
+    def _find_checks(self) -> None:
+        for block in self.inside:
+            for operation in block.operations:
+                if operation.name != "trap_if":
+                    continue
+                p = operation.arguments[0]
+                if self._is_outside(p):
+                    self.fixed.append(operation)
+                elif (
+                    isinstance(p, Operation)
+                    and p.static == (I64, Condition.GE_U)
+                    and block is not self.head  # nothing is known of the count there
+                    and self._is_limit(p.arguments[1])
+                    and self._is_rising(p.arguments[0])
+                ):
+                    self.ranges.append(_Range(operation, *p.arguments))
+
+    def _is_limit(self, value: Value) -> bool:
+        return self._is_outside(value) or self._is_length(value)
+
+    def _is_length(self, value: Value) -> TypeGuard[Operation]:
+        """Whether a value is loaded from one address in the loop."""
+        return (
+            isinstance(value, Operation)
+            and not self._is_outside(value)
+            and value.name == "heap_load"
+            and value.static == (WORD_BYTES,)
+            and self._is_outside(value.arguments[0])
+        )
+
+    def _is_rising(self, value: Value) -> bool:
+        """Whether a value is a line that may be found to rise."""
+        line = self._line(value)
+        return line is not None and not any(
+            isinstance(part, Constant) and part.bits > most
+            for part, most in zip(line, (LARGEST_BASE, LARGEST_COUNT), strict=True)
+        )
+
+    def _line(self, value: Value) -> _Line | None:
+        """A value as a line over the count; None if it is none, or is not seen to be one."""
+        if value is self.count.value:
+            return _Line(self.zero, self.one)
+        if self._is_outside(value):
+            return _Line(value, self.zero)
+        if not isinstance(value, Operation) or value.type is not I64:
+            return None
+        if value.name not in ("add", "sub", "mul", "shl"):
+            return None
+        a, b = (self._line(each) for each in value.arguments)
+        if a is None or b is None:
+            return None
+        combine = getattr(self, value.name)
+        if value.name in ("add", "sub"):
+            return _Line(combine(I64, a.base, b.base), combine(I64, a.scale, b.scale))
+        if value.name == "mul" and a.scale is self.zero:
+            a, b = b, a
+        is_fine = b.scale is self.zero and (value.name == "mul" or isinstance(b.base, Constant))
+        if not is_fine:
+            return None
+        return _Line(combine(I64, a.base, b.base), combine(I64, a.scale, b.base))
+
+    # --- what is asked ----------------------------------------------------------------------
+
+    def ask(self) -> tuple[Block, ...]:
+        """The blocks that ask; they are to be put in front of the loop's head."""
+        (entry,) = self.entries
+        first, second, last = (self._new_block(name) for name in ("ask", "range", "asked"))
+        self.open(first)
+        doubt = self._doubt_of_count(entry)
+        yes = Edge(last, [self.constant(TRUTH, 1)])
+        self.close(Terminator("branch", (), (doubt,), edges=(yes, Edge(second, []))))
+        self.open(second)
+        self.close(Terminator("jump", edges=(Edge(last, [self._doubt_of_ranges()]),)))
+        last.parameters = [Parameter(TRUTH)]
+        last.terminator = Terminator("jump", edges=(Edge(self.head, entry.arguments),))
+        entry.block, entry.arguments = first, []
+        self._spare_checks(last.parameters[0])
+        return first, second, last
+
+    def _doubt_of_count(self, entry: Edge) -> Value:
+        """Whether the count may wrap, what does not vary fails, or a limit cannot be loaded."""
+        start = entry.arguments[self.head.parameters.index(self.count.value)]
+        beyond = self.constant(I64, LARGEST_COUNT)
+        doubt = self.any(
+            self._is_above(start, LARGEST_COUNT),
+            self._is_above(self.sub(I64, self.count.step, self.one), LARGEST_COUNT - 1),
+        )
+        doubt = self.any(doubt, self.compare(I64, Condition.GT_S, self.count.bound, beyond))
+        for each in self.fixed:
+            doubt = self.any(doubt, each.arguments[0])
+        for address in self._loaded():
+            doubt = self.any(doubt, self._is_unmapped(address))
+        return doubt
+
+    def _doubt_of_ranges(self) -> Value:
+        """Whether a check may fail."""
+        doubt: Value = self.constant(TRUTH, 0)
+        largest = self.sub(I64, self.count.bound, self.one)
+        for each in self.ranges:
+            line = self._line(each.value)
+            assert line is not None
+            end = self.add(I64, line.base, self.mul(I64, line.scale, largest))
+            for above in (
+                self._is_above(line.base, LARGEST_BASE),
+                self._is_above(line.scale, LARGEST_COUNT),
+                self.compare(I64, Condition.GE_U, end, self._limit(each.limit)),
+            ):
+                doubt = self.any(doubt, above)
+        return doubt
+
+    def _spare_checks(self, doubt: Value) -> None:
+        """Make the loop's checks depend on the doubt."""
+        spared = {*self.fixed, *(each.check for each in self.ranges)}
+        for block in self.inside:
+            operations = []
+            for operation in block.operations:
+                if operation in spared:
+                    p = Operation("all", TRUTH, (), (operation.arguments[0], doubt))
+                    p.pc = operation.pc
+                    operation.arguments = (p,)
+                    operations.append(p)
+                operations.append(operation)
+            block.operations = operations
+
+    def _loaded(self) -> list[Value]:
+        """Addresses of limits that are loaded in the loop."""
+        limits = (each.limit for each in self.ranges)
+        return list({o.arguments[0]: None for o in limits if self._is_length(o)})
+
+    def _limit(self, limit: Value) -> Value:
+        """A limit in front of the loop."""
+        if self._is_length(limit):
+            return self.invariant("heap_load", limit.static, limit.arguments, I64)
+        return limit
+
+    def _is_above(self, value: Value, most: int) -> Value:
+        """Whether a value is above a limit, or negative."""
+        return self.compare(I64, Condition.GT_U, value, self.constant(I64, most))
+
+    def _is_unmapped(self, address: Value) -> Value:
+        """Whether a word cannot be loaded from the heap, be that in bounds or not."""
+        capacity = self.invariant("heap_capacity", (), (), I64)
+        word = self.constant(I64, WORD_BYTES)
+        return self.any(
+            self.compare(I64, Condition.LT_U, capacity, word),
+            self.compare(I64, Condition.GT_U, address, self.sub(I64, capacity, word)),
+        )
+
+    def _new_block(self, name: str) -> Block:
+        labels = {block.label for block in self.body.blocks}
+        label = f"{name}.{self.head.label}"
+        while label in labels:
+            label += "."
+        return Block(label, self.head.pc)

@@ -1,0 +1,131 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Where two states of one program differ first.
+
+Equal means equal bits, with one exception: where a word is known to hold a float (a static, a local,
+an operand), any NaN equals any NaN. Nothing is known of heap bytes, so there the exception does not
+hold; arithmetic yields one NaN only, so a difference there is a fault too.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from typing import Protocol
+
+import numpy as np
+
+from ferryvm.isa.control import HEADER_WORDS
+from ferryvm.isa.type import WORD_BYTES, Type, to_float
+from ferryvm.machine.state import Machine, Snapshot
+
+
+@dataclasses.dataclass(frozen=True)
+class Difference:
+    """The first field in which two states differ."""
+
+    field: str
+    """`status`, `trap`, `pc`, ... or a place such as `local 2 of fib`, `static 0 (count)`, `heap`."""
+    left: str
+    right: str
+
+    def __str__(self) -> str:
+        return f"{self.field}: {self.left} here, {self.right} there"
+
+
+class Registers(Protocol):
+    """What a control block and a snapshot both have."""
+
+    @property
+    def pc(self) -> int: ...
+    @property
+    def sp(self) -> int: ...
+    @property
+    def fp(self) -> int: ...
+    @property
+    def hp(self) -> int: ...
+
+
+_NUMBERS = ("pc", "sp", "fp", "hp")
+
+
+def register_difference(left: Registers, right: Registers) -> Difference | None:
+    """The first register that differs, None if they are equal."""
+    for name in _NUMBERS:
+        if getattr(left, name) != getattr(right, name):
+            return Difference(name, str(getattr(left, name)), str(getattr(right, name)))
+    return None
+
+
+def memory_difference(machine: Machine, left: Snapshot, right: Snapshot) -> Difference | None:
+    """The first word or byte that differs in two states with equal registers.
+
+    `machine` is one at the left state: it says which words hold floats.
+    """
+    return (
+        _word_difference(left.statics, right.statics, static_places(machine))
+        or _word_difference(left.stack, right.stack, stack_places(machine))
+        or byte_difference("heap", left.heap, right.heap)
+    )
+
+
+Place = tuple[str, Type | None]
+"""What a word is, in words, and its type; None for a word that is no value."""
+
+
+def _word_difference(left: bytes, right: bytes, places: list[Place]) -> Difference | None:
+    if left == right:
+        return None
+    x, y = np.frombuffer(left, "<u8"), np.frombuffer(right, "<u8")
+    for index in np.flatnonzero(x != y).tolist():
+        name, t = places[index]
+        a, b = int(x[index]), int(y[index])
+        if t is None or not (is_nan(t, a) and is_nan(t, b)):
+            return Difference(name, f"{a:#x}", f"{b:#x}")
+    return None
+
+
+def is_nan(t: Type, word: int) -> bool:
+    """Whether a word is a NaN of that type."""
+    return t.is_float and word <= t.mask and math.isnan(to_float(t, word))
+
+
+def byte_difference(name: str, left: bytes, right: bytes) -> Difference | None:
+    """The first byte that differs, shown with the word that it is in."""
+    if left == right:
+        return None
+    size = min(len(left), len(right))
+    unequal = np.flatnonzero(
+        np.frombuffer(left[:size], np.uint8) != np.frombuffer(right[:size], np.uint8)
+    )
+    at = int(unequal[0]) if len(unequal) else size
+    first = at // WORD_BYTES * WORD_BYTES
+    shown = [part[first : first + WORD_BYTES].hex(" ") or "nothing" for part in (left, right)]
+    return Difference(f"{name} at byte {at}", *shown)
+
+
+def static_places(machine: Machine) -> list[Place]:
+    """What each word of the statics is."""
+    return [
+        (f"static {number} ({static.name})", static.type)
+        for number, static in enumerate(machine.program.statics)
+    ]
+
+
+def stack_places(machine: Machine) -> list[Place]:
+    """What each word of the stack in use is, from the verifier's stack maps."""
+    program, verified, stack = machine.program, machine.verified, machine.memory.stack
+    pc, fp, top = machine.control.pc, machine.control.fp, machine.control.sp
+    frames: list[list[Place]] = []
+    while True:
+        owner = verified.owner(pc)
+        name = program.functions[owner].name
+        places: list[Place] = [(f"return pc of {name}", None), (f"distance of {name}", None)]
+        types = program.frame_types(owner)
+        places += [(f"local {number} of {name}", t) for number, t in enumerate(types)]
+        operands = verified.operand_types(pc)[: top - fp - HEADER_WORDS - len(types)]
+        places += [(f"operand {number} of {name}", t) for number, t in enumerate(operands)]
+        frames.append(places)
+        distance = stack[fp + 1]
+        if not distance:
+            return [place for frame in reversed(frames) for place in frame]
+        pc, fp, top = stack[fp] - 1, fp - distance, fp

@@ -1,0 +1,119 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What native code of regions looks like: loops that are found, attributes, writers of frames."""
+
+from __future__ import annotations
+
+import llvmlite.binding as llvm
+import pytest
+from llvmlite import ir
+
+import ferryvm
+from ferryvm.backend import Options
+from ferryvm.region.region import region
+from ferryvm.verify import verify
+from ferryvm_backends.llvm import LlvmBackend
+from ferryvm_backends.llvm.native import has_loop, parsed
+
+ENDLESS = "(define i 0) (while (< i 1) (set! i (& i 0))) i"
+
+
+def module(text: str) -> llvm.ModuleRef:
+    return llvm.parse_assembly(text)
+
+
+def stage(source: str, name: str, which: str) -> str:
+    """A stage of the compilation of a region of a Skiff program."""
+    found = region(verify(ferryvm.compile(source)), name)
+    return LlvmBackend().show(found, Options(), which)
+
+
+@pytest.mark.parametrize(
+    "blocks",
+    [
+        "start: br label %again again: br label %again",
+        "start: br label %0 0: br i1 %p, label %0, label %1 1: ret void",
+        'start: br label %"a b" "a b": br i1 %p, label %"a b", label %end end: ret void',
+        "start: br label %a a: br label %b b: br i1 %p, label %a, label %end end: ret void",
+        "start: br label %a a: switch i8 0, label %end [i8 1, label %a] end: ret void",
+    ],
+    ids=["endless", "numbered", "quoted", "two", "switch"],
+)
+def test_a_loop_is_found_whatever_its_blocks_are_called(blocks: str) -> None:
+    assert has_loop(module(f"define void @f(i1 %p) {{ {blocks} }}"))
+
+
+def test_a_function_that_only_goes_forward_has_no_loop() -> None:
+    forward = "start: br i1 %p, label %a, label %b a: br label %b b: ret void"
+    assert not has_loop(module(f"define void @f(i1 %p) {{ {forward} }}"))
+
+
+def test_blocks_of_another_function_make_no_loop() -> None:
+    first = "define void @f() { start: br label %a a: br label %b b: ret void }"
+    second = "define void @g() { start: br label %b b: br label %a a: ret void }"
+    assert not has_loop(module(f"{first} {second}"))
+
+
+def test_an_endless_loop_stays_a_loop_and_polls() -> None:
+    """It changes nothing: LLVM could delete it, were it allowed to take it for finite."""
+    endless = stage(ENDLESS, "main/loop.1", "optimized")
+    assert has_loop(module(endless))
+    assert "load atomic i32" in endless
+
+
+@pytest.mark.parametrize("which", ["llvm", "optimized"])
+def test_nothing_says_that_a_loop_comes_to_an_end(which: str) -> None:
+    attributes = _attributes(stage(ENDLESS, "main/loop.1", which), "ferry_region")
+    assert "nounwind" in attributes
+    assert "mustprogress" not in attributes
+    assert "willreturn" not in attributes
+
+
+def _attributes(text: str, function: str) -> str:
+    """The attributes of a function."""
+    head = next(line for line in text.splitlines() if "define" in line and f"@{function}(" in line)
+    group = head.rpartition("#")[2].split()[0]
+    return next(line for line in text.splitlines() if line.startswith(f"attributes #{group} "))
+
+
+def test_a_writer_that_is_called_once_is_no_function_of_its_own() -> None:
+    source = "(define (f n) (define i 0) (while (< i n) (set! i (+ i 1))) i) (f 3)"
+    assert "leave." not in stage(source, "f/loop.1", "optimized")
+
+
+def test_exits_with_words_of_the_same_types_share_a_function() -> None:
+    source = """
+(define (f v n)
+  (define i 0)
+  (while (< i n) (vector-set! v i (+ (vector-ref v i) (vector-ref v (* i i)))) (set! i (+ i 1)))
+  i)
+(f (make-vector i64 3) 3)"""
+    text = stage(source, "f/loop.1", "llvm")
+    heads = [line for line in text.splitlines() if line.startswith("define") and "@leave." in line]
+    calls = {_name(head): text.count(f"call void @{_name(head)}(") for head in heads}
+    assert any(count > 1 for count in calls.values())
+    for name, count in calls.items():
+        assert ("noinline" in _attributes(text, name)) == (count > 1)
+
+
+def _name(head: str) -> str:
+    return head.partition("@")[2].partition("(")[0]
+
+
+def test_wrong_assembly_is_refused() -> None:
+    native = ir.Module("wrong")
+    ir.Function(native, ir.FunctionType(ir.VoidType(), []), "f").append_basic_block("no.end")
+    with pytest.raises(RuntimeError):
+        parsed(native)
+
+
+def test_a_loop_over_a_vector_has_a_copy_without_checks() -> None:
+    source = """
+(define (f v n) (define i 0) (define s 0.0)
+  (while (< i n) (set! s (+ s (vector-ref v i))) (set! i (+ i 1))) s)
+(f (make-vector f64 3) 3)"""
+    text = stage(source, "f/loop.1", "optimized")
+    blocks = text.split("\n\n")
+    assert sum("fadd double" in block for block in blocks) == 2
+    # From the start of an iteration to the sum, nothing is compared but for NaN.
+    free = [block for block in blocks if "phi double" in block and "fadd double" in block]
+    assert [block.partition("fadd double")[0].count("icmp") for block in free] == [0]

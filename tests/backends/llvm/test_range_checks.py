@@ -1,0 +1,74 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Native loops over vectors trap at the element and with the state that the reference does,
+whether or not their range checks were asked in front."""
+
+from __future__ import annotations
+
+import pytest
+
+import ferryvm
+from ferryvm.engine import Engine, TrapError
+from ferryvm.machine.state import Snapshot
+from ferryvm.program import Program
+
+SUM = """
+(define (f v start n step base scale)
+  (define i start)
+  (define s 0)
+  (while (< i n)
+    (set! s (+ s i (vector-ref v (+ base (* scale i)))))
+    (set! i (+ i step)))
+  s)
+(f (make-vector i64 40) {} {} {} {} {})
+"""
+
+
+def ended(backend: str, program: Program) -> tuple[object, Snapshot]:
+    """The result or trap of a program, and the state that it left."""
+    execution = Engine(backend).start(program)
+    result: object
+    try:
+        result = execution.run().value
+    except TrapError as error:
+        result = str(error)
+    return result, execution.machine.snapshot()
+
+
+@pytest.mark.parametrize(
+    "case",
+    [
+        (0, 40, 1, 0, 1),
+        (0, 41, 1, 0, 1),
+        (0, 0, 1, 0, 1),
+        (-1, 40, 1, 1, 1),
+        (-2, 40, 1, 1, 1),
+        (3, 14, 1, -3, 3),
+        (3, 15, 3, -3, 3),
+        (0, 40, 1, 39, -1),
+        (0, 41, 1, 39, -1),
+        (0, 9, 1, -(1 << 63), 1 << 61),
+        (0, 8, 1, 0, 1 << 62),
+        ((1 << 63) - 5, (1 << 63) - 1, 1, 5 - (1 << 63), 1),
+        ((1 << 31) - 2, (1 << 31) + 2, 1, 2 - (1 << 31), 1),
+        (0, 1 << 40, 1 << 38, 0, 0),
+        (0, 1 << 62, 1 << 62, 0, 0),
+    ],
+)
+def test_native_loops_end_as_those_of_the_reference(case: tuple[int, ...]) -> None:
+    program = ferryvm.compile(SUM.format(*case))
+    assert ended("llvm", program) == ended("reference", program)
+
+
+def test_a_vector_past_the_end_of_the_heap_traps_and_is_not_read() -> None:
+    program = ferryvm.compile("""
+(define (f v n)
+  (define i 0) (define s 0)
+  (while (< i n) (set! s (+ s (vector-ref v i))) (set! i (+ i 1)))
+  s)
+(f (make-vector i64 4) 4)""")
+    listing = ferryvm.disassemble(program)
+    assert "vector.new64" in listing
+    for address in (1 << 20, (1 << 63) - 8, -8, -1):
+        changed = listing.replace("vector.new64", f"drop\n    i64.const {address}", 1)
+        forged = ferryvm.assemble(changed)
+        assert ended("llvm", forged) == ended("reference", forged)

@@ -1,0 +1,127 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the tests of mixed execution share: policies, compilers that do what a test wants."""
+
+from __future__ import annotations
+
+import dataclasses
+import threading
+from collections.abc import Callable
+
+import ferryvm
+from ferryvm.backend import Code, Compiler, Forcing
+from ferryvm.backend import Options as CompileOptions
+from ferryvm.engine import Engine, Execution
+from ferryvm.engine.journal import Event, Journal, Placement
+from ferryvm.engine.mixed import Mixed, MixedArtifact
+from ferryvm.hooks import BackendEntry, hookimpl
+from ferryvm.machine.control import Status
+from ferryvm.machine.memory import Limits
+from ferryvm.machine.state import Snapshot
+from ferryvm.policy import Choice, Options, Policy, Profile, Rule
+from ferryvm.program import Program
+from ferryvm.region.region import Region
+from ferryvm.registry import Registry
+
+Compile = Callable[[Region, CompileOptions], Code]
+
+LLVM = Registry().get("llvm")
+assert isinstance(LLVM, Compiler)
+compile_by_llvm: Compile = LLVM.compile
+
+
+def policy(
+    *names: str,
+    threshold: int = 20,
+    scope: int = 1,
+    background: bool = False,
+    **options: bool | int,
+) -> Policy:
+    """What has been reached that often goes to these compilers (llvm if none), in their order."""
+    chosen = Options(background=background, **options)  # type: ignore[arg-type]  # by name
+    chain = tuple(Choice(name, chosen) for name in names or ("llvm",))
+    return Policy(profile=Profile(True, threshold, threshold, scope), rules=(Rule(backends=chain),))
+
+
+def registry(compile_: Compile, name: str = "mine", accepts: str | None = None) -> Registry:
+    """Ours, and a compiler of that name which compiles by a function."""
+
+    class Made(Compiler):
+        version = "1"
+
+        def accepts(self, region: Region) -> str | None:
+            return accepts
+
+        def compile(self, region: Region, options: CompileOptions) -> Code:
+            return compile_(region, options)
+
+    Made.name = name
+
+    class Plugin:
+        ferryvm_backends = staticmethod(hookimpl(lambda: [BackendEntry(name, Made)]))
+
+    made = Registry()
+    made.register(Plugin, name)
+    return made
+
+
+def start(
+    program: Program,
+    chosen: Policy | str,
+    found: Registry | None = None,
+    limits: Limits | None = None,
+) -> Execution:
+    """A program at its start."""
+    if isinstance(chosen, str):
+        return Engine(chosen, registry=found, limits=limits).start(program)
+    return Engine(policy=chosen, registry=found, limits=limits).start(program)
+
+
+def listen(execution: Execution, told: Callable[[Event, Placement], None]) -> None:
+    """Have a function told of what happens in a program that has not been prepared yet."""
+    mixed = execution.engine.backend
+    assert isinstance(mixed, Mixed)
+    mixed.watch(lambda event, placement, _: told(event, placement), lambda interpreter: interpreter)
+
+
+def noticed(execution: Execution, wanted: Event) -> threading.Event:
+    """What is set when an event comes, in a program that has not been prepared yet."""
+    has_come = threading.Event()
+
+    def note(event: Event, _placement: Placement) -> None:
+        if event is wanted:
+            has_come.set()
+
+    listen(execution, note)
+    return has_come
+
+
+def journal(execution: Execution, forcing: frozenset[Forcing] = frozenset()) -> Journal:
+    """The journal of a program that has run on its engine's backend."""
+    _, artifact = execution._prepared[execution.engine.backend.name, forcing]
+    assert isinstance(artifact, MixedArtifact)
+    return artifact.journal
+
+
+def placements(execution: Execution) -> list[Placement]:
+    """The places that got hot."""
+    return journal(execution).placements
+
+
+def entries(placement: Placement) -> int:
+    """How often the codes of a place have been entered."""
+    return sum(activity.entries for _, activity in placement.activity())
+
+
+def state(execution: Execution) -> Snapshot:
+    """The state, whatever ended the run."""
+    return dataclasses.replace(execution.machine.snapshot(), status=Status.RUNNING)
+
+
+def end(execution: Execution, count: bool = False, fuel: int | None = None) -> tuple[str, Snapshot]:
+    """How a run ended, with what it wrote, and the state."""
+    try:
+        result = execution.run(fuel, count)
+        how = f"{result.status.name} {result.value}"
+    except ferryvm.TrapError as error:
+        how = f"TRAP {error.kind.name}"
+    return f"{how} {b''.join(execution._collected).decode()}", execution.machine.snapshot()

@@ -1,0 +1,470 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Whatever becomes of a compilation, the program goes on, or ends with the reason why not."""
+
+from __future__ import annotations
+
+import gc
+import itertools
+import logging
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+import threading
+import weakref
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+import ferryvm
+from ferryvm.backend import BackendError, Code, RefusalError
+from ferryvm.backend import Options as CompileOptions
+from ferryvm.engine import Execution, ProgramInterrupted, mixed
+from ferryvm.engine.compilation import Job
+from ferryvm.engine.journal import Event, Outcome
+from ferryvm.policy import Choice, Options, Policy, Profile, Rule
+from ferryvm.region.region import Region
+
+from .mixing import (
+    compile_by_llvm,
+    entries,
+    noticed,
+    placements,
+    policy,
+    registry,
+    start,
+    state,
+)
+
+LOOP = ferryvm.compile("(define i 0) (while (< i 3000) (set! i (+ i 1))) i")
+ENDLESS = ferryvm.assemble("""
+.static n i64
+.function main
+:again
+    static.get n
+    i64.const 1
+    i64.add
+    static.set n
+    jump again
+""")
+
+
+class Gate:
+    """Compiles when it is let, as llvm does, or raises what it is told to."""
+
+    def __init__(self, error: BaseException | None = None) -> None:
+        self.error = error
+        self.began, self.may = threading.Event(), threading.Event()
+        self.regions: list[str] = []
+
+    def compile(self, region: Region, options: CompileOptions) -> Code:
+        self.regions.append(region.name)
+        self.began.set()
+        assert self.may.wait(60)
+        if self.error is not None:
+            raise self.error
+        return compile_by_llvm(region, options)
+
+
+def interrupt(execution: Execution, wait: Callable[[], object]) -> None:
+    """Run until an interrupt, which comes from another thread that has waited for something."""
+    has_ended = threading.Event()
+
+    def act() -> None:
+        wait()
+        while not has_ended.wait(0.001):  # the flag is cleared where a run begins
+            execution.machine.control.interrupt = 1
+
+    thread = threading.Thread(target=act)
+    thread.start()
+    try:
+        with pytest.raises(ProgramInterrupted):
+            execution.run()
+    finally:
+        has_ended.set()
+        thread.join()
+
+
+@pytest.fixture
+def _python_handles_sigint() -> Iterator[None]:
+    """A test process may have been started with SIGINT ignored."""
+    previous = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, previous)
+
+
+# --- refusing and failing -------------------------------------------------------------------
+
+
+def test_each_backend_of_a_chain_is_asked_until_one_compiles() -> None:
+    def fail(region: Region, options: CompileOptions) -> Code:
+        raise BackendError("no registers left")
+
+    execution = start(LOOP, policy("mine", "llvm", "mine"), registry(fail))
+    assert execution.run().value == 3000
+    (placement,) = placements(execution)
+    first, second = placement.attempts
+    assert (first.outcome, first.reason) == (Outcome.FAILED, "no registers left")
+    assert second.backend == "llvm"
+    assert (placement.state, entries(placement)) == ("installed", 1)
+
+
+def test_a_region_that_nobody_takes_is_given_up_with_the_reasons() -> None:
+    found = registry(compile_by_llvm, accepts="it has a loop")
+    execution = start(LOOP, policy("mine", retry_after=0), found)
+    assert execution.run().value == 3000
+    (placement,) = placements(execution)
+    (attempt,) = placement.attempts
+    assert (attempt.outcome, attempt.reason) == (Outcome.REFUSED, "it has a loop")
+    assert (placement.state, placement.code) == ("given up", None)
+
+
+def test_a_region_that_was_given_up_is_tried_again_after_that_many_counts() -> None:
+    asked: list[int] = []
+
+    def compile_(region: Region, options: CompileOptions) -> Code:
+        asked.append(execution.machine.control.fuel)
+        if len(asked) < 4:
+            raise RefusalError("not yet")
+        return compile_by_llvm(region, options)
+
+    execution = start(LOOP, policy("mine", retry_after=500), registry(compile_))
+    assert execution.run(fuel=1 << 40).value == 3000
+    (placement,) = placements(execution)
+    assert [a.outcome for a in placement.attempts[:3]] == [Outcome.REFUSED] * 3
+    assert len(placement.attempts) == 4
+    assert (placement.state, entries(placement)) == ("installed", 1)
+    steps = {earlier - later for earlier, later in itertools.pairwise(asked)}
+    assert steps == {499 * 8}  # the count at which it waits is one
+
+
+def test_a_backend_with_a_threshold_of_its_own_is_asked_then_and_not_before() -> None:
+    later = Choice("llvm", Options(threshold=1000, background=False))
+    chosen = Policy(profile=Profile(True, 10, 10, 1), rules=(Rule(backends=(later,)),))
+    execution = start(ENDLESS, chosen)
+    execution.run(fuel=5 * 900)
+    (placement,) = placements(execution)
+    (skipped,) = placement.attempts
+    assert (skipped.outcome, skipped.reason) == (Outcome.SKIPPED, "its threshold is 1000")
+    assert placement.state == "counting"
+    execution.run(fuel=5 * 99)
+    assert placement.why == "reached 1000 times"
+    assert placement.state == "installed"
+
+
+def required(background: bool) -> Policy:
+    return policy("mine", background=background, required=True)
+
+
+@pytest.mark.parametrize(
+    ("error", "kind", "reason"),
+    [
+        (RefusalError("too big"), RefusalError, "too big"),
+        (BackendError("out of memory"), RefusalError, "out of memory"),
+        (KeyError("x"), RefusalError, "it raised KeyError: 'x'"),
+        (SystemExit(3), RefusalError, "it raised SystemExit: 3"),
+    ],
+)
+@pytest.mark.parametrize("background", [False, True], ids=["waiting", "background"])
+def test_what_is_required_and_cannot_be_had_is_an_error_in_every_run(
+    error: BaseException, kind: type[Exception], reason: str, background: bool
+) -> None:
+    gate = Gate(error)
+    gate.may.set()
+    execution = start(ENDLESS, required(background), registry(gate.compile))
+    for _ in range(3):
+        with pytest.raises(kind, match=f"backend 'mine': region main: {reason}"):
+            execution.run()
+    assert gate.regions == ["main"]
+
+
+def test_a_copy_of_a_program_that_may_not_run_may_not_run_either() -> None:
+    gate = Gate(RefusalError("no"))
+    gate.may.set()
+    execution = start(ENDLESS, required(False), registry(gate.compile))
+    with pytest.raises(RefusalError):
+        execution.run()
+    for copy in (execution.again(), execution.fork()):
+        with pytest.raises(RefusalError, match="backend 'mine': region main: no"):
+            copy.run()
+
+
+def test_what_breaks_outside_the_backends_is_told_and_the_program_goes_on(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def facts(*_arguments: object) -> None:
+        raise ZeroDivisionError("a fact")
+
+    monkeypatch.setattr("ferryvm.region.fact.facts", facts)
+    execution = start(LOOP, policy())
+    with caplog.at_level(logging.WARNING, "ferryvm"):
+        assert execution.run().value == 3000
+    (placement,) = placements(execution)
+    assert placement.state == "given up"
+    assert placement.decision.startswith("it could not be done: ZeroDivisionError: a fact")
+    assert "a fact" in caplog.text
+    required_too = start(LOOP, policy(required=True))
+    with pytest.raises(BackendError, match="ZeroDivisionError: a fact"):
+        required_too.run()
+
+
+# --- waiting and interrupting ---------------------------------------------------------------
+
+
+def test_a_compiler_that_takes_its_time_in_the_background_stops_nobody() -> None:
+    gate = Gate()
+    execution = start(LOOP, policy("mine", background=True), registry(gate.compile))
+    installed = noticed(execution, Event.INSTALLED)
+    assert execution.run().value == 3000
+    assert gate.began.wait(60)
+    (placement,) = placements(execution)
+    assert (placement.state, placement.attempts) == ("compiling", [])
+    gate.may.set()
+    assert installed.wait(60)
+    assert execution.again().run().value == 3000
+    assert entries(placement) == 1
+
+
+@pytest.mark.parametrize("background", [False, True], ids=["waiting", "background"])
+def test_an_interrupt_is_seen_while_code_is_compiled_and_the_run_goes_on_after(
+    background: bool,
+) -> None:
+    gate = Gate()
+    execution = start(ENDLESS, policy("mine", background=background), registry(gate.compile))
+    installed = noticed(execution, Event.INSTALLED)
+    interrupt(execution, gate.began.wait)
+    seen = state(execution)
+    if not background:
+        assert (seen.pc, seen.statics) == (0, (19).to_bytes(8, "little"))
+    gate.may.set()
+    (placement,) = placements(execution)
+
+    def wait_until_entered() -> None:
+        assert installed.wait(60)
+        while not entries(placement):
+            pass
+
+    interrupt(execution, wait_until_entered)
+    assert execution.machine.memory.statics[0] > int.from_bytes(seen.statics, "little")
+
+
+def test_the_next_run_waits_for_what_an_interrupted_one_waited_for() -> None:
+    gate = Gate(RefusalError("too big"))
+    execution = start(ENDLESS, required(False), registry(gate.compile))
+    for _ in range(3):
+        interrupt(execution, gate.began.wait)
+    assert execution.machine.memory.statics[0] == 19
+    gate.may.set()
+    with pytest.raises(RefusalError, match="too big"):
+        execution.run()
+    assert execution.machine.memory.statics[0] == 19
+
+
+@pytest.mark.usefixtures("_python_handles_sigint")
+@pytest.mark.parametrize("background", [False, True], ids=["waiting", "background"])
+def test_ctrl_c_is_heard_while_code_is_compiled(background: bool) -> None:
+    gate = Gate()
+    execution = start(ENDLESS, policy("mine", background=background), registry(gate.compile))
+
+    def kill() -> None:
+        gate.began.wait()
+        os.kill(os.getpid(), signal.SIGINT)
+
+    threading.Thread(target=kill, daemon=True).start()
+    with pytest.raises(ProgramInterrupted):
+        execution.run()
+    assert not gate.may.is_set()
+    gate.may.set()
+
+
+def test_a_job_that_is_done_at_once_is_a_job_like_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(mixed, "submit", Job.run)
+    for background in (False, True):
+        chosen = policy(background=background, speculate=True, guard_limit=3)
+        late = "(define i 0) (define n 0) (while (< i 500) (if (> i 300) (set! n (+ n i)))"
+        execution = start(ferryvm.compile(f"{late} (set! i (+ i 1))) n"), chosen)
+        assert execution.run().value == sum(range(301, 500))
+        (placement,) = placements(execution)
+        assert (placement.state, placement.recompilations) == ("installed", 1)
+
+
+# --- the end --------------------------------------------------------------------------------
+
+
+def test_code_goes_with_the_last_execution_that_can_enter_it() -> None:
+    codes: list[weakref.ref[Code]] = []
+
+    def compile_(region: Region, options: CompileOptions) -> Code:
+        code = compile_by_llvm(region, options)
+        codes.append(weakref.ref(code))
+        return code
+
+    execution = start(LOOP, policy("mine"), registry(compile_))
+    execution.run()
+    again = execution.again()
+    del execution
+    gc.collect()
+    assert codes[0]() is not None
+    again.run()
+    del again
+    gc.collect()
+    assert codes[0]() is None
+
+
+def _mapped() -> int:
+    """Bytes of address space of this process that may be executed."""
+    total = 0
+    for line in Path("/proc/self/maps").read_text(encoding="utf-8").splitlines():
+        span, access, *_ = line.split()
+        if "x" in access:
+            first, _, last = span.partition("-")
+            total += int(last, 16) - int(first, 16)
+    return total
+
+
+@pytest.mark.skipif(not Path("/proc/self/maps").exists(), reason="tells of mapped memory")
+def test_engines_that_are_gone_have_left_no_code_behind() -> None:
+    def once() -> None:
+        execution = start(LOOP, policy())
+        assert execution.run().value == 3000
+        assert placements(execution)[0].state == "installed"
+
+    for _ in range(3):
+        once()
+    gc.collect()
+    before = _mapped()
+    for _ in range(50):
+        once()
+    gc.collect()
+    assert _mapped() <= before
+
+
+def test_a_program_that_is_gone_is_not_compiled_any_more() -> None:
+    gate = Gate()
+    found = registry(gate.compile)
+    first = start(LOOP, policy("mine", background=True), found)
+    first.run()
+    assert gate.began.wait(60)
+    second = start(LOOP, policy("mine", background=True), found)
+    second.run()  # its job waits behind the first one
+    del second
+    gc.collect()
+    third = start(LOOP, policy("mine", background=True), found)
+    installed = noticed(third, Event.INSTALLED)
+    third.run()
+    gate.may.set()
+    assert installed.wait(60)
+    assert gate.regions == ["main/loop.1"] * 2
+
+
+ENDING = """
+    import sys, threading
+    import ferryvm
+    from ferryvm.backend import Compiler
+    from ferryvm.engine import Engine
+    from ferryvm.hooks import BackendEntry, hookimpl
+    from ferryvm.policy import Choice, Policy, Profile, Rule
+    from ferryvm.registry import Registry
+
+    began = threading.Event()
+    llvm = Registry().get("llvm")
+
+    class Slow(Compiler):
+        name, version = "slow", "1"
+        def compile(self, region, options):
+            began.set()
+            for _ in range(3):
+                code = llvm.compile(region, options)
+            print("compiled", flush=True)
+            return code
+
+    class Plugin:
+        ferryvm_backends = staticmethod(hookimpl(lambda: [BackendEntry("slow", Slow)]))
+
+    registry = Registry()
+    registry.register(Plugin, "slow")
+    chosen = Policy(profile=Profile(True, 10, 10, 1), rules=(Rule(backends=(Choice("slow"),)),))
+    text = "(define i 0) (while (< i 100) (set! i (+ i 1))) (define (f n) (if (< n 1) 0 (f (- n 1))))"
+    execution = Engine(policy=chosen, registry=registry).start(ferryvm.compile(text + "(f 90)"))
+    execution.run()
+    began.wait()
+    {ending}
+"""
+
+
+@pytest.mark.parametrize(
+    ("ending", "code", "error"),
+    [
+        ("", 0, ""),
+        ("sys.exit(3)", 3, ""),
+        ("raise ValueError('its own')", 1, "ValueError: its own"),
+    ],
+)
+def test_a_process_ends_as_it_would_while_code_is_being_compiled(
+    ending: str, code: int, error: str
+) -> None:
+    script = textwrap.dedent(ENDING).format(ending=ending)
+    done = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, timeout=120, check=False
+    )
+    assert done.returncode == code
+    assert done.stdout == "compiled\n"
+    assert done.stderr.strip().endswith(error)
+    assert bool(done.stderr) == bool(error)
+
+
+INTERRUPTED = ENDING.format(
+    ending="""
+    import os, signal, time
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    print("ended")
+    me = threading.main_thread()
+    def kill():
+        while me.is_alive():
+            time.sleep(0.001)
+        os.kill(os.getpid(), signal.SIGINT)
+    threading.Thread(target=kill, daemon=True).start()
+"""
+).replace("for _ in range(3):", "while True:")
+
+
+def test_ctrl_c_ends_a_process_that_waits_for_a_compiler_at_its_end() -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(INTERRUPTED)],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (-signal.SIGINT, "ended\n", "")
+
+
+LATE = """
+    import atexit
+    import ferryvm
+    from ferryvm.engine import Engine
+    from ferryvm.policy import Choice, Options, Policy, Profile, Rule
+
+    choice = Choice("llvm", Options(background=False))
+    chosen = Policy(profile=Profile(True, 10, 10, 1), rules=(Rule(backends=(choice,)),))
+    program = ferryvm.compile("(define i 0) (while (< i 100) (set! i (+ i 1))) i")
+
+    def run():
+        print(Engine(policy=chosen).start(program).run().value, flush=True)
+
+    atexit.register(run)
+    {first}
+    atexit.register(run)
+"""
+
+
+def test_programs_run_at_the_end_of_the_process_too() -> None:
+    for first in ("", "run()"):
+        script = textwrap.dedent(LATE).format(first=first)
+        done = subprocess.run(
+            [sys.executable, "-c", script], capture_output=True, text=True, timeout=120, check=False
+        )
+        assert (done.returncode, done.stderr) == (0, "")
+        assert done.stdout == "100\n" * (3 if first else 2)
