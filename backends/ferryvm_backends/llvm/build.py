@@ -50,10 +50,11 @@ def improved(region: Region, options: Options) -> tuple[Module, int]:
     """The IR that is lowered, and at which of its levels LLVM is to optimise it."""
     module = lift(region, options.counting, options.unseen)
     improve(module, max(options.optimize, 1), region.verified)
-    level = options.optimize
-    if level >= 2 and sum(ask_ranges(body) for body in module.bodies):
-        level = 3  # which makes two loops of one where a condition does not vary
-    return module, level
+    asked = 0
+    if options.optimize >= 2:
+        asked = sum(ask_ranges(body) for body in module.bodies)
+    # Level 3 makes two loops of one where a condition does not vary.
+    return module, 3 if asked else options.optimize
 
 
 def build(region: Region, options: Options, notes: dict[str, float]) -> bytes:
