@@ -64,6 +64,23 @@ def registry(compile_: Compile, name: str = "mine", accepts: str | None = None) 
     return made
 
 
+class Gate:
+    """Compiles when it is let, as llvm does, or raises what it is told to."""
+
+    def __init__(self, error: BaseException | None = None) -> None:
+        self.error = error
+        self.began, self.may = threading.Event(), threading.Event()
+        self.regions: list[str] = []
+
+    def compile(self, region: Region, options: CompileOptions) -> Code:
+        self.regions.append(region.name)
+        self.began.set()
+        assert self.may.wait(60)
+        if self.error is not None:
+            raise self.error
+        return compile_by_llvm(region, options)
+
+
 def start(
     program: Program,
     chosen: Policy | str,
@@ -125,3 +142,9 @@ def end(execution: Execution, count: bool = False, fuel: int | None = None) -> t
     except ferryvm.TrapError as error:
         how = f"TRAP {error.kind.name}"
     return f"{how} {b''.join(execution._collected).decode()}", execution.machine.snapshot()
+
+
+def same_as_reference(program: Program, execution: Execution, count: bool = False) -> None:
+    """A run that ended as the reference's does, in the same state."""
+    expected = Engine("reference", limits=execution.engine.limits).start(program)
+    assert end(execution, count) == end(expected)

@@ -26,7 +26,7 @@ from ferryvm_backends.llvm.storage import Storage
 from ferryvm_backends.llvm.symbol import CYCLES, ENTRIES, ENTRY, INSTRUCTIONS
 from ferryvm_backends.llvm.variant import Variant
 
-HOST_STACK_BYTES = 512 << 10
+HOST_STACK_BYTES = 128 << 10
 """Bytes of the host's stack that native recursion may use."""
 
 

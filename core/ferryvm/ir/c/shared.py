@@ -41,7 +41,7 @@ class Choices:
     """Look at the interrupt flag in loops."""
     poll_every: int = 4096
     """Back edges between two looks at the interrupt flag."""
-    host_stack_bytes: int = 512 << 10
+    host_stack_bytes: int = 128 << 10
     """Bytes of the host's stack that native recursion may use."""
 
 
