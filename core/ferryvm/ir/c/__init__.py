@@ -18,7 +18,6 @@ from ferryvm.ir.c.module import (
     INSTRUCTIONS,
     NANOSECONDS,
     Choices,
-    guards_of,
     module_text,
 )
 
@@ -32,6 +31,5 @@ __all__ = [
     "NANOSECONDS",
     "Choices",
     "Dialect",
-    "guards_of",
     "module_text",
 ]

@@ -40,7 +40,6 @@ __all__ = [
     "NANOSECONDS",
     "Choices",
     "Describe",
-    "guards_of",
     "module_text",
 ]
 
@@ -48,19 +47,6 @@ __all__ = [
 def no_comment(first: int, last: int) -> list[str]:
     """Nothing, whatever the instructions are."""
     return []
-
-
-def guards_of(module: Module) -> list[int]:
-    """pcs of all guards, in the order in which their failures are counted."""
-    return sorted(
-        {
-            int(str(operation.static[0]))
-            for body in module.bodies
-            for block in body.blocks
-            for operation in block.operations
-            if operation.name == "guard"
-        }
-    )
 
 
 def module_text(
@@ -75,7 +61,7 @@ def module_text(
     `declarations`: the control block and the statuses, see `ferryvm.machine.declaration`;
     `describe`: a comment on the instructions from one pc to another, both included.
     """
-    guards = guards_of(module)
+    guards = module.guards
     results = {number: body.result for number, body in module.functions.items()}
     shared = Shared(dialect, choices, module.counting, guards, results, describe)
     bodies: list[tuple[int | None, Body]] = [(None, module.root), *module.functions.items()]
@@ -84,7 +70,7 @@ def module_text(
         title = f"/* {'region' if number is None else 'function'} {harmless(body.name)} */\n"
         functions.append(title + FunctionPrinter(shared, body, number).text())
     writers = list(_writers(shared))
-    entry = _entry(shared, any(_recurs(body) for body in module.bodies))
+    entry = _entry(shared, any(body.recurs for body in module.bodies))
     parts = [
         dialect.prelude,
         declarations,
@@ -98,11 +84,6 @@ def module_text(
         entry,
     ]
     return "\n".join(part for part in parts if part)
-
-
-def _recurs(body: Body) -> bool:
-    operations = body.blocks[0].operations
-    return any(o.name == "check_entry" and o.static[0] for o in operations)
 
 
 def _traps(shared: Shared) -> Iterator[str]:

@@ -218,7 +218,7 @@ class OperationPrinter(Arithmetic):
 
     def _do_guard(self, operation: Operation, fails: str) -> None:
         assert operation.state is not None
-        number = self.shared.guards.index(int(str(operation.static[0])))
+        number = self.shared.guards.index(operation.fact(0, int))
         self.lines.open(f"if ({self.helper('unlikely', fails)}) {{")
         often = f"++{ACTIVITY}[{FAILURES + number}] >= {self.shared.choices.guard_limit}"
         status = f"{often} ? FERRY_GUARD : FERRY_LEAVE"
@@ -233,9 +233,9 @@ class OperationPrinter(Arithmetic):
     # --- calls ------------------------------------------------------------------------------
 
     def _do_call(self, operation: Operation, *arguments: str) -> str | None:
-        number, base = operation.static
+        number, base = operation.fact(0, int), operation.fact(1, int)
         returned = self._name("r")
-        result = self.shared.results[int(str(number))]
+        result = self.shared.results[number]
         t = result_type(self.dialect, result)
         self.lines.add(f"const {t} {returned} = {self._call(number, base, arguments)};")
         return self._unwind(operation, returned)

@@ -17,6 +17,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Iterator
 
+from ferryvm.ir.flow import Flow
 from ferryvm.ir.graph import Block, Body
 
 DEEPEST = 100
@@ -81,39 +82,13 @@ class _Nesting:
         for block in self.order:
             for to in _successors(block):
                 self.sources[to].append(block)
-        self.dominator = self._dominators()
-
-    def _dominators(self) -> dict[Block, Block]:
-        """The immediate dominator of each block (Cooper, Harvey, Kennedy: A Simple, Fast
-        Dominance Algorithm, 2001)."""
-        place, entry = self.place, self.order[0]
-        found = {entry: entry}
-
-        def common(a: Block, b: Block) -> Block:
-            while a is not b:
-                while place[a] > place[b]:
-                    a = found[a]
-                while place[b] > place[a]:
-                    b = found[b]
-            return a
-
-        has_changed = True
-        while has_changed:
-            has_changed = False
-            for block in self.order[1:]:
-                known = [source for source in self.sources[block] if source in found]
-                new = known[0]
-                for source in known[1:]:
-                    new = common(new, source)
-                if found.get(block) is not new:
-                    found[block] = new
-                    has_changed = True
-        return found
+        flow = Flow(body)
+        self._flow = flow
+        self.dominator = {b: flow.blocks[flow.above[flow.places[b]]] for b in self.order}
+        """The closest block that control must pass on its way to each; the entry's is itself."""
 
     def _dominates(self, a: Block, b: Block) -> bool:
-        while self.place[b] > self.place[a]:
-            b = self.dominator[b]
-        return a is b
+        return self._flow.dominates(self._flow.places[a], self._flow.places[b])
 
     def _loops(self) -> dict[Block, set[Block]]:
         """Blocks of each natural loop, by its head; cycles with two entries have none."""

@@ -8,7 +8,7 @@ import time
 from pathlib import Path
 
 from ferryvm.backend import BackendError, Capabilities, Code, Compiler, Forcing, Options
-from ferryvm.ir.c import C11, Choices, guards_of, module_text
+from ferryvm.ir.c import C11, Choices, module_text
 from ferryvm.ir.c.comment import describer
 from ferryvm.ir.graph import Module
 from ferryvm.ir.lift import lift
@@ -90,7 +90,7 @@ class CcBackend(Compiler):
                 library = Library(file, f"cache entry {cache.path(key)}", "remove it")
         step("load")
         notes["total"] = time.perf_counter() - began
-        return RegionCode(library, tuple(guards_of(module)), content is not None, notes)
+        return RegionCode(library, tuple(module.guards), content is not None, notes)
 
     def show(self, region: Region, options: Options, stage: str) -> str:
         if stage not in self.stages:
