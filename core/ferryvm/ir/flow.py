@@ -3,9 +3,6 @@
 
 Made anew by whoever needs it: a body has a few dozen blocks, and passes change them. Blocks are
 called by their places in `body.blocks`, which are in the order that `Body` states.
-
-Dominators: Cooper, Harvey, Kennedy: A Simple, Fast Dominance Algorithm, 2001. In this order one
-round finds them where all loops are natural, and another sees that nothing changes.
 """
 
 from __future__ import annotations
@@ -13,6 +10,7 @@ from __future__ import annotations
 import dataclasses
 
 from ferryvm.ir.graph import Block, Body, Edge
+from ferryvm.region.dominance import dominators, within
 
 
 @dataclasses.dataclass(eq=False)
@@ -36,55 +34,18 @@ class Flow:
         for place, block in enumerate(body.blocks):
             for edge in block.end.edges:
                 self.incoming[self.places[edge.block]].append((place, edge))
-        self.above = self._immediate_dominators()
-        """The closest block that control must pass on its way to each; the entry's is itself."""
-        self.first, self.last = self._spans()
-
-    def _immediate_dominators(self) -> list[int]:
-        above = [-1] * len(self.blocks)
-        above[0] = 0
-        has_changed = True
-        while has_changed:
-            has_changed = False
-            for place in range(1, len(above)):
-                meeting = -1
-                for other, _ in self.incoming[place]:
-                    if above[other] < 0:
-                        continue
-                    if meeting < 0:
-                        meeting = other
-                    while meeting != other:
-                        if meeting > other:
-                            meeting = above[meeting]
-                        else:
-                            other = above[other]
-                if above[place] != meeting:
-                    above[place] = meeting
-                    has_changed = True
-        return above
-
-    def _spans(self) -> tuple[list[int], list[int]]:
-        """Where each block, and past which place all that it dominates, stand in a preorder."""
-        count = len(self.blocks)
-        sizes = [1] * count
-        for place in range(count - 1, 0, -1):
-            sizes[self.above[place]] += sizes[place]
-        first = [0] * count
-        free = [1] * count
-        for place in range(1, count):
-            above = self.above[place]
-            first[place] = free[above]
-            free[above] += sizes[place]
-            free[place] = first[place] + 1
-        return first, [first[place] + sizes[place] for place in range(count)]
+        before = [[source for source, _ in edges] for edges in self.incoming]
+        self.above, self._spans = dominators(before)
+        """`above`: the closest block that control must pass on its way to each; the entry's is
+        itself."""
 
     def dominates(self, a: int, b: int) -> bool:
         """Whether control must pass block `a` to get to block `b`; a block dominates itself."""
-        return self.first[a] <= self.first[b] < self.last[a]
+        return within(self._spans, a, b)
 
     def preorder(self) -> list[int]:
         """All places, each one directly followed by those that it dominates."""
-        return sorted(range(len(self.blocks)), key=self.first.__getitem__)
+        return sorted(range(len(self.blocks)), key=lambda place: self._spans[place][0])
 
     def only_edge(self, place: int) -> tuple[int, Edge] | None:
         """Where control comes from to a block to which it comes in one way only."""

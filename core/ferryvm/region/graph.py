@@ -15,10 +15,10 @@ from __future__ import annotations
 
 import bisect
 import dataclasses
-import heapq
 from collections.abc import Iterator
 
 from ferryvm.region.code import Code, code
+from ferryvm.region.dominance import dominators, within
 from ferryvm.region.keep import kept
 from ferryvm.region.loop import Loop, find_loops
 from ferryvm.verify import Verified
@@ -49,12 +49,15 @@ class Graph:
         """By first pc, in reverse postorder from the entry."""
         self.predecessors: dict[int, tuple[int, ...]] = _predecessors(self.blocks)
         """First pcs of the blocks from which control comes, each once; of every block."""
-        self.immediate_dominators: dict[int, int] = _immediate_dominators(
-            list(self.blocks), self.predecessors
-        )
-        """The closest block that control must pass on its way to each block but the entry."""
-        self._spans = _spans(list(self.blocks), self.immediate_dominators)
         order = {first: place for place, first in enumerate(self.blocks)}
+        before = [[order[first] for first in self.predecessors[block]] for block in order]
+        above, self._spans = dominators(before)
+        self._order = order
+        firsts = list(order)
+        self.immediate_dominators: dict[int, int] = {
+            block: firsts[above[place]] for block, place in order.items() if place
+        }
+        """The closest block that control must pass on its way to each block but the entry."""
         tails: dict[int, list[int]] = {}
         sideways = []
         for block in self.blocks.values():
@@ -81,8 +84,7 @@ class Graph:
 
     def dominates(self, a: int, b: int) -> bool:
         """Whether control must pass block `a` to get to block `b`; a block dominates itself."""
-        (first, last), (place, _) = self._spans[a], self._spans[b]
-        return first <= place < last
+        return within(self._spans, self._order[a], self._order[b])
 
     def loop(self, block: int) -> Loop | None:
         """The innermost loop around a block."""
@@ -156,75 +158,3 @@ def _predecessors(blocks: dict[int, Block]) -> dict[int, tuple[int, ...]]:
         for to in block.successors:
             found[to][block.first] = None
     return {first: tuple(before) for first, before in found.items()}
-
-
-def _immediate_dominators(
-    order: list[int], predecessors: dict[int, tuple[int, ...]]
-) -> dict[int, int]:
-    """The immediate dominator of each block but the entry; `order` is reverse postorder.
-
-    Cooper, Harvey, Kennedy: A Simple, Fast Dominance Algorithm, 2001. The first pass goes by
-    edges that lead on. Edges that lead back change nothing if each one's head dominates its tail,
-    so the passes that are to see that nothing changes are made only where one does not.
-    """
-    places = {first: place for place, first in enumerate(order)}
-    before = [[places[first] for first in predecessors[block]] for block in order]
-    above = [-1] * len(order)
-    above[0] = 0
-
-    def improve() -> bool:
-        has_changed = False
-        for place in range(1, len(order)):
-            meeting = _meet(above, [other for other in before[place] if above[other] >= 0])
-            has_changed = has_changed or above[place] != meeting
-            above[place] = meeting
-        return has_changed
-
-    def named() -> dict[int, int]:
-        return {order[place]: order[above[place]] for place in range(1, len(order))}
-
-    improve()
-    spans = _spans(order, named())
-    for place, others in enumerate(before):
-        first, last = spans[order[place]]
-        if any(other >= place and not first <= spans[order[other]][0] < last for other in others):
-            while improve():
-                pass
-            break
-    return named()
-
-
-def _meet(above: list[int], places: list[int]) -> int:
-    """Where the ways up from these places meet.
-
-    The latest place goes up first, and ways that have met go on as one: following them pair by
-    pair would take quadratic time for a thousand branches to one block.
-    """
-    seen = set(places)
-    latest = [-place for place in seen]
-    heapq.heapify(latest)
-    while len(latest) > 1:
-        place = above[-latest[0]]
-        if place in seen:
-            heapq.heappop(latest)
-        else:
-            seen.add(place)
-            heapq.heapreplace(latest, -place)
-    return -latest[0]
-
-
-def _spans(order: list[int], dominators: dict[int, int]) -> dict[int, tuple[int, int]]:
-    """For each block where it and all that it dominates stand in a preorder of dominators."""
-    sizes = dict.fromkeys(order, 1)
-    for block in reversed(order):  # what is dominated comes later in reverse postorder
-        if block in dominators:
-            sizes[dominators[block]] += sizes[block]
-    free: dict[int, int] = {}
-    spans: dict[int, tuple[int, int]] = {}
-    for block in order:
-        start = free[dominators[block]] if block in dominators else 0
-        spans[block] = start, start + sizes[block]
-        if block in dominators:
-            free[dominators[block]] += sizes[block]
-        free[block] = start + 1
-    return spans

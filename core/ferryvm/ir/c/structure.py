@@ -17,8 +17,8 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Iterator
 
-from ferryvm.ir.flow import Flow
 from ferryvm.ir.graph import Block, Body
+from ferryvm.region.dominance import dominators, within
 
 DEEPEST = 100
 """Blocks that may dominate each other in a nested text: compilers limit the depth of braces."""
@@ -82,13 +82,13 @@ class _Nesting:
         for block in self.order:
             for to in _successors(block):
                 self.sources[to].append(block)
-        flow = Flow(body)
-        self._flow = flow
-        self.dominator = {b: flow.blocks[flow.above[flow.places[b]]] for b in self.order}
+        before = [[self.place[source] for source in self.sources[b]] for b in self.order]
+        above, self._spans = dominators(before)
+        self.dominator = {b: self.order[above[self.place[b]]] for b in self.order}
         """The closest block that control must pass on its way to each; the entry's is itself."""
 
     def _dominates(self, a: Block, b: Block) -> bool:
-        return self._flow.dominates(self._flow.places[a], self._flow.places[b])
+        return within(self._spans, self.place[a], self.place[b])
 
     def _loops(self) -> dict[Block, set[Block]]:
         """Blocks of each natural loop, by its head; cycles with two entries have none."""
