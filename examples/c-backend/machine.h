@@ -18,9 +18,9 @@ struct control {
     uint32_t interrupt, reserved;
     uint64_t wanted, heap_capacity, heap_limit, static_count, table_size;
     uint64_t statics, stack, stack_end, heap, code, functions, table;
-    uint64_t counters, entries, originals, host_stack, scratch[4];  // for cells and compiled code
+    uint64_t counters, entries, originals, scratch[4];  // for cells and compiled code
 };
-_Static_assert(sizeof(struct control) == 232, "the control block has 232 bytes");
+_Static_assert(sizeof(struct control) == 224, "the control block has 224 bytes");
 
 struct function {
     uint64_t entry, parameters, locals, frame, signature, unused[3];

@@ -7,7 +7,7 @@ import time
 
 import ferryvm
 from ferryvm.backend import Capabilities, Code, Compiler, Forcing, Options
-from ferryvm.region.graph import graph
+from ferryvm.region.fact import facts
 from ferryvm.region.region import Region
 from ferryvm_backends._llvm import cache
 from ferryvm_backends._llvm.native import probe
@@ -29,9 +29,7 @@ class LlvmBackend(Compiler):
         return probe(__package__)
 
     def accepts(self, region: Region) -> str | None:
-        called = {*region.callees, *region.functions} - {region.function}
-        size = len([pc for pc in region.pcs if region.verified.owner(pc) == region.function])
-        size += sum(_size(region, number) for number in called)
+        size = facts(region).total_instructions
         if size > LARGEST:
             return f"{size} instructions with what it calls, more than {LARGEST}"
         return None
@@ -72,11 +70,6 @@ class LlvmBackend(Compiler):
             return str(parsed(lower(module, options)))
         native = optimised(module, options, level)
         return str(native) if stage == "optimized" else target_machine().emit_assembly(native)
-
-
-def _size(region: Region, function: int) -> int:
-    blocks = graph(region.verified, function).blocks.values()
-    return sum(block.last + 1 - block.first for block in blocks)
 
 
 BACKEND = LlvmBackend()

@@ -6,11 +6,11 @@ from __future__ import annotations
 from llvmlite import ir
 
 from ferryvm.ir.graph import Block, Edge, Operation, Terminator
+from ferryvm.ir.operation import SAFEPOINTS
 from ferryvm.isa.trap import Trap
 from ferryvm.machine.control import Status
 from ferryvm_backends._llvm.arithmetic import word
 from ferryvm_backends.llvm.calling import Calling
-from ferryvm_backends.llvm.leaving import SAFEPOINTS
 from ferryvm_backends.llvm.shared import INT32, Shared, llvm_type, status_constant
 from ferryvm_backends.llvm.variant import Variant
 

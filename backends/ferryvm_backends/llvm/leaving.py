@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from llvmlite import ir
 
 from ferryvm.ir.graph import Constant, Operation, State, Value
+from ferryvm.ir.operation import POLL_EVERY
 from ferryvm.isa.trap import Trap
 from ferryvm.machine.control import ControlBlock, Status
 from ferryvm_backends._llvm.arithmetic import WORD, word
@@ -26,12 +27,6 @@ from ferryvm_backends.llvm.shared import (
 )
 from ferryvm_backends.llvm.symbol import FAILURES
 from ferryvm_backends.llvm.variant import Variant
-
-POLL_EVERY = 4096
-"""Back edges between two looks at the interrupt flag."""
-
-SAFEPOINTS = frozenset({"trap_if", "grow_if", "guard", "poll", "check_entry", "pay"})
-"""Operations whose state is one that an interpreter can go on from."""
 
 _RARELY = (1, 1 << 20)
 """Branch weights of a check that fails."""

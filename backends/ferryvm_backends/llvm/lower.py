@@ -17,6 +17,7 @@ from llvmlite import ir
 
 from ferryvm.backend import Options
 from ferryvm.ir.graph import Module
+from ferryvm.ir.operation import HOST_STACK_BYTES
 from ferryvm_backends._llvm.arithmetic import WORD, word
 from ferryvm_backends.llvm.body import lower_body
 from ferryvm_backends.llvm.leaving import stack_register
@@ -25,9 +26,6 @@ from ferryvm_backends.llvm.shared import FORCED_IN, HOST_STACK_LIMIT, Shared, at
 from ferryvm_backends.llvm.storage import Storage
 from ferryvm_backends.llvm.symbol import CYCLES, ENTRIES, ENTRY, INSTRUCTIONS
 from ferryvm_backends.llvm.variant import Variant
-
-HOST_STACK_BYTES = 128 << 10
-"""Bytes of the host's stack that native recursion may use."""
 
 
 def lower(module: Module, options: Options, polls: bool = True) -> ir.Module:

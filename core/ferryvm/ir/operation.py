@@ -178,6 +178,15 @@ SHAPES: dict[str, Shape] = {**_computing(), **_DECLARED}
 PURE = frozenset(name for name, shape in SHAPES.items() if shape.role is Role.COMPUTES)
 FIXED = frozenset(name for name, shape in SHAPES.items() if shape.role is Role.FIXED)
 
+SAFEPOINTS = frozenset(name for name, shape in SHAPES.items() if shape.role is Role.CHECKS)
+"""Operations whose state is one that an interpreter can go on from."""
+
+POLL_EVERY = 4096
+"""Back edges between two looks at the interrupt flag, in what our compilers make of `poll`."""
+
+HOST_STACK_BYTES = 128 << 10
+"""Bytes of the host's stack that native recursion may use: threads can have small ones."""
+
 
 @functools.cache
 def computed_types(

@@ -73,7 +73,6 @@ class ControlBlock(ctypes.Structure):
     counters: int
     entries: int
     originals: int
-    host_stack: int
     scratch: ctypes.Array[ctypes.c_uint64]
 
     _fields_ = [
@@ -107,7 +106,6 @@ class ControlBlock(ctypes.Structure):
         ("counters", ctypes.c_uint64),  # words by pc: what the count cells have left
         ("entries", ctypes.c_uint64),  # words by pc: addresses of the functions installed
         ("originals", ctypes.c_uint64),  # by pc: what cells hide, in the backend's own form
-        ("host_stack", ctypes.c_uint64),  # lowest address for native recursion; 0: no limit
         ("scratch", ctypes.c_uint64 * SCRATCH_WORDS),  # compiled code's own while it runs
     ]
 

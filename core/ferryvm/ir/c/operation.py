@@ -21,11 +21,9 @@ from ferryvm.ir.c.shared import (
 )
 from ferryvm.ir.c.text import Lines
 from ferryvm.ir.graph import Body, Constant, Operation, State, Truth, Value
+from ferryvm.ir.operation import SAFEPOINTS
 from ferryvm.isa.trap import Trap
 from ferryvm.isa.type import I64, Type
-
-_SAFEPOINTS = frozenset({"trap_if", "grow_if", "guard", "poll", "check_entry", "pay"})
-"""Operations whose state is one that an interpreter can go on from."""
 
 
 class OperationPrinter(Arithmetic):
@@ -62,7 +60,7 @@ class OperationPrinter(Arithmetic):
         self.lines.define(value, text)
 
     def _operation(self, operation: Operation) -> None:
-        if self.shared.choices.forced and operation.name in _SAFEPOINTS:
+        if self.shared.choices.forced and operation.name in SAFEPOINTS:
             self._leave_if(f"--{FORCED_IN} == 0", operation, "LEAVE")
         special = getattr(self, f"_do_{operation.name}", None)
         arguments = [self._value(a) for a in operation.arguments]

@@ -8,6 +8,7 @@ from collections.abc import Callable
 
 from ferryvm.ir.c.dialect import Dialect
 from ferryvm.ir.graph import Body, ValueType
+from ferryvm.ir.operation import HOST_STACK_BYTES, POLL_EVERY
 from ferryvm.isa.trap import Trap
 from ferryvm.isa.type import Type
 
@@ -39,9 +40,9 @@ class Choices:
     """Count time and, where instructions are paid, instructions."""
     polls: bool = True
     """Look at the interrupt flag in loops."""
-    poll_every: int = 4096
+    poll_every: int = POLL_EVERY
     """Back edges between two looks at the interrupt flag."""
-    host_stack_bytes: int = 128 << 10
+    host_stack_bytes: int = HOST_STACK_BYTES
     """Bytes of the host's stack that native recursion may use."""
 
 

@@ -17,7 +17,7 @@ from ferryvm.ir.passes import optimise
 from ferryvm.ir.text import module_text as ir_text
 from ferryvm.isa.type import F32, F64
 from ferryvm.machine.declaration import declarations
-from ferryvm.region.graph import graph
+from ferryvm.region.fact import facts
 from ferryvm.region.region import Region
 
 import ferryvm_cc
@@ -47,11 +47,7 @@ class CcBackend(Compiler):
         return None
 
     def accepts(self, region: Region) -> str | None:
-        size = len(region.pcs)
-        for number in region.callees:
-            if number not in region.functions:
-                blocks = graph(region.verified, number).blocks.values()
-                size += sum(block.last + 1 - block.first for block in blocks)
+        size = facts(region).total_instructions
         if size > LARGEST:
             return f"{size} instructions with what it calls, more than {LARGEST}"
         return None
