@@ -6,6 +6,8 @@ from __future__ import annotations
 import collections
 import re
 
+import numpy as np
+
 from ferryvm.isa import INSTRUCTIONS, Flow
 from ferryvm.region.keep import kept
 from ferryvm.verify import Verified
@@ -19,6 +21,10 @@ _AMBIGUOUS = re.compile(rf"^$|^{PROGRAM}$|/[a-z]+\.[0-9.]+$|#[0-9]+$")
 FLOWS = [row.flow for row in INSTRUCTIONS]
 """By opcode."""
 
+_LAST = (Flow.RETURN, Flow.STOP)
+_ENDS = np.array([flow in (Flow.JUMP, Flow.BRANCH, Flow.TABLE, *_LAST) for flow in FLOWS])
+"""By opcode, whether control does not simply go on after it."""
+
 
 class Code:
     """Opcodes and immediates of all instructions; names that tell all functions apart."""
@@ -27,6 +33,9 @@ class Code:
         program = verified.program
         self.opcodes: list[int] = program.code["opcode"].tolist()
         self.immediates: list[int] = program.code["immediate"].tolist()
+        self.length = len(self.opcodes)
+        self.ends: list[int] = np.flatnonzero(_ENDS[program.code["opcode"]]).tolist()
+        """pcs of the instructions after which a block ends."""
         names = [function.name for function in program.functions]
         count = collections.Counter(names)
         self.names = [
@@ -35,19 +44,17 @@ class Code:
         ]
         """A function's name; with `#` and its number where that alone would not be clear."""
 
-    def successors(self, pc: int) -> list[int] | None:
-        """Where control can go in the function after an instruction that ends a block: for a
-        branch the next one, then the target. None for one that ends no block."""
+    def successors(self, pc: int) -> list[int]:
+        """Where control can go in the function after an instruction: for a branch the next one,
+        then the target."""
         flow = FLOWS[self.opcodes[pc]]
-        if flow is Flow.NEXT:
-            return None
         if flow is Flow.JUMP:
             return [self.immediates[pc]]
         if flow is Flow.BRANCH:
             return [pc + 1, self.immediates[pc]]
         if flow is Flow.TABLE:
             return list(range(pc + 1, pc + 2 + self.immediates[pc]))
-        return [] if flow in (Flow.RETURN, Flow.STOP) else None
+        return [pc + 1] if flow not in _LAST else []
 
 
 @kept

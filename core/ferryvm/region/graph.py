@@ -107,29 +107,25 @@ def graph(verified: Verified, function: int) -> Graph:
 
 def _blocks(listing: Code, entry: int) -> dict[int, Block]:
     """All blocks that can be reached from `entry`."""
-    successors = listing.successors
+    ends, successors = listing.ends, listing.successors
+    onward: dict[int, list[int]] = {}
+    """Where control goes after each instruction that ends a block."""
     leaders, waiting = {entry}, [entry]
-    ends: dict[int, list[int]] = {}
-    seen: set[int] = set()
     while waiting:
-        pc = waiting.pop()
-        while pc not in seen:
-            seen.add(pc)
-            onward = successors(pc)
-            if onward is None:
-                pc += 1
-                continue
-            ends[pc] = onward
-            new = [to for to in onward if to not in leaders]
-            leaders.update(new)
+        end = ends[bisect.bisect_left(ends, waiting.pop())]
+        if end not in onward:
+            onward[end] = successors(end)
+            new = set(onward[end]) - leaders
+            leaders |= new
             waiting += new
-            break
     blocks = {}
-    for first in leaders:
-        last = first
-        while last not in ends and last + 1 not in leaders:
-            last += 1
-        blocks[first] = Block(first, last, tuple(ends.get(last, (last + 1,))))
+    nexts = sorted(leaders)
+    for first, following in zip(nexts, [*nexts[1:], listing.length], strict=True):
+        last = ends[bisect.bisect_left(ends, first)]
+        if last < following:
+            blocks[first] = Block(first, last, tuple(onward[last]))
+        else:
+            blocks[first] = Block(first, following - 1, (following,))
     return blocks
 
 

@@ -11,6 +11,8 @@ from __future__ import annotations
 
 import collections
 
+import numpy as np
+
 from ferryvm.isa import BY_MNEMONIC
 from ferryvm.region.code import code
 from ferryvm.region.keep import kept
@@ -30,8 +32,8 @@ def scope_entries(verified: Verified, function: int) -> tuple[int, ...]:
 @kept
 def _entries(verified: Verified) -> dict[int, tuple[int, ...]]:
     found: dict[int, list[int]] = {}
-    for pc, opcode in enumerate(code(verified).opcodes):
-        if opcode == _ENTER and verified.is_reachable(pc):
+    for pc in np.flatnonzero(verified.program.code["opcode"] == _ENTER).tolist():
+        if verified.is_reachable(pc):
             found.setdefault(verified.owner(pc), []).append(pc)
     return {function: tuple(pcs) for function, pcs in found.items()}
 
@@ -52,8 +54,7 @@ def scope_pcs(verified: Verified, enter: int) -> frozenset[int]:
             depth -= 1
         if depth == 0:
             continue
-        onward = successors(pc)
-        for to in [pc + 1] if onward is None else onward:
+        for to in successors(pc):
             if depth < open_before.get(to, _DEEPEST + 1):
                 open_before[to] = depth
                 waiting.append(to)
