@@ -14,8 +14,6 @@ that the backend is required.
 from __future__ import annotations
 
 import dataclasses
-import functools
-import logging
 import threading
 import weakref
 from collections.abc import Callable
@@ -23,42 +21,27 @@ from typing import TYPE_CHECKING
 
 from ferryvm.backend import (
     Artifact,
-    Backend,
     BackendError,
     Capabilities,
-    Code,
-    Compiler,
     Forcing,
     Interpreter,
-    Options,
     RefusalError,
 )
+from ferryvm.engine.attempt import Compilers, Find
 from ferryvm.engine.compilation import Job, submit
-from ferryvm.engine.hook import ExtraFacts, checked_code, checked_reason
-from ferryvm.engine.journal import Attempt, Considered, Event, Journal, Listener, Outcome, Placement
+from ferryvm.engine.hook import ExtraFacts
+from ferryvm.engine.journal import Considered, Event, Journal, Listener, Placement
+from ferryvm.engine.place import Place
 from ferryvm.failure import described
-from ferryvm.isa import Flow
 from ferryvm.machine.control import ControlBlock, Status
 from ferryvm.machine.state import Machine
-from ferryvm.policy import Action, Choice, Policy, Rule, choose, here
+from ferryvm.policy import Action, Policy, Rule, choose, here
 from ferryvm.region.graph import graph
 from ferryvm.region.scope import scope_entries
 from ferryvm.verify import Verified
 
 if TYPE_CHECKING:
     from ferryvm.engine.shadow import Shadow
-    from ferryvm.region.region import Region
-
-_LOG = logging.getLogger(__name__)
-
-NEVER = (1 << 62) - 1
-"""A count that nothing reaches."""
-
-_OBSERVED = 10
-"""Part of a threshold for which branches are watched before code is speculated on."""
-
-Find = Callable[[str], Backend]
-Ways = frozenset[tuple[int, int]]
 
 
 class Mixed(Interpreter):
@@ -109,13 +92,15 @@ class Mixed(Interpreter):
         if not self._interpreter.capabilities.cells:
             raise RefusalError(f"backend {self._interpreter.name!r} has no cells to enter code at")
         policy = self.policy if not forcing else _forced(self.policy)
-        journal = Journal(self.listeners)
-        made = MixedArtifact(program, inner, policy, self._find, journal, self.observe, forcing)
-        if self.extra_facts is not None:
-            made.extra_facts = self.extra_facts
+        journal, shadow = Journal(self.listeners), None
         if self._shadow is not None:
-            made.run_beside(self._shadow)
-        return made
+            from ferryvm.engine.shadow import Shadow
+
+            shadow = Shadow(program, self._shadow)
+        compilers = Compilers(self._find, journal, self.observe, forcing, shadow)
+        return MixedArtifact(
+            program, inner, policy, journal, compilers, forcing, self.extra_facts, shadow
+        )
 
 
 def _forced(policy: Policy) -> Policy:
@@ -130,31 +115,6 @@ def _forced(policy: Policy) -> Policy:
     return dataclasses.replace(policy, profile=profile)
 
 
-@dataclasses.dataclass
-class _Place:
-    """A pc that is counted, compiled for or entered, in one form of the code."""
-
-    pc: int
-    counting: bool
-    threshold: int
-    """Times that it has been reached when it is looked at next."""
-    why: str = ""
-    placement: Placement | None = None
-    region: Region | None = None
-    """What is being compiled for it."""
-    unseen: Ways = frozenset()
-    """Ways that its code leaves out."""
-    watched: frozenset[int] = frozenset()
-    """pcs at which it is being seen which way branches go."""
-    has_watched: bool = False
-    choice: Choice | None = None
-    """What its code was compiled with."""
-    rule: Rule | None = None
-    regions: tuple[Region, ...] | None = None
-    """What could be compiled for it; None: what starts there."""
-    job: Job | None = None
-
-
 class MixedArtifact(Artifact):
     """A program in an interpreter's form, with cells."""
 
@@ -163,21 +123,23 @@ class MixedArtifact(Artifact):
         program: Verified,
         inner: Artifact,
         policy: Policy,
-        find: Find,
         journal: Journal,
-        observe: bool,
+        compilers: Compilers,
         forcing: frozenset[Forcing],
+        extra_facts: ExtraFacts | None,
+        shadow: Shadow | None,
     ) -> None:
+        """`extra_facts`: of a region, from plugins; `shadow`: repeats what compiled code does."""
         self.program, self.inner, self.policy = program, inner, policy
         self.journal = journal
-        self._find, self._observe, self._forcing = find, observe, forcing
-        self._places: dict[tuple[int, bool], _Place] = {}
+        self._compilers, self._forcing = compilers, forcing
+        self._extra_facts, self._shadow = extra_facts, shadow
+        self._places: dict[tuple[int, bool], Place] = {}
         self._is_set_up: set[bool] = set()
         choices = [choice for rule in policy.rules for choice in rule.backends[:1]]
         self._may_wait = bool(forcing) or not all(c.options.background for c in choices)
-        self._said: set[str] = set()
         self._lock = threading.Lock()
-        self._awaited: dict[tuple[int, bool], _Place] = {}
+        self._awaited: dict[tuple[int, bool], Place] = {}
         """Places whose code is waited for, also in the next run where that was interrupted."""
         required = [c.options for r in policy.rules for c in r.backends if c.options.required]
         self._is_strict = bool(required)
@@ -187,14 +149,6 @@ class MixedArtifact(Artifact):
         """Of the machines that are under way, where they may have to be stopped."""
         self._refused: BackendError | None = None
         """Why what the policy requires could not be had; then nothing is run any more."""
-        self.extra_facts: ExtraFacts = lambda region: {}
-        self._shadow: Shadow | None = None
-
-    def run_beside(self, backend: Interpreter) -> None:
-        """Have a shadow repeat what compiled code does. Raises BackendError."""
-        from ferryvm.engine.shadow import Shadow
-
-        self._shadow = Shadow(self.program, backend)
 
     def enter(self, machine: Machine, counting: bool) -> Status:
         if self._shadow is not None:
@@ -261,11 +215,11 @@ class MixedArtifact(Artifact):
         profile = self.policy.profile
         if profile.enabled:
             for pc, threshold in self._thresholds().items():
-                self._places[pc, counting] = _Place(pc, counting, threshold)
+                self._places[pc, counting] = Place(pc, counting, threshold)
                 self.inner.count(pc, threshold, counting)
         if self.policy.whole_program:
             entry = self.program.program.functions[0].entry
-            place = _Place(entry, counting, profile.function_threshold)
+            place = Place(entry, counting, profile.function_threshold)
             self._places[entry, counting] = place
             from ferryvm.region.region import Kind, Region
 
@@ -291,9 +245,9 @@ class MixedArtifact(Artifact):
         if place is None:  # only a watched branch, and that would take centuries
             return
         if place.watched:
-            self._stop_watching(place)
-            assert place.region is not None
-            assert place.rule is not None
+            from ferryvm.engine.speculation import stop_watching
+
+            stop_watching(self.inner, place)
             self._have_done(place, MixedArtifact._compile)
             return
         times = "once" if place.threshold == 1 else f"{place.threshold} times"
@@ -301,20 +255,20 @@ class MixedArtifact(Artifact):
         place.regions = None
         self._have_done(place, MixedArtifact._decide)
 
-    def _decide(self, place: _Place) -> None:
+    def _decide(self, place: Place) -> None:
         """Ask the policy about a place, and do what it says."""
         # Short programs never come here, so they need not load it.
         from ferryvm.region.fact import facts
         from ferryvm.region.region import candidates
 
-        placement = self._placement(place)
+        placement = place.placed(self.journal)
         placement.why = place.why
         if place.regions is None:
             found = candidates(self.program, place.pc)
             place.regions = tuple(dataclasses.replace(r, entry=place.pc) for r in found)
         placement.decision = "" if place.regions else "no region starts here"
         for region in place.regions:
-            extra = self.extra_facts(region)
+            extra = self._extra_facts(region) if self._extra_facts is not None else {}
             decision = choose(self.policy, facts(region, place.threshold), here(), extra)
             placement.region, placement.kind = region.name, region.kind.value
             placement.decision = decision.reason
@@ -328,49 +282,21 @@ class MixedArtifact(Artifact):
                 return
         placement.state = "interpreted"
 
-    def _placement(self, place: _Place) -> Placement:
-        if place.placement is None:
-            place.placement = self.journal.place(place.pc, place.counting)
-            place.placement.why = place.why
-            self.journal.tell(Event.HOT, place.placement)
-        return place.placement
-
     # --- speculation ------------------------------------------------------------------------
 
-    def _watch(self, place: _Place, rule: Rule) -> bool:
+    def _watch(self, place: Place, rule: Rule) -> bool:
         """See which way the branches of a region go for a while, if its rule wants to know."""
-        more = place.threshold // _OBSERVED
-        if not more or place.has_watched or not any(c.options.speculate for c in rule.backends):
-            return False  # what nobody has watched is not speculated on
-        region = place.region
-        assert region is not None
-        place.has_watched = True
-        pcs = {pc for ways in _branches(region).values() for pc in ways}
-        place.watched = frozenset(pc for pc in pcs if (pc, place.counting) not in self._places)
-        for pc in place.watched:
-            self.inner.count(pc, NEVER, place.counting)
-        place.threshold += more
-        self._placement(place).state = "observing"
+        if not any(choice.options.speculate for choice in rule.backends):
+            return False
+        from ferryvm.engine.speculation import watch
+
+        more = watch(self.inner, place, self._places)
+        if not more:
+            return False
+        place.placed(self.journal).state = "observing"
         # If the program waits here it comes by once before it goes round.
         self.inner.count(place.pc, more + 1, place.counting)
         return True
-
-    def _stop_watching(self, place: _Place) -> None:
-        """Note which ways were never taken."""
-        assert place.region is not None
-        seen = {pc for pc in place.watched if self.inner.counted(pc, place.counting) != NEVER}
-        ways = set()
-        own = place.region.graph
-        for branch, targets in _branches(place.region).items():
-            loop = own.loop(own.block(branch).first)
-            if loop is not None and not loop.blocks.issuperset(targets):
-                continue  # the way out of a loop is taken once, after all the others
-            unseen = [pc for pc in targets if pc in place.watched and pc not in seen]
-            if len(unseen) == 1 and len(set(targets)) > 1:
-                ways.add((branch, unseen[0]))
-        for pc in place.watched:
-            self.inner.remove(pc, place.counting)
-        place.unseen, place.watched = frozenset(ways), frozenset()
 
     def _failed(self, branch: int, counting: bool) -> None:
         """A guard failed too often: compile without it."""
@@ -380,7 +306,7 @@ class MixedArtifact(Artifact):
             assert place.choice is not None
             assert place.region is not None
             assert place.rule is not None
-            placement = self._placement(place)
+            placement = place.placed(self.journal)
             placement.recompilations += 1
             self.journal.tell(Event.GUARD, placement, branch)
             self.inner.remove(place.pc, counting)
@@ -405,13 +331,13 @@ class MixedArtifact(Artifact):
 
     # --- compilation ------------------------------------------------------------------------
 
-    def _have_done(self, place: _Place, what: Callable[[MixedArtifact, _Place], None]) -> None:
+    def _have_done(self, place: Place, what: Callable[[MixedArtifact, Place], None]) -> None:
         """Have something done for a place in the background.
 
         It is waited for where the rule that applies says so, which is found out in the background
         too: deciding takes longer than many programs run.
         """
-        self._placement(place).state = "compiling"
+        place.placed(self.journal).state = "compiling"
         me = weakref.ref(self)  # a program that has ended need not be compiled any more
 
         def action() -> None:
@@ -425,21 +351,21 @@ class MixedArtifact(Artifact):
 
         place.job = Job(action)
         if self._may_wait:
-            self._awaited[place.pc, place.counting] = place
+            self._awaited[place.key] = place
         submit(place.job)
 
-    def _broke(self, place: _Place, error: BaseException) -> None:
+    def _broke(self, place: Place, error: BaseException) -> None:
         """Note what went wrong outside the backends."""
-        placement, what = self._placement(place), f"it could not be done: {described(error)}"
+        placement, what = place.placed(self.journal), f"it could not be done: {described(error)}"
         placement.state, placement.decision = "given up", what
         if self._is_strict:
             self._refuse(BackendError(f"pc {place.pc}: {described(error)}"))
         else:
-            self._say_once(f"pc {place.pc}: what is hot there cannot be compiled: {what}")
+            self._compilers.say_once(f"pc {place.pc}: what is hot there cannot be compiled: {what}")
 
-    def _compile(self, place: _Place) -> None:
+    def _compile(self, place: Place) -> None:
         """Ask the backends of the rule in their order, and install what the first one makes."""
-        placement, region, rule = self._placement(place), place.region, place.rule
+        placement, region, rule = place.placed(self.journal), place.region, place.rule
         assert region is not None
         assert rule is not None
         assert place.job is not None
@@ -448,20 +374,19 @@ class MixedArtifact(Artifact):
         for choice in rule.backends:
             wanted = choice.options.threshold
             if wanted is not None and place.threshold < wanted and not self._forcing:
-                reason = f"its threshold is {wanted}"
-                self._attempted(placement, choice, region, Outcome.SKIPPED, reason)
+                self._compilers.skip(place, choice, f"its threshold is {wanted}")
                 self._count_on(place, wanted - place.threshold, "counting")
                 return
-            code = self._attempt(placement, place, choice, region)
-            if code is not None:
+            attempt = self._compilers.attempt(place, choice)
+            self.compiled += attempt.seconds  # one thread compiles
+            if attempt.code is not None:
                 place.choice = choice
                 placement.state = "installed"
-                self.inner.install(place.pc, code.address, place.counting)
-                self.journal.tell(Event.INSTALLED, placement, code)
+                self.inner.install(place.pc, attempt.code.address, place.counting)
+                self.journal.tell(Event.INSTALLED, placement, attempt.code)
                 return
             if choice.options.required:
-                last = placement.attempts[-1]
-                reason = f"backend {choice.backend!r}: region {region.name}: {last.reason}"
+                reason = f"backend {choice.backend!r}: region {region.name}: {attempt.reason}"
                 self._refuse(RefusalError(reason))
                 break
         placement.state = state = "given up"
@@ -469,94 +394,9 @@ class MixedArtifact(Artifact):
         if retry:
             self._count_on(place, retry, state)
 
-    def _count_on(self, place: _Place, times: int, state: str) -> None:
+    def _count_on(self, place: Place, times: int, state: str) -> None:
         """Look at a place again after so many times more."""
         place.threshold += times
         place.has_watched = False
-        self._placement(place).state = state
+        place.placed(self.journal).state = state
         self.inner.count(place.pc, times, place.counting)
-
-    def _attempt(
-        self, placement: Placement, place: _Place, choice: Choice, region: Region
-    ) -> Code | None:
-        """The code that one backend makes, or None, with the reason in the journal."""
-        began = self.journal.now()
-        attempted = functools.partial(self._attempted, placement, choice, region, began=began)
-        try:
-            compiler = self._find(choice.backend)
-            if not isinstance(compiler, Compiler):
-                attempted(Outcome.FAILED, f"backend {choice.backend!r} compiles no regions")
-                return None
-            reason = compiler.accepts(region)
-            if reason is not None:
-                attempted(Outcome.REFUSED, checked_reason(reason))
-                return None
-            options = self._options(place, choice)
-            code = checked_code(compiler.compile(region, options))
-            if self._shadow is not None:
-                code = self._shadow.checked(code, placement, choice.backend, region.name)
-        except RefusalError as error:
-            attempted(Outcome.REFUSED, str(error))
-        except BackendError as error:
-            attempted(Outcome.FAILED, str(error))
-        except (Exception, SystemExit) as error:  # noqa: BLE001 - a backend may raise anything
-            attempted(Outcome.FAILED, f"it raised {described(error)}")
-        else:
-            outcome = Outcome.CACHED if code.is_from_cache else Outcome.COMPILED
-            attempted(outcome, "", code=code, guards=len(options.unseen))
-            return code
-        return None
-
-    def _options(self, place: _Place, choice: Choice) -> Options:
-        wanted = choice.options
-        return Options(
-            wanted.optimize,
-            place.counting,
-            wanted.cache,
-            place.unseen if wanted.speculate else frozenset(),
-            wanted.guard_limit,
-            self._observe,
-            self._forcing,
-        )
-
-    def _attempted(
-        self,
-        placement: Placement,
-        choice: Choice,
-        region: Region,
-        outcome: Outcome,
-        reason: str,
-        *,
-        began: float | None = None,
-        code: Code | None = None,
-        guards: int = 0,
-    ) -> None:
-        now = self.journal.now()
-        began = now if began is None else began
-        attempt = Attempt(
-            choice.backend, region.name, outcome, reason, began, now - began, code, guards
-        )
-        placement.attempts.append(attempt)
-        self.compiled += attempt.seconds  # one thread compiles
-        self.journal.tell(Event.ATTEMPT, placement, attempt)
-        if outcome is Outcome.FAILED and not choice.options.required:
-            self._say_once(f"backend {choice.backend!r} failed on region {region.name}: {reason}")
-
-    def _say_once(self, failure: str) -> None:
-        if failure not in self._said:
-            self._said.add(failure)
-            _LOG.warning("%s; the program goes on without it", failure)
-
-
-def _branches(region: Region) -> dict[int, tuple[int, ...]]:
-    """The branches of a region's own code, with the pcs that each can go to."""
-    from ferryvm.region.code import FLOWS, code
-
-    opcodes = code(region.verified).opcodes
-    return {
-        block.last: block.successors
-        for block in region.graph.blocks.values()
-        if FLOWS[opcodes[block.last]] is Flow.BRANCH
-        and len(block.successors) == 2
-        and block.last in region.pcs
-    }

@@ -23,7 +23,8 @@ from ferryvm.backend import Artifact, Forcing, Interpreter
 from ferryvm.engine.execution import Engine
 from ferryvm.engine.hook import transfer_listener
 from ferryvm.engine.journal import Attempt, Event, Placement
-from ferryvm.engine.mixed import NEVER, Mixed
+from ferryvm.engine.mixed import Mixed
+from ferryvm.engine.place import NEVER
 from ferryvm.failure import described
 from ferryvm.hooks import TransferEvent
 from ferryvm.machine.control import ControlBlock, Status

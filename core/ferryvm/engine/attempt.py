@@ -1,0 +1,125 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Attempts of backends to compile a region. Whatever one does, the journal has it and the program
+goes on."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from ferryvm.backend import (
+    Backend,
+    BackendError,
+    Code,
+    Compiler,
+    Forcing,
+    Options,
+    RefusalError,
+)
+from ferryvm.engine.hook import checked_code, checked_reason
+from ferryvm.engine.journal import Attempt, Event, Journal, Outcome
+from ferryvm.engine.place import Place
+from ferryvm.failure import described
+from ferryvm.policy import Choice
+
+if TYPE_CHECKING:
+    from ferryvm.engine.shadow import Shadow
+
+_LOG = logging.getLogger(__name__)
+
+Find = Callable[[str], Backend]
+"""The backend of a name, as `Registry.get`."""
+
+
+class Compilers:
+    """The backends that compile for one program."""
+
+    def __init__(
+        self,
+        find: Find,
+        journal: Journal,
+        observe: bool,
+        forcing: frozenset[Forcing],
+        shadow: Shadow | None,
+    ) -> None:
+        """`observe`: have code keep figures of `Activity`."""
+        self._find, self._journal, self._observe = find, journal, observe
+        self._forcing, self._shadow = forcing, shadow
+        self._said: set[str] = set()
+
+    def attempt(self, place: Place, choice: Choice) -> Attempt:
+        """Have one backend compile the place's region."""
+        began = self._journal.now()
+        options = self._options(place, choice)
+        code, outcome, reason = None, Outcome.COMPILED, ""
+        try:
+            code = self._code(place, choice, options)
+        except RefusalError as error:
+            outcome, reason = Outcome.REFUSED, str(error)
+        except BackendError as error:
+            outcome, reason = Outcome.FAILED, str(error)
+        except (Exception, SystemExit) as error:  # noqa: BLE001 - a backend may raise anything
+            outcome, reason = Outcome.FAILED, f"it raised {described(error)}"
+        else:
+            if code.is_from_cache:
+                outcome = Outcome.CACHED
+        return self._noted(place, choice, outcome, reason, began, code, len(options.unseen))
+
+    def skip(self, place: Place, choice: Choice, reason: str) -> None:
+        """Note that a backend was not asked."""
+        self._noted(place, choice, Outcome.SKIPPED, reason, self._journal.now())
+
+    def say_once(self, failure: str) -> None:
+        """Warn of something that failed, the first time that it does."""
+        if failure not in self._said:
+            self._said.add(failure)
+            _LOG.warning("%s; the program goes on without it", failure)
+
+    def _code(self, place: Place, choice: Choice, options: Options) -> Code:
+        region = place.region
+        assert region is not None
+        compiler = self._find(choice.backend)
+        if not isinstance(compiler, Compiler):
+            raise BackendError(f"backend {choice.backend!r} compiles no regions")
+        reason = compiler.accepts(region)
+        if reason is not None:
+            raise RefusalError(checked_reason(reason))
+        code = checked_code(compiler.compile(region, options))
+        if self._shadow is not None:
+            code = self._shadow.checked(
+                code, place.placed(self._journal), choice.backend, region.name
+            )
+        return code
+
+    def _options(self, place: Place, choice: Choice) -> Options:
+        wanted = choice.options
+        return Options(
+            wanted.optimize,
+            place.counting,
+            wanted.cache,
+            place.unseen if wanted.speculate else frozenset(),
+            wanted.guard_limit,
+            self._observe,
+            self._forcing,
+        )
+
+    def _noted(
+        self,
+        place: Place,
+        choice: Choice,
+        outcome: Outcome,
+        reason: str,
+        began: float,
+        code: Code | None = None,
+        guards: int = 0,
+    ) -> Attempt:
+        assert place.region is not None
+        name, seconds = place.region.name, self._journal.now() - began
+        attempt = Attempt(choice.backend, name, outcome, reason, began, seconds, code, guards)
+        placement = place.placed(self._journal)
+        placement.attempts.append(attempt)
+        self._journal.tell(Event.ATTEMPT, placement, attempt)
+        if outcome is Outcome.FAILED and not choice.options.required:
+            self.say_once(f"backend {choice.backend!r} failed on region {name}: {reason}")
+        return attempt
