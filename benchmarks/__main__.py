@@ -18,6 +18,7 @@ from benchmarks import (
     interrupt,
     loading,
     peers,
+    profiling,
     record,
     scalar,
     startup,
@@ -150,6 +151,30 @@ def mixed_command(
     at = [Scale(name) for name in scales] if scales else list(whole.CONTENDERS)
     found = whole.compare_whole(at, _benchmarks(programs), rounds, cached, _progress)
     _conclude(found, json_path, table.show_whole)
+
+
+@main.command("profile")
+@_rounds(9)
+@PROGRAMS
+@click.option("--backend", default="threaded", show_default=True, metavar="NAME")
+@click.option(
+    "--scale",
+    type=click.Choice([Scale.BRIEF.value, Scale.SHORT.value, Scale.INTERPRETERS.value]),
+    default=Scale.SHORT.value,
+    show_default=True,
+)
+@JSON
+def profile_command(
+    rounds: int,
+    programs: Sequence[str] | None,
+    backend: str,
+    scale: str,
+    json_path: str | None,
+) -> None:
+    """Nine programs on an interpreter that counts, and on one that does not."""
+    at, taking_part = profiling.suite(Scale(scale)), profiling.peers(backend)
+    found = compare(at, _benchmarks(programs), taking_part, rounds, progress=_progress)
+    _conclude([found], json_path, table.show_whole)
 
 
 @main.command("transfer")
