@@ -7,7 +7,10 @@ Exit codes: 0 the command did what it was asked; 1 the program trapped; 2 someth
 
 from __future__ import annotations
 
+import atexit
+import contextlib
 import gc
+import os
 import sys
 
 
@@ -24,4 +27,18 @@ def main() -> None:
     except KeyboardInterrupt:  # while loading
         print("ferry: interrupted", file=sys.stderr)
         code = 130
-    sys.exit(code)
+    _end(code)
+
+
+def _end(code: int) -> None:
+    """End the process. A compilation whose program has ended is not waited for."""
+    compilation = sys.modules.get("ferryvm.engine.compilation")
+    if compilation is None or not compilation.abandon():
+        sys.exit(code)
+    # Python's own end would free what the compiler is working with; what others have left to be
+    # done at the end is done.
+    atexit._run_exitfuncs()
+    for stream in (sys.stdout, sys.stderr):
+        with contextlib.suppress(Exception):  # it may be closed, or nobody reads it
+            stream.flush()
+    os._exit(code)

@@ -4,7 +4,7 @@
 A program waits for a job only where its policy says so, and Ctrl-C ends the waiting. The thread is
 started by the first job. At the end of the process the job under way is waited for (a compiler that
 works while its library is taken down may crash), those behind it are dropped; Ctrl-C ends the process
-without waiting.
+without waiting. Who has nothing more to do in the process can `abandon` the job, too.
 """
 
 from __future__ import annotations
@@ -71,6 +71,7 @@ class _Worker:
         self._changed = threading.Condition()
         self._thread: threading.Thread | None = None
         self._is_closed = False
+        self._is_busy = False
 
     def submit(self, job: Job) -> bool:
         """Have a job done; False if there can be no thread any more, or yet."""
@@ -96,16 +97,24 @@ class _Worker:
                 if self._is_closed:
                     return
                 job = self._jobs.popleft()
+                self._is_busy = True
             with _short_turns():
                 job.run()
             del job  # what it holds goes when it is done, not when the next one comes
+            with self._changed:
+                self._is_busy = False
 
-    def close(self) -> None:
-        """Drop what waits and let the job under way end."""
+    def drop(self) -> bool:
+        """Take no job and begin none any more; whether one is under way."""
         with self._changed:
             self._is_closed = True
             self._jobs.clear()
             self._changed.notify()
+            return self._is_busy
+
+    def close(self) -> None:
+        """Drop what waits and let the job under way end."""
+        self.drop()
         if self._thread is not None:
             self._thread.join()
 
@@ -117,6 +126,16 @@ def _forget() -> None:
     """A forked child has no thread; it starts one of its own."""
     global _worker
     _worker = _Worker()
+
+
+def abandon() -> bool:
+    """Have no job waited for at the end of the process; whether one is under way. Then the process
+    should be ended by `os._exit`: Python's own end could crash in it.
+    """
+    is_busy = _worker.drop()
+    if is_busy:
+        atexit.unregister(_close)
+    return is_busy
 
 
 os.register_at_fork(after_in_child=_forget)
