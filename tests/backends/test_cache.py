@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The cache of native code survives damage, kills and missing permissions."""
+"""The cache survives damage, kills and missing permissions."""
 
 from __future__ import annotations
 
+import dataclasses
+import errno
 import logging
 import multiprocessing
 import os
@@ -12,10 +14,11 @@ from pathlib import Path
 
 import pytest
 
+from ferryvm import cache
 from ferryvm.backend import BackendError
-from ferryvm_backends._llvm import cache
 
 PAYLOAD = bytes(range(256)) * 4096
+ENTRY, OTHER = cache.Entry("x", "a" * 64), cache.Entry("x", "b" * 64)
 
 
 def _never() -> bytes:
@@ -23,59 +26,121 @@ def _never() -> bytes:
 
 
 def test_entry_is_built_once(empty_cache: Path) -> None:
-    assert cache.get("x", "a" * 64, lambda: PAYLOAD) == PAYLOAD
-    assert cache.get("x", "a" * 64, _never) == PAYLOAD
+    assert ENTRY.get(lambda: PAYLOAD) == PAYLOAD
+    assert ENTRY.get(_never) == PAYLOAD
 
 
 def test_another_key_is_another_entry(empty_cache: Path) -> None:
-    cache.get("x", "a" * 64, lambda: PAYLOAD)
-    assert cache.get("x", "b" * 64, lambda: b"other") == b"other"
+    ENTRY.get(lambda: PAYLOAD)
+    assert OTHER.get(lambda: b"other") == b"other"
 
 
 def test_key_depends_on_every_fact_and_file(tmp_path: Path) -> None:
     source = tmp_path / "s.py"
     source.write_text("1")
     keys = {cache.key(["a", "b"], [source]), cache.key(["ab"], [source]), cache.key(["a"], [])}
+    keys.add(cache.key(["b", "a"], [source]))
     source.write_text("2")
     keys.add(cache.key(["a", "b"], [source]))
-    assert len(keys) == 4
+    assert len(keys) == 5
+
+
+def test_key_depends_on_what_a_file_is_called_and_not_on_where_it_is(tmp_path: Path) -> None:
+    def key(file: str) -> str:
+        path = tmp_path / file
+        path.parent.mkdir(exist_ok=True)
+        path.write_text("1")
+        return cache.key([b"a"], [path])
+
+    assert key("here/s.py") == key("there/s.py") != key("here/t.py")
+
+
+@pytest.mark.parametrize(
+    ("name", "key"), [("a/b", "a" * 64), ("", "a" * 64), ("a", "../a"), ("a", "a" * 31)]
+)
+def test_an_entry_that_would_be_no_file_of_the_cache_is_refused(name: str, key: str) -> None:
+    with pytest.raises(
+        BackendError, match=r"^cache entry .* a key is what ferryvm\.cache\.key ret"
+    ):
+        cache.Entry(name, key)
 
 
 @pytest.mark.parametrize("damage", [b"", b"short", bytes(5000)])
 def test_damaged_entry_is_reported_and_built_again(
     empty_cache: Path, damage: bytes, caplog: pytest.LogCaptureFixture
 ) -> None:
-    cache.get("x", "a" * 64, lambda: PAYLOAD)
+    ENTRY.get(lambda: PAYLOAD)
     (entry,) = empty_cache.iterdir()
     entry.write_bytes(damage)
     with caplog.at_level(logging.WARNING, "ferryvm.cache"):
-        assert cache.get("x", "a" * 64, lambda: b"fresh") == b"fresh"
+        assert ENTRY.get(lambda: b"fresh") == b"fresh"
     assert "damaged" in caplog.text
-    assert cache.get("x", "a" * 64, _never) == b"fresh"
+    assert ENTRY.get(_never) == b"fresh"
 
 
 def test_directory_that_cannot_be_made_is_a_clear_error(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("FERRYVM_CACHE_DIR", "/dev/null/x")
     with pytest.raises(BackendError, match=r"cache /dev/null/x.* cannot be used: Not a directory"):
-        cache.get("x", "a" * 64, _never)
+        ENTRY.get(_never)
 
 
-def test_leftovers_of_killed_processes_are_removed_once_they_are_old(empty_cache: Path) -> None:
-    empty_cache.mkdir()
-    old, young = empty_cache / ".ferry-old.part", empty_cache / ".ferry-young.part"
-    for part in (old, young):
-        part.write_bytes(b"half")
-    an_hour_and_a_bit_ago = time.time() - 4000
-    os.utime(old, (an_hour_and_a_bit_ago, an_hour_and_a_bit_ago))
-    cache.get("x", "a" * 64, lambda: PAYLOAD)
-    assert not old.exists()
-    assert young.exists()
+def test_an_error_names_the_backend_and_a_problem_leaves_that_to_whoever_asked(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("FERRYVM_CACHE_DIR", "/dev/null/x")
+    reason = (
+        "cache /dev/null/x cannot be used: Not a directory; "
+        "set FERRYVM_CACHE_DIR to a directory that can be written"
+    )
+    assert ENTRY.problem() == reason
+    for entry, culprit in ((ENTRY, "x"), (dataclasses.replace(ENTRY, backend="mine"), "mine")):
+        assert entry.read() is None
+        for attempt in (entry.check, lambda entry=entry: entry.store(b"")):
+            with pytest.raises(BackendError) as caught:
+                attempt()
+            assert str(caught.value) == f"{culprit}: {reason}"
+
+
+def test_there_is_no_problem_where_an_entry_is_or_can_be(empty_cache: Path) -> None:
+    assert ENTRY.problem() is None
+    ENTRY.store(PAYLOAD)
+    assert ENTRY.problem() is None
+    assert [file.name for file in empty_cache.iterdir()] == [f"x-{'a' * 32}.bin"]
+
+
+def test_an_entry_that_cannot_be_read_is_a_clear_error(empty_cache: Path) -> None:
+    ENTRY.path.mkdir(parents=True)
+    reason = (
+        f"cache entry {ENTRY.path} cannot be read: Is a directory; "
+        "remove it, or set FERRYVM_CACHE_DIR to another directory"
+    )
+    assert ENTRY.problem() == reason
+    with pytest.raises(BackendError) as caught:
+        ENTRY.get(_never)
+    assert str(caught.value) == f"x: {reason}"
+
+
+def test_a_damaged_entry_that_cannot_be_replaced_is_told_before_anything_is_built(
+    empty_cache: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ENTRY.store(PAYLOAD)
+    ENTRY.path.write_bytes(b"damaged")
+
+    def refuse(path: Path) -> None:
+        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
+
+    monkeypatch.setattr(cache, "probe_file", refuse)
+    with pytest.raises(BackendError, match=r"^x: cache .* cannot be used: Permission denied; set "):
+        ENTRY.get(_never)
+
+
+# --- kills, other processes -----------------------------------------------------------------
 
 
 def _store_forever(folder: str) -> None:
     os.environ["FERRYVM_CACHE_DIR"] = folder
     for number in range(1_000_000):
-        cache.get("x", f"{number:064}"[::-1], lambda: PAYLOAD)
+        cache.Entry("x", f"{number:064}"[::-1]).get(lambda: PAYLOAD)
 
 
 def test_kill_at_any_moment_leaves_no_bad_entry(empty_cache: Path) -> None:

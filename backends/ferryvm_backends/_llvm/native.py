@@ -18,9 +18,9 @@ import llvmlite
 import llvmlite.binding as llvm
 
 import ferryvm
+from ferryvm import cache
 from ferryvm.backend import BackendError
 from ferryvm.machine.control import ABI_VERSION
-from ferryvm_backends._llvm import cache
 
 _log = logging.getLogger("ferryvm")
 
@@ -120,7 +120,7 @@ def probe(package: str) -> str | None:
     """None if the backend's native code is there or can be built here, else why not."""
     if platform.machine().lower() not in _PROCESSORS:
         return f"no native code for {platform.machine()} (only for {', '.join(_PROCESSORS)})"
-    return cache.problem(_name(package), key(package))
+    return _entry(package).problem()
 
 
 def load_or_build(package: str, merge_tails: bool = True) -> tuple[NativeCode, bytes]:
@@ -135,9 +135,13 @@ def load_or_build(package: str, merge_tails: bool = True) -> tuple[NativeCode, b
         _log.info("building the %s interpreter, once for this machine and version", name)
         return _build_in_process(package, merge_tails)
 
-    content = cache.get(name, key(package), build)
+    content = _entry(package).get(build)
     end = 8 + int.from_bytes(content[:8], "little")
     return NativeCode(content[end:]), content[8:end]
+
+
+def _entry(package: str) -> cache.Entry:
+    return cache.Entry(_name(package), key(package))
 
 
 def _name(package: str) -> str:

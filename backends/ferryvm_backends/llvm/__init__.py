@@ -6,10 +6,10 @@ from __future__ import annotations
 import time
 
 import ferryvm
+from ferryvm import cache
 from ferryvm.backend import Capabilities, Code, Compiler, Forcing, Options
 from ferryvm.region.fact import facts
 from ferryvm.region.region import Region
-from ferryvm_backends._llvm import cache
 from ferryvm_backends._llvm.native import probe
 
 LARGEST = 20_000
@@ -47,7 +47,7 @@ class LlvmBackend(Compiler):
 
         began = time.perf_counter()
         if options.cache:
-            content = cache.get("region", region_key(region, options), built)
+            content = cache.Entry("region", region_key(region, options), "llvm").get(built)
         else:
             content = built()
         code = RegionCode(content, not notes, notes)

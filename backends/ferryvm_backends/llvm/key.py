@@ -4,10 +4,10 @@
 from __future__ import annotations
 
 import functools
-import hashlib
 
 import numpy as np
 
+from ferryvm import cache
 from ferryvm.backend import Options
 from ferryvm.region.graph import graph
 from ferryvm.region.region import Region
@@ -25,8 +25,7 @@ def region_key(region: Region, options: Options) -> str:
     Where the code is kept does not matter for what it is, so `options.cache` is no part of it.
     """
     program = region.verified.program
-    digest = hashlib.sha256(_versions().encode())
-    facts = (
+    made_from = (
         region.name.partition("/")[2],
         region.kind.value,
         region.function,
@@ -44,12 +43,12 @@ def region_key(region: Region, options: Options) -> str:
         [(str(s.parameters), str(s.results)) for s in program.signatures],
         region.verified.frame_words,
     )
-    digest.update(repr(facts).encode())
+    facts: list[str | bytes] = [_versions(), repr(made_from)]
     for number in sorted({region.function, *region.callees}):
         function = program.functions[number]
-        digest.update(repr((number, function.entry, function.signature, function.locals)).encode())
+        facts.append(repr((number, function.entry, function.signature, function.locals)))
         blocks = graph(region.verified, number).blocks
         for first in sorted(blocks):
             code = program.code[first : blocks[first].last + 1]
-            digest.update(np.ascontiguousarray(code).tobytes())
-    return digest.hexdigest()
+            facts.append(np.ascontiguousarray(code).tobytes())
+    return cache.key(facts)

@@ -24,24 +24,20 @@ from .conftest import LOOP, Write
 from .entering import enter
 
 OTHERS = f"""\
-import sys
-from pathlib import Path
 import ferryvm
-import ferryvm_cc.cache
 from ferryvm.backend import Options
 from ferryvm.machine.state import Machine
 from ferryvm.region.region import region
 from ferryvm.verify import verify
 from ferryvm_cc.backend import CcBackend
 import ctypes
-ferryvm_cc.cache.directory = lambda: Path(sys.argv[1])
 program = verify(ferryvm.compile({LOOP!r}))
 code = CcBackend().compile(region(program, "program"), Options())
 machine = Machine(program)
 ctypes.CFUNCTYPE(ctypes.c_uint32, ctypes.c_void_p)(code.address)(machine.address)
 print(machine.result()[1])
 """
-"""Another process that compiles the same region."""
+"""Another process that compiles the same region, with the same cache."""
 
 
 def entries(cache: Path) -> list[str]:
@@ -119,7 +115,7 @@ def test_a_directory_that_cannot_be_used_is_told_before_anything_is_compiled(
 
 
 def test_processes_that_build_at_once_all_succeed(cache: Path) -> None:
-    command = [sys.executable, "-c", OTHERS, str(cache)]
+    command = [sys.executable, "-c", OTHERS]
     started = [subprocess.Popen(command, stdout=subprocess.PIPE, text=True) for _ in range(3)]
     printed = [process.communicate()[0].strip() for process in started]
     assert printed == ["499500"] * 3
@@ -132,7 +128,7 @@ def test_a_kill_while_the_compiler_runs_leaves_no_entry(
     begun = tmp_path / "begun"
     lines = f'case "$*" in *-dM*) exec cc "$@";; esac\necho $$ > {begun}\nexec sleep 1000'
     environment = {**os.environ, "CC": script(lines)}
-    command = [sys.executable, "-c", OTHERS, str(cache)]
+    command = [sys.executable, "-c", OTHERS]
     process = subprocess.Popen(command, env=environment)
     while not begun.is_file() or not begun.read_text().strip():
         assert process.poll() is None

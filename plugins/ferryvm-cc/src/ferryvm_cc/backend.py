@@ -7,6 +7,7 @@ import dataclasses
 import time
 from pathlib import Path
 
+from ferryvm import cache
 from ferryvm.backend import BackendError, Capabilities, Code, Compiler, Forcing, Options
 from ferryvm.ir.c import C11, Choices, module_text
 from ferryvm.ir.c.comment import describer
@@ -21,7 +22,6 @@ from ferryvm.region.fact import facts
 from ferryvm.region.region import Region
 
 import ferryvm_cc
-from ferryvm_cc import cache
 from ferryvm_cc.compiler import ANOTHER, FLAGS, CCompiler, find, has_loop
 from ferryvm_cc.library import Library, RegionCode, unique_name, workplace
 
@@ -68,10 +68,11 @@ class CcBackend(Compiler):
         step("print")
         compiler = find()
         level = f"-O{options.optimize}"
-        key = cache.key([self.version, text, compiler.identity, *compiler.command, *FLAGS, level])
-        content = cache.get(key) if options.cache else None
+        made_from = [self.version, text, compiler.identity, *compiler.command, *FLAGS, level]
+        entry = cache.Entry(self.name, cache.key(made_from))
+        content = entry.read() if options.cache else None
         if options.cache and content is None:
-            cache.check(key)
+            entry.check()
         with workplace() as folder:
             file = folder / unique_name()
             if content is None:
@@ -80,10 +81,10 @@ class CcBackend(Compiler):
                 step("compile")
                 library = Library(file, f"what {compiler.command[0]!r} wrote", ANOTHER)
                 if options.cache:  # not before it has shown that it can be loaded
-                    cache.put(key, file.read_bytes())
+                    entry.store(file.read_bytes())
             else:
                 file.write_bytes(content)
-                library = Library(file, f"cache entry {cache.path(key)}", "remove it")
+                library = Library(file, f"cache entry {entry.path}", "remove it")
         step("load")
         notes["total"] = time.perf_counter() - began
         return RegionCode(library, tuple(module.guards), content is not None, notes)
