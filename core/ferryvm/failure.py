@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import os
+import threading
 from pathlib import Path
 
 _OWN = f"{Path(__file__).parent}{os.sep}"
@@ -19,7 +20,7 @@ def described(error: BaseException) -> str:
     The place is the innermost frame outside this package, which is what its author can change;
     where there is none, the innermost one.
     """
-    text = " ".join(str(error).split())
+    text = one_line(str(error))
     place, is_own = "", True
     step = error.__traceback__
     while step is not None:
@@ -31,6 +32,17 @@ def described(error: BaseException) -> str:
         step = step.tb_next
     name = type(error).__name__
     return f"{name}: {text}{place}" if text else f"{name}{place}"
+
+
+def one_line(text: str) -> str:
+    """The text without line breaks: messages are of one line, whoever wrote a part of one."""
+    return " ".join(text.split())
+
+
+def is_ctrl_c(error: BaseException) -> bool:
+    """Whether it may come from the keyboard: another thread than the main one gets none."""
+    is_main = threading.current_thread() is threading.main_thread()
+    return isinstance(error, KeyboardInterrupt) and is_main
 
 
 def kind_of(value: object) -> str:

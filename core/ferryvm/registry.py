@@ -20,7 +20,7 @@ from ferryvm.backend import (
     Interpreter,
 )
 from ferryvm.errors import UnknownNameError
-from ferryvm.failure import described, kind_of
+from ferryvm.failure import described, kind_of, one_line
 from ferryvm.hooks import BackendEntry
 from ferryvm.plugin import VARIABLE, Fault, Plugin, Plugins
 
@@ -157,14 +157,14 @@ class Registry:
         remedy = self._entries[name][1].remedy
         try:
             reason: object = backend.probe()
-        except Exception as error:  # noqa: BLE001 - third-party code
+        except (Exception, SystemExit) as error:  # noqa: BLE001 - third-party code
             return State.BROKEN, f"its probe failed: {described(error)}{remedy}"
         if reason is None:
             return State.USABLE, None
         if not isinstance(reason, str):
             what = f"its probe returned {kind_of(reason)}, not None or a text"
             return State.BROKEN, f"{what}{remedy}"
-        return State.NOT_USABLE, reason
+        return State.NOT_USABLE, one_line(reason)
 
     def _load(self, name: str) -> Backend:
         if name in self._loaded:

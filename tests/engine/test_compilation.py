@@ -3,11 +3,13 @@
 
 from __future__ import annotations
 
+import dataclasses
 import itertools
 import logging
 import os
 import signal
 import threading
+import time
 from collections.abc import Callable, Iterator
 
 import pytest
@@ -18,6 +20,7 @@ from ferryvm.backend import Options as CompileOptions
 from ferryvm.engine import Execution, ProgramInterrupted, mixed
 from ferryvm.engine.compilation import Job
 from ferryvm.engine.journal import Event, Outcome
+from ferryvm.machine.control import Status
 from ferryvm.policy import Choice, Options, Policy, Profile, Rule
 from ferryvm.region.region import Region
 
@@ -143,6 +146,9 @@ def required(background: bool) -> Policy:
         (BackendError("out of memory"), RefusalError, "out of memory"),
         (KeyError("x"), RefusalError, "it raised KeyError: 'x'"),
         (SystemExit(3), RefusalError, "it raised SystemExit: 3"),
+        (KeyboardInterrupt(), RefusalError, "it raised KeyboardInterrupt"),
+        (GeneratorExit(), RefusalError, "it raised GeneratorExit"),
+        (RefusalError("two\nlines"), RefusalError, "two lines"),
     ],
 )
 @pytest.mark.parametrize("background", [False, True], ids=["waiting", "background"])
@@ -156,6 +162,35 @@ def test_what_is_required_and_cannot_be_had_is_an_error_in_every_run(
         with pytest.raises(kind, match=f"backend 'mine': region main: {reason}"):
             execution.run()
     assert gate.regions == ["main"]
+
+
+@pytest.mark.parametrize("source", ["7", "(/ 1 0)"], ids=["halt", "trap"])
+def test_what_is_required_is_an_error_for_a_program_that_ends_first_too(source: str) -> None:
+    gate = Gate(RefusalError("too big"))
+    chosen = dataclasses.replace(required(True), whole_program=True)
+    execution = start(ferryvm.compile(source), chosen, registry(gate.compile))
+    threading.Timer(0.05, gate.may.set).start()
+    with pytest.raises(RefusalError, match="backend 'mine': region program: too big"):
+        execution.run()
+    assert execution.machine.status in (Status.HALT, Status.TRAP)
+
+
+def test_ctrl_c_ends_the_waiting_for_what_is_required() -> None:
+    gate = Gate()
+    chosen = dataclasses.replace(required(True), whole_program=True)
+    execution = start(ferryvm.compile("7"), chosen, registry(gate.compile))
+
+    def interrupt_it() -> None:
+        assert gate.began.wait(60)
+        while execution.machine.status is not Status.HALT:
+            time.sleep(0.001)
+        execution.machine.control.interrupt = 1
+
+    thread = threading.Thread(target=interrupt_it)
+    thread.start()
+    assert execution.run().value == 7
+    thread.join()
+    gate.may.set()
 
 
 def test_a_copy_of_a_program_that_may_not_run_may_not_run_either() -> None:

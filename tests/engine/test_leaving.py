@@ -173,6 +173,43 @@ def test_an_interrupt_is_seen_within_4096_back_edges_in_an_exact_state(
     assert state(execution) == state(expected)
 
 
+HOST_CALLS = """
+.host stop () -> ()
+.static n i64
+.function main
+:again
+    static.get n
+    i64.const 1
+    i64.add
+    static.set n
+    host stop
+    static.get n
+    i64.const 1000000
+    i64.lt_s
+    jump_if again
+    halt
+"""
+
+
+@pytest.mark.parametrize("chosen", ["llvm", "hot", "threaded", "reference"])
+def test_an_interrupt_is_seen_where_every_stay_in_a_backend_is_short(chosen: str) -> None:
+    def act(_output: object) -> None:
+        if execution.machine.memory.statics[0] == 5000:
+            execution.machine.control.interrupt = 1
+
+    hosts = {"stop": HostFunction("stop", NOTHING, act)}
+    engine = (
+        Engine(policy=policy(), hosts=hosts) if chosen == "hot" else Engine(chosen, hosts=hosts)
+    )
+    execution = engine.start(ferryvm.assemble(HOST_CALLS))
+    with pytest.raises(ProgramInterrupted):
+        execution.run()
+    assert execution.machine.memory.statics[0] in (5000, 5001)
+    result = execution.run()
+    assert result.status is Status.HALT
+    assert execution.machine.memory.statics[0] == 1_000_000
+
+
 IRREDUCIBLE = """
 .host stop () -> ()
 .static n i64

@@ -3,10 +3,11 @@
 
 from __future__ import annotations
 
-from ferryvm.ir.flow import Flow
+import ferryvm
+from ferryvm.ir.flow import Flow, poll_costs
 from ferryvm.ir.graph import Body
 from ferryvm.ir.lift import lift
-from ferryvm.region.region import regions
+from ferryvm.region.region import region, regions
 from ferryvm.testing.generate import Kind, generate
 from ferryvm.verify import verify
 
@@ -15,8 +16,8 @@ def bodies() -> list[Body]:
     found = []
     for kind in (Kind.BYTECODE, Kind.SKIFF):
         for number in range(5):
-            for region in regions(verify(generate(3, number, kind))):
-                found += lift(region).bodies
+            for part in regions(verify(generate(3, number, kind))):
+                found += lift(part).bodies
     return found
 
 
@@ -74,3 +75,27 @@ def test_the_only_edge_is_told_of_blocks_with_one() -> None:
         flow = Flow(body)
         for place, incoming in enumerate(flow.incoming):
             assert flow.only_edge(place) == (incoming[0] if len(incoming) == 1 else None)
+
+
+def test_a_poll_costs_as_much_as_its_loop_is_long() -> None:
+    def costs(steps: int) -> list[int]:
+        body = "(set! x (^ (* x 3) i))" * steps
+        text = f"(define x 1) (define i 0) (while (< i 9) {body} (set! i (+ i 1))) x"
+        (found,) = lift(region(verify(ferryvm.compile(text)), "program")).bodies
+        polls = [operation for operation in found.operations if operation.name == "poll"]
+        assert set(poll_costs(found)) == set(polls)
+        return list(poll_costs(found).values())
+
+    assert costs(1) == [1]
+    (long,), (longer,) = costs(100), costs(200)
+    assert 3 <= long <= 12
+    assert longer == 2 * long
+
+
+def test_every_poll_that_goes_back_has_a_cost() -> None:
+    for body in bodies():
+        costs = poll_costs(body)
+        assert all(cost >= 1 for cost in costs.values())
+        for block in body.blocks:
+            if any(edge.is_back for edge in block.end.edges):
+                assert any(operation in costs for operation in block.operations)

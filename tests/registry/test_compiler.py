@@ -57,6 +57,10 @@ FAULTS = {
         f"def accepts(self, region):\n    raise KeyError('loop')\n{COMPILE}pass",
         "it raised KeyError: 'loop' (bad_plugin.py:6 in accepts)",
     ),
+    "probe ends the process": (
+        f"def probe(self):\n    raise SystemExit(4)\n{COMPILE}pass",
+        "backend 'odd': its probe failed: SystemExit: 4 (bad_plugin.py:6 in probe)",
+    ),
     "probe raises": (
         f"def probe(self):\n    raise OSError('no driver')\n{COMPILE}pass",
         "backend 'odd': its probe failed: OSError: no driver (bad_plugin.py:6 in probe)",

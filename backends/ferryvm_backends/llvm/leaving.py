@@ -10,8 +10,9 @@ from contextlib import contextmanager
 
 from llvmlite import ir
 
+from ferryvm.ir.flow import poll_costs
 from ferryvm.ir.graph import Constant, Operation, State, Value
-from ferryvm.ir.operation import POLL_EVERY
+from ferryvm.ir.operation import POLL_BUDGET
 from ferryvm.isa.trap import Trap
 from ferryvm.machine.control import ControlBlock, Status
 from ferryvm_backends._llvm.arithmetic import WORD, word
@@ -157,11 +158,21 @@ class Leaving(Access):
     # --- polls ------------------------------------------------------------------------------
 
     @functools.cached_property
+    def _costs(self) -> dict[Operation, int]:
+        return poll_costs(self.body)
+
+    @functools.cached_property
     def _budget(self) -> ir.Value:
-        """Where back edges are counted down to the next look at the flag."""
+        """Where polls are counted down to the next look at the flag.
+
+        That is the first one if the flag is set: else nobody would look where each stay in the code
+        is short, or each call of a function in a loop.
+        """
         with self.builder.goto_entry_block():  # the only place where LLVM makes a value of it
             budget = self.builder.alloca(INT32)
-            self.builder.store(ir.Constant(INT32, POLL_EVERY), budget)
+            nothing, all_of_it = ir.Constant(INT32, 1), ir.Constant(INT32, POLL_BUDGET)
+            first = self.builder.select(self._interrupted(), nothing, all_of_it)
+            self.builder.store(first, budget)
         return budget
 
     def _interrupted(self) -> ir.Value:
@@ -174,11 +185,14 @@ class Leaving(Access):
         if not self.shared.polls:
             return
         builder = self.builder
-        rest = builder.sub(builder.load(self._budget, typ=INT32), ir.Constant(INT32, 1))
+        cost = self._costs[operation]
+        rest = builder.sub(builder.load(self._budget, typ=INT32), ir.Constant(INT32, cost))
         builder.store(rest, self._budget)
-        spent = builder.icmp_signed("==", rest, ir.Constant(INT32, 0))
+        # One that takes more than 1 may pass 0, and then it is the one that looks.
+        is_spent = "==" if cost == 1 else "<="
+        spent = builder.icmp_signed(is_spent, rest, ir.Constant(INT32, 0))
         with self._rarely(spent, "look") as onward:
-            builder.store(ir.Constant(INT32, POLL_EVERY), self._budget)
+            builder.store(ir.Constant(INT32, POLL_BUDGET), self._budget)
             with self._rarely(self._interrupted(), "exit", onward):
                 self._leave(operation.exit, status_constant(Status.INTERRUPTED))
 

@@ -20,7 +20,7 @@ from ferryvm.backend import (
 from ferryvm.engine.hook import checked_code, checked_reason
 from ferryvm.engine.journal import Attempt, Event, Journal, Outcome
 from ferryvm.engine.place import Place
-from ferryvm.failure import described
+from ferryvm.failure import described, is_ctrl_c, one_line
 from ferryvm.policy import Choice
 
 if TYPE_CHECKING:
@@ -56,10 +56,12 @@ class Compilers:
         try:
             code = self._code(place, choice, options)
         except RefusalError as error:
-            outcome, reason = Outcome.REFUSED, str(error)
+            outcome, reason = Outcome.REFUSED, one_line(str(error))
         except BackendError as error:
-            outcome, reason = Outcome.FAILED, str(error)
-        except (Exception, SystemExit) as error:  # noqa: BLE001 - a backend may raise anything
+            outcome, reason = Outcome.FAILED, one_line(str(error))
+        except BaseException as error:
+            if is_ctrl_c(error):
+                raise
             outcome, reason = Outcome.FAILED, f"it raised {described(error)}"
         else:
             if code.is_from_cache:

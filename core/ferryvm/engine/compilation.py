@@ -33,6 +33,7 @@ class Job:
     def __init__(self, action: Callable[[], None]) -> None:
         self._action = action
         self._done = threading.Event()
+        self._ended = threading.Event()
 
     def run(self) -> None:
         """Do it, in the thread for it."""
@@ -40,14 +41,19 @@ class Job:
             self._action()
         finally:
             self._done.set()
+            self._ended.set()
 
     def let_go(self) -> None:
         """Have nobody wait for it any more."""
         self._done.set()
 
-    def wait(self, control: ControlBlock) -> bool:
-        """Wait until it is done, or lets go; False if the interrupt flag was set before."""
-        while not self._done.wait(_STEP):
+    def wait(self, control: ControlBlock, to_the_end: bool = False) -> bool:
+        """Wait until it is done, or lets go; False if the interrupt flag was set before.
+
+        `to_the_end`: not only until it lets go.
+        """
+        event = self._ended if to_the_end else self._done
+        while not event.wait(_STEP):
             if control.interrupt:
                 return False
         return True

@@ -30,7 +30,7 @@ from ferryvm.backend import (
 from ferryvm.engine.interrupt import interruptible
 from ferryvm.engine.runnable import mixed, runnable
 from ferryvm.errors import FerryError, Position
-from ferryvm.failure import described
+from ferryvm.failure import described, one_line
 from ferryvm.isa import Trap, Type
 from ferryvm.isa.type import to_python
 from ferryvm.machine.control import Status
@@ -300,7 +300,9 @@ class Execution:
             except Exception as error:
                 raise PreparationError(backend.name, described(error)) from error
             if reason is not None:
-                raise RefusalError(f"backend {backend.name!r} refuses the program: {reason}")
+                raise RefusalError(
+                    f"backend {backend.name!r} refuses the program: {one_line(reason)}"
+                )
             missing = sorted(kind.value for kind in forcing - backend.capabilities.forcing)
             if missing:
                 message = f"backend {backend.name!r} has nothing to force: {', '.join(missing)}"
@@ -312,7 +314,7 @@ class Execution:
                     else backend.prepare(program)
                 )
             except BackendError as error:
-                raise RefusalError(str(error)) from error
+                raise RefusalError(one_line(str(error))) from error
             except Exception as error:
                 raise PreparationError(backend.name, described(error)) from error
             self._prepared[key] = backend, artifact
@@ -367,6 +369,9 @@ class Execution:
             if status.__class__ is not Status:  # a number would pass for none of those below
                 raise BackendError(f"backend {backend.name!r} returned {status!r}, not a Status")
             if status is Status.HOST:
+                if control.interrupt:  # or nobody looks, where each stay in a backend is short
+                    control.status = Status.INTERRUPTED
+                    return Status.INTERRUPTED
                 self._call_host(counting)
             elif status is Status.GROW:
                 if not self._grow(backend):

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from ferryvm.backend import BackendError, Code
 from ferryvm.engine.journal import Attempt, Event, Listener, Placement
-from ferryvm.failure import kind_of
+from ferryvm.failure import kind_of, one_line
 from ferryvm.hooks import FactValue, PlacementEvent, TransferEvent
 from ferryvm.plugin import Plugin, Plugins
 from ferryvm.policy.fact import PLUGIN
@@ -113,7 +113,7 @@ def checked_reason(reason: object) -> str:
     """Why a backend refuses, as its `accepts` said it. Raises BackendError for what is no text."""
     if not isinstance(reason, str):
         raise BackendError(f"its accepts returned {reason!r}; None or a text is expected")
-    return reason
+    return one_line(reason)
 
 
 def checked_code(code: object) -> Code:

@@ -32,7 +32,7 @@ from ferryvm.engine.compilation import Job, submit
 from ferryvm.engine.hook import ExtraFacts
 from ferryvm.engine.journal import Considered, Event, Journal, Listener, Placement
 from ferryvm.engine.place import Place
-from ferryvm.failure import described
+from ferryvm.failure import described, is_ctrl_c
 from ferryvm.machine.control import ControlBlock, Status
 from ferryvm.machine.state import Machine
 from ferryvm.policy import Action, Policy, Rule, choose, here
@@ -42,6 +42,10 @@ from ferryvm.verify import Verified
 
 if TYPE_CHECKING:
     from ferryvm.engine.shadow import Shadow
+
+
+_LAST = frozenset([Status.HALT, Status.TRAP, Status.FUEL])
+"""Statuses after which nobody may come back."""
 
 
 class Mixed(Interpreter):
@@ -171,6 +175,8 @@ class MixedArtifact(Artifact):
             elif status is Status.GUARD:
                 self._failed(machine.control.pc, counting)
             elif status is not Status.INTERRUPTED or self._refused is None:
+                if self._may_stop and status in _LAST:
+                    self._wait_for_verdicts(machine)
                 return status
 
     def _interpret(self, machine: Machine, counting: bool) -> Status:
@@ -200,6 +206,15 @@ class MixedArtifact(Artifact):
         if self._refused is not None:
             raise type(self._refused)(str(self._refused))
         return True
+
+    def _wait_for_verdicts(self, machine: Machine) -> None:
+        """Wait for what is required and still being compiled for a program that has ended: whether
+        it could be had must not depend on who is faster."""
+        for place in list(self._places.values()):
+            if place.job is not None and not place.job.wait(machine.control, to_the_end=True):
+                return
+        if self._refused is not None:
+            raise type(self._refused)(str(self._refused))
 
     def _refuse(self, error: BackendError) -> None:
         """Run nothing any more: the policy requires what could not be had."""
@@ -346,7 +361,9 @@ class MixedArtifact(Artifact):
                 return
             try:
                 what(artifact, place)
-            except (Exception, SystemExit) as error:  # noqa: BLE001 - other programs need the thread
+            except BaseException as error:
+                if is_ctrl_c(error):
+                    raise
                 artifact._broke(place, error)
 
         place.job = Job(action)

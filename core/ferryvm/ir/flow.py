@@ -8,9 +8,14 @@ called by their places in `body.blocks`, which are in the order that `Body` stat
 from __future__ import annotations
 
 import dataclasses
+import itertools
 
-from ferryvm.ir.graph import Block, Body, Edge
+from ferryvm.ir.graph import Block, Body, Edge, Operation
 from ferryvm.region.dominance import dominators, within
+
+_CHEAP = 32
+"""Operations of a loop whose polls cost 1. Twice as many, twice the price: what is between two looks
+at the interrupt flag is some 10^5 operations, however long the loops are."""
 
 
 @dataclasses.dataclass(eq=False)
@@ -70,3 +75,21 @@ class Flow:
                         waiting += [other for other, _ in self.incoming[place]]
                 found.append(Loop(head, inside))
         return found
+
+
+def poll_costs(body: Body) -> dict[Operation, int]:
+    """What each poll of a body takes of `POLL_BUDGET`, by the length of its loop.
+
+    All blocks of a loop stand between its head and the block that goes back to it; what else stands
+    there may count, too.
+    """
+    places = {block: place for place, block in enumerate(body.blocks)}
+    ends = list(itertools.accumulate(len(block.operations) for block in body.blocks))
+    costs = {}
+    for place, block in enumerate(body.blocks):
+        heads = [places[edge.block] for edge in block.end.edges if edge.is_back]
+        for operation in block.operations:
+            if operation.name == "poll" and heads:
+                length = ends[place] - ends[min(heads)] + len(body.blocks[min(heads)].operations)
+                costs[operation] = max(1, length // _CHEAP)
+    return costs

@@ -181,8 +181,8 @@ FIXED = frozenset(name for name, shape in SHAPES.items() if shape.role is Role.F
 SAFEPOINTS = frozenset(name for name, shape in SHAPES.items() if shape.role is Role.CHECKS)
 """Operations whose state is one that an interpreter can go on from."""
 
-POLL_EVERY = 4096
-"""Back edges between two looks at the interrupt flag, in what our compilers make of `poll`."""
+POLL_BUDGET = 4096
+"""What polls may take, `poll_costs` each time, between two looks at the interrupt flag."""
 
 HOST_STACK_BYTES = 128 << 10
 """Bytes of the host's stack that native recursion may use: threads can have small ones."""

@@ -83,9 +83,9 @@ def test_fuel_that_does_not_suffice_leaves_before_the_block(
     assert 0 <= machine.control.fuel < 100
 
 
-def interrupted(backend: CcBackend, step: str) -> Status:
-    """How a long loop with that step ends when the flag is set before it begins."""
-    text = f"(define i 0)(define x 1)(while (< i 100000000000) {step} (set! i (+ i 1)))x"
+def interrupted(backend: CcBackend, step: str, times: int = 100_000_000_000) -> Status:
+    """How a loop with that step ends when the flag is set before it begins."""
+    text = f"(define i 0)(define x 1)(while (< i {times}) {step} (set! i (+ i 1)))x"
     program = verify(ferryvm.compile(text))
     machine = Machine(program)
     machine.control.interrupt = 1
@@ -94,6 +94,10 @@ def interrupted(backend: CcBackend, step: str) -> Status:
 
 def test_the_interrupt_flag_is_seen(backend: CcBackend) -> None:
     assert interrupted(backend, "(set! x (+ (* x 3) 1))") is Status.INTERRUPTED
+
+
+def test_a_short_stay_looks_too(backend: CcBackend) -> None:
+    assert interrupted(backend, "(set! x (+ (* x 3) 1))", 1000) is Status.INTERRUPTED
 
 
 @pytest.mark.skipif(shutil.which("gcc") is None, reason="clang 14 unrolls where gcc folds")

@@ -3,12 +3,16 @@
 
 from __future__ import annotations
 
+import ctypes
+
 import llvmlite.binding as llvm
 import pytest
 from llvmlite import ir
 
 import ferryvm
 from ferryvm.backend import Options
+from ferryvm.machine.control import Status
+from ferryvm.machine.state import Machine
 from ferryvm.region.region import region
 from ferryvm.verify import verify
 from ferryvm_backends.llvm import LlvmBackend
@@ -51,6 +55,18 @@ def test_blocks_of_another_function_make_no_loop() -> None:
     first = "define void @f() { start: br label %a a: br label %b b: ret void }"
     second = "define void @g() { start: br label %b b: br label %a a: ret void }"
     assert not has_loop(module(f"{first} {second}"))
+
+
+def test_the_first_back_edge_of_a_stay_looks_at_the_interrupt_flag() -> None:
+    text = "(define i 0) (define x 1) (while (< i 1000) (set! x (+ (* x 3) 1)) (set! i (+ i 1))) x"
+    program = verify(ferryvm.compile(text))
+    code = LlvmBackend().compile(region(program, "program"), Options(cache=False))
+    enter = ctypes.CFUNCTYPE(ctypes.c_uint32, ctypes.c_void_p)(code.address)
+    machine = Machine(program)
+    assert Status(enter(machine.address)) is Status.HALT
+    machine = Machine(program)
+    machine.control.interrupt = 1
+    assert Status(enter(machine.address)) is Status.INTERRUPTED
 
 
 def test_an_endless_loop_stays_a_loop_and_polls() -> None:

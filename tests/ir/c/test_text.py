@@ -29,7 +29,7 @@ EXPECTED = """\
 static struct returned_i64 f1(struct ferry_control *restrict control, uint64_t *const frame, \
 uint64_t a0)
 {
-    uint32_t budget = 4096;
+    int32_t budget = interrupted(control) ? 1 : 4096;
     uint64_t p0, p1;
     if (unlikely(interrupted(control))) {
         frame_ll(frame, a0, 0ull);

@@ -60,7 +60,11 @@ class FunctionPrinter(OperationPrinter):
         if "statics" in self.bases:
             lines.append(f"{d.words}const statics = ({d.words})control->statics;")
         if "budget" in self.bases:
-            lines.append(f"{d.types[I32]} budget = {self.shared.choices.poll_every};")
+            # The flag is looked at here too, for code in which each stay, or call, is short.
+            first = (
+                f"{self.helper('interrupted', 'control')} ? 1 : {self.shared.choices.poll_budget}"
+            )
+            lines.append(f"{d.signed[I32]} budget = {first};")
         by_type: dict[str, list[str]] = {}
         for value in (*joined, *self.lines.outside):
             by_type.setdefault(spelled(d, value.type), []).append(self.names[value])

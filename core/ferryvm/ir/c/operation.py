@@ -20,6 +20,7 @@ from ferryvm.ir.c.shared import (
     spelled,
 )
 from ferryvm.ir.c.text import Lines
+from ferryvm.ir.flow import poll_costs
 from ferryvm.ir.graph import Body, Constant, Operation, State, Truth, Value
 from ferryvm.ir.operation import SAFEPOINTS
 from ferryvm.isa.trap import Trap
@@ -38,6 +39,7 @@ class OperationPrinter(Arithmetic):
         self.names: dict[Value, str] = {}
         self.types: dict[Value, str] = {}
         self.bases: set[str] = set()
+        self._costs = poll_costs(body)
         """Which of the machine's segments it touches."""
         self._made = 0
 
@@ -203,8 +205,11 @@ class OperationPrinter(Arithmetic):
         if not self.shared.choices.polls:
             return
         budget = self._base("budget")
-        self.lines.open(f"if ({self.helper('unlikely', f'--{budget} == 0')}) {{")
-        self.lines.add(f"{budget} = {self.shared.choices.poll_every};")
+        cost = self._costs[operation]
+        # One that takes more than 1 may pass 0, and then it is the one that looks.
+        spent = f"--{budget} == 0" if cost == 1 else f"({budget} -= {cost}) <= 0"
+        self.lines.open(f"if ({self.helper('unlikely', spent)}) {{")
+        self.lines.add(f"{budget} = {self.shared.choices.poll_budget};")
         self._leave_if(self.helper("interrupted", "control"), operation, "INTERRUPTED")
         self.lines.close()
 

@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 from ferryvm.ir.c.dialect import Dialect
 from ferryvm.ir.graph import Body, ValueType
-from ferryvm.ir.operation import HOST_STACK_BYTES, POLL_EVERY
+from ferryvm.ir.operation import HOST_STACK_BYTES, POLL_BUDGET
 from ferryvm.isa.trap import Trap
 from ferryvm.isa.type import Type
 
@@ -40,8 +40,8 @@ class Choices:
     """Count time and, where instructions are paid, instructions."""
     polls: bool = True
     """Look at the interrupt flag in loops."""
-    poll_every: int = POLL_EVERY
-    """Back edges between two looks at the interrupt flag."""
+    poll_budget: int = POLL_BUDGET
+    """What polls may take between two looks at the interrupt flag; `ferryvm.ir.flow.poll_costs`."""
     host_stack_bytes: int = HOST_STACK_BYTES
     """Bytes of the host's stack that native recursion may use."""
 
