@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from ferryvm.ir.flow import Flow
 from ferryvm.ir.graph import TRUTH, Body, Constant, Operation, Value
+from ferryvm.ir.room import room
 from ferryvm.isa.emitter import Condition
 from ferryvm.isa.type import I64, Type, signed
 
@@ -155,34 +156,10 @@ def _extent(fact: Fact) -> tuple[tuple[Value, Value], int, int]:
     _, _, a, b = fact
     assert isinstance(a, Value)
     assert isinstance(b, Value)
-    limit, reach = _room(b)
+    limit, reach = room(b)
     first = 0
     if isinstance(a, Operation) and a.name == "add" and isinstance(a.arguments[1], Constant):
         a, offset = a.arguments
         assert isinstance(offset, Constant)
         first = signed(I64, offset.bits)
     return (limit, a), first, first + reach
-
-
-def _room(b: Value) -> tuple[Value, int]:
-    """A limit and how many bytes less than it `b` is, or zero if the limit is not so large.
-
-    That is `select(limit > reach, limit - reach, 0)`, as bounds checks of the heap make it; any
-    other value is a limit itself.
-    """
-    if isinstance(b, Operation) and b.name == "select":
-        p, less, zero = b.arguments
-        if isinstance(zero, Constant) and not zero.bits and isinstance(p, Operation):
-            limit, reach = p.arguments if p.name == "compare" else (None, None)
-            if (
-                p.static == (I64, Condition.GT_U)
-                and isinstance(reach, Constant)
-                and isinstance(less, Operation)
-                and less.name == "add"
-                and less.arguments[0] is limit
-                and isinstance(less.arguments[1], Constant)
-                and less.arguments[1].bits == -reach.bits & I64.mask
-            ):
-                assert limit is not None
-                return limit, reach.bits
-    return b, 0

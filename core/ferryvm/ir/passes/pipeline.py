@@ -2,7 +2,7 @@
 """Which passes are run over a region, and in which order.
 
     level 1   number ─> check ─> relax
-    level 2   thread ─> hoist ─> number ─> check ─┬──────────────────────┬─> relax
+    level 2   thread ─> hoist ─> number ─> check ─┬──────────────────────┬─> version ─> relax
                                                   └─> thread ─> number ──┘ where a branch was decided
 
 `hoist` comes before `number`, which makes one of what several loops had before them.
@@ -24,6 +24,7 @@ from ferryvm.ir.passes.hoist import hoist
 from ferryvm.ir.passes.number import number
 from ferryvm.ir.passes.prune import prune
 from ferryvm.ir.passes.thread import thread
+from ferryvm.ir.passes.version import version_nests
 from ferryvm.verify import Verified
 
 ENVIRONMENT = "FERRYVM_CHECK_IR"
@@ -67,6 +68,8 @@ def _optimise(body: Body, level: int, check: Callable[[], None]) -> None:
     run(number, drop_known_checks)
     if level >= 2 and _has_decided_branch(body):
         run(thread, prune, number)
+    if level >= 2:
+        run(version_nests)
     run(relax)
 
 

@@ -1,0 +1,158 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Values that rise in a straight line with the counts of the loops around them.
+
+A *count* is a value that a loop adds a step to while it is below a bound. A *line* is
+
+    base + scale * count + … + scale * count        modulo 2^64
+
+where base and scales do not vary in an outer loop. Sums, differences and products of lines are
+found by the same arithmetic modulo 2^64, so a line always equals its value. That it does not wrap,
+and so rises with each count, is for others to ask of base and scales.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping
+from typing import NamedTuple
+
+from ferryvm.ir.build import Builder
+from ferryvm.ir.flow import Flow, Loop
+from ferryvm.ir.graph import Constant, Edge, Operation, Parameter, Value
+from ferryvm.isa.emitter import Condition
+from ferryvm.isa.type import I64, Type
+
+
+class Count(NamedTuple):
+    """The value that a loop counts up: while it is below the bound, the step is added.
+
+    The bound holds of it in all blocks of the loop but the head.
+    """
+
+    value: Parameter
+    start: Value
+    bound: Value
+    step: Value
+
+
+class Line(NamedTuple):
+    """base + scale * count + …, modulo 2^64."""
+
+    base: Value
+    terms: tuple[tuple[Parameter, Value], ...]
+    """Counts with their scales; none is twice in it."""
+
+
+def find_count(flow: Flow, loop: Loop, is_outside: Callable[[Value], bool]) -> Count | None:
+    """The count of a loop with one way in; None if it has none that is seen."""
+    head = flow.blocks[loop.head]
+    end = head.end
+    p = end.arguments[0] if end.name == "branch" else None
+    if not isinstance(p, Operation) or p.name != "compare" or p.fact(0, Type) is not I64:
+        return None
+    match p.fact(1, Condition):
+        case Condition.LT_S:
+            onward, out = end.edges
+        case Condition.GE_S:
+            out, onward = end.edges
+        case _:
+            return None
+    value, bound = p.arguments
+    if (
+        not isinstance(value, Parameter)
+        or value not in head.parameters
+        or not is_outside(bound)
+        or flow.places[onward.block] not in loop.blocks
+        or flow.places[out.block] in loop.blocks
+    ):
+        return None
+    entries: list[Edge] = []
+    backs: list[Edge] = []
+    for place, edge in flow.incoming[loop.head]:
+        (backs if place in loop.blocks else entries).append(edge)
+    index = head.parameters.index(value)
+    steps = {_step(value, edge.arguments[index], is_outside) for edge in backs}
+    step = steps.pop()
+    if steps or step is None or len(entries) != 1:
+        return None
+    return Count(value, entries[0].arguments[index], bound, step)
+
+
+def _step(value: Value, next_: Value, is_outside: Callable[[Value], bool]) -> Value | None:
+    """What is added to a value to make the next one of it."""
+    if isinstance(next_, Operation) and next_.name == "add" and next_.arguments[0] is value:
+        step = next_.arguments[1]
+        return step if is_outside(step) else None
+    return None
+
+
+class Lines:
+    """Finds lines, with what they are made of computed where a builder is."""
+
+    def __init__(
+        self, builder: Builder, counts: Collection[Value], is_outside: Callable[[Value], bool]
+    ) -> None:
+        """`counts`: those that lines may have."""
+        self._builder, self._counts, self._is_outside = builder, counts, is_outside
+        self._zero = builder.constant(I64, 0)
+        self._found: dict[Value, Line | None] = {}
+
+    def line(self, value: Value) -> Line | None:
+        """A value as a line; None if it is none, or is not seen to be one."""
+        if value not in self._found:
+            self._found[value] = self._line(value)
+        return self._found[value]
+
+    def _line(self, value: Value) -> Line | None:
+        if value in self._counts:
+            assert isinstance(value, Parameter)
+            return Line(self._zero, ((value, self._builder.constant(I64, 1)),))
+        if self._is_outside(value):
+            return Line(value, ())
+        if not isinstance(value, Operation) or value.type is not I64:
+            return None
+        if value.name not in ("add", "sub", "mul", "shl"):
+            return None
+        a, b = (self.line(each) for each in value.arguments)
+        if a is None or b is None:
+            return None
+        if value.name in ("add", "sub"):
+            return self._combined(value.name, a, b)
+        if value.name == "mul" and not a.terms:
+            a, b = b, a
+        if b.terms or (value.name == "shl" and not _is_small_count(b.base)):
+            return None
+        return self._multiplied(value.name, a, b.base)
+
+    def _combined(self, name: str, a: Line, b: Line) -> Line:
+        combine = getattr(self._builder, name)
+        left, right = dict(a.terms), dict(b.terms)
+        scales = {
+            count: combine(I64, left.get(count, self._zero), right.get(count, self._zero))
+            for count in (*left, *right)
+        }
+        return self._made(combine(I64, a.base, b.base), scales)
+
+    def _multiplied(self, name: str, a: Line, factor: Value) -> Line:
+        multiply = getattr(self._builder, name)
+        scales = {count: multiply(I64, scale, factor) for count, scale in a.terms}
+        return self._made(multiply(I64, a.base, factor), scales)
+
+    def _made(self, base: Value, scales: dict[Parameter, Value]) -> Line:
+        """A line whose terms are in the order of counts, so that equal lines are equal."""
+        terms = (
+            (count, scales[count])
+            for count in self._counts
+            if count in scales and scales[count] is not self._zero
+        )
+        return Line(base, tuple(terms))
+
+    def largest(self, line: Line, tops: Mapping[Value, Value]) -> Value:
+        """A line's value where each count is at its top, modulo 2^64."""
+        m, total = self._builder, line.base
+        for count, scale in line.terms:
+            total = m.add(I64, total, m.mul(I64, scale, tops[count]))
+        return total
+
+
+def _is_small_count(value: Value) -> bool:
+    return isinstance(value, Constant) and value.bits < I64.bits

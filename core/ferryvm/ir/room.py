@@ -1,0 +1,32 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What bounds checks of the heap compare an address with."""
+
+from __future__ import annotations
+
+from ferryvm.ir.graph import Constant, Operation, Value
+from ferryvm.isa.emitter import Condition
+from ferryvm.isa.type import I64
+
+
+def room(b: Value) -> tuple[Value, int]:
+    """A limit, and how many bytes less than it `b` is; `b` is zero if the limit is not so large.
+
+    That is `select(limit > reach, limit - reach, 0)`, as bounds checks of the heap make it; any
+    other value is a limit itself.
+    """
+    if isinstance(b, Operation) and b.name == "select":
+        p, less, zero = b.arguments
+        if isinstance(zero, Constant) and not zero.bits and isinstance(p, Operation):
+            limit, reach = p.arguments if p.name == "compare" else (None, None)
+            if (
+                p.static == (I64, Condition.GT_U)
+                and isinstance(reach, Constant)
+                and isinstance(less, Operation)
+                and less.name == "add"
+                and less.arguments[0] is limit
+                and isinstance(less.arguments[1], Constant)
+                and less.arguments[1].bits == -reach.bits & I64.mask
+            ):
+                assert limit is not None
+                return limit, reach.bits
+    return b, 0
