@@ -3,7 +3,7 @@
 
 PYTHON ?= python
 
-.PHONY: check lint types imports test slow docs
+.PHONY: check lint types imports test slow slow-interpreters slow-llvm slow-cc slow-cc-installed docs
 
 check: lint types imports test
 
@@ -20,12 +20,31 @@ imports:
 test:
 	$(PYTHON) -m pytest -n 2
 
-# The campaigns whose results docs/trust.md states: some ten minutes.
-slow:
+# The campaigns whose results docs/trust.md states: some twenty minutes.
+slow: slow-interpreters slow-llvm slow-cc
+
+slow-interpreters:
 	ferry fuzz --backends switch,threaded --programs 100000 --seed 20261121
 	ferry fuzz --backends switch,threaded --programs 2000 --seed 20261122 --schedule every-boundary
 	$(PYTHON) -m tests.faults.campaign
 	$(PYTHON) -m tests.faults.campaign --native
+
+slow-llvm:
+	ferry fuzz --backends llvm --programs 500 --seed 20261123
+	ferry fuzz --backends llvm --programs 800 --seed 20261124 --force-hot --schedule random
+	ferry fuzz --backends llvm --programs 100 --seed 20261125 --force-hot --schedule every-boundary
+	ferry fuzz --backends llvm --programs 400 --seed 20261126 --force-hot --force-deopt --schedule random
+	ferry fuzz --policy tests/fuzz/speculation.toml --weights tests/fuzz/loops.toml --programs 1500 --seed 20261127 --schedule random
+	ferry fuzz --policy tests/fuzz/shadow.toml --programs 500 --seed 20261128 --force-hot
+	ferry fuzz --backends llvm --programs 1000 --seed 20261129 --kind image --force-hot
+
+slow-cc:
+	@if $(PYTHON) -c "import ferryvm_cc" 2>/dev/null; then $(MAKE) slow-cc-installed; \
+	else echo "ferryvm-cc is not installed: its campaigns are left out"; fi
+
+slow-cc-installed:
+	ferry fuzz --backends cc --programs 300 --seed 20261130 --force-hot --schedule random
+	ferry fuzz --backends cc --programs 100 --seed 20261131 --force-hot --force-deopt --schedule random
 
 docs:
 	ferry isa --markdown > docs/isa.md

@@ -4,6 +4,8 @@
 from __future__ import annotations
 
 import os
+import re
+import shlex
 import signal
 import subprocess
 import sys
@@ -44,14 +46,14 @@ def rows(output: str) -> dict[str, dict[str, int]]:
 
 
 def test_campaign_without_findings_prints_a_table_and_ends_with_0() -> None:
-    done = ferry("fuzz", "--seed", 4, "--programs", 30, "--jobs", 1)
+    done = ferry("fuzz", "--seed", 4, "--programs", 10, "--jobs", 1)
     assert (done.returncode, done.stderr) == (0, "")
     table = rows(done.stdout)
-    assert [table[kind]["programs"] for kind in ("bytecode", "skiff")] == [27, 3]
+    assert [table[kind]["programs"] for kind in ("bytecode", "skiff")] == [9, 1]
     for row in table.values():
         assert row["programs"] == row["halted"] + row["trapped"]
     last = done.stdout.splitlines()[-1]
-    assert last.startswith("seed 4, 1 job: 30 programs in ")
+    assert last.startswith("seed 4, 1 job: 10 programs in ")
 
 
 def test_kinds_and_schedules_may_be_named_several_times() -> None:
@@ -120,6 +122,62 @@ def test_campaign_in_which_nothing_was_compared_ends_with_2() -> None:
     assert done.stderr == "ferry: switch was compared on none of them: nothing is shown\n"
 
 
+def test_policy_puts_mixed_execution_under_test(
+    tmp_path: Path, environment: dict[str, str]
+) -> None:
+    policy = tmp_path / "my policy.toml"
+    policy.write_text('[[rule]]\nname = "all"\nbackends = ["forging"]\n')
+    words = ["fuzz", "--seed", 3, "--kind", "bytecode", "--against", "switch", "--policy", policy]
+    done = ferry(*words, "--programs", 2, environment=environment)
+    reason = "no region was compiled: nothing is shown of compilers"
+    assert (done.returncode, done.stderr) == (2, f"ferry: {reason}\n")
+
+    done = ferry(*words, "--programs", 24, "--force-hot", environment=environment)
+    assert done.returncode == 1
+    assert re.search(r" a second and job, \d+ regions compiled\n$", done.stdout)
+    first, repeat = done.stderr.splitlines()[:2]
+    assert "switch and mixed" in first
+    assert repeat.endswith(f" --against switch --force-hot --policy '{policy}'")
+    again = ferry(*shlex.split(repeat)[1:], environment=environment)
+    assert (again.returncode, again.stderr.splitlines()[-1]) == (1, repeat)
+
+
+def test_disagreement_under_a_policy_can_be_replayed_without_its_file(
+    tmp_path: Path, environment: dict[str, str]
+) -> None:
+    policy = tmp_path / "policy.toml"
+    chain = '{ name = "forging", cache = false }'  # here a replay keeps no code either
+    policy.write_text(f'[[rule]]\nname = "all"\nbackends = [{chain}]\n')
+    words = ["--against", "switch", "--policy", policy, "--force-hot", "--save", tmp_path / "found"]
+    ferry("fuzz", "--seed", 3, "--programs", 24, *words, environment=environment)
+    policy.unlink()
+    file = min((tmp_path / "found").glob("*-bytecode-*.disagreement"))
+    shown = ferry("replay", file, environment=environment)
+    assert (shown.returncode, shown.stderr) == (1, "")
+    assert "switch and mixed, schedule none" in shown.stdout
+    missing = ferry("replay", file)
+    assert missing.returncode == 2
+    assert missing.stderr.startswith(f"ferry: {file}: no backend 'forging' (known: ")
+    assert missing.stderr.count("\n") == 1
+
+
+def test_policy_with_faults_is_told_before_anything_runs(tmp_path: Path) -> None:
+    policy = tmp_path / "policy.toml"
+    policy.write_text('shadows = 1\n[[rule]]\nname = "all"\nbackends = ["lvm"]\n')
+    done = ferry("fuzz", "--policy", policy)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "unknown key; did you mean 'shadow'?" in done.stderr
+    assert "unknown backend \"lvm\"; did you mean 'llvm'?" in done.stderr
+
+
+def test_interpreter_that_is_to_be_forced_ends_with_2() -> None:
+    words = ["--programs", 6, "--backends", "threaded", "--against", "switch"]
+    done = ferry("fuzz", *words, "--force-deopt", "--force-hot")
+    assert done.returncode == 2
+    reason = "backend 'threaded' has nothing to force: deopt, hot"
+    assert done.stderr == f"ferry: threaded could run none of them: {reason}\n"
+
+
 @pytest.mark.parametrize(
     ("words", "message"),
     [
@@ -128,6 +186,8 @@ def test_campaign_in_which_nothing_was_compared_ends_with_2() -> None:
         (["--seconds", "1", "--programs", "1"], "--programs and --seconds: one of the two says"),
         (["--save", __file__], f"{__file__}: findings cannot be saved there: "),
         (["--weights", "nosuch.toml"], "nosuch.toml: cannot be read: "),
+        (["--policy", "nosuch.toml"], "nosuch.toml: cannot be read: "),
+        (["--backends", "mixed"], "no backend 'mixed' (known: "),
         (["--kind", "poem"], "Invalid value for '--kind': 'poem' is not one of"),
         (["--programs", "0"], "Invalid value for '--programs': 0 is not in the range"),
         (["--seconds", "0"], "Invalid value for '--seconds': 0"),

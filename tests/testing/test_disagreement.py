@@ -306,6 +306,12 @@ def _set(*keys: str, value: Any) -> Callable[[dict[str, Any]], None]:
             "parting.good_trace[0]: Input should be an object, found 3",
         ),
         (_set("parting", "after", value=[["a"]]), "parting.after[0][1]: Field required"),
+        (_set("policy", value="x"), "policy: Input should be a valid array, found 'x'"),
+        (_set("policy", value=["[", "]"]), "policy:1:"),
+        (
+            _set("policy", value=["whole_program = 1"]),
+            "policy:1:1: whole_program: found 1 (allowed: true or false)",
+        ),
         (_set("image", value=["?"]), "image: not base64"),
         (_set("image", value=["AAAA"]), "image: not a ferryvm program image"),
     ],

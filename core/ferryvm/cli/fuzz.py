@@ -13,12 +13,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
+from click.core import ParameterSource
 
 from ferryvm.cli.seconds import check_seconds
 from ferryvm.cli.show import against_option, backends_option, chosen_backends, print_table
 
 if TYPE_CHECKING:
     from ferryvm.testing.fuzz import Campaign, Report
+    from ferryvm.testing.mixed import MixedRegistry
 
 _PROGRAMS = 1000
 _MOST_FINDINGS = 100
@@ -76,6 +78,14 @@ class _Folder(click.Path):
     type=click.Choice(["none", "random", "every-boundary"]),
     help="Also move programs between backends; may be given twice.",
 )
+@click.option("--force-hot", is_flag=True, help="Have compilers take everything for hot.")
+@click.option("--force-deopt", is_flag=True, help="Have compilers fail every guard.")
+@click.option(
+    "--policy",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="Policy of the backend `mixed`, which is under test then.",
+)
 @click.option("--weights", type=click.Path(path_type=Path), help="Weights of the generator.")
 @click.option("--save", type=_Folder(path_type=Path), help="Folder for what is found.")
 @click.option(
@@ -102,6 +112,9 @@ def fuzz(
     against: str,
     kinds: tuple[str, ...],
     schedules: tuple[str, ...],
+    force_hot: bool,
+    force_deopt: bool,
+    policy: Path | None,
     weights: Path | None,
     save: Path | None,
     findings: int,
@@ -111,7 +124,7 @@ def fuzz(
 
     Exit code 0: nothing was found; 1: something was; 2: nothing can be said of a backend.
     """
-    from ferryvm.registry import Registry
+    from ferryvm.backend import Forcing
     from ferryvm.testing import Differ, Schedule
     from ferryvm.testing.fuzz import MIX, Campaign, Plan
     from ferryvm.testing.generate import Kind
@@ -123,9 +136,10 @@ def fuzz(
         check_seconds(option, value)
     if programs is None and seconds is None:
         programs = _PROGRAMS
-    registry = Registry()
-    names = chosen_backends(registry, backends)
+    registry = _registry(policy)
+    names = _names(registry, backends)
     differ = Differ(names, against, registry)
+    forced = {Forcing.HOT: force_hot, Forcing.DEOPT: force_deopt}
     if weights is not None:
         Weights.load(weights)
     moving = dict.fromkeys([Schedule.NONE, *map(Schedule, schedules)])
@@ -135,6 +149,8 @@ def fuzz(
         against=against,
         kinds=tuple(map(Kind, kinds)) or MIX,
         schedules=tuple(moving),
+        forcing=frozenset(kind for kind, is_wanted in forced.items() if is_wanted),
+        policy=None if policy is None else str(policy),
         weights=None if weights is None else str(weights),
         save=None if save is None else str(save),
         patience=patience,
@@ -153,7 +169,30 @@ def fuzz(
     if report.is_interrupted:
         click.echo(f"ferry: {'terminated' if came else 'interrupted'}", err=True)
         return 143 if came else 130
-    return 1 if report.findings else 2 if report.uncompared else 0
+    if report.findings:
+        return 1
+    return 2 if report.uncompared or report.is_idle else 0
+
+
+def _registry(policy: Path | None) -> MixedRegistry:
+    """All backends, with `mixed` if there is a policy for it. Raises PolicyError."""
+    from ferryvm import policy as policies
+    from ferryvm.registry import Registry
+    from ferryvm.testing.mixed import MixedRegistry
+
+    names = Registry().names
+    return MixedRegistry(None if policy is None else policies.load(policy, names))
+
+
+def _names(registry: MixedRegistry, text: str) -> tuple[str, ...]:
+    """The backends that `--backends` names; left out where there is a policy, only `mixed`."""
+    from ferryvm.engine.runnable import MIXED
+
+    if registry.policy is None:
+        return chosen_backends(registry, text)
+    source = click.get_current_context().get_parameter_source("backends")
+    chosen = () if source is ParameterSource.DEFAULT else chosen_backends(registry, text)
+    return (*chosen, MIXED)
 
 
 @contextlib.contextmanager
@@ -210,9 +249,10 @@ def _print(report: Report) -> None:
         table.add_row(kind.value, str(sum(counts)), *map(str, counts))
     print_table(table)
     jobs = "1 job" if report.jobs == 1 else f"{report.jobs} jobs"
+    compiled = f", {report.compiled} regions compiled" if report.compiled else ""
     click.echo(
         f"seed {report.plan.seed}, {jobs}: {report.programs} programs in {report.seconds:.1f} s, "
-        f"{report.rate:.0f} a second and job"
+        f"{report.rate:.0f} a second and job" + compiled
     )
     for name, reason in report.reasons.items():
         could = (
@@ -224,6 +264,8 @@ def _print(report: Report) -> None:
             if name not in report.reasons:
                 text = f"{name} was compared on none of them: nothing is shown"
                 click.echo(f"ferry: {text}", err=True)
+        if report.is_idle:
+            click.echo("ferry: no region was compiled: nothing is shown of compilers", err=True)
     for group in report.groups:
         finding = group[0]
         at = f" at {finding.mnemonic}" if finding.mnemonic else ""

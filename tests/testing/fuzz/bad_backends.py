@@ -96,6 +96,7 @@ class BadBackend(Interpreter):
     """The switch interpreter, which does harm on the programs that are hit."""
 
     version = "1"
+    has_built = False
 
     def __init__(self, name: str) -> None:
         self.name = name
@@ -107,6 +108,9 @@ class BadBackend(Interpreter):
     def prepare(self, program: Verified) -> Artifact:
         if self.name == "unprepared" and is_hit(program):
             raise ValueError("too many registers")
+        if self.name == "building" and not self.has_built:
+            time.sleep(1.5)
+            self.has_built = True
         inner = self.inner.prepare(program)
         if self.name == "noisy":
             print("noise")
@@ -116,17 +120,20 @@ class BadBackend(Interpreter):
 
 
 def install(folder: Path) -> str:
-    """Install this file as a distribution in a folder; the PYTHONPATH that makes it seen."""
-    shutil.copy(__file__, folder / "bad_backends.py")
+    """Install this file and its compilers in a folder; the PYTHONPATH that makes them seen."""
+    for name in ("bad_backends.py", "bad_compilers.py"):
+        shutil.copy(Path(__file__).with_name(name), folder / name)
     information = folder / "bad_backends-1.dist-info"
     information.mkdir()
     (information / "METADATA").write_text("Metadata-Version: 2.1\nName: bad-backends\nVersion: 1\n")
-    (information / "entry_points.txt").write_text("[ferryvm]\nbad = bad_backends\n")
+    (information / "entry_points.txt").write_text(
+        "[ferryvm]\nbad = bad_backends\nbad_compilers = bad_compilers\n"
+    )
     earlier = os.environ.get("PYTHONPATH")
     return f"{folder}{os.pathsep}{earlier}" if earlier else str(folder)
 
 
 @hookimpl
 def ferryvm_backends() -> list[BackendEntry]:
-    names = (*HARMS, "noisy", "refusing", "unprepared")
+    names = (*HARMS, "building", "noisy", "refusing", "unprepared")
     return [BackendEntry(name, functools.partial(BadBackend, name)) for name in names]

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from ferryvm.backend import Forcing
 from ferryvm.errors import FerryError
 from ferryvm.image import to_bytes
 from ferryvm.testing import disagreement
@@ -168,6 +169,13 @@ def test_backend_that_refuses_everything_is_unsupported_and_never_agrees() -> No
 
 
 @pytest.mark.usefixtures("bad_backends")
+def test_what_a_backend_builds_once_is_not_held_against_its_first_program() -> None:
+    report = Campaign(plan("building", patience=1.0), 1, 4).run()
+    assert report.findings == []
+    assert good(report) == 4
+
+
+@pytest.mark.usefixtures("bad_backends")
 def test_what_a_backend_prints_does_not_disturb_the_campaign() -> None:
     report = Campaign(plan("noisy"), 1, 10).run()
     assert good(report) == report.programs == 10
@@ -184,6 +192,15 @@ def test_outcome_does_not_depend_on_the_number_of_workers(name: str) -> None:
         return +report.outcomes, +report.verdicts, [(str(one), n) for one, n in groups]
 
     assert summary(1) == summary(3)
+
+
+def test_worker_that_takes_too_much_memory_is_replaced_and_nothing_is_lost() -> None:
+    usual = Campaign(plan("threaded"), 1, 6).run()
+    campaign, workers = Campaign(plan("threaded", memory=1), 1, 6), set[object]()
+    report = campaign.run(lambda _: workers.update(campaign._children))
+    assert report.outcomes == usual.outcomes
+    assert report.verdicts == usual.verdicts
+    assert len(workers) > 1
 
 
 def test_trials_may_begin_anywhere_and_come_to_the_same() -> None:
@@ -308,7 +325,8 @@ def test_finding_is_the_same_after_a_trip_through_a_pipe() -> None:
 
 
 def test_plan_is_the_same_after_a_trip_through_a_pipe() -> None:
-    chosen = plan("threaded", weights="w.toml", save="folder")
+    forcing = frozenset(Forcing)
+    chosen = plan("mixed", weights="w.toml", save="folder", policy="p.toml", forcing=forcing)
     assert Plan.from_json(chosen.to_json()) == chosen
     assert "\n" not in chosen.to_json()
 
@@ -316,3 +334,8 @@ def test_plan_is_the_same_after_a_trip_through_a_pipe() -> None:
 def test_line_that_repeats_a_trial_has_the_patience_that_it_had() -> None:
     assert "--patience 1.5" in plan("threaded", patience=1.5).command(3)
     assert "--patience" not in plan("threaded").command(3)
+
+
+def test_line_that_repeats_a_trial_has_its_policy_and_what_was_forced() -> None:
+    line = plan("mixed", policy="my p.toml", forcing=frozenset([Forcing.DEOPT])).command(3)
+    assert "--backends mixed --against switch --force-deopt --policy 'my p.toml'" in line

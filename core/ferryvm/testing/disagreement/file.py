@@ -18,9 +18,12 @@ from ferryvm.engine.execution import UNLIMITED
 from ferryvm.errors import FerryError
 from ferryvm.machine.difference import Difference
 from ferryvm.machine.memory import Limits
+from ferryvm.policy import Policy
+from ferryvm.policy.writer import write
 from ferryvm.program import Program
 from ferryvm.testing.bisect import Parting
-from ferryvm.testing.disagreement.model import Disagreement
+from ferryvm.testing.disagreement.model import BACKEND, Disagreement
+from ferryvm.testing.mixed import read
 from ferryvm.testing.schedule import Schedule
 from ferryvm.testing.watchdog import PATIENCE
 
@@ -55,6 +58,8 @@ class _Content(pydantic.BaseModel):
     most: Annotated[int, pydantic.Field(ge=0, le=UNLIMITED)]
     patience: Annotated[float, pydantic.Field(gt=0, allow_inf_nan=False)] = PATIENCE
     forcing: tuple[Forcing, ...]
+    policy: tuple[str, ...] | None = None
+    """What the backend `mixed` ran under, as the lines of a policy file."""
     limits: Limits
     versions: dict[str, str]
     listing: tuple[str, ...]
@@ -74,6 +79,7 @@ def save(disagreement: Disagreement, path: str | Path) -> None:
 def to_text(disagreement: Disagreement) -> str:
     """The content of the file."""
     one = disagreement
+    policy = None if one.policy is None else tuple(write(one.policy).splitlines())
     encoded = base64.b64encode(image.to_bytes(one.program)).decode()
     try:
         listing = asm.disassemble(one.program).splitlines()
@@ -94,6 +100,7 @@ def to_text(disagreement: Disagreement) -> str:
         most=one.most,
         patience=one.patience,
         forcing=tuple(sorted(one.forcing, key=lambda kind: kind.value)),
+        policy=policy,
         limits=one.limits,
         versions=dict(one.versions),
         listing=tuple(listing),
@@ -132,7 +139,7 @@ def from_text(content: bytes, name: str) -> Disagreement:
         one = _Content.model_validate_json(content)
         if one.bad not in (*one.backends, one.good):
             raise FerryError(f"bad: {one.bad!r} is none of the backends")
-        program = _program(one)
+        program, policy = _program(one), _policy(one)
     except pydantic.ValidationError as error:
         raise DisagreementError(f"{name}: {_first(error)}") from None
     except FerryError as error:
@@ -153,6 +160,7 @@ def from_text(content: bytes, name: str) -> Disagreement:
         one.origin,
         one.patience,
         one.unbisected,
+        policy,
     )
 
 
@@ -170,6 +178,14 @@ def _first(error: pydantic.ValidationError) -> str:
     place = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in fault["loc"])
     found = "" if fault["type"] == "missing" else f", found {fault['input']!r:.60}"
     return f"{place.lstrip('.')}: {fault['msg']}{found}"
+
+
+def _policy(one: _Content) -> Policy | None:
+    if one.policy is None:
+        return None
+    # Whether they are there does not matter before it is run.
+    names = tuple(name.removeprefix(BACKEND) for name in one.versions)
+    return read("\n".join(one.policy), "policy", names)
 
 
 def _program(one: _Content) -> Program:

@@ -11,18 +11,24 @@ from importlib import metadata
 
 import ferryvm
 from ferryvm.backend import Forcing
+from ferryvm.engine.runnable import MIXED
 from ferryvm.errors import FerryError
 from ferryvm.failure import described
 from ferryvm.machine.difference import Difference
 from ferryvm.machine.memory import Limits
+from ferryvm.policy import Policy
 from ferryvm.program import Program
 from ferryvm.registry import Registry
 from ferryvm.testing.bisect import Bisector, LateError, Parting
 from ferryvm.testing.differential import Comparison, Differ
+from ferryvm.testing.mixed import MixedRegistry, named, policy_of
 from ferryvm.testing.schedule import Schedule
 from ferryvm.testing.trace import TraceLine
 from ferryvm.testing.watchdog import PATIENCE
 from ferryvm.verify import Verified
+
+BACKEND = "backend "
+"""What stands in front of a backend's name among versions."""
 
 _SEEDS = 32
 """Random schedules that are tried to show a disagreement."""
@@ -58,6 +64,8 @@ class Disagreement:
     """Seconds that a backend got for coming back."""
     unbisected: str | None = None
     """Why there is no parting; None where there is one."""
+    policy: Policy | None = None
+    """What the backend `mixed` ran under; None where it is not among them."""
 
     @property
     def good_trace(self) -> tuple[TraceLine, ...]:
@@ -71,7 +79,7 @@ class Disagreement:
 
     def differ(self, registry: Registry | None = None) -> Differ:
         """What compares the same backends in the same way. Raises as `Differ`."""
-        names = self.backends, self.good, registry
+        names = self.backends, self.good, registry or MixedRegistry(self.policy)
         return Differ(*names, self.limits, self.most, self.forcing, self.patience)
 
 
@@ -129,6 +137,7 @@ def record(
         origin,
         differ.patience,
         None if parting else reason,
+        policy_of(differ.registry) if MIXED in names else None,
     )
 
 
@@ -152,7 +161,10 @@ def showing(
 
 def versions(backends: tuple[str, ...], registry: Registry) -> dict[str, str]:
     """Versions of what a comparison depends on."""
-    found = {f"backend {name}": registry.get(name).version for name in backends}
+    policy = policy_of(registry)
+    if MIXED in backends and policy is not None:
+        backends = tuple(name for name in (*backends, *named(policy)) if name != MIXED)
+    found = {f"{BACKEND}{name}": registry.get(name).version for name in backends}
     found["ferryvm"] = ferryvm.__version__
     for library in ("llvmlite", "numpy"):
         try:

@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import collections
 import contextlib
-import dataclasses
 import selectors
 import time
 from collections import Counter
@@ -26,6 +25,7 @@ from ferryvm.testing.fuzz.child import Child
 from ferryvm.testing.fuzz.notes import Stage
 from ferryvm.testing.fuzz.outcome import Finding, Outcome
 from ferryvm.testing.fuzz.plan import GRACE, Plan
+from ferryvm.testing.fuzz.report import Report
 from ferryvm.testing.fuzz.store import Store
 from ferryvm.testing.generate import Kind, generate, mutated_image
 from ferryvm.testing.generate.weights import Weights
@@ -39,52 +39,6 @@ _LONGEST_START = 120.0
 
 _TICK = 0.1
 """Seconds between two looks at workers that say nothing."""
-
-
-@dataclasses.dataclass
-class Report:
-    """What a campaign came to, so far."""
-
-    plan: Plan
-    jobs: int
-    outcomes: Counter[tuple[Kind, Outcome]] = dataclasses.field(default_factory=Counter)
-    verdicts: Counter[tuple[str, Verdict]] = dataclasses.field(default_factory=Counter)
-    """Comparisons of single backends."""
-    findings: list[Finding] = dataclasses.field(default_factory=list)
-    reasons: dict[str, str] = dataclasses.field(default_factory=dict)
-    """For each backend that could not run a program: one reason why."""
-    seconds: float = 0.0
-    """From the moment when the first worker was ready."""
-    is_interrupted: bool = False
-
-    @property
-    def programs(self) -> int:
-        """Trials that came to an end, be it a bad one."""
-        return self.outcomes.total()
-
-    @property
-    def rate(self) -> float:
-        """Programs a second and a job."""
-        return self.programs / self.jobs / self.seconds if self.seconds else 0.0
-
-    @property
-    def groups(self) -> list[list[Finding]]:
-        """Findings that probably have one cause, the first of each in front."""
-        groups: dict[tuple[str, ...], list[Finding]] = {}
-        for finding in sorted(self.findings, key=lambda finding: finding.number):
-            groups.setdefault(finding.signature, []).append(finding)
-        return list(groups.values())
-
-    @property
-    def uncompared(self) -> list[str]:
-        """Backends of which nothing can be said: none of the programs was compared on them."""
-        compared = {
-            name for (name, verdict), n in self.verdicts.items() if n and verdict in _COMPARED
-        }
-        return [name for name in self.plan.backends if name not in compared]
-
-
-_COMPARED = (Verdict.AGREE, Verdict.DISAGREE, Verdict.DIVERGE)
 
 
 class Campaign:
@@ -112,6 +66,7 @@ class Campaign:
         """Stretches whose worker died before it came to them."""
         self._outcomes: Counter[tuple[Kind, Outcome]] = Counter()
         self._verdicts: Counter[tuple[str, Verdict]] = Counter()
+        self._compiled = 0
         """Counts of workers that have ended."""
         self._began: float | None = None
         self._selector = selectors.DefaultSelector()
@@ -195,6 +150,9 @@ class Campaign:
         """Do what a worker's messages ask for."""
         if self._hear(child):
             child.stretch = None
+            if child.is_large:
+                self._retire(child)
+                return
             self._deal(child)
         if child.has_closed:
             self._bury(child)
@@ -209,11 +167,19 @@ class Campaign:
                 raise FerryError(message["failed"])
             if "unsupported" in message:
                 self.report.reasons = {**message["unsupported"], **self.report.reasons}
+            child.is_large = child.is_large or message.get("is_large", False)
             if "ready" in message:
                 child.is_ready = True
                 self._began = self._began or time.monotonic()
             is_waiting = is_waiting or "ready" in message or "done" in message
         return is_waiting
+
+    def _retire(self, child: Child) -> None:
+        """End a worker that waits for work; another one will take its place."""
+        child.finish()
+        if not self._await(child, GRACE):
+            child.kill()
+        self._dismiss(child)
 
     def _bury(self, child: Child, is_hang: bool = False) -> None:
         """Record the trial that ended a worker, and give back what it had not come to."""
@@ -260,6 +226,7 @@ class Campaign:
         self._selector.unregister(child.output)
         self._outcomes.update(child.notes.outcomes())
         self._verdicts.update(child.notes.verdicts())
+        self._compiled += child.notes.compiled
         child.close()
 
     def _content(self, number: int, kind: Kind) -> bytes:
@@ -275,6 +242,8 @@ class Campaign:
             outcomes.update(child.notes.outcomes())
             verdicts.update(child.notes.verdicts())
         self.report.outcomes, self.report.verdicts = outcomes, verdicts
+        living = sum(child.notes.compiled for child in self._children)
+        self.report.compiled = self._compiled + living
         if self._began is not None:
             self.report.seconds = time.monotonic() - self._began
 

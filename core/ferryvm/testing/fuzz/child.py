@@ -49,6 +49,8 @@ class Child:
         """Whether it has said so."""
         self.has_closed = False
         """Whether its output has ended: it has, too, or soon will."""
+        self.is_large = False
+        """Whether it has said that it takes more memory than it should."""
         self.stretch: tuple[int, int] | None = None
         """The trials that it was dealt, until it says that they are done."""
         self._began = self._looked = time.monotonic()
@@ -68,6 +70,7 @@ class Child:
     def deal(self, first: int, end: int) -> None:
         """Let it try these."""
         self.stretch = first, end
+        self._idle, self._looked = 0.0, time.monotonic()  # how long it took to start is over
         self._write(f"{first} {end}")
 
     def messages(self) -> list[dict[str, Any]]:

@@ -6,7 +6,8 @@
          2         number of the backend that was entered last
          3         trials done
          4         steps of bisecting, so that it is seen to get on
-         5 ...     trials by kind and outcome, then comparisons by backend and verdict
+         5         regions compiled
+         6 ...     trials by kind and outcome, then comparisons by backend and verdict
 
 A word is written whole, so a worker that dies at any moment leaves counts that add up.
 """
@@ -22,7 +23,7 @@ from ferryvm.testing.fuzz.outcome import Outcome
 from ferryvm.testing.fuzz.plan import Plan
 from ferryvm.testing.generate import Kind
 
-_STAGE, _NUMBER, _BACKEND, _DONE, _STEPS, _COUNTS = range(6)
+_STAGE, _NUMBER, _BACKEND, _DONE, _STEPS, _COMPILED, _COUNTS = range(7)
 _KINDS, _OUTCOMES, _VERDICTS = tuple(Kind), tuple(Outcome), tuple(Verdict)
 
 
@@ -70,6 +71,11 @@ class Notes:
         """Something that changes while the worker gets on."""
         return self._words[_DONE], self._words[_STAGE], self._words[_STEPS]
 
+    @property
+    def compiled(self) -> int:
+        """Regions that compilers have made code of."""
+        return self._words[_COMPILED]
+
     def outcomes(self) -> dict[tuple[Kind, Outcome], int]:
         """Trials done, by kind and outcome."""
         pairs = [(kind, outcome) for kind in _KINDS for outcome in _OUTCOMES]
@@ -95,6 +101,10 @@ class Notes:
     def enter(self, backend: int) -> None:
         """A backend is entered."""
         self._words[_BACKEND] = backend
+
+    def compile(self) -> None:
+        """A compiler has made code of a region."""
+        self._words[_COMPILED] += 1
 
     def step(self) -> None:
         """Bisecting has got on."""

@@ -7,6 +7,7 @@ import dataclasses
 import json
 import shlex
 
+from ferryvm.backend import Forcing
 from ferryvm.testing.generate import Kind
 from ferryvm.testing.schedule import Schedule
 
@@ -34,8 +35,15 @@ class Plan:
     """Path of a file of weights; None for the standard ones."""
     save: str | None = None
     """Folder for what is found."""
+    policy: str | None = None
+    """Path of the policy that the backend `mixed` runs under; None where there is no such one."""
+    forcing: frozenset[Forcing] = frozenset()
+    """What the backends under test are forced to."""
     patience: float = 10.0
     """Seconds that a backend may take for a program before it is stopped."""
+    memory: int = 1 << 30
+    """Bytes that a worker may take before another one takes its place: compilers leave something
+    behind with every region, LLVM's optimiser 0.1 MB."""
 
     @property
     def longest(self) -> float:
@@ -52,6 +60,7 @@ class Plan:
         fields = dataclasses.asdict(self)
         fields["kinds"] = [kind.value for kind in self.kinds]
         fields["schedules"] = [schedule.value for schedule in self.schedules]
+        fields["forcing"] = sorted(kind.value for kind in self.forcing)
         return json.dumps(fields)
 
     @classmethod
@@ -61,6 +70,7 @@ class Plan:
         fields["backends"] = tuple(fields["backends"])
         fields["kinds"] = tuple(Kind(value) for value in fields["kinds"])
         fields["schedules"] = tuple(Schedule(value) for value in fields["schedules"])
+        fields["forcing"] = frozenset(Forcing(value) for value in fields["forcing"])
         return cls(**fields)
 
     def command(self, number: int) -> str:
@@ -71,6 +81,9 @@ class Plan:
         for schedule in self.schedules:
             if schedule is not Schedule.NONE:
                 words += ["--schedule", schedule.value]
+        words += [f"--force-{kind.value}" for kind in Forcing if kind in self.forcing]
+        if self.policy is not None:
+            words += ["--policy", self.policy]
         if self.weights is not None:
             words += ["--weights", self.weights]
         if self.patience != Plan.patience:

@@ -3,15 +3,18 @@
 
 from __future__ import annotations
 
+import contextlib
 import time
 import traceback
 from collections.abc import Iterator
 from pathlib import Path
 
-from ferryvm.backend import RefusalError
+from ferryvm import policy as policies
+from ferryvm.backend import Interpreter, RefusalError
 from ferryvm.image import to_bytes
 from ferryvm.machine.control import Status
 from ferryvm.program import Program
+from ferryvm.registry import Registry
 from ferryvm.testing.differential import Comparison, Differ, Verdict
 from ferryvm.testing.fuzz.image import MOST as MOST_OF_IMAGE
 from ferryvm.testing.fuzz.image import Fault, ImageJudge, Refused, Tried, compare
@@ -19,7 +22,7 @@ from ferryvm.testing.fuzz.notes import Notes
 from ferryvm.testing.fuzz.outcome import ENDS, Finding, Outcome, what_differs
 from ferryvm.testing.fuzz.plan import Plan
 from ferryvm.testing.fuzz.store import Store, StoreError
-from ferryvm.testing.fuzz.watch import WatchedRegistry
+from ferryvm.testing.fuzz.watch import CompilerFault, WatchedRegistry
 from ferryvm.testing.generate import LIMITS, MOST_INSTRUCTIONS, Kind, generate, mutated_image
 from ferryvm.testing.generate.chance import Chance
 from ferryvm.testing.generate.weights import Weights
@@ -34,18 +37,30 @@ class Judge:
     def __init__(self, plan: Plan, notes: Notes) -> None:
         """Raises UnknownNameError or BackendError if one of the backends cannot be had."""
         self.plan, self.notes = plan, notes
-        self.registry = WatchedRegistry(notes.names, notes.enter)
+        policy = None if plan.policy is None else policies.load(plan.policy, Registry().names)
+        self.registry = WatchedRegistry(notes, policy)
         self.differ = self._differ(MOST_INSTRUCTIONS)
         self.images = ImageJudge(plan, self._differ(MOST_OF_IMAGE))
         self.weights: Weights | None = Weights.load(plan.weights) if plan.weights else None
         self.store = Store(plan)
         self.reasons: dict[str, str] = {}
         """For each backend that could not run a program: one reason why."""
+        self._warm_up()
+
+    def _warm_up(self) -> None:
+        """Have backends build what they build once: no trial should be late because of it."""
+        program = verify(generate(0, 0))
+        for name in self.notes.names:
+            backend = self.registry.get(name)
+            assert isinstance(backend, Interpreter)
+            with contextlib.suppress(Exception):  # trials will show it
+                if backend.accepts(program) is None:
+                    backend.prepare(program)
 
     def _differ(self, most: int) -> Differ:
         plan = self.plan
         names = plan.backends, plan.against, self.registry
-        return Differ(*names, LIMITS, most, patience=plan.patience)
+        return Differ(*names, LIMITS, most, plan.forcing, plan.patience)
 
     def judge(self, number: int) -> list[Finding]:
         """Try one program; what was found, saved already."""
@@ -85,8 +100,17 @@ class Judge:
         except Exception as error:  # noqa: BLE001 - any at all is what is being looked for
             outcome = Outcome.ERROR
             findings.append(self.store.save(self._error(number, kind, error), _content(made)))
+        for fault in self._compiler_faults():
+            outcome, content = Outcome.ERROR, to_bytes(fault.program.program)
+            findings.append(self.store.save(self._error(number, kind, fault.error), content))
         self.notes.end(kind, outcome)
         return findings
+
+    def _compiler_faults(self) -> list[CompilerFault]:
+        """What compilers raised since the last trial, each place once."""
+        found = {_place(fault.error): fault for fault in reversed(self.registry.compiler_faults)}
+        self.registry.compiler_faults.clear()
+        return list(found.values())
 
     def _move_seed(self, number: int) -> int:
         return self.plan.seed ^ number
@@ -142,11 +166,16 @@ class Judge:
         if isinstance(error, Fault):
             return Finding(number, kind, Outcome.ERROR, "", error.what, str(error))
         name = type(error).__name__
-        where = traceback.extract_tb(error.__traceback__)[-1]
-        place = f"{Path(where.filename).name}:{where.lineno}"
+        place = _place(error)
         text = f"{name}: {' '.join(str(error).split())} (at {place})"
         trace = "".join(traceback.format_exception(error))
         return Finding(number, kind, Outcome.ERROR, "", f"{name} at {place}", text, trace)
+
+
+def _place(error: Exception) -> str:
+    """Where an exception was raised."""
+    where = traceback.extract_tb(error.__traceback__)[-1]
+    return f"{Path(where.filename).name}:{where.lineno}"
 
 
 def _once(tried: list[Tried]) -> Iterator[Tried]:

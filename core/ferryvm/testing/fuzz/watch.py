@@ -1,76 +1,125 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Backends that note when they are entered, so that one that ends the process can be named."""
+"""Backends that note when they get control, so that one that ends the process can be named."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import contextlib
+import dataclasses
+from collections.abc import Callable, Iterator
 
-from ferryvm.backend import Artifact, Backend, Forcing, Interpreter
+from ferryvm.backend import (
+    Artifact,
+    Backend,
+    Code,
+    Compiler,
+    Forcing,
+    Interpreter,
+    Options,
+    RefusalError,
+)
+from ferryvm.engine.runnable import runnable
 from ferryvm.machine.control import Status
 from ferryvm.machine.state import Machine
-from ferryvm.registry import Registry
+from ferryvm.policy import Policy
+from ferryvm.region.region import Region
+from ferryvm.testing.fuzz.notes import Notes
+from ferryvm.testing.mixed import MixedRegistry
 from ferryvm.verify import Verified
 
 
-class WatchedRegistry(Registry):
-    """A registry whose backends are watched."""
+@dataclasses.dataclass(frozen=True)
+class CompilerFault:
+    """A compiler failed at a region."""
 
-    def __init__(self, names: tuple[str, ...], note: Callable[[int], None]) -> None:
-        """`note` is called with a backend's place in `names` each time that it gets control."""
-        super().__init__()
-        self._names, self._note = names, note
+    error: Exception
+    program: Verified
+
+
+class WatchedRegistry(MixedRegistry):
+    """A registry whose backends are watched; a compiler comes with the interpreter it needs."""
+
+    def __init__(self, notes: Notes, policy: Policy | None = None) -> None:
+        """`notes`: told each time that one of its backends gets control."""
+        super().__init__(policy, discover=False)
+        self._notes, self._inner = notes, _WithCompilers(notes, policy)
         self._watched: dict[str, _WatchedBackend] = {}
+        self.compiler_faults = self._inner.compiler_faults
+        """What compilers raised. The program goes on without their code, so it is noted here."""
 
     def get(self, name: str) -> Backend:
         """As a registry's, watched, and probed once: every program asks for it."""
         if name not in self._watched:
-            backend = super().get(name)
-            if name not in self._names:
-                return backend
-            if not isinstance(backend, Interpreter):
-                return backend  # its code is entered through an interpreter, which is watched
-            self._watched[name] = _WatchedBackend(self, backend)
+            if name not in self._notes.names:
+                return self._inner.get(name)
+            backend, number = runnable(self._inner, name), self._notes.names.index(name)
+            self._watched[name] = _WatchedBackend(backend, lambda: self._notes.enter(number))
         return self._watched[name]
 
-    def enter(self, name: str) -> None:
-        """Note that a backend gets control."""
-        self._note(self._names.index(name))
+
+class _WithCompilers(MixedRegistry):
+    """What mixed execution finds its compilers in."""
+
+    def __init__(self, notes: Notes, policy: Policy | None) -> None:
+        super().__init__(policy)
+        self._notes, self.compiler_faults = notes, list[CompilerFault]()
+
+    def get(self, name: str) -> Backend:
+        backend = super().get(name)
+        if not isinstance(backend, Compiler):
+            return backend
+        return _WatchedCompiler(backend, self._notes, self.compiler_faults)
 
 
 class _WatchedBackend(Interpreter):
-    def __init__(self, registry: WatchedRegistry, inner: Interpreter) -> None:
-        self._registry, self._inner = registry, inner
+    def __init__(self, inner: Interpreter, note: Callable[[], None]) -> None:
+        self._inner, self._note = inner, note
         self.name, self.version, self.protocol = inner.name, inner.version, inner.protocol
         self.capabilities = inner.capabilities
 
     def accepts(self, program: Verified) -> str | None:
-        self._registry.enter(self.name)
+        self._note()
         return self._inner.accepts(program)
 
     def prepare(self, program: Verified) -> Artifact:
-        return _WatchedArtifact(self._registry, self.name, self._inner.prepare(program))
+        return _WatchedArtifact(self._inner.prepare(program), self._note)
 
     def prepare_forced(self, program: Verified, forcing: frozenset[Forcing]) -> Artifact:
-        inner = self._inner.prepare_forced(program, forcing)
-        return _WatchedArtifact(self._registry, self.name, inner)
+        return _WatchedArtifact(self._inner.prepare_forced(program, forcing), self._note)
 
 
 class _WatchedArtifact(Artifact):
-    def __init__(self, registry: WatchedRegistry, name: str, inner: Artifact) -> None:
-        self._registry, self._name, self._inner = registry, name, inner
+    def __init__(self, inner: Artifact, note: Callable[[], None]) -> None:
+        self._inner, self._note = inner, note
 
     def enter(self, machine: Machine, counting: bool) -> Status:
-        self._registry.enter(self._name)
+        self._note()
         return self._inner.enter(machine, counting)
 
-    def count(self, pc: int, times: int, counting: bool) -> None:
-        self._inner.count(pc, times, counting)
 
-    def counted(self, pc: int, counting: bool) -> int:
-        return self._inner.counted(pc, counting)
+class _WatchedCompiler(Compiler):
+    """A compiler whose regions are counted, and not kept on disk: nobody asks for them again."""
 
-    def install(self, pc: int, address: int, counting: bool) -> None:
-        self._inner.install(pc, address, counting)
+    def __init__(self, inner: Compiler, notes: Notes, faults: list[CompilerFault]) -> None:
+        self._inner, self._notes, self._faults = inner, notes, faults
+        self.name, self.version, self.protocol = inner.name, inner.version, inner.protocol
+        self.capabilities, self.stages = inner.capabilities, inner.stages
 
-    def remove(self, pc: int, counting: bool) -> None:
-        self._inner.remove(pc, counting)
+    def accepts(self, region: Region) -> str | None:
+        with self._watched(region):
+            return self._inner.accepts(region)
+
+    def compile(self, region: Region, options: Options) -> Code:
+        with self._watched(region):
+            code = self._inner.compile(region, dataclasses.replace(options, cache=False))
+        self._notes.compile()
+        return code
+
+    @contextlib.contextmanager
+    def _watched(self, region: Region) -> Iterator[None]:
+        try:
+            yield
+        except RefusalError:
+            raise
+        except Exception as error:
+            self._faults.append(CompilerFault(error, region.verified))
+            raise

@@ -14,6 +14,7 @@ import faulthandler
 import json
 import os
 import queue
+import resource
 import signal
 import sys
 import threading
@@ -76,7 +77,8 @@ def _work(
                     break
                 for finding in judge.judge(number):
                     _tell(output, {"finding": finding.to_json()})
-            _tell(output, {"done": end, "unsupported": judge.reasons})
+            is_large = _memory() > plan.memory
+            _tell(output, {"done": end, "unsupported": judge.reasons, "is_large": is_large})
         os._exit(0)
     except StoreError as error:
         _tell(output, {"failed": str(error)})
@@ -85,6 +87,12 @@ def _work(
         sys.excepthook(*sys.exc_info())
         sys.stderr.flush()
         os._exit(1)
+
+
+def _memory() -> int:
+    """Bytes that this process has had in use at most."""
+    unit = 1 if sys.platform == "darwin" else 1024
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit
 
 
 def _tell(output: int, message: dict[str, Any]) -> None:

@@ -1,0 +1,65 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a campaign came to."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections import Counter
+
+from ferryvm.engine.runnable import MIXED
+from ferryvm.testing.differential import Verdict
+from ferryvm.testing.fuzz.outcome import Finding, Outcome
+from ferryvm.testing.fuzz.plan import Plan
+from ferryvm.testing.generate import Kind
+
+_COMPARED = (Verdict.AGREE, Verdict.DISAGREE, Verdict.DIVERGE)
+
+
+@dataclasses.dataclass
+class Report:
+    """What a campaign came to, so far."""
+
+    plan: Plan
+    jobs: int
+    outcomes: Counter[tuple[Kind, Outcome]] = dataclasses.field(default_factory=Counter)
+    verdicts: Counter[tuple[str, Verdict]] = dataclasses.field(default_factory=Counter)
+    """Comparisons of single backends."""
+    findings: list[Finding] = dataclasses.field(default_factory=list)
+    reasons: dict[str, str] = dataclasses.field(default_factory=dict)
+    """For each backend that could not run a program: one reason why."""
+    compiled: int = 0
+    """Regions that compilers have made code of."""
+    seconds: float = 0.0
+    """From the moment when the first worker was ready."""
+    is_interrupted: bool = False
+
+    @property
+    def programs(self) -> int:
+        """Trials that came to an end, be it a bad one."""
+        return self.outcomes.total()
+
+    @property
+    def rate(self) -> float:
+        """Programs a second and a job."""
+        return self.programs / self.jobs / self.seconds if self.seconds else 0.0
+
+    @property
+    def groups(self) -> list[list[Finding]]:
+        """Findings that probably have one cause, the first of each in front."""
+        groups: dict[tuple[str, ...], list[Finding]] = {}
+        for finding in sorted(self.findings, key=lambda finding: finding.number):
+            groups.setdefault(finding.signature, []).append(finding)
+        return list(groups.values())
+
+    @property
+    def uncompared(self) -> list[str]:
+        """Backends of which nothing can be said: none of the programs was compared on them."""
+        compared = {
+            name for (name, verdict), n in self.verdicts.items() if n and verdict in _COMPARED
+        }
+        return [name for name in self.plan.backends if name not in compared]
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether mixed execution was under test and no compiler had anything to do in it."""
+        return MIXED in self.plan.backends and not self.compiled

@@ -1,0 +1,187 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A campaign finds what compilers do wrong, alone, forced, and under a policy."""
+
+from __future__ import annotations
+
+import functools
+from pathlib import Path
+
+import pytest
+
+from ferryvm import policy as policies
+from ferryvm.backend import Forcing
+from ferryvm.image import to_bytes
+from ferryvm.testing import Schedule, disagreement
+from ferryvm.testing.differential import Verdict
+from ferryvm.testing.fuzz import Campaign, Finding, Outcome, Plan, Report
+from ferryvm.testing.generate import Kind, generate
+from ferryvm.testing.mixed import policy_of
+from ferryvm.verify import verify
+
+from .bad_compilers import NAMES, is_hit_compiled
+
+pytestmark = pytest.mark.usefixtures("bad_backends")
+
+SEED = 3
+PROGRAMS = 16
+
+POLICY = """
+[profile]
+loop_threshold = 2
+function_threshold = 1
+
+[[rule]]
+name = "all"
+backends = [{{ name = "{compiler}", background = false }}]
+"""
+
+
+@functools.cache
+def hit() -> list[int]:
+    """Numbers of the programs on which bad compilers go wrong."""
+    return [n for n in range(PROGRAMS) if is_hit_compiled(verify(generate(SEED, n)))]
+
+
+def plan(backend: str, **fields: object) -> Plan:
+    return Plan(SEED, (backend,), "switch", (Kind.BYTECODE,), **fields)  # type: ignore[arg-type]
+
+
+def run(chosen: Plan) -> Report:
+    return Campaign(chosen, 1, PROGRAMS).run()
+
+
+def under_policy(folder: Path, compiler: str, **fields: object) -> Plan:
+    file = folder / "policy.toml"
+    file.write_text(POLICY.format(compiler=compiler))
+    return plan("mixed", policy=str(file), **fields)
+
+
+def of(report: Report, outcome: Outcome) -> int:
+    return report.outcomes[Kind.BYTECODE, outcome]
+
+
+def test_some_programs_are_hit_and_most_are_not() -> None:
+    assert 2 <= len(hit()) <= PROGRAMS // 2
+
+
+def test_code_that_does_nothing_wrong_is_no_finding_and_is_counted() -> None:
+    report = run(plan("leaving"))
+    assert report.findings == []
+    assert report.verdicts["leaving", Verdict.AGREE] == PROGRAMS
+    assert report.compiled >= PROGRAMS  # the whole program at least, in one form at least
+
+
+def test_forced_hot_more_regions_are_compiled_and_all_still_agree() -> None:
+    forced = run(plan("leaving", forcing=frozenset([Forcing.HOT])))
+    assert forced.findings == []
+    assert forced.compiled > 2 * run(plan("leaving")).compiled
+
+
+def test_interpreter_that_is_forced_is_unsupported_and_never_agrees() -> None:
+    report = run(plan("threaded", forcing=frozenset([Forcing.HOT])))
+    assert of(report, Outcome.UNSUPPORTED) == PROGRAMS
+    assert report.uncompared == ["threaded"]
+    assert report.reasons == {"threaded": "backend 'threaded' has nothing to force: hot"}
+
+
+def test_compiled_code_that_differs_is_found(tmp_path: Path) -> None:
+    report = run(plan("forging", save=str(tmp_path)))
+    found = [finding.number for finding in report.findings]
+    assert found
+    assert set(found) <= set(hit())
+    assert {finding.outcome for finding in report.findings} == {Outcome.DISAGREE}
+    assert {finding.backends for finding in report.findings} == {"forging"}
+
+
+@pytest.mark.parametrize("schedules", [(Schedule.NONE,), (Schedule.NONE, Schedule.RANDOM)])
+def test_compiled_code_that_ends_the_process_is_blamed_on_its_compiler(
+    schedules: tuple[Schedule, ...],
+) -> None:
+    report = run(plan("deadly", schedules=schedules))
+    assert [finding.number for finding in report.findings] == hit()
+    assert of(report, Outcome.CRASH) == len(hit())
+    (group,) = report.groups
+    assert group[0].signature == ("crash", "deadly", "SIGSEGV", "")
+
+
+def check_clumsy(findings: list[Finding]) -> None:
+    """What a compiler raises has its traceback and the program that it raised on."""
+    assert [finding.number for finding in findings] == hit()
+    for finding in findings:
+        assert (finding.outcome, finding.backends) == (Outcome.ERROR, "")
+        assert finding.text.startswith("KeyError: 'a register' (at bad_compilers.py:")
+        path = Path(str(finding.path))
+        assert path.read_bytes() == to_bytes(generate(SEED, finding.number))
+        assert 'raise KeyError("a register")' in path.with_suffix(".txt").read_text()
+
+
+def test_what_a_compiler_raises_is_an_error_though_the_program_is_refused(tmp_path: Path) -> None:
+    report = run(plan("clumsy", save=str(tmp_path)))
+    check_clumsy(report.findings)
+    assert of(report, Outcome.ERROR) == len(hit())
+    assert report.verdicts["clumsy", Verdict.UNSUPPORTED] == len(hit())
+
+
+def test_what_a_compiler_raises_is_an_error_though_the_program_goes_on(tmp_path: Path) -> None:
+    forced = under_policy(
+        tmp_path, "clumsy", save=str(tmp_path / "found"), forcing=frozenset([Forcing.HOT])
+    )
+    report = run(forced)
+    found = [finding.number for finding in report.findings]
+    assert found
+    assert set(found) <= set(hit())
+    assert of(report, Outcome.ERROR) == len(found)
+    assert report.verdicts["mixed", Verdict.AGREE] == PROGRAMS
+
+
+def test_what_a_compiler_refuses_is_no_finding(tmp_path: Path) -> None:
+    report = run(under_policy(tmp_path, "shy", forcing=frozenset([Forcing.HOT])))
+    assert report.findings == []
+    assert report.verdicts["mixed", Verdict.AGREE] == PROGRAMS
+    alone = run(plan("shy"))
+    assert alone.findings == []
+    assert of(alone, Outcome.UNSUPPORTED) == len(hit())
+    assert alone.reasons["shy"].endswith(": not this one")
+
+
+def test_difference_under_a_policy_is_saved_with_it_and_shows_again(tmp_path: Path) -> None:
+    chosen = under_policy(tmp_path, "forging", save=str(tmp_path / "found"))
+    report = run(chosen)
+    assert report.compiled > 0
+    finding = report.findings[0]
+    assert (finding.outcome, finding.backends) == (Outcome.DISAGREE, "mixed")
+    one = disagreement.load(str(finding.path))
+    assert one.policy == policies.load(str(chosen.policy), ["threaded", *NAMES])
+    assert {"backend threaded", "backend forging"} <= one.versions.keys()
+    assert "backend mixed" not in one.versions
+
+
+def test_disagreement_without_mixed_execution_has_no_policy(tmp_path: Path) -> None:
+    finding = run(plan("forging", save=str(tmp_path))).findings[0]
+    one = disagreement.load(str(finding.path))
+    assert one.policy is None
+    assert "backend forging" in one.versions
+
+
+def test_policy_under_which_nothing_is_compiled_shows_nothing_of_compilers(tmp_path: Path) -> None:
+    chosen = under_policy(tmp_path, "leaving")
+    Path(str(chosen.policy)).write_text("[profile]\nenabled = false\n")
+    report = run(chosen)
+    assert (report.findings, report.compiled, report.is_idle) == ([], 0, True)
+    assert not run(under_policy(tmp_path, "leaving", forcing=frozenset([Forcing.HOT]))).is_idle
+    assert not run(plan("threaded")).is_idle
+
+
+def test_registry_has_the_policy_only_under_its_name() -> None:
+    from ferryvm.backend import Compiler, Interpreter
+    from ferryvm.errors import UnknownNameError
+    from ferryvm.registry import Registry
+    from ferryvm.testing.mixed import MixedRegistry
+
+    registry = MixedRegistry(policies.default())
+    assert policy_of(registry) is policies.default()
+    assert isinstance(registry.get("mixed"), Interpreter)
+    assert isinstance(registry.get("llvm"), Compiler)
+    assert policy_of(Registry()) is None
+    with pytest.raises(UnknownNameError, match="no backend 'mixed'"):
+        MixedRegistry(None).get("mixed")
