@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import errno
 import fnmatch
 import hashlib
 import logging
@@ -48,6 +49,8 @@ _FILE = re.compile(rf"{_NAME.pattern}-[0-9a-f]{{{_KEY_DIGITS}}}\.bin")
 _log = logging.getLogger("ferryvm.cache")
 _tidied: set[Path] = set()
 """Directories that this process has looked through for what can go."""
+_told: set[str] = set()
+"""What this process has said of a cache that cannot be used."""
 
 
 def directory() -> Path:
@@ -155,6 +158,22 @@ class Entry:
             self.store(found)
         return found
 
+    def find(self) -> bytes | None:
+        """As `read`; what cannot be read counts as absent, too, and is told once."""
+        try:
+            return self.read()
+        except BackendError as error:
+            _tell_once(error)
+            return None
+
+    def keep(self, payload: bytes) -> None:
+        """As `store`, for what can be had without the cache: if it cannot be written that is told
+        once."""
+        try:
+            self.store(payload)
+        except BackendError as error:
+            _tell_once(error)
+
     def _why_not_stored(self) -> str | None:
         path = self.path
         try:
@@ -175,10 +194,20 @@ class Entry:
 
 
 def _unusable(folder: Path, error: OSError) -> str:
-    return (
-        f"cache {folder} cannot be used: {error.strerror}; "
-        f"set {ENVIRONMENT} to a directory that can be written"
+    is_full = error.errno in (errno.ENOSPC, errno.EDQUOT)
+    remedy = (
+        f"make room, or set {ENVIRONMENT} to another directory"
+        if is_full
+        else f"set {ENVIRONMENT} to a directory that can be written"
     )
+    return f"cache {folder} cannot be used: {error.strerror}; {remedy}"
+
+
+def _tell_once(error: BackendError) -> None:
+    message = str(error)
+    if message not in _told:
+        _told.add(message)
+        _log.warning("%s; compiled code is not kept", message)
 
 
 def _tidy(folder: Path) -> None:

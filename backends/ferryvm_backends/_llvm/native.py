@@ -116,11 +116,16 @@ class NativeCode:
         return kind(self.function_address(PUBLISH))
 
 
-def probe(package: str) -> str | None:
-    """None if the backend's native code is there or can be built here, else why not."""
+def processor_problem() -> str | None:
+    """Why there is no native code for this processor; None if there is."""
     if platform.machine().lower() not in _PROCESSORS:
         return f"no native code for {platform.machine()} (only for {', '.join(_PROCESSORS)})"
-    return _entry(package).problem()
+    return None
+
+
+def probe(package: str) -> str | None:
+    """None if the interpreter's native code is there or can be built here, else why not."""
+    return processor_problem() or _entry(package).problem()
 
 
 def load_or_build(package: str, merge_tails: bool = True) -> tuple[NativeCode, bytes]:

@@ -10,7 +10,7 @@ from ferryvm import cache
 from ferryvm.backend import Capabilities, Code, Compiler, Forcing, Options
 from ferryvm.region.fact import facts
 from ferryvm.region.region import Region
-from ferryvm_backends._llvm.native import probe
+from ferryvm_backends._llvm.native import processor_problem
 
 LARGEST = 20_000
 """Instructions of a region with all that it calls, past which it is refused: LLVM would take
@@ -26,7 +26,7 @@ class LlvmBackend(Compiler):
     stages = ("ir", "llvm", "optimized", "asm")
 
     def probe(self) -> str | None:
-        return probe(__package__)
+        return processor_problem()
 
     def accepts(self, region: Region) -> str | None:
         size = facts(region).total_instructions
@@ -47,7 +47,11 @@ class LlvmBackend(Compiler):
 
         began = time.perf_counter()
         if options.cache:
-            content = cache.Entry("region", region_key(region, options), "llvm").get(built)
+            entry = cache.Entry("region", region_key(region, options), "llvm")
+            found = entry.find()
+            content = built() if found is None else found
+            if found is None:
+                entry.keep(content)
         else:
             content = built()
         code = RegionCode(content, not notes, notes)

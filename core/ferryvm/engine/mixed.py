@@ -95,7 +95,9 @@ class Mixed(Interpreter):
         inner = self._interpreter.prepare(program)
         if not self._interpreter.capabilities.cells:
             raise RefusalError(f"backend {self._interpreter.name!r} has no cells to enter code at")
-        policy = self.policy if not forcing else _forced(self.policy)
+        if Forcing.DEOPT in forcing:
+            self._refuse_what_stays()
+        policy = self.policy if Forcing.HOT not in forcing else _forced(self.policy)
         journal, shadow = Journal(self.listeners), None
         if self._shadow is not None:
             from ferryvm.engine.shadow import Shadow
@@ -106,9 +108,15 @@ class Mixed(Interpreter):
             program, inner, policy, journal, compilers, forcing, self.extra_facts, shadow
         )
 
+    def _refuse_what_stays(self) -> None:
+        """Raise RefusalError if a compiler of the policy cannot be forced to leave."""
+        for name in {choice.backend for rule in self.policy.rules for choice in rule.backends}:
+            if Forcing.DEOPT not in self._find(name).capabilities.forcing:
+                raise RefusalError(f"backend {name!r} has nothing to force: deopt")
+
 
 def _forced(policy: Policy) -> Policy:
-    """The policy with every threshold at 1, and no compilation in the background."""
+    """The policy with every threshold at 1."""
     profile = dataclasses.replace(
         policy.profile,
         enabled=True,

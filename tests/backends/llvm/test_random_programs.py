@@ -43,11 +43,10 @@ def test_random_programs_run_alike_counting_and_not(
 
 @pytest.mark.parametrize("kind", [Kind.BYTECODE, Kind.SKIFF])
 def test_random_programs_that_move_between_backends_end_as_those_that_stay(kind: Kind) -> None:
-    forcing = frozenset(Forcing)
-    differ = Differ(["llvm", "threaded"], limits=LIMITS, forcing=forcing & {Forcing.HOT})
+    differ = Differ(["llvm"], limits=LIMITS, forcing=frozenset({Forcing.HOT}))
     for number, program in enumerate(programs(kind, PROGRAMS // 2, 300)):
         (comparison,) = differ.compare(program, Schedule.RANDOM, SEED + number)
-        assert comparison.verdict in (Verdict.AGREE, Verdict.UNSUPPORTED), (SEED, comparison)
+        assert comparison.verdict is Verdict.AGREE, (SEED, comparison)
 
 
 MOST = 2_000_000

@@ -204,18 +204,36 @@ def test_damaged_code_is_reported_and_made_again(
     assert outcomes(ran()[1]) == [Outcome.CACHED] * 2
 
 
-def test_without_a_place_to_keep_code_the_reason_is_recorded_and_the_program_goes_on(
-    monkeypatch: pytest.MonkeyPatch,
+def test_without_a_place_to_keep_code_it_is_compiled_all_the_same_and_that_is_told_once(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     expected, _ = ran()
     usable = engine()
     monkeypatch.setenv("FERRYVM_CACHE_DIR", "/dev/null/x")
-    output, placement = ran(usable)
+    with caplog.at_level(logging.WARNING, "ferryvm.cache"):
+        output, placement = ran(usable)
     assert output == expected
-    (attempt,) = placement.attempts
-    assert (attempt.outcome, placement.state) == (Outcome.FAILED, "given up")
-    reason = "backend 'llvm' is not usable here: cache /dev/null/x cannot be used: Not a directory"
-    assert attempt.reason.startswith(reason)
+    assert outcomes(placement) == [Outcome.COMPILED] * 2
+    (said,) = caplog.messages
+    assert said == (
+        "llvm: cache /dev/null/x cannot be used: Not a directory; set FERRYVM_CACHE_DIR to a "
+        "directory that can be written; compiled code is not kept"
+    )
+
+
+def test_code_that_is_there_and_cannot_be_read_is_compiled_again(
+    empty_cache: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    expected, _ = ran()
+    for entry in empty_cache.glob("region-*.bin"):
+        entry.unlink()
+        entry.mkdir()
+    with caplog.at_level(logging.WARNING, "ferryvm.cache"):
+        output, placement = ran()
+    assert output == expected
+    assert outcomes(placement) == [Outcome.COMPILED] * 2
+    assert caplog.messages
+    assert all(" Is a directory; " in message for message in caplog.messages)
 
 
 def _compile_many(folder: str, first: int) -> None:

@@ -70,9 +70,7 @@ class CcBackend(Compiler):
         level = f"-O{options.optimize}"
         made_from = [self.version, text, compiler.identity, *compiler.command, *FLAGS, level]
         entry = cache.Entry(self.name, cache.key(made_from))
-        content = entry.read() if options.cache else None
-        if options.cache and content is None:
-            entry.check()
+        content = entry.find() if options.cache else None
         with workplace() as folder:
             file = folder / unique_name()
             if content is None:
@@ -81,7 +79,7 @@ class CcBackend(Compiler):
                 step("compile")
                 library = Library(file, f"what {compiler.command[0]!r} wrote", ANOTHER)
                 if options.cache:  # not before it has shown that it can be loaded
-                    entry.store(file.read_bytes())
+                    entry.keep(file.read_bytes())
             else:
                 file.write_bytes(content)
                 library = Library(file, f"cache entry {entry.path}", "remove it")
