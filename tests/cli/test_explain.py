@@ -63,6 +63,40 @@ def test_explain_prints_every_region_and_the_totals(program: Path, policy: Path)
     assert lines[-1].startswith("halt; ")
 
 
+def test_rules_say_which_region_they_are_about_where_there_are_several(tmp_path: Path) -> None:
+    path, policy = tmp_path / "n.skiff", tmp_path / "none.toml"
+    path.write_text(
+        "(define n 0)\n(define i 0)\n(while (< i 9)\n  (set! i (+ i 1))\n  (define j 0)\n"
+        "  (while (< j 9)\n    (set! n (+ n 1))\n    (set! j (+ j 1))))\n(print! n)\n"
+    )
+    policy.write_text(
+        "[profile]\nloop_threshold = 20\n"
+        "[[rule]]\nname = 'none'\nwhen = { not = { kind = 'scope' } }\naction = 'interpret'\n"
+        "[[rule]]\nbackends = [{ name = 'llvm', background = false }]\n"
+    )
+    code, out, err = ferry("explain", path, "--policy", policy)
+    assert (code, err) == (0, "81\n")
+    said = 'rule 1 \'none\': no exception: kind is "{}", wanted "scope" (about main/{})'
+    assert out.splitlines()[1:4] == [
+        "    why       reached 20 times",
+        f"    rules     {said.format('nest', 'nest.1')}",
+        f"              {said.format('loop', 'loop.1.1')}",
+    ]
+
+
+def test_rules_that_say_the_same_again_are_a_line(program: Path, tmp_path: Path) -> None:
+    policy = tmp_path / "later.toml"
+    policy.write_text(POLICY.replace("background", "threshold = 100, background"))
+    code, out, _ = ferry("explain", program, "--policy", policy)
+    assert code == 0
+    lines = out.splitlines()
+    assert lines[1:4] == [
+        "    why       reached 100 times",
+        "    rules     rule 1 'counted': it takes everything, asked 2 times",
+        "    llvm      not asked: its threshold is 100",
+    ]
+
+
 def test_explain_as_json_is_one_document(program: Path, policy: Path) -> None:
     code, out, err = ferry("explain", program, "--policy", policy, "--json")
     assert (code, err) == (0, "1000\n")
@@ -176,10 +210,11 @@ def test_a_trace_that_cannot_be_written_is_one_line_before_anything_runs(
 def test_a_shadow_is_explained_and_compared_with(program: Path, tmp_path: Path) -> None:
     policy = tmp_path / "paranoid.toml"
     policy.write_text(f"[shadow]\nagainst = 'switch'\n{POLICY}")
-    code, out, err = ferry("explain", program, "--policy", policy, "--count")
+    code, out, err = ferry("explain", program, "--policy", policy)
     assert (code, err) == (0, "1000\n")
     lines = out.splitlines()
     assert "    shadow    compared once" in lines
+    assert lines[4].endswith(" ms in its code, 7852 instructions")  # code that counts is run anyway
     name, entries, *_ = lines[-3].rsplit(maxsplit=4)
     assert (name.split(), entries) == (["switch", "(shadow)"], "1")
     code, out, err = ferry("run", program, "--policy", policy)

@@ -3,11 +3,14 @@
 
 from __future__ import annotations
 
+import threading
+
 import pytest
 
 import ferryvm
 from ferryvm.engine import Engine
-from ferryvm.engine.explain import Explanation, explain
+from ferryvm.engine.compilation import Job, submit
+from ferryvm.engine.explain import REST, Explanation, explain
 from ferryvm.engine.observe import Observer
 from ferryvm.engine.trace import events
 from ferryvm.policy import Choice, Options, Policy, Profile, Rule
@@ -97,6 +100,66 @@ def test_code_that_gives_no_figures_is_a_line_and_no_error(monkeypatch: pytest.M
     (tried,) = explained(policy("mine"), found=found).regions[0].tried
     assert tried.fault.startswith("backend 'mine' gives no figures: its activity raised ZeroDiv")
     assert tried.entries == 0
+
+
+@pytest.mark.parametrize(
+    "notes", [{"think": "long"}, {"think": -1.0}, {"think": float("nan")}, {3: 1.0}]
+)
+def test_steps_that_are_no_seconds_are_a_line_and_no_error(
+    monkeypatch: pytest.MonkeyPatch, notes: dict[object, object]
+) -> None:
+    found = with_compiler(leave)
+    compiler = type(found.get("mine"))
+    compile_ = compiler.compile
+
+    def compile_faulty(self: object, region: object, options: object) -> object:
+        code = compile_(self, region, options)  # type: ignore[arg-type]
+        code.notes = notes  # type: ignore[assignment]
+        return code
+
+    monkeypatch.setattr(compiler, "compile", compile_faulty)
+    (tried,) = explained(policy("mine"), found=found).regions[0].tried
+    ((name, value),) = notes.items()
+    said = f"its notes say {name!r}: {value!r}, not seconds by name"
+    assert tried.fault == f"backend 'mine' gives no figures: {said}"
+    assert tried.steps == {}
+
+
+def test_the_steps_of_a_compilation_add_up_to_its_time() -> None:
+    rule = Rule(backends=(Choice("llvm", Options(background=False, cache=False)),))
+    explanation = explained(Policy(profile=Profile(True, 10, 10, 1), rules=(rule,)))
+    (tried,) = explanation.regions[0].tried
+    assert list(tried.steps) == ["lift", "lower", "optimise", "emit", REST]
+    assert sum(tried.steps.values()) == pytest.approx(tried.seconds)
+
+
+def test_a_place_whose_rules_were_not_asked_before_the_end_says_so() -> None:
+    release = threading.Event()
+
+    def block() -> None:
+        release.wait(60)
+
+    submit(Job(block))
+    try:
+        rule = Rule(backends=(Choice("llvm"),))
+        explanation = explained(Policy(profile=Profile(True, 10, 10, 1), rules=(rule,)))
+    finally:
+        release.set()
+    (region,) = explanation.regions
+    assert (region.region, region.state, region.considered) == ("", "compiling", ())
+    assert region.remark == "not asked yet: the program ended before"
+
+
+def test_what_went_wrong_outside_the_backends_is_remarked(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*_: object) -> None:
+        raise OSError("no such luck")
+
+    monkeypatch.setattr("ferryvm.region.region.candidates", fail)
+    monkeypatch.setattr("ferryvm.engine.explain.candidates", lambda *_: [])
+    rule = Rule(backends=(Choice("llvm", Options(background=False)),))
+    (region,) = explained(Policy(profile=Profile(True, 10, 10, 1), rules=(rule,))).regions
+    assert (region.region, region.state) == ("", "given up")
+    assert region.remark.startswith("it could not be done: OSError: no such luck")
 
 
 def test_a_place_that_did_not_get_hot_is_named() -> None:

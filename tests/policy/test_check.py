@@ -11,7 +11,6 @@ import pytest
 
 from ferryvm import policy
 from ferryvm.errors import FerryError
-from ferryvm.policy.fact import vocabulary
 
 from .sample import BACKENDS, check, faults
 
@@ -25,8 +24,7 @@ def _cases(file: str) -> list[tuple[str, str]]:
     text = (FOLDER / file).read_text(encoding="utf-8")
     cases = CASE.findall(text)
     assert len(cases) == text.count("\n=>\n") > 5
-    number = str(len(vocabulary()) + 2)
-    return [(policy_text, said.replace("NUMBER", number)) for policy_text, said in cases]
+    return cases
 
 
 @pytest.mark.parametrize(("text", "message"), _cases("mistakes.txt"))
@@ -50,9 +48,29 @@ def test_what_is_nested_too_deeply_is_one_line(text: str) -> None:
     assert faults(text) == ["p.toml:1:1: the file: nested too deeply"]
 
 
-def test_a_number_of_thousands_of_digits_is_one_line() -> None:
-    (line,) = faults(f"a = {'9' * 5000}")
-    assert line.startswith("p.toml:1:1: the file: not TOML: exceeds the limit")
+@pytest.mark.parametrize(
+    ("text", "place"),
+    [
+        ("# {0}\na = '{0}'\nb = {0}", "3:1: b"),
+        ("[c]\nb = [1, {{ d = -{0} }}]", "2:11: c.b[2].d"),
+        ('a = """\n{0}"""\n{0} = 1\n"{0}" = +{0}', '4:1: "99999'),
+    ],
+)
+def test_a_number_of_thousands_of_digits_is_one_line(text: str, place: str) -> None:
+    (line,) = faults(text.format("9" * 5000))
+    assert line.startswith(f"p.toml:{place}")
+    assert re.search(r" 500[01] characters \(allowed: 19 digits at most\)$", line)
+
+
+def test_what_is_missing_is_one_of_the_backends_that_can_stand_there(tmp_path: Path) -> None:
+    path = tmp_path / "nameless.toml"
+    path.write_text("[[rule]]\nbackends = ['llvm', {}]\n")
+    with pytest.raises(policy.PolicyError) as raised:
+        policy.load(path, BACKENDS, ("reference", "threaded"), ("llvm", "opencl"))
+    assert (
+        str(raised.value)
+        == f"{path}:2:21: rule[1].backends[2].name: is missing (allowed: llvm, opencl)"
+    )
 
 
 def test_all_mistakes_are_told_at_once_in_the_order_of_the_file() -> None:

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ferryvm.policy.fault import Path
-from ferryvm.policy.position import places
+from ferryvm.policy.position import Place, last_key, places
 
 DOCUMENT = """\
 # a comment = "not a key"
@@ -190,3 +190,24 @@ def test_every_key_that_a_reader_finds_has_a_place_and_no_other(text: str) -> No
     assert set(found) == set(_paths(document))
     lines = text.split("\n")
     assert all(lines[line - 1][column - 1 :].strip() for line, column in found.values())
+
+
+@pytest.mark.parametrize(
+    ("text", "is_complete", "path", "place", "first"),
+    [
+        ("a = 1\nb.c = 2\nb.c = 3", True, ("b", "c"), (3, 1), (2, 1)),
+        ("x = [{ y = 1, y = 2", True, ("x", 0, "y"), (1, 15), (1, 8)),
+        ("[[l]]\n[[l]]\nk = 1\n[l", True, ("l",), (4, 1), (1, 1)),
+        ("a = 1", True, ("a",), (1, 1), (1, 1)),
+        ("a = 1\nb = [2, ", False, ("b",), (2, 1), (2, 1)),
+    ],
+)
+def test_the_last_key_before_a_mistake_is_found(
+    text: str, is_complete: bool, path: Path, place: Place, first: Place
+) -> None:
+    assert last_key(text, is_complete) == (path, place, first)
+
+
+@pytest.mark.parametrize("text", ["", "# a", "a = '", "a = 1\n"])
+def test_no_value_begins_where_a_text_ends_otherwise(text: str) -> None:
+    assert last_key(text, is_complete=False) is None

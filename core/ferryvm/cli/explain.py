@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import collections
 import dataclasses
 import functools
 import json
@@ -15,7 +16,7 @@ import ferryvm
 from ferryvm.cli.engine import make_engine, policy_option, write
 from ferryvm.cli.program import naming
 from ferryvm.cli.run import Interrupted, Trapped, with_source_line
-from ferryvm.engine import ProgramInterrupted, TrapError
+from ferryvm.engine import Engine, ProgramInterrupted, TrapError
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -53,7 +54,7 @@ def explain(
         execution = engine.start(ferryvm.read(file))
     status = "failed"
     try:
-        status = execution.run(count=count).status.name.lower()
+        status = execution.run(count=count or _counts_anyway(engine)).status.name.lower()
     except ProgramInterrupted as error:
         status = "interrupted"
         raise Interrupted(with_source_line(str(error), error.position)) from None
@@ -66,6 +67,13 @@ def explain(
             click.echo(json.dumps(dataclasses.asdict(explanation), indent=2))
         else:
             _print(explanation)
+
+
+def _counts_anyway(engine: Engine) -> bool:
+    """Whether code that counts is run unasked: a shadow needs it."""
+    from ferryvm.engine.mixed import Mixed
+
+    return isinstance(engine.backend, Mixed) and engine.backend.policy.shadow is not None
 
 
 def _print(explanation: Explanation) -> None:
@@ -87,13 +95,10 @@ def _print(explanation: Explanation) -> None:
 
 
 def _print_region(console: Console, region: Explained) -> None:
-    console.print(f"{region.region or '(no region)'}, {_where(region.pc, region.position)}",
-                  style="bold", end="")  # fmt: skip
+    where = _where(region.pc, region.position)
+    console.print(f"{region.region}, {where}" if region.region else where, style="bold", end="")
     console.print(f": {region.state}")
-    rows = [("why", region.why)]
-    for asked in region.considered:
-        aside = "" if asked.region == region.region else f" (about {asked.region})"
-        rows += [("rules", reason + aside) for reason in (*asked.passed, asked.decision)]
+    rows = [("why", region.why), *(("rules", line) for line in _rule_lines(region))]
     for tried in region.tried:
         rows += [(tried.backend, line) for line in _tried_lines(tried)]
     if region.recompilations:
@@ -107,23 +112,34 @@ def _print_region(console: Console, region: Explained) -> None:
         before = key
 
 
+def _rule_lines(region: Explained) -> list[str]:
+    """What the rules said; about which region, where several were asked about."""
+    lines = []
+    asked = collections.Counter(region.considered)
+    is_one = {one.region for one in asked} <= {region.region}
+    for one, times in asked.items():
+        about = "" if is_one else f" (about {one.region})"
+        again = "" if times == 1 else f", asked {_times(times)}"
+        lines += [f"{reason}{about}" for reason in one.passed]
+        lines.append(f"{one.decision}{about}{again}")
+    return [*lines, region.remark] if region.remark else lines
+
+
 def _tried_lines(tried: Tried) -> list[str]:
     """What a backend was asked, and what its code did."""
     line = f"{tried.outcome} in {_milliseconds(tried.seconds)}"
     if tried.reason:
         return [f"{tried.outcome}: {tried.reason}"]
-    steps = [
-        f"{name} {_milliseconds(seconds)}"
-        for name, seconds in tried.steps.items()
-        if name != "total"
-    ]
+    steps = [f"{name} {_milliseconds(seconds)}" for name, seconds in tried.steps.items()]
     if steps:
         line += f" ({', '.join(steps)})"
     if tried.guards:
         line += f", {tried.guards} guard{'s' * (tried.guards > 1)}"
     lines = [line]
     if tried.fault:
-        return [*lines, tried.fault]
+        lines.append(tried.fault)
+        if not tried.entries:
+            return lines
     done = f"entered {_times(tried.entries)}, {_milliseconds(tried.code_seconds)} in its code"
     if tried.instructions is not None:
         done += f", {tried.instructions} instructions"

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import collections
 import dataclasses
+import math
 
 from ferryvm.backend import Activity
 from ferryvm.engine.execution import Execution, Seconds
@@ -18,6 +19,12 @@ from ferryvm.engine.observe import Observer
 from ferryvm.failure import described, kind_of
 from ferryvm.region.region import candidates
 from ferryvm.verify import Verified
+
+REST = "the rest"
+"""The step of a compilation that its backend does not time: loading what it needs, mostly."""
+
+_TOTAL = "total"
+"""What backends call all steps together."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -32,7 +39,8 @@ class Tried:
     seconds: float
     """What asking took, compilation included."""
     steps: dict[str, float]
-    """Seconds of the steps of the compilation, by name."""
+    """Seconds of the steps of the compilation, by name, and of `REST`, so that they add up to
+    `seconds`; empty where the backend tells of no step."""
     guards: int
     """Ways that were left out."""
     entries: int
@@ -42,7 +50,7 @@ class Tried:
     guard_failures: dict[int, int]
     """By the pc of the branch; only those that failed."""
     fault: str
-    """What was wrong with the figures that the code gave; empty if nothing."""
+    """What was wrong with the figures that the backend gave; empty if nothing."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -56,6 +64,8 @@ class Explained:
     why: str
     state: str
     considered: tuple[Considered, ...]
+    remark: str
+    """Why no rule decided, or what went wrong outside the backends; empty if neither."""
     tried: tuple[Tried, ...]
     recompilations: int
     compared: int
@@ -107,7 +117,7 @@ class Explanation:
     shares: tuple[Share, ...]
     """The compilers, then the interpreter, then the shadow if there is one."""
     other_seconds: float
-    """The rest of the run: host calls, and waiting for compilers."""
+    """The rest of the run: host calls, and what is done about places that got hot."""
     other_share_of_time: float
 
 
@@ -158,6 +168,7 @@ def _explained(placement: Placement, verified: Verified, is_counted: bool) -> Ex
         placement.why,
         placement.state,
         tuple(placement.considered),
+        _remark(placement),
         tuple(_tried(attempt, is_counted) for attempt in placement.attempts),
         placement.recompilations,
         placement.compared,
@@ -165,15 +176,28 @@ def _explained(placement: Placement, verified: Verified, is_counted: bool) -> Ex
     )
 
 
+def _remark(placement: Placement) -> str:
+    """What became of a place where its rules do not say it."""
+    decisions = [asked.decision for asked in placement.considered]
+    if placement.decision and placement.decision not in decisions:
+        return placement.decision
+    if not decisions and placement.state == "compiling":
+        return "not asked yet: the program ended before"
+    return ""
+
+
 def _tried(attempt: Attempt, is_counted: bool) -> Tried:
-    activity, fault = _activity(attempt)
+    activity, wrong = _activity(attempt)
+    steps, also_wrong = _steps(attempt)
+    what = " and ".join(filter(None, (wrong, also_wrong)))
+    fault = f"backend {attempt.backend!r} gives no figures: {what}" if what else ""
     return Tried(
         backend=attempt.backend,
         region=attempt.region,
         outcome=attempt.outcome.value,
         reason=attempt.reason,
         seconds=attempt.seconds,
-        steps=dict(attempt.code.notes) if attempt.code is not None else {},
+        steps=steps,
         guards=attempt.guards,
         entries=activity.entries,
         code_seconds=activity.seconds,
@@ -195,7 +219,22 @@ def _activity(attempt: Attempt) -> tuple[Activity, str]:
         if isinstance(given, Activity):
             return given, ""
         what = f"its activity returned {kind_of(given)}, not an Activity"
-    return Activity(), f"backend {attempt.backend!r} gives no figures: {what}"
+    return Activity(), what
+
+
+def _steps(attempt: Attempt) -> tuple[dict[str, float], str]:
+    """The steps of an attempt, with the rest, and what is wrong with the figures."""
+    if attempt.code is None:
+        return {}, ""
+    steps: dict[str, float] = {}
+    for name, seconds in attempt.code.notes.items():  # as a plugin gave them
+        is_number = isinstance(seconds, int | float) and 0 <= seconds < math.inf
+        if not isinstance(name, str) or not is_number:
+            return {}, f"its notes say {name!r}: {seconds!r}, not seconds by name"
+        if name != _TOTAL:
+            steps[name] = seconds
+    rest = attempt.seconds - sum(steps.values())
+    return ({**steps, REST: rest} if steps and rest > 0 else steps), ""
 
 
 def _shares(

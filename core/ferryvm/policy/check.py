@@ -28,10 +28,9 @@ from ferryvm.policy.model import Policy
 from ferryvm.policy.position import Place, places
 from ferryvm.policy.predicate import When
 from ferryvm.policy.reach import contradiction, unreached
+from ferryvm.policy.syntax import syntax_fault
 
 _LOG = logging.getLogger(__name__)
-
-_AT = re.compile(r" \(at (?:line (\d+), column (\d+)|end of document)\)$")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -48,14 +47,17 @@ class Known:
         """What is wrong with naming a backend where one that takes regions stands, or another."""
         if not isinstance(name, str):
             return
-        others = self.interpreters if takes_regions else self.compilers
-        fitting = [one for one in self.names if one not in others]
+        fitting = self.fitting(takes_regions)
         if name not in self.names:
             yield fault.unknown(path, "backend", name, fitting)
-        elif name in others:
+        elif name not in fitting:
             wrong = "an interpreter" if takes_regions else "a compiler"
-            allowed = ", ".join(sorted(fitting)) or "none"
-            yield Fault(path, f"{fault.show(name)} is {wrong}", allowed)
+            yield Fault(path, f"{fault.show(name)} is {wrong}", fault.listed(fitting))
+
+    def fitting(self, takes_regions: bool) -> list[str]:
+        """The names that may stand where one that takes regions does, or another."""
+        others = self.interpreters if takes_regions else self.compilers
+        return [one for one in self.names if one not in others]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -112,29 +114,16 @@ def _read_text(text: str, file: str, backends: Known) -> Reading:
     try:
         document = tomllib.loads(text)
     except ValueError as error:  # not TOML, or an integer of thousands of digits
-        return Reading(None, (_syntax_fault(error, text, file),))
+        (line, column), said = syntax_fault(error, text)
+        return Reading(None, (PlacedFault(Position(file, line, column), said),))
     where = places(text)
-    faults = [*_key_faults(document), *_rule_faults(document, backends)]
+    faults = [*_key_faults(document, backends), *_rule_faults(document, backends)]
     policy = None
     if all(one.is_warning for one in faults):
         policy = model.build(document)
         faults += unreached(policy)
     placed = [PlacedFault(_position(file, where, one.path), one) for one in faults]
     return Reading(policy, tuple(sorted(placed, key=lambda one: one.position)))
-
-
-def _syntax_fault(error: ValueError, text: str, file: str) -> PlacedFault:
-    message = str(error)
-    at = _AT.search(message)
-    if at and at[1]:
-        position = Position(file, int(at[1]), int(at[2]))
-    elif at:
-        lines = text.split("\n")
-        position = Position(file, len(lines), len(lines[-1]) + 1)
-    else:
-        position = Position(file, 1, 1)
-    said = _AT.sub("", message)
-    return PlacedFault(position, Fault((), f"not TOML: {said[:1].lower()}{said[1:]}"))
 
 
 def _position(file: str, where: Mapping[Path, Place], path: Path) -> Position:
@@ -150,24 +139,24 @@ def _position(file: str, where: Mapping[Path, Place], path: Path) -> Position:
 # --- keys -----------------------------------------------------------------------------------
 
 
-def _key_faults(document: Mapping[str, Any]) -> Iterator[Fault]:
+def _key_faults(document: Mapping[str, Any], backends: Known) -> Iterator[Fault]:
     """What the declared keys do not allow."""
     try:
         keys.PolicyKeys.model_validate(document)
     except pydantic.ValidationError as error:
         for one in error.errors(include_url=False, include_context=False):
-            yield _fault(one["type"], tuple(one["loc"]), one["input"])
+            yield _fault(one["type"], tuple(one["loc"]), one["input"], backends)
 
 
-def _fault(kind: str, path: Path, found: object) -> Fault:
+def _fault(kind: str, path: Path, found: object, backends: Known) -> Fault:
     names = tuple(part for part in path if isinstance(part, str))
     if kind == "extra_forbidden":
         known = keys.TABLES[names[:-1]].model_fields
         return dataclasses.replace(
             fault.unknown(path, "key", names[-1], known), found="unknown key"
         )
-    if kind == "missing":
-        return Fault(path, "is missing")
+    if kind == "missing":  # the name of a backend: all else may be left out
+        return Fault(path, "is missing", fault.listed(backends.fitting(takes_regions=True)))
     field = keys.field_at(path)
     said = keys.allowed(field, isinstance(path[-1], int)) if field else ""
     near = None

@@ -26,22 +26,36 @@ _OPERATORS: dict[str, Callable[[float, float], bool]] = {
     "==": operator.eq,
     "!=": operator.ne,
 }
-_COMPARISON = re.compile(r"\s*(>=|<=|>|<|==|!=)\s*([+-]?\d[\d_]*(?:\.\d+)?(?:[eE][+-]?\d+)?)\s*")
 
-_LARGEST = 2**63
-"""Numbers in a policy are below it, as TOML's integers are."""
+_BEGINNING = r"\s*(>=|<=|>|<|==|!=)\s*[+-]?[0-9]"
+COMPARISON = rf"{_BEGINNING}[0-9_]*(\.[0-9]+)?([eE][+-]?0*[0-9]{{1,2}})?\s*"
+"""One comparison as a pattern, in what Python and JSON schemas have in common."""
 
-_WIDEST = 40
-"""Characters of a number; Python refuses to convert very long ones."""
+COMPARISON_LIKE = f"^{_BEGINNING}"
+"""How a text begins that has to be a comparison, where any text may stand."""
 
-_COMPARED = 'a number, or a comparison such as ">= 10" or ">= 10, < 100"'
+LARGEST = 10**18
+"""Most that a number in a condition can be, to either side of 0."""
+
+RANGES: dict[FactType, tuple[int, int]] = {
+    FactType.COUNT: (0, LARGEST),
+    FactType.SHARE: (0, 1),
+    FactType.OPEN: (-LARGEST, LARGEST),
+}
+"""Between what a fact of each type can be wanted to be equal to; a count is a whole number, too."""
+
+_EXACT = 20
+"""Digits up to which a number is read as it stands; Python refuses to read thousands of them."""
+
+_SIZE = f"{LARGEST:.0e}".replace("e+", "e")
 
 ALLOWED = {
     FactType.TRUTH: "true or false",
-    FactType.COUNT: _COMPARED,
-    FactType.SHARE: _COMPARED.replace(">= 10, < 100", "> 0.1, < 0.5").replace(">= 10", "< 0.5"),
+    FactType.COUNT: f'a whole number from 0 to {_SIZE}, or a comparison such as ">= 10" or '
+    '">= 10, < 100"',
+    FactType.SHARE: 'a number from 0 to 1, or a comparison such as "< 0.5" or "> 0.1, < 0.5"',
     FactType.TEXT: 'a text, "*" in it for any characters',
-    FactType.OPEN: "true, false, a number, a comparison or a text",
+    FactType.OPEN: f"true, false, a number from -{_SIZE} to {_SIZE}, a comparison or a text",
 }
 """What can be wanted of a fact of each type; a list of such is one of them."""
 
@@ -97,29 +111,36 @@ def read(value: object, fact: Fact) -> Condition | None:
     """The condition that a value in a rule stands for; None if the fact can be no such thing."""
     if isinstance(value, bool):
         return Is(value) if fact.type in (FactType.TRUTH, FactType.OPEN) else None
-    is_number = fact.type in (FactType.COUNT, FactType.SHARE)
     if isinstance(value, int | float):
-        usable = (is_number or fact.type is FactType.OPEN) and abs(value) < _LARGEST
-        return Within((("==", value),)) if usable else None  # NaN and infinities are not below
+        return Within((("==", value),)) if _can_be(fact.type, value) else None
     if isinstance(value, str):
-        if is_number:
+        if fact.type in (FactType.COUNT, FactType.SHARE):
             return _comparisons(value)
-        if fact.type is FactType.OPEN:
-            return _comparisons(value) or Like(value)
-        if fact.type is FactType.TEXT:
+        if fact.type is FactType.OPEN and re.match(COMPARISON_LIKE, value):
+            return _comparisons(value)
+        if fact.type in (FactType.TEXT, FactType.OPEN):
             return Like(value)
     return None
+
+
+def _can_be(kind: FactType, number: int | float) -> bool:
+    """Whether a fact of that type can be that number."""
+    low, high = RANGES.get(kind, (1, 0))
+    if not low <= number <= high:  # NaN is nowhere
+        return False
+    return kind is not FactType.COUNT or number == int(number)
 
 
 def _comparisons(text: str) -> Within | None:
     read = []
     for part in text.split(","):
-        match = _COMPARISON.fullmatch(part)
-        if match is None or len(match[2]) > _WIDEST:
+        match = re.fullmatch(COMPARISON, part)
+        if match is None:
             return None
-        digits = match[2].replace("_", "")
-        number = int(digits) if digits.lstrip("+-").isdecimal() else float(digits)
-        if not abs(number) < _LARGEST:
+        digits = part[match.end(1) :].strip().replace("_", "")
+        is_exact = digits.lstrip("+-").isdecimal() and len(digits) <= _EXACT
+        number = int(digits) if is_exact else float(digits)
+        if not abs(number) <= LARGEST:
             return None
         read.append((match[1], number))
     return Within(tuple(read))

@@ -33,7 +33,7 @@ class FactType(enum.Enum):
     """What values a fact has; the text is for people."""
 
     TRUTH = "true or false"
-    COUNT = "number from 0"
+    COUNT = "whole number from 0"
     SHARE = "number from 0 to 1"
     TEXT = "text"
     OPEN = "as the plugin says"

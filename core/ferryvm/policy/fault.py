@@ -67,11 +67,17 @@ def dotted(path: Path) -> str:
     return text or "the file"
 
 
-def unknown(path: Path, kind: str, name: str, known: Iterable[str], more: str = "") -> Fault:
-    """The fault of a name that nothing bears; `more` says where to find a list too long to show."""
+def unknown(path: Path, kind: str, name: str, known: Iterable[str]) -> Fault:
+    """The fault of a name that nothing bears."""
     names = sorted(known)
-    allowed = ", ".join(names) if len(names) <= _LISTED else f"one of {len(names)}{more}"
-    return Fault(path, f"unknown {kind} {show(name)}", allowed or "none", nearest(name, names))
+    return Fault(path, f"unknown {kind} {show(name)}", listed(names), nearest(name, names))
+
+
+def listed(names: Iterable[str]) -> str:
+    """What is allowed where one of some names is; how many they are where they are many."""
+    known = sorted(names)
+    shown = ", ".join(known) if len(known) <= _LISTED else f"one of {len(known)}"
+    return shown or "none"
 
 
 def nearest(name: str, names: Sequence[str]) -> str | None:

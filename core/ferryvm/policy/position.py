@@ -2,7 +2,8 @@
 """Where the keys and elements of a TOML document stand in its text.
 
 Readers of TOML give values without places. This walks over a text that one of them has already
-accepted, so it only has to know where things begin and end, and never has to refuse anything.
+accepted, so it only has to know where things begin and end, and never has to refuse anything. Of a
+text that was refused it can walk over what comes before the mistake.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from __future__ import annotations
 import re
 import tomllib
 from collections.abc import Mapping
+from typing import NamedTuple
 
 from ferryvm.policy.fault import Path
 
@@ -43,6 +45,40 @@ def places(text: str) -> Mapping[Path, Place]:
     return _Walk(text).run()
 
 
+class Key(NamedTuple):
+    """A key or header of a text."""
+
+    path: Path
+    """Without the index of an element, if it is the header of one."""
+    place: Place
+    first: Place
+    """Where the same key, or what it is in, was first set; `place` if it was not before."""
+
+
+def last_key(text: str, is_complete: bool) -> Key | None:
+    """The last key of the beginning of a document, up to a mistake; None if there is none.
+
+    `is_complete`: the last one with a whole value. Else the one whose value would begin where the
+    text ends; None if no value would.
+    """
+    walk, is_open = _Walk(text), False
+    try:
+        walk.run()
+    except IndexError:  # the text ends before a value, or in an array or inline table
+        is_open = True
+    except StopIteration:  # it ends in a key or string
+        pass
+    found = walk.completed if is_complete else walk.begun
+    if found is None or not (is_complete or is_open):
+        return None
+    path, start = found
+    while path and isinstance(path[-1], int):
+        path = path[:-1]
+    before = (walk.found.get(path[:length], start) for length in range(len(path), 0, -1))
+    earlier = next((offset for offset in before if offset < start), start)
+    return Key(path, walk.place(start), walk.place(earlier))
+
+
 class _Walk:
     """One pass over a document."""
 
@@ -52,6 +88,9 @@ class _Walk:
         self.found: dict[Path, int] = {}
         self.elements: dict[Path, int] = {}
         """Of each array of tables: how many headers it has had."""
+        self.begun: tuple[Path, int] | None = None
+        self.completed: tuple[Path, int] | None = None
+        """The last keys and headers, and where they begin."""
 
     def run(self) -> Mapping[Path, Place]:
         table: Path = ()
@@ -72,6 +111,10 @@ class _Walk:
                 line += 1
             places[path] = (line + 1, offset - starts[line] + 1)
         return places
+
+    def place(self, offset: int) -> Place:
+        """Where a character is."""
+        return self.text.count("\n", 0, offset) + 1, offset - self.text.rfind("\n", 0, offset)
 
     def _skip(self) -> None:
         match = _BLANK.match(self.text, self.at)
@@ -94,6 +137,7 @@ class _Walk:
             if path in self.elements:
                 path = (*path, self.elements[path] - 1)
                 self.found.setdefault(path, start)
+        self.begun = self.completed = (path, start)
         self._skip()
         self.at += 2 if is_element else 1
         return path
@@ -106,9 +150,11 @@ class _Walk:
         for key in self._keys()[:_DEEPEST]:
             path = (*path, key)
             self.found.setdefault(path, start)
+        self.begun = (path, start)
         self._skip()
         self.at += 1  # the equals sign
         self._value(path)
+        self.completed = (path, start)
 
     def _keys(self) -> list[str]:
         """Past a dotted key; its parts."""

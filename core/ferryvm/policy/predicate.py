@@ -16,11 +16,17 @@ from typing import NamedTuple
 
 from ferryvm.policy import condition
 from ferryvm.policy.condition import ALLOWED, Condition, Like
-from ferryvm.policy.fact import Fact, Values, find, vocabulary
-from ferryvm.policy.fault import Fault, Path, nearest, show, unknown
+from ferryvm.policy.fact import PLUGIN, Fact, Values, find, vocabulary
+from ferryvm.policy.fault import Fault, Path, nearest, show
 
 ANY, NOT = "any", "not"
 """Keys of a `when` that are no facts."""
+
+_OTHER_WORDS = {"or": ANY, "some": ANY, "none": NOT, "except": NOT, "unless": NOT}
+_ALL = ("all", "and")
+"""What others call the keys, and what needs none: all keys of one table must hold."""
+
+_KEYS = f"{ANY}, {NOT}, {PLUGIN}.NAME.FACT, or a fact that `ferry policy facts` lists"
 
 Outcomes = frozenset[bool]
 """How a test can turn out for any region at all."""
@@ -185,8 +191,7 @@ def _flat(name: str, path: Path, value: object) -> Iterator[tuple[str, Path, obj
 def _read_test(name: str, path: Path, value: object, report: Report, known: Known) -> Test | None:
     fact = known(name)
     if fact is None:
-        names = [*vocabulary(), ANY, NOT]
-        report(unknown(path, "fact", name, names, "; `ferry policy facts` lists them"))
+        report(_unknown(name, path))
         return None
     allowed = ALLOWED[fact.type]
     if isinstance(value, list) and not value:
@@ -204,3 +209,15 @@ def _read_test(name: str, path: Path, value: object, report: Report, known: Know
         else:
             wanted.append(found)
     return Test(name, tuple(wanted)) if wanted else None
+
+
+def _unknown(name: str, path: Path) -> Fault:
+    """The fault of a key that is no fact; the facts are too many to be listed."""
+    found = f"unknown fact {show(name)}"
+    first = name.partition(".")[0]
+    if first == PLUGIN:
+        return Fault(path, found, f"{PLUGIN}.NAME.FACT")
+    if first in _ALL:
+        return Fault(path, found, f"the keys of one table, which must all hold; {_KEYS}")
+    near = _OTHER_WORDS.get(first) or nearest(name, [*vocabulary(), ANY, NOT])
+    return Fault(path, found, _KEYS, near)

@@ -12,14 +12,17 @@ from typing import Any
 from pydantic.fields import FieldInfo
 
 from ferryvm.policy import fact, keys
+from ferryvm.policy.condition import COMPARISON, COMPARISON_LIKE, RANGES
 from ferryvm.policy.fact import Fact, FactType
 from ferryvm.policy.fault import show
 from ferryvm.policy.predicate import ANY, NOT
 
 _DIALECT = "https://json-schema.org/draft/2020-12/schema"
 
-_COMPARISON = r"\s*(>=|<=|>|<|==|!=)\s*[+-]?\d[\d_.eE+-]*\s*"
-_COMPARISONS = f"^{_COMPARISON}(,{_COMPARISON})*$"
+_COMPARISONS = f"^{COMPARISON}(,{COMPARISON})*$"
+
+_NAME = "[^.]+"
+"""A part of a plugin's fact."""
 
 
 def json_schema() -> dict[str, Any]:
@@ -36,7 +39,10 @@ def json_schema() -> dict[str, Any]:
         "$ref": "#/$defs/When",
         "description": meaning,
     }
+    definitions["RuleKeys"].update(_chain())
     definitions["When"] = _when()
+    every = [*fact.vocabulary().values(), fact.open_fact(fact.PLUGIN)]
+    definitions.update({_definition(one): _wanted(one) for one in every})
     # Links of the page lead nowhere in an editor.
     return {"$schema": _DIALECT, "title": "ferryvm policy", **_plain(schema)}
 
@@ -51,16 +57,23 @@ def _plain(part: Any) -> Any:
     return [_plain(element) for element in part] if isinstance(part, list) else part
 
 
+def _chain() -> dict[str, Any]:
+    """What a rule's action says of its backends."""
+    action = {"properties": {"action": {"const": "interpret"}}, "required": ["action"]}
+    backends = {"required": ["backends"], "properties": {"backends": {"minItems": 1}}}
+    return {"if": action, "then": {"properties": {"backends": {"maxItems": 0}}}, "else": backends}
+
+
 def _when() -> dict[str, Any]:
     """The schema of a condition: facts by their full names, and as tables of dotted keys."""
     properties: dict[str, Any] = {}
     meanings = fact.meanings()
     for name, one in fact.vocabulary().items():
-        wanted = {"description": meanings[name], **_wanted(one)}
+        wanted = {"description": meanings[name], **_reference(one)}
         properties[name] = wanted
         first, dot, rest = name.partition(".")
         if dot:
-            group = properties.setdefault(first, _closed_table())
+            group = properties.setdefault(first, {**_closed_table(), "minProperties": 1})
             group["properties"][rest] = wanted
     reference = {"$ref": "#/$defs/When", "minProperties": 1}
     properties[ANY] = {
@@ -70,28 +83,70 @@ def _when() -> dict[str, Any]:
         "description": "One of these conditions must hold.",
     }
     properties[NOT] = {**reference, "description": "This condition must not hold."}
-    properties[fact.PLUGIN] = {"type": "object", "description": "Facts from plugins."}
-    return {
-        **_closed_table(),
-        "properties": properties,
-        "patternProperties": {rf"^{fact.PLUGIN}\.[^.]+\.[^.]+$": {}},
+    wanted = _reference(fact.open_fact(fact.PLUGIN))
+    facts = _table_of({_NAME: wanted})
+    named = _table_of({_NAME: facts, rf"{_NAME}\.{_NAME}": wanted})
+    properties[fact.PLUGIN] = {**named, "description": "Facts from plugins: NAME.FACT."}
+    before = rf"{fact.PLUGIN}\."
+    quoted = {
+        key.replace("^", f"^{before}", 1): value
+        for key, value in named["patternProperties"].items()
     }
+    return {**_closed_table(), "properties": properties, "patternProperties": quoted}
 
 
 def _closed_table() -> dict[str, Any]:
     return {"type": "object", "properties": {}, "additionalProperties": False}
 
 
+def _table_of(patterns: dict[str, Any]) -> dict[str, Any]:
+    """A table that is not empty, of keys that match a pattern as a whole."""
+    return {
+        "type": "object",
+        "patternProperties": {f"^{pattern}$": value for pattern, value in patterns.items()},
+        "additionalProperties": False,
+        "minProperties": 1,
+    }
+
+
+def _definition(one: Fact) -> str:
+    """The name of what a fact can be wanted to be."""
+    return f"Wanted{one.name if one.values is not None else one.type.name}".title()
+
+
+def _reference(one: Fact) -> dict[str, Any]:
+    return {"$ref": f"#/$defs/{_definition(one)}"}
+
+
 def _wanted(one: Fact) -> dict[str, Any]:
-    if one.type is FactType.TRUTH:
-        value: dict[str, Any] = {"type": "boolean"}
-    elif one.values is not None:
-        value = {"anyOf": [{"enum": list(one.values)}, {"type": "string", "pattern": r"[*?\[]"}]}
+    """What a fact can be wanted to be, or a list of such."""
+    value = {"anyOf": list(_values(one))}
+    return {"anyOf": [*value["anyOf"], {"type": "array", "items": value, "minItems": 1}]}
+
+
+def _values(one: Fact) -> Iterator[dict[str, Any]]:
+    if one.type in (FactType.TRUTH, FactType.OPEN):
+        yield {"type": "boolean"}
+    if one.type in RANGES:
+        low, high = RANGES[one.type]
+        kind = "integer" if one.type is FactType.COUNT else "number"
+        yield {"type": kind, "minimum": low, "maximum": high}
+        yield {"type": "string", "pattern": _COMPARISONS}
+    if one.values is not None:
+        yield {"enum": list(one.values)}
+        yield {"type": "string", "pattern": _globs(one.values)}
     elif one.type is FactType.TEXT:
-        value = {"type": "string"}
-    else:
-        value = {"anyOf": [{"type": "number"}, {"type": "string", "pattern": _COMPARISONS}]}
-    return {"anyOf": [value, {"type": "array", "items": value, "minItems": 1}]}
+        yield {"type": "string"}
+    elif one.type is FactType.OPEN:
+        yield {"type": "string", "not": {"pattern": COMPARISON_LIKE}}
+
+
+def _globs(texts: tuple[str, ...]) -> str:
+    """Matches each pattern with `*`, `?` or `[` that matches one of some texts, and few others: it
+    begins as one of them does, up to the first such character, and ends as one does."""
+    starts = dict.fromkeys(text[:end] for text in texts for end in range(1, len(text) + 1))
+    ends = dict.fromkeys(text[start:] for text in texts for start in range(len(text)))
+    return rf"^({'|'.join(starts)})?[*?\[]([\s\S]*[*?\]])?({'|'.join(ends)})?$"
 
 
 def markdown() -> str:

@@ -6,7 +6,8 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Iterator
 
-from ferryvm.policy.condition import Condition, Is, Within
+from ferryvm.policy.condition import Condition, Is, Like, read
+from ferryvm.policy.fact import Fact, find
 from ferryvm.policy.fault import quote
 from ferryvm.policy.model import Action, Choice, Policy, Rule
 from ferryvm.policy.predicate import ANY, NOT, Test, When
@@ -69,15 +70,19 @@ def _when(when: When) -> str:
 
 
 def _test(test: Test) -> str:
-    wanted = [_condition(one) for one in test.wanted]
+    wanted = [_condition(one, find(test.fact)) for one in test.wanted]
     name = quote(test.fact) if "." in test.fact else test.fact
     return f"{name} = {wanted[0]}" if len(wanted) == 1 else f"{name} = [{', '.join(wanted)}]"
 
 
-def _condition(condition: Condition) -> str:
+def _condition(condition: Condition, fact: Fact | None) -> str:
     if isinstance(condition, Is):
         return _scalar(condition.value)
-    if isinstance(condition, Within):
-        text = str(condition)
-        return quote(text) if text[0] in "<>=!" else text
-    return quote(condition.pattern)
+    if isinstance(condition, Like):
+        return quote(condition.pattern)
+    text = str(condition)
+    if text[0] in "<>=!":
+        return quote(text)
+    # A comparison may be with a number that the fact cannot be; then it has to stay one.
+    _, number = condition.comparisons[0]
+    return text if fact and read(number, fact) else quote(f"== {text}")

@@ -1,0 +1,72 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What is said of a text that is not TOML: one fault, where the reader of TOML gave up.
+
+Its messages are Python's, which name no key. Where one is to blame, it is looked for here.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import NamedTuple
+
+from ferryvm.policy import keys
+from ferryvm.policy.fault import Fault
+from ferryvm.policy.position import Place, last_key
+
+_AT = re.compile(r" \(at (?:line (\d+), column (\d+)|end of document)\)$")
+
+_TWICE = re.compile(r"Cannot (overwrite|declare|mutate|redefine)|Duplicate")
+"""How messages begin that are about something that is there already."""
+
+_LONG = re.compile(r"[+-]?\d[\d_]{4299,}")
+"""An integer with more digits than Python reads, if it is no part of a text or comment."""
+
+
+class SyntaxFault(NamedTuple):
+    """A fault and its place in the text."""
+
+    place: Place
+    fault: Fault
+
+
+def syntax_fault(error: ValueError, text: str) -> SyntaxFault:
+    """Why `tomllib.loads` refused a text."""
+    message, text = str(error), text.replace("\r\n", "\n")  # as it has counted
+    at = _AT.search(message)
+    long = None if at else _long_number(text)
+    if long is not None:
+        return long
+    place = _end(text) if at and not at[1] else (int(at[1]), int(at[2])) if at else (1, 1)
+    if _TWICE.match(message):
+        twice = _twice(text, place)
+        if twice is not None:
+            return twice
+    said = _AT.sub("", message)
+    return SyntaxFault(place, Fault((), f"not TOML: {said[:1].lower()}{said[1:]}"))
+
+
+def _twice(text: str, place: Place) -> SyntaxFault | None:
+    """The fault of a key or table that a text sets again before a place."""
+    lines = text.split("\n")
+    before = "\n".join([*lines[: place[0] - 1], lines[place[0] - 1][: place[1] - 1]])
+    key = last_key(before, is_complete=True)
+    if key is None or key.first == key.place:
+        return None
+    found = f"found again; first in line {key.first[0]}"
+    field = keys.field_at(key.path) if key.path == ("rule",) else None
+    return SyntaxFault(key.place, Fault(key.path, found, keys.allowed(field) if field else "once"))
+
+
+def _long_number(text: str) -> SyntaxFault | None:
+    """The fault of the first number that is too long to be read."""
+    for found in _LONG.finditer(text):
+        key = last_key(text[: found.start()], is_complete=False)
+        if key is not None:
+            said = f"found a number of {len(found[0])} characters"
+            return SyntaxFault(key.place, Fault(key.path, said, "19 digits at most"))
+    return None
+
+
+def _end(text: str) -> Place:
+    lines = text.split("\n")
+    return len(lines), len(lines[-1]) + 1
