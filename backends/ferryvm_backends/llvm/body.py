@@ -3,9 +3,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from llvmlite import ir
 
-from ferryvm.ir.graph import Block, Edge, Operation, Terminator
+from ferryvm.ir.graph import Block, Body, Edge, Operation, Terminator
 from ferryvm.ir.operation import SAFEPOINTS
 from ferryvm.isa.trap import Trap
 from ferryvm.machine.control import Status
@@ -21,6 +23,12 @@ _LEAVING = {
     "host": Status.HOST,
 }
 """Statuses of the terminators that leave."""
+
+_LONGEST = 32
+"""Operations of a loop that is mined, at most."""
+
+_LEAVES = SAFEPOINTS | {"call", "call_indirect"}
+"""Operations after which control may not come to the next one."""
 
 
 def lower_body(shared: Shared, variant: Variant, builder: ir.IRBuilder) -> None:
@@ -45,6 +53,29 @@ class _Blocks(Calling):
             self.builder.position_at_end(self.blocks[block])
             for parameter in block.parameters:
                 self.values[parameter] = self.builder.phi(llvm_type(parameter.type))
+        self._back: dict[Operation, Edge] = {}
+        self._strips: dict[Block, tuple[ir.Block, list[ir.PhiInstr]]] = {}
+        """What is in front of loops, by head: where a strip of one begins."""
+        if shared.strips:
+            for poll, edge in _mined(variant.body):
+                self._back[poll] = edge
+                if edge.block not in self._strips:
+                    self._strips[edge.block] = self._strip(edge.block)
+
+    def _strip(self, head: Block) -> tuple[ir.Block, list[ir.PhiInstr]]:
+        """A block in front of a head, with what it gets for the head's parameters.
+
+        It makes two loops of one: the inner one goes on while there is budget, the outer one looks
+        at the flag. How often the inner one goes round is known as it begins, so it can be
+        vectorised. (Loop strip mining; Wolfe: High Performance Compilers, 1996, section 9.7.)
+        """
+        block = self.function.append_basic_block(f"{head.label}.strip")
+        self.builder.position_at_end(block)
+        begun = [self.builder.phi(llvm_type(each.type)) for each in head.parameters]
+        self.builder.branch(self.blocks[head])
+        for parameter, value in zip(head.parameters, begun, strict=True):
+            self.values[parameter].add_incoming(value, block)
+        return block, begun
 
     def run(self) -> None:
         """Emit all blocks."""
@@ -118,8 +149,41 @@ class _Blocks(Calling):
                 targets.append(self._target(edge))
         return targets
 
+    def _onward(self, poll: Operation) -> ir.Block | None:
+        return self._strip_begun(self._back[poll]) if poll in self._back else None
+
+    def _strip_begun(self, edge: Edge) -> ir.Block:
+        """Where a strip begins that an edge leads to, told what this block passes to it."""
+        block, begun = self._strips[edge.block]
+        for phi, argument in zip(begun, edge.arguments, strict=True):
+            phi.add_incoming(self._value(argument), self.builder.block)
+        return block
+
     def _target(self, edge: Edge) -> ir.Block:
         """The block of an edge, told what this block passes to it."""
+        if edge.block in self._strips and not edge.is_back:
+            return self._strip_begun(edge)
         for parameter, argument in zip(edge.block.parameters, edge.arguments, strict=True):
             self.values[parameter].add_incoming(self._value(argument), self.builder.block)
         return self.blocks[edge.block]
+
+
+def _mined(body: Body) -> Iterator[tuple[Operation, Edge]]:
+    """The polls of loops that may be vectorised, each with the edge that goes back after it.
+
+    These are short, have no loop inside, and leave by their condition alone. Others only get
+    slower by a loop around them, or by being vectorised.
+    """
+    places = {block: place for place, block in enumerate(body.blocks)}
+    for place, block in enumerate(body.blocks):
+        if not block.operations or block.operations[-1].name != "poll" or block.end.name != "jump":
+            continue
+        (edge,) = block.end.edges
+        between = body.blocks[places[edge.block] : place + 1]  # all of the loop, maybe more
+        operations = [operation for each in between for operation in each.operations]
+        if (
+            edge.is_back
+            and len(operations) <= _LONGEST
+            and sum(operation.name in _LEAVES for operation in operations) == 1
+        ):
+            yield block.operations[-1], edge

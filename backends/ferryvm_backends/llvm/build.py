@@ -3,11 +3,13 @@
 
 Region ─ lift, passes ─> Module ─ lower ─> LLVM IR ─ optimise ─> ─ emit ─> object code
                                              ▲           │
-                                             └─ polls ───┘ if a loop is left that has none
+                                             └─ polls ───┘ if a loop is left that has none;
+                                                           without strips if they do harm
 """
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Callable
 
@@ -41,6 +43,10 @@ _FORMULA = frozenset(
     ]
 )
 """Operations of loops that LLVM can replace by a formula, and of what stands around them."""
+
+_DIVIDES_WIDE = re.compile(r"\b[us](?:div|rem) (?:exact )?i128 ")
+"""What LLVM may come to where it asks how often a loop goes round, and what would call a function
+that a process need not have."""
 
 Step = Callable[[str], None]
 """Told the name of a step when it is done."""
@@ -92,8 +98,8 @@ def optimised(
     every way through it is short. That includes loops without an end, which LLVM leaves alone.
     """
 
-    def attempt(polls: bool) -> llvm.ModuleRef:
-        native = parsed(lower(module, options, polls))
+    def attempt(polls: bool, strips: bool = True) -> llvm.ModuleRef:
+        native = parsed(lower(module, options, polls, strips))
         step("lower")
         optimise(native, level)
         step("optimise")
@@ -103,7 +109,10 @@ def optimised(
         native = attempt(polls=False)
         if not has_loop(native):
             return native
-    return attempt(polls=True)
+    native = attempt(polls=True)
+    if _DIVIDES_WIDE.search(str(native)):
+        native = attempt(polls=True, strips=False)
+    return native
 
 
 def may_be_formula(module: Module) -> bool:

@@ -186,15 +186,22 @@ class Leaving(Access):
             return
         builder = self.builder
         cost = self._costs[operation]
-        rest = builder.sub(builder.load(self._budget, typ=INT32), ir.Constant(INT32, cost))
+        # There is always some budget, so it does not wrap.
+        budget = builder.load(self._budget, typ=INT32)
+        rest = builder.sub(budget, ir.Constant(INT32, cost), flags=["nsw"])
         builder.store(rest, self._budget)
         # One that takes more than 1 may pass 0, and then it is the one that looks.
         is_spent = "==" if cost == 1 else "<="
         spent = builder.icmp_signed(is_spent, rest, ir.Constant(INT32, 0))
         with self._rarely(spent, "look") as onward:
             builder.store(ir.Constant(INT32, POLL_BUDGET), self._budget)
-            with self._rarely(self._interrupted(), "exit", onward):
+            is_interrupted = self._interrupted()
+            with self._rarely(is_interrupted, "exit", self._onward(operation) or onward):
                 self._leave(operation.exit, status_constant(Status.INTERRUPTED))
+
+    def _onward(self, poll: Operation) -> ir.Block | None:
+        """Where control goes after a look at the flag; None: to what comes after the poll."""
+        return None
 
     def _do_check_entry(self, operation: Operation) -> None:
         if self.variant.is_inner:

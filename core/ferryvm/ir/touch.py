@@ -104,6 +104,8 @@ class Plan(Builder):
                 self.order[value] = len(self.order)
         self.open(Block("ask", self.head.pc))
         self.loops = [each for each in loops if each.blocks <= loop.blocks]
+        if not any(self._stores(each) for each in self.loops if self._is_innermost(each)):
+            raise UnfitError  # `range` does for the loops that take the time
         self.counts: dict[Value, tuple[Count, Loop]] = {}
         self.tops: dict[Value, Value] = {}
         self.asked: set[Value] = set()
@@ -135,6 +137,13 @@ class Plan(Builder):
             and names.isdisjoint(_CALLS)
             and names >= {"heap_store", "trap_if"}
         )
+
+    def _is_innermost(self, loop: Loop) -> bool:
+        return not any(each.blocks < loop.blocks for each in self.loops)
+
+    def _stores(self, loop: Loop) -> bool:
+        blocks = (self.flow.blocks[place] for place in loop.blocks)
+        return any(each.name == "heap_store" for block in blocks for each in block.operations)
 
     # --- counts and lines -------------------------------------------------------------------
 

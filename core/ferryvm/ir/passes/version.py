@@ -17,7 +17,7 @@ was is still there.)
 The usual case is cheap to ask about: vectors that were made one after another, and so lie in the
 heap in the order in which their references are defined. Otherwise all pairs are compared.
 
-Loops that do not store are left to `range`. Needs `hoist` before it, for one way into each loop,
+Nests whose innermost loops do not store are left to `range`. Needs `hoist` before it, for one way into each loop,
 and `number`; runs before `relax`. Keeps effects, and every exit that can be taken.
 """
 
