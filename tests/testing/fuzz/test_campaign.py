@@ -203,6 +203,14 @@ def test_worker_that_takes_too_much_memory_is_replaced_and_nothing_is_lost() -> 
     assert len(workers) > 1
 
 
+def test_worker_is_not_replaced_for_the_memory_of_whoever_started_it() -> None:
+    ballast = b"x" * (400 << 20)
+    campaign, workers = Campaign(plan("threaded", memory=380 << 20), 1, 6), set[object]()
+    campaign.run(lambda _: workers.update(campaign._children))
+    assert len(workers) == 1
+    assert len(ballast) == 400 << 20
+
+
 def test_trials_may_begin_anywhere_and_come_to_the_same() -> None:
     whole = Campaign(plan("threaded"), 2, 30).run()
     parts = [Campaign(plan("threaded"), 1, n, first=at).run() for at, n in ((0, 11), (11, 19))]
