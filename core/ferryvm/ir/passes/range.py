@@ -24,6 +24,7 @@ and exit; adds blocks in front of loops.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import NamedTuple, TypeGuard
 
 from ferryvm.ir.build import Builder
@@ -39,8 +40,9 @@ from ferryvm.ir.graph import (
     Terminator,
     Value,
 )
+from ferryvm.ir.line import Count, Line, Lines, find_count
 from ferryvm.isa.emitter import Condition
-from ferryvm.isa.type import I64, WORD_BYTES, Type
+from ferryvm.isa.type import I64, WORD_BYTES
 
 _CHANGES_HEAP = frozenset({"heap_store", "call", "call_indirect"})
 
@@ -71,21 +73,6 @@ def ask_ranges(body: Body) -> int:
     return len(made)
 
 
-class _Count(NamedTuple):
-    """The value that a loop counts up: while it is below the bound, the step is added."""
-
-    value: Parameter
-    bound: Value
-    step: Value
-
-
-class _Line(NamedTuple):
-    """base + scale * i, modulo 2^64."""
-
-    base: Value
-    scale: Value
-
-
 class _Range(NamedTuple):
     """A check that leaves unless a value is below a limit."""
 
@@ -102,24 +89,26 @@ class _Question(Builder):
         self.body, self.flow, self.loop, self.home = body, flow, loop, home
         self.head = flow.blocks[loop.head]
         self.inside = [flow.blocks[place] for place in sorted(loop.blocks)]
-        self.zero, self.one = self.constant(I64, 0), self.constant(I64, 1)
-        self.entries: list[Edge] = []
-        self.backs: list[Edge] = []
-        for place, edge in flow.incoming[loop.head]:
-            (self.backs if place in loop.blocks else self.entries).append(edge)
+        self.one = self.constant(I64, 1)
+        self.entries = [edge for s, edge in flow.incoming[loop.head] if s not in loop.blocks]
         self.fixed: list[Operation] = []
         """Checks of what does not vary."""
         self.ranges: list[_Range] = []
         count = self._find_count() if self._is_simple() else None
         if count is not None:
             self.count = count
-            self.open(Block("nowhere", self.head.pc))  # finding lines makes operations
+            self._open(Block("nowhere", self.head.pc))  # finding lines makes operations
             self._find_checks()
 
     @property
     def is_worth_asking(self) -> bool:
         """Whether there is a check that may be saved."""
         return bool(self.ranges)
+
+    def _open(self, block: Block) -> None:
+        """Build in a block, and find lines there."""
+        self.open(block)
+        self.lines = Lines(self, (self.count.value,), self._is_outside)
 
     # --- what there is in the loop ----------------------------------------------------------
 
@@ -132,40 +121,13 @@ class _Question(Builder):
         names = {o.name for block in self.inside for o in block.operations}
         return len(self.entries) == 1 and names.isdisjoint(_CHANGES_HEAP)
 
-    def _find_count(self) -> _Count | None:
-        end = self.head.end
-        p = end.arguments[0] if end.name == "branch" else None
-        if not isinstance(p, Operation) or p.name != "compare" or p.fact(0, Type) is not I64:
+    def _find_count(self) -> Count | None:
+        count = find_count(self.flow, self.loop, self._is_outside)
+        onward = [edge for edge in self.head.end.edges if edge.block in self.inside]
+        # What the condition says holds in the whole loop but its head:
+        if count is None or self.flow.only_edge(self.flow.places[onward[0].block]) is None:
             return None
-        match p.fact(1, Condition):
-            case Condition.LT_S:
-                onward, out = end.edges
-            case Condition.GE_S:
-                out, onward = end.edges
-            case _:
-                return None
-        value, bound = p.arguments
-        if (
-            value not in self.head.parameters
-            or not self._is_outside(bound)
-            or onward.block not in self.inside
-            or out.block in self.inside
-            # What the condition says holds in the whole loop but its head:
-            or self.flow.only_edge(self.flow.places[onward.block]) is None
-        ):
-            return None
-        assert isinstance(value, Parameter)
-        index = self.head.parameters.index(value)
-        steps = {self._step(value, edge.arguments[index]) for edge in self.backs}
-        step = steps.pop()
-        return None if steps or step is None else _Count(value, bound, step)
-
-    def _step(self, value: Parameter, next_: Value) -> Value | None:
-        """What is added to a value to make the next one of it."""
-        if isinstance(next_, Operation) and next_.name == "add" and next_.arguments[0] is value:
-            step = next_.arguments[1]
-            return step if self._is_outside(step) else None
-        return None
+        return count
 
     def _find_checks(self) -> None:
         for block in self.inside:
@@ -199,34 +161,10 @@ class _Question(Builder):
 
     def _is_rising(self, value: Value) -> bool:
         """Whether a value is a line that may be found to rise."""
-        line = self._line(value)
+        line = self.lines.line(value)
         return line is not None and not any(
-            isinstance(part, Constant) and part.bits > most
-            for part, most in zip(line, (LARGEST_BASE, LARGEST_COUNT), strict=True)
+            isinstance(part, Constant) and part.bits > most for part, most in _bounds(line)
         )
-
-    def _line(self, value: Value) -> _Line | None:
-        """A value as a line over the count; None if it is none, or is not seen to be one."""
-        if value is self.count.value:
-            return _Line(self.zero, self.one)
-        if self._is_outside(value):
-            return _Line(value, self.zero)
-        if not isinstance(value, Operation) or value.type is not I64:
-            return None
-        if value.name not in ("add", "sub", "mul", "shl"):
-            return None
-        a, b = (self._line(each) for each in value.arguments)
-        if a is None or b is None:
-            return None
-        combine = getattr(self, value.name)
-        if value.name in ("add", "sub"):
-            return _Line(combine(I64, a.base, b.base), combine(I64, a.scale, b.scale))
-        if value.name == "mul" and a.scale is self.zero:
-            a, b = b, a
-        is_fine = b.scale is self.zero and (value.name == "mul" or isinstance(b.base, Constant))
-        if not is_fine:
-            return None
-        return _Line(combine(I64, a.base, b.base), combine(I64, a.scale, b.base))
 
     # --- what is asked ----------------------------------------------------------------------
 
@@ -235,10 +173,10 @@ class _Question(Builder):
         (entry,) = self.entries
         first, second, last = (self._new_block(name) for name in ("ask", "range", "asked"))
         self.open(first)
-        doubt = self._doubt_of_count(entry)
+        doubt = self._doubt_of_count()
         yes = Edge(last, [self.constant(TRUTH, 1)])
         self.close(Terminator("branch", (), (doubt,), edges=(yes, Edge(second, []))))
-        self.open(second)
+        self._open(second)
         self.close(Terminator("jump", edges=(Edge(last, [self._doubt_of_ranges()]),)))
         last.parameters = [Parameter(TRUTH)]
         last.terminator = Terminator("jump", edges=(Edge(self.head, entry.arguments),))
@@ -246,12 +184,11 @@ class _Question(Builder):
         self._spare_checks(last.parameters[0])
         return first, second, last
 
-    def _doubt_of_count(self, entry: Edge) -> Value:
+    def _doubt_of_count(self) -> Value:
         """Whether the count may wrap, what does not vary fails, or a limit cannot be loaded."""
-        start = entry.arguments[self.head.parameters.index(self.count.value)]
         beyond = self.constant(I64, LARGEST_COUNT)
         doubt = self.any(
-            self._is_above(start, LARGEST_COUNT),
+            self._is_above(self.count.start, LARGEST_COUNT),
             self._is_above(self.sub(I64, self.count.step, self.one), LARGEST_COUNT - 1),
         )
         doubt = self.any(doubt, self.compare(I64, Condition.GT_S, self.count.bound, beyond))
@@ -264,17 +201,15 @@ class _Question(Builder):
     def _doubt_of_ranges(self) -> Value:
         """Whether a check may fail."""
         doubt: Value = self.constant(TRUTH, 0)
-        largest = self.sub(I64, self.count.bound, self.one)
+        top = self.sub(I64, self.count.bound, self.one)
         for each in self.ranges:
-            line = self._line(each.value)
+            line = self.lines.line(each.value)
             assert line is not None
-            end = self.add(I64, line.base, self.mul(I64, line.scale, largest))
-            for above in (
-                self._is_above(line.base, LARGEST_BASE),
-                self._is_above(line.scale, LARGEST_COUNT),
-                self.compare(I64, Condition.GE_U, end, self._limit(each.limit)),
-            ):
-                doubt = self.any(doubt, above)
+            end = self.lines.largest(line, {self.count.value: top})
+            for part, most in _bounds(line):
+                doubt = self.any(doubt, self._is_above(part, most))
+            is_over = self.compare(I64, Condition.GE_U, end, self._limit(each.limit))
+            doubt = self.any(doubt, is_over)
         return doubt
 
     def _spare_checks(self, doubt: Value) -> None:
@@ -321,3 +256,10 @@ class _Question(Builder):
         while label in labels:
             label += "."
         return Block(label, self.head.pc)
+
+
+def _bounds(line: Line) -> Iterator[tuple[Value, int]]:
+    """The parts of a line, each with the most that it may be."""
+    yield line.base, LARGEST_BASE
+    for _, scale in line.terms:
+        yield scale, LARGEST_COUNT
