@@ -46,14 +46,14 @@ class LlvmBackend(Compiler):
             return build(region, options, notes)
 
         began = time.perf_counter()
+        content = None
         if options.cache:
             entry = cache.Entry("region", region_key(region, options), "llvm")
-            found = entry.find()
-            content = built() if found is None else found
-            if found is None:
-                entry.keep(content)
-        else:
+            content = entry.find()
+        if content is None:
             content = built()
+            if options.cache:
+                entry.keep(content)
         code = RegionCode(content, not notes, notes)
         notes["total"] = time.perf_counter() - began
         return code
