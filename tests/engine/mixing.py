@@ -22,6 +22,18 @@ from ferryvm.program import Program
 from ferryvm.region.region import Region
 from ferryvm.registry import Registry
 
+ENDLESS = ferryvm.assemble("""
+.static n i64
+.function main
+:again
+    static.get n
+    i64.const 1
+    i64.add
+    static.set n
+    jump again
+""")
+"""Counts for ever."""
+
 Compile = Callable[[Region, CompileOptions], Code]
 
 LLVM = Registry().get("llvm")

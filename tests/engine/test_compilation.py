@@ -25,6 +25,7 @@ from ferryvm.policy import Choice, Options, Policy, Profile, Rule
 from ferryvm.region.region import Region
 
 from .mixing import (
+    ENDLESS,
     Gate,
     compile_by_llvm,
     entries,
@@ -37,16 +38,6 @@ from .mixing import (
 )
 
 LOOP = ferryvm.compile("(define i 0) (while (< i 3000) (set! i (+ i 1))) i")
-ENDLESS = ferryvm.assemble("""
-.static n i64
-.function main
-:again
-    static.get n
-    i64.const 1
-    i64.add
-    static.set n
-    jump again
-""")
 
 
 def interrupt(execution: Execution, wait: Callable[[], object]) -> None:

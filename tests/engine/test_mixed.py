@@ -14,6 +14,7 @@ from ferryvm.engine.journal import Event, Outcome, Placement
 from ferryvm.program import Program
 
 from .mixing import (
+    ENDLESS,
     end,
     entries,
     listen,
@@ -82,18 +83,6 @@ def test_a_scope_is_compiled_the_first_time_and_what_is_not_marked_is_not() -> N
         "reached once",
         1,
     )
-
-
-ENDLESS = ferryvm.assemble("""
-.static n i64
-.function main
-:again
-    static.get n
-    i64.const 1
-    i64.add
-    static.set n
-    jump again
-""")
 
 
 def test_code_that_is_ready_is_entered_by_the_program_that_went_on_meanwhile() -> None:
