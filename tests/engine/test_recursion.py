@@ -18,102 +18,66 @@ from .mixing import (
     state,
 )
 
+MAIN = """
+    .function main
+        mark
+        i64.const 1000000
+        call {first}
+        halt
+"""
+
+ENDS = """
+        local.get n
+        i64.eqz
+        jump_if end
+"""
+
+COUNTING = """
+    .function {name} (n i64) -> i64 {ends}
+        mark
+        local.get n
+        i64.const 1
+        i64.sub
+        {call}
+        i64.const 1
+        i64.add
+        return
+"""
+
+END = """
+    :end
+        i64.const 0
+        return
+"""
+
+BY_PARITY = """
+        local.get n
+        i32.wrap_i64
+        i32.const 1
+        i32.and
+        call_indirect (i64) -> i64
+"""
+
+
+def counting(name: str, call: str, ends: bool = True) -> str:
+    """A function that counts down by another call; `ends`: where it has come to 0."""
+    text = COUNTING.format(name=name, call=call, ends=ENDS if ends else "")
+    return text + (END if ends else "")
+
+
 DEEP = {
-    "itself": """
-        .function main
-            mark
-            i64.const 1000000
-            call down
-            halt
-        .function down (n i64) -> i64
-            local.get n
-            i64.eqz
-            jump_if end
-            mark
-            local.get n
-            i64.const 1
-            i64.sub
-            call down
-            i64.const 1
-            i64.add
-            return
-        :end
-            i64.const 0
-            return
-        """,
-    "each other": """
-        .function main
-            mark
-            i64.const 1000000
-            call even
-            halt
-        .function even (n i64) -> i64
-            local.get n
-            i64.eqz
-            jump_if end
-            mark
-            local.get n
-            i64.const 1
-            i64.sub
-            call odd
-            i64.const 1
-            i64.add
-            return
-        :end
-            i64.const 0
-            return
-        .function odd (n i64) -> i64
-            mark
-            local.get n
-            i64.const 1
-            i64.sub
-            call even
-            i64.const 1
-            i64.add
-            return
-        """,
-    "through the table": """
-        .table down odd
-        .function main
-            mark
-            i64.const 1000000
-            call down
-            halt
-        .function down (n i64) -> i64
-            local.get n
-            i64.eqz
-            jump_if end
-            mark
-            local.get n
-            i64.const 1
-            i64.sub
-            local.get n
-            i32.wrap_i64
-            i32.const 1
-            i32.and
-            call_indirect (i64) -> i64
-            i64.const 1
-            i64.add
-            return
-        :end
-            i64.const 0
-            return
-        .function odd (n i64) -> i64
-            local.get n
-            i64.eqz
-            jump_if end
-            mark
-            local.get n
-            i64.const 1
-            i64.sub
-            call down
-            i64.const 1
-            i64.add
-            return
-        :end
-            i64.const 0
-            return
-        """,
+    "itself": MAIN.format(first="down") + counting("down", "call down"),
+    "each other": (
+        MAIN.format(first="even")
+        + counting("even", "call odd")
+        + counting("odd", "call even", ends=False)
+    ),
+    "through the table": (
+        ".table down odd"
+        + MAIN.format(first="down")
+        + counting("down", BY_PARITY)
+        + counting("odd", "call down")
+    ),
 }
 
 
