@@ -1,133 +1,36 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The shadow run: compiled code that is right passes, and whatever is wrong with it is caught."""
+"""The shadow run: compiled code that is right passes, and goes on after an interrupt."""
 
 from __future__ import annotations
 
-import ctypes
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 import ferryvm
 from ferryvm.backend import (
-    Activity,
     Artifact,
     BackendError,
     Capabilities,
-    Code,
-    Compiler,
     Forcing,
     Interpreter,
     RefusalError,
 )
-from ferryvm.backend import Options as CompileOptions
-from ferryvm.engine import Engine, Execution, ProgramInterrupted
+from ferryvm.engine import Engine, ProgramInterrupted
 from ferryvm.engine import shadow as shadows
-from ferryvm.engine.explain import explain
 from ferryvm.engine.observe import Observer
-from ferryvm.engine.shadow import ShadowError
 from ferryvm.errors import FerryError, UnknownNameError
 from ferryvm.hooks import BackendEntry, hookimpl
 from ferryvm.machine.control import ControlBlock, Status
 from ferryvm.machine.memory import Limits
 from ferryvm.machine.state import Machine
-from ferryvm.policy import Choice, Options, Policy, Profile, Rule, Shadow, load
-from ferryvm.region.region import Region
+from ferryvm.policy import load
 from ferryvm.registry import Registry
 from ferryvm.verify import Verified
 
+from .shadowing import LOOP, RECURSION, compared, entered, policy, started, with_wrong
+
 ROOT = Path(__file__).parents[2]
-FUNCTION = ctypes.CFUNCTYPE(ctypes.c_uint32, ctypes.c_void_p)
-LOOP = """
-(define total 0) (define i 0) (define v (make-vector i64 8))
-(while (< i 200)
-  (vector-set! v (% i 8) i)
-  (set! total (+ total (vector-ref v (% i 8))))
-  (set! i (+ i 1)))
-(print! total)
-total"""
-RECURSION = """
-(define (down n) (if (= n 0) 0 (+ n (down (- n 1)))))
-(define i 0) (define total 0)
-(while (< i 60) (set! total (+ total (down i))) (set! i (+ i 1)))
-(print! total)
-total"""
-SIZE = (1 << 64) - 1
-
-Tamper = Callable[[ControlBlock, int], int]
-"""What a wrong compiler's code does to the state after the right code has left, and its status."""
-
-
-class Wrong(Code):
-    """Right code, with something done to the state afterwards."""
-
-    def __init__(self, code: Code, tamper: Tamper) -> None:
-        self.code = code
-        right = FUNCTION(code.address)
-
-        def run(block: int) -> int:
-            number = right(block)
-            return tamper(ControlBlock.from_address(block), number)
-
-        self.function = FUNCTION(run)
-        address = ctypes.cast(self.function, ctypes.c_void_p).value
-        assert address is not None
-        self.address = address
-        self.is_from_cache, self.notes = code.is_from_cache, code.notes
-
-    def activity(self) -> Activity:
-        return self.code.activity()
-
-
-def with_wrong(tamper: Tamper) -> Registry:
-    """Ours, and a compiler `wrong`."""
-    made = Registry()
-
-    class WrongCompiler(Compiler):
-        name, version = "wrong", "1"
-        capabilities = Capabilities(forcing=frozenset(Forcing))
-
-        def compile(self, region: Region, options: CompileOptions) -> Code:
-            right = made.get("llvm")
-            assert isinstance(right, Compiler)
-            return Wrong(right.compile(region, options), tamper)
-
-    class Plugin:
-        ferryvm_backends = staticmethod(hookimpl(lambda: [BackendEntry("wrong", WrongCompiler)]))
-
-    made.register(Plugin, "wrong")
-    return made
-
-
-def policy(
-    backend: str = "llvm", against: str = "reference", threshold: int = 5, speculate: bool = False
-) -> Policy:
-    """Whatever is hot is compiled at once, with a shadow beside."""
-    options = Options(background=False, cache=True, speculate=speculate, guard_limit=2)
-    rule = Rule("hot", backends=(Choice(backend, options),))
-    profile = Profile(True, threshold, threshold, 1)
-    return Policy(profile=profile, rules=(rule,), shadow=Shadow(against))
-
-
-def started(
-    text: str, chosen: Policy | None = None, registry: Registry | None = None
-) -> tuple[Execution, Observer]:
-    """A program at its start, observed."""
-    engine = Engine(policy=chosen or policy(), registry=registry)
-    observer = Observer()
-    observer.watch(engine)
-    return engine.start(ferryvm.compile(text, "text.skiff")), observer
-
-
-def compared(observer: Observer) -> int:
-    """Stays in compiled code that were compared."""
-    return sum(placement.compared for placement in observer.placements)
-
-
-def entered(observer: Observer) -> int:
-    """Stays in compiled code."""
-    return sum(did.entries for place in observer.placements for _, did in place.activity())
 
 
 # --- right code -----------------------------------------------------------------------------
@@ -305,194 +208,6 @@ def test_an_interrupt_while_the_shadow_runs_ends_in_the_shadow_s_state(
     assert stopped == plain.machine.snapshot()
     assert execution.run(count=True).value == 19900
     assert execution.instructions == plain.run(count=True).statistics.instructions
-
-
-# --- wrong code -----------------------------------------------------------------------------
-
-
-def _word(address: int, number: int) -> ctypes.c_uint64:
-    return ctypes.c_uint64.from_address(address + 8 * number)
-
-
-def wrong_static(control: ControlBlock, status: int) -> int:
-    _word(control.statics, 0).value += 1
-    return status
-
-
-def lost_store(control: ControlBlock, status: int) -> int:
-    _word(control.heap, 2).value = 0
-    return status
-
-
-def wrong_pc(control: ControlBlock, status: int) -> int:
-    control.pc += 1
-    return status
-
-
-def wrong_sp(control: ControlBlock, status: int) -> int:
-    control.sp -= 1
-    return status
-
-
-def huge_sp(control: ControlBlock, status: int) -> int:
-    control.sp = control.fp = SIZE
-    return status
-
-
-def huge_hp(control: ControlBlock, status: int) -> int:
-    control.hp = SIZE
-    return status
-
-
-def unpaid(control: ControlBlock, status: int) -> int:
-    control.fuel += 3
-    return status
-
-
-def paid_too_much(control: ControlBlock, status: int) -> int:
-    control.fuel -= 1
-    return status
-
-
-def fuel_given_back(control: ControlBlock, status: int) -> int:
-    control.fuel += 1_000_000
-    return status
-
-
-def no_status(_control: ControlBlock, _status: int) -> int:
-    return 99
-
-
-def false_halt(_control: ControlBlock, _status: int) -> int:
-    return Status.HALT
-
-
-def false_trap(control: ControlBlock, _status: int) -> int:
-    control.trap = 77
-    return Status.TRAP
-
-
-def false_interrupt(_control: ControlBlock, _status: int) -> int:
-    return Status.INTERRUPTED
-
-
-def false_fuel(_control: ControlBlock, _status: int) -> int:
-    return Status.FUEL
-
-
-def lost_table(control: ControlBlock, status: int) -> int:
-    control.table = 0
-    return status
-
-
-WRONG: dict[Tamper, str] = {
-    wrong_static: "static 0 (total)",
-    lost_store: "heap at byte 16",
-    wrong_pc: "pc",
-    wrong_sp: "sp",
-    huge_sp: "sp",
-    huge_hp: "hp",
-    unpaid: "pc",
-    paid_too_much: "pc",
-    fuel_given_back: "fuel",
-    no_status: "status",
-    false_halt: "status",
-    false_trap: "status",
-    false_interrupt: "status",
-    false_fuel: "status",
-    lost_table: "table of the control block",
-}
-
-
-@pytest.mark.parametrize("count", [False, True], ids=["plain", "counting"])
-@pytest.mark.parametrize("tamper", WRONG, ids=lambda tamper: tamper.__name__)
-def test_what_is_wrong_is_caught_and_the_program_goes_on_in_the_right_state(
-    tamper: Tamper, count: bool
-) -> None:
-    execution, observer = started(LOOP, policy("wrong"), with_wrong(tamper))
-    with pytest.raises(ShadowError) as caught:
-        execution.run(count=count)
-    error = caught.value
-    assert (error.backend, error.region) == ("wrong", "main/loop.1")
-    assert error.entry == observer.placements[0].pc
-    assert error.difference.field == WRONG[tamper]
-    assert "\n" not in str(error)
-    assert "backend 'wrong': region main/loop.1, entered at pc " in str(error)
-    assert "(text.skiff:3:" in str(error)
-    plain = Engine("reference").start(ferryvm.compile(LOOP, "text.skiff"))
-    result = execution.run(count=count)
-    assert (result.value, result.output) == (19900, "19900\n")
-    plain.run(count=True)
-    assert execution.machine.snapshot() == plain.machine.snapshot()
-    assert execution.instructions == (plain.instructions if count else None)
-
-
-def test_the_state_is_the_shadow_s_to_the_instruction() -> None:
-    execution, _ = started(LOOP, policy("wrong"), with_wrong(wrong_static))
-    with pytest.raises(ShadowError):
-        execution.run(count=True)
-    plain = Engine("reference").start(ferryvm.compile(LOOP, "text.skiff"))
-    plain.run(fuel=execution.instructions)
-    plain.machine.control.status = Status.RUNNING
-    assert execution.machine.snapshot() == plain.machine.snapshot()
-
-
-def test_code_that_traps_for_nothing_leaves_the_program_in_front_of_it() -> None:
-    execution, _ = started(LOOP, policy("wrong"), with_wrong(false_trap))
-    with pytest.raises(ShadowError, match="status is TRAP, one that goes on at pc"):
-        execution.run()
-    assert execution.machine.status is Status.RUNNING
-    assert execution.machine.control.trap == 0
-
-
-def test_a_missed_trap_is_told() -> None:
-    text = "(define i 0) (while (< i 90) (/ 100 (- 50 i)) (set! i (+ i 1)))"
-
-    def no_trap(control: ControlBlock, _status: int) -> int:
-        control.fuel -= 5  # as if it had gone on
-        return Status.LEAVE
-
-    execution, _ = started(text, policy("wrong"), with_wrong(no_trap))
-    with pytest.raises(ShadowError, match="status is LEAVE, TRAP at pc "):
-        execution.run()
-    with pytest.raises(ferryvm.TrapError, match="integer division by zero"):
-        execution.run()
-
-
-def test_another_host_function_is_told() -> None:
-    def another(control: ControlBlock, status: int) -> int:
-        control.exit_id += 1
-        return status
-
-    text = "(define i 0) (while (< i 50) (print! i) (set! i (+ i 1)))"
-    execution, _ = started(text, policy("wrong"), with_wrong(another))
-    with pytest.raises(ShadowError) as caught:
-        execution.run()
-    assert caught.value.difference.field == "exit_id"
-    assert execution.run().output == "".join(f"{i}\n" for i in range(50))
-
-
-def test_wrong_code_is_given_up_and_explained() -> None:
-    execution, observer = started(LOOP, policy("wrong"), with_wrong(wrong_static))
-    with pytest.raises(ShadowError):
-        execution.run()
-    (region,) = explain(execution, observer, "failed").regions
-    assert (region.state, region.compared) == ("given up", 1)
-    (difference,) = region.differences
-    assert difference.startswith("static 0 (total) was 0x4dbd, not 0x4dbc; entered at pc ")
-
-
-def test_the_shadow_s_time_is_told_apart() -> None:
-    execution, observer = started(LOOP)
-    execution.run(count=True)
-    explanation = explain(execution, observer, "halt")
-    llvm, threaded, shadow = explanation.shares
-    names = [share.backend for share in explanation.shares]
-    assert names == ["llvm", "threaded", "reference (shadow)"]
-    assert (shadow.entries, shadow.instructions) == (1, None)
-    assert threaded.seconds > 0
-    assert llvm.seconds < shadow.seconds < execution.statistics.seconds.run
-    assert (llvm.instructions or 0) + (threaded.instructions or 0) == execution.instructions
 
 
 # --- what cannot be a shadow ----------------------------------------------------------------

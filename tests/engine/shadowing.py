@@ -1,0 +1,102 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the tests of the shadow run share: programs, policies, compilers that are wrong."""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Callable
+
+import ferryvm
+from ferryvm.backend import (
+    Activity,
+    Code,
+)
+from ferryvm.backend import Options as CompileOptions
+from ferryvm.engine import Engine, Execution
+from ferryvm.engine.observe import Observer
+from ferryvm.machine.control import ControlBlock
+from ferryvm.policy import Choice, Options, Policy, Profile, Rule, Shadow
+from ferryvm.region.region import Region
+from ferryvm.registry import Registry
+
+from .mixing import compile_by_llvm, registry
+
+FUNCTION = ctypes.CFUNCTYPE(ctypes.c_uint32, ctypes.c_void_p)
+LOOP = """
+(define total 0) (define i 0) (define v (make-vector i64 8))
+(while (< i 200)
+  (vector-set! v (% i 8) i)
+  (set! total (+ total (vector-ref v (% i 8))))
+  (set! i (+ i 1)))
+(print! total)
+total"""
+RECURSION = """
+(define (down n) (if (= n 0) 0 (+ n (down (- n 1)))))
+(define i 0) (define total 0)
+(while (< i 60) (set! total (+ total (down i))) (set! i (+ i 1)))
+(print! total)
+total"""
+SIZE = (1 << 64) - 1
+
+Tamper = Callable[[ControlBlock, int], int]
+"""What a wrong compiler's code does to the state after the right code has left, and its status."""
+
+
+class Wrong(Code):
+    """Right code, with something done to the state afterwards."""
+
+    def __init__(self, code: Code, tamper: Tamper) -> None:
+        self.code = code
+        right = FUNCTION(code.address)
+
+        def run(block: int) -> int:
+            number = right(block)
+            return tamper(ControlBlock.from_address(block), number)
+
+        self.function = FUNCTION(run)
+        address = ctypes.cast(self.function, ctypes.c_void_p).value
+        assert address is not None
+        self.address = address
+        self.is_from_cache, self.notes = code.is_from_cache, code.notes
+
+    def activity(self) -> Activity:
+        return self.code.activity()
+
+
+def with_wrong(tamper: Tamper) -> Registry:
+    """Ours, and a compiler `wrong`."""
+
+    def compile_(region: Region, options: CompileOptions) -> Code:
+        return Wrong(compile_by_llvm(region, options), tamper)
+
+    return registry(compile_, "wrong")
+
+
+def policy(
+    backend: str = "llvm", against: str = "reference", threshold: int = 5, speculate: bool = False
+) -> Policy:
+    """Whatever is hot is compiled at once, with a shadow beside."""
+    options = Options(background=False, cache=True, speculate=speculate, guard_limit=2)
+    rule = Rule("hot", backends=(Choice(backend, options),))
+    profile = Profile(True, threshold, threshold, 1)
+    return Policy(profile=profile, rules=(rule,), shadow=Shadow(against))
+
+
+def started(
+    text: str, chosen: Policy | None = None, found: Registry | None = None
+) -> tuple[Execution, Observer]:
+    """A program at its start, observed."""
+    engine = Engine(policy=chosen or policy(), registry=found)
+    observer = Observer()
+    observer.watch(engine)
+    return engine.start(ferryvm.compile(text, "text.skiff")), observer
+
+
+def compared(observer: Observer) -> int:
+    """Stays in compiled code that were compared."""
+    return sum(placement.compared for placement in observer.placements)
+
+
+def entered(observer: Observer) -> int:
+    """Stays in compiled code."""
+    return sum(did.entries for place in observer.placements for _, did in place.activity())
