@@ -213,6 +213,14 @@ class Evaluator(PythonArithmetic):
         low = value & ((1 << 8 * size) - 1)
         self.memory.heap[place] = low.to_bytes(size, "little")
 
+    def _do_canonicalise(self, frame: _Frame, operation: Operation, *operands: int) -> None:
+        t = operation.fact(0, Type)
+        seen = [self.canonical(t, value) for value in operands[1::2]]
+        if seen != list(operands[1::2]):
+            for address, value in zip(operands[::2], seen, strict=True):
+                store = Operation("heap_store", None, (t.bits // 8,))
+                self._do_heap_store(frame, store, address, value)
+
     def _do_heap_pointer(self, frame: _Frame, operation: Operation) -> int:
         return self.control.hp
 

@@ -83,6 +83,18 @@ FAULTS = {
         "i64 expected, found truth",
     ),
     "bytes": (("  return %1", "  heap_store 3 %1, %1\n  return %1"), "1, 2, 4 or 8 expected"),
+    "floats in turn with addresses": (
+        ("  return %1", "  canonicalise f64 %1, %1\n  return %1"),
+        "f64 expected, found i64",
+    ),
+    "an address without a float": (
+        ("  return %1", "  canonicalise f64 %1\n  return %1"),
+        "2 operands expected, found 1",
+    ),
+    "an integer that is canonical": (
+        ("  return %1", "  canonicalise i64 %1, %1\n  return %1"),
+        "a float type expected",
+    ),
     "not on every way": (("  return %2", "  return %4"), "not defined on every way"),
     "order in a block": (
         (

@@ -27,8 +27,8 @@ _LEAVING = {
 _LONGEST = 32
 """Operations of a loop that is mined, at most."""
 
-_LEAVES = SAFEPOINTS | {"call", "call_indirect"}
-"""Operations after which control may not come to the next one."""
+_BRANCHES = SAFEPOINTS | {"call", "call_indirect", "canonicalise"}
+"""Operations from which control may go elsewhere than straight to the next one."""
 
 
 def lower_body(shared: Shared, variant: Variant, builder: ir.IRBuilder) -> None:
@@ -184,6 +184,6 @@ def _mined(body: Body) -> Iterator[tuple[Operation, Edge]]:
         if (
             edge.is_back
             and len(operations) <= _LONGEST
-            and sum(operation.name in _LEAVES for operation in operations) == 1
+            and sum(operation.name in _BRANCHES for operation in operations) == 1
         ):
             yield block.operations[-1], edge

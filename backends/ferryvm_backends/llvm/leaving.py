@@ -13,7 +13,10 @@ from llvmlite import ir
 from ferryvm.ir.flow import poll_costs
 from ferryvm.ir.graph import Constant, Operation, State, Value
 from ferryvm.ir.operation import POLL_BUDGET
+from ferryvm.isa.emitter import Condition
+from ferryvm.isa.numeric import canonical
 from ferryvm.isa.trap import Trap
+from ferryvm.isa.type import Type
 from ferryvm.machine.control import ControlBlock, Status
 from ferryvm_backends._llvm.arithmetic import WORD, word
 from ferryvm_backends.llvm.access import Access
@@ -99,6 +102,16 @@ class Leaving(Access):
         assert isinstance(value, Operation)
         assert value.name == "canonical"
         return self._do_canonical(value, self._value(value.arguments[0]))
+
+    def _do_canonicalise(self, operation: Operation, *operands: ir.Value) -> None:
+        t = operation.fact(0, Type)
+        values = operands[1::2]
+        nans = [self.compare(t, Condition.NE, value, value) for value in values]
+        with self._rarely(functools.reduce(self.any, nans), "nan") as onward:
+            for address, value in zip(operands[::2], values, strict=True):
+                where = self.storage.offset(self.heap, address)
+                self.storage.store(canonical(self, t, value), where, "heap", 1)
+            self.builder.branch(onward)
 
     def _left(self, status: ir.Value) -> None:
         """Return, having left."""

@@ -188,6 +188,8 @@ class _Check:
                 raise self._fault(str(error)) from None
         elif shape.role is Role.CALLS:
             wanted, result = self._call_types(operation)
+        elif operation.name == "canonicalise":
+            wanted = self._stored_types(operation)
         elif operation.name == "return":
             wanted = () if self.body.result is None else (self.body.result,)
         elif operation.name in ("static", "set_static") and self.verified is not None:
@@ -207,6 +209,12 @@ class _Check:
         is_right = isinstance(found, Type) if wanted is AnyType.WORD else found is wanted
         if not is_right:
             raise self._fault(f"{wanted} expected, found {found or 'no value'}")
+
+    def _stored_types(self, operation: Operation) -> tuple[ValueType, ...]:
+        t = operation.fact(0, Type)
+        if not t.is_float:
+            raise self._fault(f"a float type expected, found {t}")
+        return (I64, t) * max(1, (len(operation.arguments) + 1) // 2)
 
     def _call_types(self, operation: Operation) -> tuple[tuple[ValueType, ...], ValueType | None]:
         callees, base = operation.static

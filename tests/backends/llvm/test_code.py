@@ -138,7 +138,7 @@ def test_polls_do_not_keep_a_loop_from_being_vectorised() -> None:
 def test_no_function_is_called_to_know_how_often_a_loop_goes_round(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(body, "_LEAVES", frozenset({"poll"}))  # so that this one would be mined
+    monkeypatch.setattr(body, "_BRANCHES", frozenset({"poll"}))  # so that this one would be mined
     source = "(define n 0) (while #t (make-vector i64 1024) (set! n (+ n 1)))"
     assert "strip:" not in stage(source, "program", "optimized")
     assert " i128 " not in stage(source, "program", "optimized")

@@ -7,6 +7,7 @@ each list of types; so a check costs what runs often one branch.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
 
 from ferryvm.ir.c.expression import Arithmetic
@@ -23,6 +24,7 @@ from ferryvm.ir.c.text import Lines
 from ferryvm.ir.flow import poll_costs
 from ferryvm.ir.graph import Body, Constant, Operation, State, Truth, Value
 from ferryvm.ir.operation import SAFEPOINTS
+from ferryvm.isa.emitter import Condition
 from ferryvm.isa.trap import Trap
 from ferryvm.isa.type import I64, Type
 
@@ -132,6 +134,18 @@ class OperationPrinter(Arithmetic):
     def _do_heap_store(self, operation: Operation, address: str, value: str) -> None:
         store = self.helper(f"store_{operation.static[0]}", self._base("heap"), address, value)
         self.lines.add(f"{store};")
+
+    def _do_canonicalise(self, operation: Operation, *operands: str) -> None:
+        t = operation.fact(0, Type)
+        size = t.bits // 8
+        values = operands[1::2]
+        nans = [self.compare(t, Condition.NE, value, value) for value in values]
+        self.lines.open(f"if ({self.helper('unlikely', functools.reduce(self.any, nans))}) {{")
+        for address, value in zip(operands[::2], values, strict=True):
+            bits = self.to_slot(t, self.canonical(t, value))
+            store = self.helper(f"store_{size}", self._base("heap"), address, bits)
+            self.lines.add(f"{store};")
+        self.lines.close()
 
     # --- leaving ----------------------------------------------------------------------------
 

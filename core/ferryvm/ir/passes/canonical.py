@@ -20,7 +20,7 @@ from ferryvm.ir.graph import Block, Body, Constant, Operation, Parameter, State,
 from ferryvm.ir.passes.prune import edges_to, prune
 from ferryvm.isa.type import CANONICAL_NAN, Type, to_float
 
-_BLIND = frozenset(
+BLIND = frozenset(
     [
         "fadd",
         "fsub",
@@ -79,7 +79,7 @@ class _Relaxation:
             return made[value]
 
         for operation in (*block.operations, block.end):
-            if operation.name in _BLIND:
+            if operation.name in BLIND:
                 operation.arguments = tuple(self._unwrapped(a) for a in operation.arguments)
             else:
                 operation.arguments = tuple(seen(a) for a in operation.arguments)

@@ -17,7 +17,7 @@ from ferryvm.ir.graph import TRUTH, Body, Operation, State, Static, Value, Value
 from ferryvm.ir.operation import FIXED, PURE
 from ferryvm.ir.simplify import simplify
 
-_CHANGES_HEAP = frozenset({"heap_store", "call", "call_indirect"})
+_CHANGES_HEAP = frozenset({"heap_store", "canonicalise", "call", "call_indirect"})
 _CONDITIONAL = frozenset({"trap_if", "grow_if", "guard"})
 """Checks that do nothing if their first operand does not hold."""
 

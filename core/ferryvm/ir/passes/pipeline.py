@@ -2,12 +2,12 @@
 """Which passes are run over a region, and in which order.
 
     level 1   number ─> check ─> relax
-    level 2   thread ─> hoist ─> number ─> check ─┬──────────────────────┬─> version ─> relax
+    level 2   thread ─> hoist ─> number ─> check ─┬──────────────────────┬─> version ─> relax ─> defer
                                                   └─> thread ─> number ──┘ where a branch was decided
 
 `hoist` comes before `number`, which makes one of what several loops had before them.
 
-`relax` comes last: it lets states name values that have no place in a block, and what it moves
+`relax` comes late: it lets states name values that have no place in a block, and what it moves
 would only be moved again. Level 0 leaves everything as it was lifted; 3 is as 2. `range` is not
 among them: what it prepares is won only by compilers that unswitch loops, which call it themselves.
 """
@@ -20,6 +20,7 @@ from collections.abc import Callable
 from ferryvm.ir.graph import Body, Constant, Module
 from ferryvm.ir.passes.canonical import relax
 from ferryvm.ir.passes.check import drop_known_checks
+from ferryvm.ir.passes.defer import defer
 from ferryvm.ir.passes.hoist import hoist
 from ferryvm.ir.passes.number import number
 from ferryvm.ir.passes.prune import prune
@@ -69,8 +70,9 @@ def _optimise(body: Body, level: int, check: Callable[[], None]) -> None:
     if level >= 2 and _has_decided_branch(body):
         run(thread, prune, number)
     if level >= 2:
-        run(version_nests)
-    run(relax)
+        run(version_nests, relax, defer)
+    else:
+        run(relax)
 
 
 def _has_decided_branch(body: Body) -> bool:

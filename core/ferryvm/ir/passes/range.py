@@ -44,7 +44,7 @@ from ferryvm.ir.line import Count, Line, Lines, find_count
 from ferryvm.isa.emitter import Condition
 from ferryvm.isa.type import I64, WORD_BYTES
 
-_CHANGES_HEAP = frozenset({"heap_store", "call", "call_indirect"})
+_CHANGES_HEAP = frozenset({"heap_store", "canonicalise", "call", "call_indirect"})
 
 LARGEST_COUNT = 1 << 31
 """Of n, of steps and of scales."""

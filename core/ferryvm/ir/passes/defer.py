@@ -1,0 +1,148 @@
+# SPDX-License-Identifier: Apache-2.0
+"""One look for NaNs behind several stores of floats, instead of one in front of each.
+
+    heap_store 8 %a, canonical %x          heap_store 8 %a, %x
+    heap_store 8 %b, canonical %y    ─>    heap_store 8 %b, %y
+    heap_store 8 %c, canonical %z          heap_store 8 %c, %z
+                                           canonicalise f64 %a, %x, %b, %y, %c, %z
+
+A comparison and a selection in front of a store lengthen the way that a value takes through memory
+from one round of a loop to the next; `canonicalise` stands beside it. Nothing between the stores
+can tell that they were raw. What could: what leaves, and a load whose bits are used other than as
+an operand of float arithmetic. There a group of stores ends.
+
+Needs `relax`, which says what is raw.
+"""
+
+from __future__ import annotations
+
+from ferryvm.ir.graph import Block, Body, Operation, Value
+from ferryvm.ir.operation import FIXED, PURE
+from ferryvm.ir.passes.canonical import BLIND
+from ferryvm.ir.passes.prune import prune
+from ferryvm.isa.type import F32, F64, I32, I64, Type
+
+FEWEST = 3
+"""Stores of a group, at least. Loops with fewer may be vectorised, and a look would prevent it."""
+
+_BESIDE = PURE | FIXED | {"word", "static", "static_at", "set_static", "set_static_at"}
+"""Operations that neither touch the heap nor leave."""
+
+_STORED = {8: F64, 4: F32}
+"""Floats by the bytes that they take in memory."""
+
+
+def defer(body: Body) -> None:
+    """Let floats that are stored close to each other be made canonical together."""
+    users: dict[Value, list[Operation | None]] = {}
+    has_changed = False
+    for block in body.blocks:
+        if sum(_raw(operation) is not None for operation in block.operations) >= FEWEST:
+            users = users or _users(body)
+            has_changed |= _Groups(block, users).run()
+    if has_changed:
+        prune(body)
+
+
+def _users(body: Body) -> dict[Value, list[Operation | None]]:
+    """Who uses each value: operations, or None for a state or an edge."""
+    found: dict[Value, list[Operation | None]] = {}
+    for block in body.blocks:
+        for operation in (*block.operations, block.end):
+            for value in operation.arguments:
+                found.setdefault(value, []).append(operation)
+            if operation.state is not None:
+                for value in operation.state.values():
+                    found.setdefault(value, []).append(None)
+        for edge in block.end.edges:
+            for value in edge.arguments:
+                found.setdefault(value, []).append(None)
+    return found
+
+
+def _raw(store: Operation) -> Value | None:
+    """The raw value that is made canonical to be stored, if the operation does that."""
+    if store.name != "heap_store":
+        return None
+    t = _STORED.get(store.fact(0, int))
+    bits = store.arguments[1]
+    if t is F32 and isinstance(bits, Operation) and bits.name == "extend_u":
+        bits = bits.arguments[0]
+    if not isinstance(bits, Operation) or bits.name != "reinterpret":
+        return None
+    value = bits.arguments[0]
+    if not isinstance(value, Operation) or value.name != "canonical" or value.type is not t:
+        return None
+    return value.arguments[0]
+
+
+class _Groups:
+    """The groups of stores in one block."""
+
+    def __init__(self, block: Block, users: dict[Value, list[Operation | None]]) -> None:
+        self.block, self.users = block, users
+        self.operations: list[Operation] = []
+        self.group: dict[Operation, Value] = {}
+        """Stores of one type since something could tell, each with what it would store raw."""
+        self.raw: dict[Operation, Value] = {}
+        """Stores that will be raw."""
+        self.bits: dict[Value, Operation] = {}
+        """Raw values as they are stored."""
+
+    def run(self) -> bool:
+        """Change the block; tell whether there was a group."""
+        for operation in self.block.operations:
+            value = _raw(operation)
+            if value is not None:
+                if any(other.type is not value.type for other in self.group.values()):
+                    self._end_group()
+                self.group[operation] = value
+            elif not self._is_blind(operation):
+                self._end_group()
+            self.operations.append(operation)
+        self._end_group()
+        self.block.operations = [o for each in self.operations for o in self._with_bits(each)]
+        return bool(self.raw)
+
+    def _is_blind(self, operation: Operation) -> bool:
+        """Whether an operation cannot tell which bits a NaN in the heap has."""
+        if operation.name == "heap_load":
+            return self._is_operand(operation)
+        return operation.name in _BESIDE
+
+    def _is_operand(self, value: Value) -> bool:
+        """Whether a value is used only as an operand of float arithmetic."""
+        is_float = value.word_type.is_float
+        return all(
+            user is not None
+            and (
+                user.name in BLIND
+                if is_float
+                else user.name in ("reinterpret", "wrap") and self._is_operand(user)
+            )
+            for user in self.users.get(value, ())
+        )
+
+    def _end_group(self) -> None:
+        group, self.group = self.group, {}
+        if len(group) < FEWEST:
+            return
+        self.raw |= group
+        pairs = [each for store, value in group.items() for each in (store.arguments[0], value)]
+        t = next(iter(group.values())).type
+        self.operations.append(Operation("canonicalise", None, (t,), tuple(pairs)))
+
+    def _with_bits(self, operation: Operation) -> list[Operation]:
+        """An operation of the block, behind what makes bits of the value that it stores raw."""
+        value = self.raw.get(operation)
+        if value is None:
+            return [operation]
+        made: list[Operation] = []
+        if value not in self.bits:
+            t: Type = I64 if value.type is F64 else I32
+            made.append(Operation("reinterpret", t, (t, value.type), (value,)))
+            if t is I32:
+                made.append(Operation("extend_u", I64, (), (made[0],)))
+            self.bits[value] = made[-1]
+        operation.arguments = (operation.arguments[0], self.bits[value])
+        return [*made, operation]
