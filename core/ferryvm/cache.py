@@ -1,13 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
 """What took long to build, on disk, in the user's cache directory: found again by any process.
 
-    entry = Entry(name, key([what, it, depends, on]))      file     NAME-KEY.bin
+    entry = Entry(name, key([what, it, depends, on]))      file     K/NAME-KEY.bin
     payload = entry.get(build)                             content  SHA-256 │ payload
 
 An entry never changes: what it depends on is its key, so another version is another entry. It is
 written to a temporary file and renamed, and carries a checksum: a kill at any moment leaves the old
-state or the new, two writers do no harm, and what is damaged is told and counts as absent. An entry
-that nobody reads is removed after 90 days, by a process that stores another one.
+state or the new, two writers do no harm, and what is damaged is told and counts as absent.
+
+Entries are in 16 folders, by the first digit of their keys. Once a day a process that stores one
+removes from its folder what nobody has read for 90 days, and of more than 8 MiB what was read
+longest ago. Of one folder that takes some milliseconds, however full the cache is.
 
     FERRYVM_CACHE_DIR     names another directory
 """
@@ -23,7 +26,7 @@ import logging
 import os
 import re
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
 import platformdirs
@@ -38,17 +41,19 @@ _KEY_DIGITS = 32
 _DAY = 86400.0
 _KEPT = 90 * _DAY
 """Seconds that an entry stays after it was last read, to a day: that is how often it is noted."""
+_MOST_BYTES = 8 << 20
+"""Of the entries in one folder. Where there are more, a quarter of these becomes free, too."""
 _LONGEST_WRITE = 3600.0
 """Seconds after which a temporary file is nobody's any more."""
 
 # What is removed has to be an entry: a user may name a directory that has other files, too.
 _NAME = re.compile(r"[A-Za-z0-9_.-]+")
 _KEY = re.compile(rf"[0-9a-f]{{{_KEY_DIGITS},}}")
+_TIDIED = "last-tidied"
+"""A file whose time says when that was done."""
 _FILE = re.compile(rf"{_NAME.pattern}-[0-9a-f]{{{_KEY_DIGITS}}}\.bin")
 
 _log = logging.getLogger("ferryvm.cache")
-_tidied: set[Path] = set()
-"""Directories that this process has looked through for what can go."""
 _told: set[str] = set()
 """What this process has said of a cache that cannot be used."""
 
@@ -98,7 +103,7 @@ class Entry:
     @property
     def path(self) -> Path:
         """Its file, whether it is there or not."""
-        return directory() / f"{self.name}-{self.key[:_KEY_DIGITS]}.bin"
+        return directory() / self.key[0] / f"{self.name}-{self.key[:_KEY_DIGITS]}.bin"
 
     def problem(self) -> str | None:
         """Why it can be neither read nor stored, None if it can: the answer of a `probe`."""
@@ -139,7 +144,7 @@ class Entry:
     def store(self, payload: bytes) -> None:
         """Make it the payload, whatever was there. Raises if it cannot be written.
 
-        The first time in a process, entries and temporary files that nobody needs are removed.
+        Once a day, entries and temporary files that nobody needs are removed.
         """
         path = self.path
         try:
@@ -147,7 +152,7 @@ class Entry:
             _tidy(path.parent)  # first, for the room that it makes
             replace_file(path, hashlib.sha256(payload).digest() + payload)
         except OSError as error:
-            raise self._error(_unusable(path.parent, error)) from None
+            raise self._error(_unusable(error)) from None
 
     def get(self, build: Callable[[], bytes]) -> bytes:
         """The payload, built and stored if there is none. Raises as `read`, `check`, `store` do."""
@@ -180,7 +185,7 @@ class Entry:
             path.parent.mkdir(parents=True, exist_ok=True)
             probe_file(path)
         except OSError as error:
-            return _unusable(path.parent, error)
+            return _unusable(error)
         return None
 
     def _unreadable(self, error: OSError) -> str:
@@ -193,14 +198,14 @@ class Entry:
         return BackendError(f"{self.backend or self.name}: {reason}")
 
 
-def _unusable(folder: Path, error: OSError) -> str:
+def _unusable(error: OSError) -> str:
     is_full = error.errno in (errno.ENOSPC, errno.EDQUOT)
     remedy = (
         f"make room, or set {ENVIRONMENT} to another directory"
         if is_full
         else f"set {ENVIRONMENT} to a directory that can be written"
     )
-    return f"cache {folder} cannot be used: {error.strerror}; {remedy}"
+    return f"cache {directory()} cannot be used: {error.strerror}; {remedy}"
 
 
 def _tell_once(error: BackendError) -> None:
@@ -211,23 +216,45 @@ def _tell_once(error: BackendError) -> None:
 
 
 def _tidy(folder: Path) -> None:
-    """Remove what nobody has read for long, and what killed writers left, once a process.
+    """Remove what nobody has read for long, and what killed writers left, once a day.
 
     Others may be at it, too, and may read or store just what goes: who has read an entry has all of
     it, and one that goes as it is stored is built again.
     """
-    if folder in _tidied:
-        return
-    _tidied.add(folder)
     now = time.time()
-    with contextlib.suppress(OSError), os.scandir(folder) as files:
+    stamp = folder / _TIDIED
+    with contextlib.suppress(OSError):
+        if abs(now - stamp.stat().st_mtime) < _DAY:
+            return
+    with contextlib.suppress(OSError):
+        kept = sorted(_kept(folder, now))
+        free = _MOST_BYTES - sum(size for _, size, _ in kept)
+        if free < 0:
+            for _, size, path in kept:
+                if free >= _MOST_BYTES // 4:
+                    break
+                _remove(path)
+                free += size
+        stamp.touch()
+
+
+def _kept(folder: Path, now: float) -> Iterator[tuple[float, int, str]]:
+    """When each entry was last read, its bytes and its path, without what is too old to stay."""
+    with os.scandir(folder) as files:
         for file in files:
-            if _FILE.fullmatch(file.name):
-                longest = _KEPT
-            elif fnmatch.fnmatchcase(file.name, LEFTOVERS):
-                longest = _LONGEST_WRITE
-            else:
+            is_entry = _FILE.fullmatch(file.name) is not None
+            if not is_entry and not fnmatch.fnmatchcase(file.name, LEFTOVERS):
                 continue
-            with contextlib.suppress(OSError):
-                if now - file.stat(follow_symlinks=False).st_mtime > longest:
-                    os.unlink(file.path)
+            try:
+                found = file.stat(follow_symlinks=False)
+            except OSError:
+                continue
+            if now - found.st_mtime > (_KEPT if is_entry else _LONGEST_WRITE):
+                _remove(file.path)
+            elif is_entry:
+                yield found.st_mtime, found.st_size, file.path
+
+
+def _remove(path: str) -> None:
+    with contextlib.suppress(OSError):
+        os.unlink(path)

@@ -70,7 +70,7 @@ def test_damaged_entry_is_reported_and_built_again(
     empty_cache: Path, damage: bytes, caplog: pytest.LogCaptureFixture
 ) -> None:
     ENTRY.get(lambda: PAYLOAD)
-    (entry,) = empty_cache.iterdir()
+    (entry,) = empty_cache.glob("*/*.bin")
     entry.write_bytes(damage)
     with caplog.at_level(logging.WARNING, "ferryvm.cache"):
         assert ENTRY.get(lambda: b"fresh") == b"fresh"
@@ -105,7 +105,7 @@ def test_there_is_no_problem_where_an_entry_is_or_can_be(empty_cache: Path) -> N
     assert ENTRY.problem() is None
     ENTRY.store(PAYLOAD)
     assert ENTRY.problem() is None
-    assert [file.name for file in empty_cache.iterdir()] == [f"x-{'a' * 32}.bin"]
+    assert [file.name for file in empty_cache.glob("*/*.bin")] == [f"x-{'a' * 32}.bin"]
 
 
 def test_an_entry_that_cannot_be_read_is_a_clear_error(empty_cache: Path) -> None:
@@ -148,13 +148,15 @@ def test_kill_at_any_moment_leaves_no_bad_entry(empty_cache: Path) -> None:
     for attempt in range(4):
         process = context.Process(target=_store_forever, args=(str(empty_cache),))
         process.start()
-        while not empty_cache.exists() or len(list(empty_cache.iterdir())) < 10 * (attempt + 1):
+        while not empty_cache.exists() or len(list(empty_cache.glob("*/*.bin"))) < 10 * (
+            attempt + 1
+        ):
             assert process.is_alive()
             time.sleep(0.001 * (attempt + 1))
         assert process.pid is not None
         os.kill(process.pid, signal.SIGKILL)
         process.join()
-    entries = list(empty_cache.glob("*.bin"))
+    entries = list(empty_cache.glob("*/*.bin"))
     assert len(entries) > 10
     for entry in entries:
         content = entry.read_bytes()

@@ -42,7 +42,7 @@ print(machine.result()[1])
 
 
 def entries(cache: Path) -> list[str]:
-    return sorted(file.name for file in cache.iterdir()) if cache.exists() else []
+    return sorted(file.name for file in cache.glob("*/*.bin")) if cache.exists() else []
 
 
 def test_the_second_time_code_comes_from_the_cache(
