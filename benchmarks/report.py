@@ -122,9 +122,16 @@ class Report:
         return cell.median if cell else None
 
     def ratio(self, program: str, peer: str, baseline: str) -> float | None:
-        """How many times as long as the baseline the peer takes."""
-        mine, theirs = self.seconds(program, peer), self.seconds(program, baseline)
-        return mine / theirs if mine and theirs else None
+        """How many times as long as the baseline the peer takes.
+
+        The median over the rounds, each by itself: where a machine has two speeds, and goes from one
+        to the other every few seconds, two medians may well be of different ones.
+        """
+        mine, theirs = self.cell(program, peer), self.cell(program, baseline)
+        if mine is None or theirs is None or not (mine.median and theirs.median):
+            return None
+        rounds = zip(mine.seconds, theirs.seconds, strict=False)  # some peers take part in few
+        return median([own / other for own, other in rounds])
 
     def ratios(self, peer: str, baseline: str) -> dict[str, float]:
         """The ratios that go into a mean, by program."""

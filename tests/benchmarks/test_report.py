@@ -30,6 +30,16 @@ def test_ratios_are_over_the_baseline_of_the_same_program() -> None:
     assert report.ratio("loop", "gcc", "gcc") == 1.0
 
 
+def test_a_ratio_is_the_median_of_the_rounds_ratios() -> None:
+    report = compared(FakePeer("gcc", 1.0), FakePeer("switch", 1.0))
+    cells = report.cells["loop"]
+    cells["gcc"].seconds, cells["switch"].seconds = [1.0, 1.0, 1.0, 1.5, 1.5], [1.0, 1.5, 1.5, 1.5]
+    assert report.seconds("loop", "switch") == 1.5
+    assert report.ratio("loop", "switch", "gcc") == 1.25  # of 1, 1.5, 1.5 and 1
+    cells["switch"].failure = "ended"
+    assert report.ratio("loop", "switch", "gcc") is None
+
+
 def test_mean_covers_the_programs_that_both_ran_and_says_how_many() -> None:
     report = compared(FakePeer("gcc", 1.0), FakePeer("luajit", 3.0, lacks=("fib",)))
     mean, programs = report.mean("luajit", "gcc")
