@@ -58,6 +58,12 @@ def test_a_guard_that_fails_goes_on_in_the_interpreter_and_is_counted(count: boo
     assert entries(placement) == 1000
 
 
+def test_what_has_no_branch_to_watch_is_compiled_when_it_is_hot() -> None:
+    text = "(define (f x) (* x 3)) (define i 0) (while (< i 80) (f i) (f i) (set! i (+ i 1))) i"
+    (placement,) = placements(ran(ferryvm.compile(text), speculating()))
+    assert placement.why == "reached 100 times"
+
+
 @pytest.mark.parametrize("limit", [1, 2, 500])
 def test_code_whose_guard_failed_that_often_is_made_again_without_it(limit: int) -> None:
     (placement,) = placements(ran(LATE, speculating(guard_limit=limit)))

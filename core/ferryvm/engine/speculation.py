@@ -30,6 +30,8 @@ def watch(artifact: Artifact, place: Place, counted: Collection[tuple[int, bool]
     place.has_watched = True
     pcs = {pc for ways in _branches(place.region).values() for pc in ways}
     place.watched = frozenset(pc for pc in pcs if (pc, place.counting) not in counted)
+    if not place.watched:
+        return 0  # there is nothing to see
     for pc in place.watched:
         artifact.count(pc, NEVER, place.counting)
     place.threshold += more
