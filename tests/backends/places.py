@@ -101,6 +101,8 @@ class Run:
     artifact: Artifact
     machine: Machine
     counting: bool
+    natives: list[Native] = dataclasses.field(default_factory=list)
+    """What has been installed, which has to live as long as it may be called."""
 
     @classmethod
     def start(cls, backend: str, counting: bool, verified: Verified = VERIFIED) -> Run:
@@ -123,6 +125,7 @@ class Run:
 
     def install(self, pc: int, native: Native) -> None:
         """Set an enter cell."""
+        self.natives.append(native)
         self.artifact.install(pc, native.address, self.counting)
 
     def remove(self, pc: int) -> None:

@@ -3,17 +3,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import dataclasses
 
 from llvmlite import ir
 
-from ferryvm.ir.graph import Block, Body, Edge, Operation, Terminator
+from ferryvm.ir.graph import Block, Edge, Operation, Terminator
 from ferryvm.ir.operation import SAFEPOINTS
 from ferryvm.isa.trap import Trap
 from ferryvm.machine.control import Status
-from ferryvm_backends._llvm.arithmetic import word
+from ferryvm_backends._llvm.arithmetic import WORD, word
 from ferryvm_backends.llvm.calling import Calling
 from ferryvm_backends.llvm.shared import INT32, Shared, llvm_type, status_constant
+from ferryvm_backends.llvm.strip import Strip, strips
 from ferryvm_backends.llvm.variant import Variant
 
 _LEAVING = {
@@ -24,11 +25,15 @@ _LEAVING = {
 }
 """Statuses of the terminators that leave."""
 
-_LONGEST = 32
-"""Operations of a loop that is mined, at most."""
 
-_BRANCHES = SAFEPOINTS | {"call", "call_indirect", "canonicalise"}
-"""Operations from which control may go elsewhere than straight to the next one."""
+@dataclasses.dataclass(frozen=True, eq=False)
+class _Strip:
+    """A loop that is run in strips, and the block where each begins."""
+
+    loop: Strip
+    block: ir.Block
+    begun: list[ir.PhiInstr]
+    """What that block gets for the parameters of the head."""
 
 
 def lower_body(shared: Shared, variant: Variant, builder: ir.IRBuilder) -> None:
@@ -53,37 +58,30 @@ class _Blocks(Calling):
             self.builder.position_at_end(self.blocks[block])
             for parameter in block.parameters:
                 self.values[parameter] = self.builder.phi(llvm_type(parameter.type))
-        self._back: dict[Operation, Edge] = {}
-        self._strips: dict[Block, tuple[ir.Block, list[ir.PhiInstr]]] = {}
-        """What is in front of loops, by head: where a strip of one begins."""
-        if shared.strips:
-            for poll, edge in _mined(variant.body):
-                self._back[poll] = edge
-                if edge.block not in self._strips:
-                    self._strips[edge.block] = self._strip(edge.block)
-
-    def _strip(self, head: Block) -> tuple[ir.Block, list[ir.PhiInstr]]:
-        """A block in front of a head, with what it gets for the head's parameters.
-
-        It makes two loops of one: the inner one goes on while there is budget, the outer one looks
-        at the flag. How often the inner one goes round is known as it begins, so it can be
-        vectorised. (Loop strip mining; Wolfe: High Performance Compilers, 1996, section 9.7.)
-        """
-        block = self.function.append_basic_block(f"{head.label}.strip")
-        self.builder.position_at_end(block)
-        begun = [self.builder.phi(llvm_type(each.type)) for each in head.parameters]
-        self.builder.branch(self.blocks[head])
-        for parameter, value in zip(head.parameters, begun, strict=True):
-            self.values[parameter].add_incoming(value, block)
-        return block, begun
+        self._strips: dict[Block, _Strip] = {}
+        """Loops that are run in strips, by head."""
+        self._spared: set[Operation] = set()
+        """Polls of these loops."""
+        if shared.polls and not shared.is_forced:
+            for strip in strips(variant.body):
+                block = self.function.append_basic_block(f"{strip.head.label}.strip")
+                self.builder.position_at_end(block)
+                begun = [self.builder.phi(llvm_type(each.type)) for each in strip.head.parameters]
+                self._strips[strip.head] = _Strip(strip, block, begun)
+                self._spared.add(strip.poll)
 
     def run(self) -> None:
         """Emit all blocks."""
         for block in self.body.blocks:
+            strip = self._strips.get(block)
+            limit = None if strip is None else self._begin_strip(strip)
             self.builder.position_at_end(self.blocks[block])
             for operation in block.operations:
                 self._operation(operation)
-            self._terminator(block.end)
+            if strip is None or limit is None:
+                self._terminator(block.end)
+            else:
+                self._end_head(strip, limit)
 
     def _operation(self, operation: Operation) -> None:
         if self.shared.is_forced and operation.name in SAFEPOINTS:
@@ -149,41 +147,52 @@ class _Blocks(Calling):
                 targets.append(self._target(edge))
         return targets
 
-    def _onward(self, poll: Operation) -> ir.Block | None:
-        return self._strip_begun(self._back[poll]) if poll in self._back else None
+    # --- strips -----------------------------------------------------------------------------
 
-    def _strip_begun(self, edge: Edge) -> ir.Block:
-        """Where a strip begins that an edge leads to, told what this block passes to it."""
-        block, begun = self._strips[edge.block]
-        for phi, argument in zip(begun, edge.arguments, strict=True):
-            phi.add_incoming(self._value(argument), self.builder.block)
-        return block
+    def _do_poll(self, operation: Operation) -> None:
+        if operation not in self._spared:
+            super()._do_poll(operation)
+
+    def _begin_strip(self, strip: _Strip) -> ir.Value:
+        """Emit the block in front of a head; returns what the count stays below in the strip."""
+        builder, head, count = self.builder, strip.loop.head, strip.loop.count
+        builder.position_at_end(strip.block)
+        value = strip.begun[head.parameters.index(count.value)]
+        bound = self._value(count.bound)
+        budget = builder.load(self._budget, typ=INT32)
+        rest, most = builder.sub(bound, value), builder.zext(budget, WORD)
+        length = builder.select(builder.icmp_unsigned("<", rest, most), rest, most)
+        goes_on = builder.icmp_signed("<", value, bound)
+        length = builder.select(goes_on, length, word(0))
+        # Others rely on it that there is always some budget.
+        left = builder.sub(budget, builder.trunc(length, INT32))
+        is_spent = builder.icmp_signed("==", left, ir.Constant(INT32, 0))
+        builder.store(builder.select(is_spent, ir.Constant(INT32, 1), left), self._budget)
+        limit = builder.add(value, length)
+        builder.branch(self.blocks[head])
+        for parameter, begun in zip(head.parameters, strip.begun, strict=True):
+            self.values[parameter].add_incoming(begun, strip.block)
+        return limit
+
+    def _end_head(self, strip: _Strip, limit: ir.Value) -> None:
+        """End the head of a loop: go round, to the next strip, or out."""
+        builder, count = self.builder, strip.loop.count
+        value = self._value(count.value)
+        done = self.function.append_basic_block(f"{strip.loop.head.label}.done")
+        goes_round = builder.icmp_signed("<", value, limit)
+        builder.cbranch(goes_round, self._target(strip.loop.onward), done)
+        builder.position_at_end(done)
+        goes_on = builder.icmp_signed("<", value, self._value(count.bound))
+        with self._rarely(goes_on, "look"):
+            self._look(strip.loop.state, strip.block)
+            for begun, parameter in zip(strip.begun, strip.loop.head.parameters, strict=True):
+                begun.add_incoming(self._value(parameter), self.builder.block)
+        builder.branch(self._target(strip.loop.out))
 
     def _target(self, edge: Edge) -> ir.Block:
         """The block of an edge, told what this block passes to it."""
-        if edge.block in self._strips and not edge.is_back:
-            return self._strip_begun(edge)
-        for parameter, argument in zip(edge.block.parameters, edge.arguments, strict=True):
-            self.values[parameter].add_incoming(self._value(argument), self.builder.block)
-        return self.blocks[edge.block]
-
-
-def _mined(body: Body) -> Iterator[tuple[Operation, Edge]]:
-    """The polls of loops that may be vectorised, each with the edge that goes back after it.
-
-    These are short, have no loop inside, and leave by their condition alone. Others only get
-    slower by a loop around them, or by being vectorised.
-    """
-    places = {block: place for place, block in enumerate(body.blocks)}
-    for place, block in enumerate(body.blocks):
-        if not block.operations or block.operations[-1].name != "poll" or block.end.name != "jump":
-            continue
-        (edge,) = block.end.edges
-        between = body.blocks[places[edge.block] : place + 1]  # all of the loop, maybe more
-        operations = [operation for each in between for operation in each.operations]
-        if (
-            edge.is_back
-            and len(operations) <= _LONGEST
-            and sum(operation.name in _BRANCHES for operation in operations) == 1
-        ):
-            yield block.operations[-1], edge
+        strip = None if edge.is_back else self._strips.get(edge.block)
+        phis = [self.values[each] for each in edge.block.parameters]
+        for phi, argument in zip(strip.begun if strip else phis, edge.arguments, strict=True):
+            phi.add_incoming(self._value(argument), self.builder.block)
+        return strip.block if strip else self.blocks[edge.block]

@@ -3,13 +3,11 @@
 
 Region ─ lift, passes ─> Module ─ lower ─> LLVM IR ─ optimise ─> ─ emit ─> object code
                                              ▲           │
-                                             └─ polls ───┘ if a loop is left that has none;
-                                                           without strips if they do harm
+                                             └─ polls ───┘ if a loop is left that has none
 """
 
 from __future__ import annotations
 
-import re
 import time
 from collections.abc import Callable
 
@@ -43,10 +41,6 @@ _FORMULA = frozenset(
     ]
 )
 """Operations of loops that LLVM can replace by a formula, and of what stands around them."""
-
-_DIVIDES_WIDE = re.compile(r"\b[us](?:div|rem) (?:exact )?i128 ")
-"""What LLVM may come to where it asks how often a loop goes round, and what would call a function
-that a process need not have."""
 
 Step = Callable[[str], None]
 """Told the name of a step when it is done."""
@@ -98,8 +92,8 @@ def optimised(
     every way through it is short. That includes loops without an end, which LLVM leaves alone.
     """
 
-    def attempt(polls: bool, strips: bool = True) -> llvm.ModuleRef:
-        native = parsed(lower(module, options, polls, strips))
+    def attempt(polls: bool) -> llvm.ModuleRef:
+        native = parsed(lower(module, options, polls))
         step("lower")
         optimise(native, level)
         step("optimise")
@@ -109,10 +103,7 @@ def optimised(
         native = attempt(polls=False)
         if not has_loop(native):
             return native
-    native = attempt(polls=True)
-    if _DIVIDES_WIDE.search(str(native)):
-        native = attempt(polls=True, strips=False)
-    return native
+    return attempt(polls=True)
 
 
 def may_be_formula(module: Module) -> bool:

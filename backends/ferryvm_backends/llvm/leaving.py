@@ -207,14 +207,15 @@ class Leaving(Access):
         is_spent = "==" if cost == 1 else "<="
         spent = builder.icmp_signed(is_spent, rest, ir.Constant(INT32, 0))
         with self._rarely(spent, "look") as onward:
-            builder.store(ir.Constant(INT32, POLL_BUDGET), self._budget)
-            is_interrupted = self._interrupted()
-            with self._rarely(is_interrupted, "exit", self._onward(operation) or onward):
-                self._leave(operation.exit, status_constant(Status.INTERRUPTED))
+            self._look(operation.exit, onward)
 
-    def _onward(self, poll: Operation) -> ir.Block | None:
-        """Where control goes after a look at the flag; None: to what comes after the poll."""
-        return None
+    def _look(self, state: State, onward: ir.Block) -> None:
+        """End the block by a look at the flag: leave, or go on elsewhere with a new budget."""
+        self.builder.store(ir.Constant(INT32, POLL_BUDGET), self._budget)
+        here = self.builder.block
+        with self._rarely(self._interrupted(), "exit", onward):
+            self._leave(state, status_constant(Status.INTERRUPTED))
+        self.builder.position_at_end(here)
 
     def _do_check_entry(self, operation: Operation) -> None:
         if self.variant.is_inner:

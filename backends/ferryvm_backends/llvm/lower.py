@@ -28,12 +28,12 @@ from ferryvm_backends.llvm.symbol import CYCLES, ENTRIES, ENTRY, INSTRUCTIONS
 from ferryvm_backends.llvm.variant import Variant
 
 
-def lower(module: Module, options: Options, polls: bool = True, strips: bool = True) -> ir.Module:
+def lower(module: Module, options: Options, polls: bool = True) -> ir.Module:
     """The LLVM module of a region; its visible symbols are `ENTRY` and `ACTIVITY`.
 
-    `polls`: look at the interrupt flag in loops; `strips`: in a loop around each.
+    `polls`: look at the interrupt flag in loops.
     """
-    shared = Shared(module, options, polls, polls and strips)
+    shared = Shared(module, options, polls)
     _lower_root(shared, module)
     for number, body in module.functions.items():
         lower_function(shared, number, body)

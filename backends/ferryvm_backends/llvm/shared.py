@@ -30,10 +30,10 @@ HOST_STACK_LIMIT = FORCED_IN + WORD_BYTES
 class Shared:
     """What the lowerings of a module's bodies share."""
 
-    def __init__(self, module: Module, options: Options, polls: bool, strips: bool) -> None:
-        """`polls`: look at the interrupt flag in loops; `strips`: in a loop around each."""
+    def __init__(self, module: Module, options: Options, polls: bool) -> None:
+        """`polls`: look at the interrupt flag in loops."""
         self.native = ir.Module(module.name)
-        self.options, self.polls, self.strips = options, polls, strips
+        self.options, self.polls = options, polls
         self.is_forced = Forcing.DEOPT in options.forcing
         self.guards = module.guards
         self.writers = Writers(self.native)

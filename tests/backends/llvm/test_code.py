@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import ctypes
-import re
 
 import llvmlite.binding as llvm
 import pytest
@@ -16,7 +15,7 @@ from ferryvm.machine.control import Status
 from ferryvm.machine.state import Machine
 from ferryvm.region.region import region
 from ferryvm.verify import verify
-from ferryvm_backends.llvm import LlvmBackend, body
+from ferryvm_backends.llvm import LlvmBackend
 from ferryvm_backends.llvm.native import has_loop, parsed
 
 ENDLESS = "(define i 0) (while (< i 1) (set! i (& i 0))) i"
@@ -121,27 +120,6 @@ def test_wrong_assembly_is_refused() -> None:
     ir.Function(native, ir.FunctionType(ir.VoidType(), []), "f").append_basic_block("no.end")
     with pytest.raises(RuntimeError):
         parsed(native)
-
-
-AXPY = """
-(define (axpy n a x y) (define i 0)
-  (while (< i n) (vector-set! y i (+ (vector-ref y i) (* a (vector-ref x i)))) (set! i (+ i 1))))
-(axpy 1000 1.5 (make-vector f64 1000) (make-vector f64 1000))"""
-
-
-def test_polls_do_not_keep_a_loop_from_being_vectorised() -> None:
-    text = stage(AXPY, "axpy", "optimized")
-    assert re.search(r"fmul <\d+ x double>", text)
-    assert "load atomic i32" in text  # the flag
-
-
-def test_no_function_is_called_to_know_how_often_a_loop_goes_round(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(body, "_BRANCHES", frozenset({"poll"}))  # so that this one would be mined
-    source = "(define n 0) (while #t (make-vector i64 1024) (set! n (+ n 1)))"
-    assert "strip:" not in stage(source, "program", "optimized")
-    assert " i128 " not in stage(source, "program", "optimized")
 
 
 def test_a_loop_over_a_vector_has_a_copy_without_checks() -> None:
