@@ -19,7 +19,7 @@ from collections.abc import Callable, Iterator
 from ferryvm.ir.flow import Flow, Loop
 from ferryvm.ir.graph import Block, Body, Constant, Edge, Operation, Parameter, State, Value
 from ferryvm.ir.line import Count, find_count
-from ferryvm.ir.operation import SAFEPOINTS
+from ferryvm.ir.operation import SAFEPOINTS, SHAPES, Role
 
 LONGEST = 32
 """Operations of a loop that is run in strips, at most: longer ones are not vectorised."""
@@ -78,6 +78,8 @@ def _strip(flow: Flow, loop: Loop, home: dict[Value, int]) -> Strip | None:
     if count is None or not isinstance(count.step, Constant) or count.step.bits != 1:
         return None
     head = flow.blocks[loop.head]
+    if any(SHAPES[operation.name].role is Role.CHANGES for operation in head.operations):
+        return None  # it is run twice between two strips
     state = _at_head(poll.exit, dict(zip(back.arguments, head.parameters, strict=True)), is_outside)
     if state is None:
         return None

@@ -69,6 +69,28 @@ def test_a_loop_ends_where_the_reference_ends(source: str, n: int) -> None:
     assert states[0] == states[1]
 
 
+HEADS = {
+    "stores": "(begin (vector-set! v 0 (+ (vector-ref v 0) i)) (< i n))",
+    "loads": "(begin (set! s (+ s (vector-ref v 0))) (< i n))",
+    "sets": "(begin (set! s (+ (* s 3) 1)) (< i n))",
+    "checks": "(begin (set! s (+ s (vector-ref v (- i i)))) (< i n))",
+}
+
+
+@pytest.mark.parametrize("n", ENDS)
+@pytest.mark.parametrize("condition", HEADS)
+def test_what_is_done_in_front_of_the_condition_is_done_once_a_round(
+    condition: str, n: int
+) -> None:
+    source = f"""
+(define (work v n) (define i 0) (define s 0)
+  (while {HEADS[condition]} (set! s (+ s i)) (set! i (+ i 1)))
+  (+ s (vector-ref v 0)))
+(work (make-vector i64 3) {n})"""
+    program = ferryvm.compile(source)
+    assert ferryvm.run(program, "llvm").value == ferryvm.run(program, "threaded").value
+
+
 @pytest.mark.parametrize("length", ENDS[2:])
 @pytest.mark.parametrize("end", [-(1 << 63) + 20000, -5, 20000, (1 << 63) - 1])
 def test_counts_may_begin_and_end_anywhere(length: int, end: int) -> None:
