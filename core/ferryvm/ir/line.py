@@ -61,8 +61,8 @@ def find_count(flow: Flow, loop: Loop, is_outside: Callable[[Value], bool]) -> C
         not isinstance(value, Parameter)
         or value not in head.parameters
         or not is_outside(bound)
-        or flow.places[onward.block] not in loop.blocks
-        or flow.places[out.block] in loop.blocks
+        or flow.places.get(onward.block) not in loop.blocks
+        or flow.places.get(out.block) in loop.blocks  # it may be a new block, in front of another
     ):
         return None
     entries: list[Edge] = []

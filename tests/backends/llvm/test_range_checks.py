@@ -4,6 +4,8 @@ whether or not their range checks were asked in front."""
 
 from __future__ import annotations
 
+import itertools
+
 import pytest
 
 import ferryvm
@@ -57,6 +59,20 @@ def ended(backend: str, program: Program) -> tuple[object, Snapshot]:
 def test_native_loops_end_as_those_of_the_reference(case: tuple[int, ...]) -> None:
     program = ferryvm.compile(SUM.format(*case))
     assert ended("llvm", program) == ended("reference", program)
+
+
+def test_of_two_loops_one_after_the_other_each_is_asked_for_itself() -> None:
+    source = """
+(define (f v n m)
+  (define i 0) (define s 0)
+  (while (< i n) (set! s (+ s (vector-ref v i))) (set! i (+ i 1)))
+  (set! i 0)
+  (while (< i m) (set! s (- s (* 3 (vector-ref v i)))) (set! i (+ i 1)))
+  s)
+(f (make-vector i64 4) {} {})"""
+    for n, m in itertools.product((3, 4, 5), repeat=2):
+        program = ferryvm.compile(source.format(n, m))
+        assert ended("llvm", program) == ended("reference", program)
 
 
 def test_a_vector_past_the_end_of_the_heap_traps_and_is_not_read() -> None:
