@@ -1,0 +1,124 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Random loops over vectors, run in strips of a few rounds, end as those of the reference do."""
+
+from __future__ import annotations
+
+import os
+import random
+from collections.abc import Sequence
+
+import pytest
+
+import ferryvm
+from ferryvm.engine import Engine, TrapError
+from ferryvm.ir.lift import lift
+from ferryvm.ir.passes import optimise
+from ferryvm.machine.state import Snapshot
+from ferryvm.policy import Choice, Options, Policy, Rule
+from ferryvm.program import Program
+from ferryvm.region.region import region
+from ferryvm.verify import verify
+from ferryvm_backends.llvm import leaving
+from ferryvm_backends.llvm.strip import strips
+
+SEED = int(os.environ.get("FERRYVM_FUZZ_SEED", "20261122"))  # campaigns take others
+PROGRAMS = 24
+
+OPTIONS = Options(optimize=3, background=False, required=True, cache=False)
+COMPILED = Policy(rules=(Rule(backends=(Choice("llvm", OPTIONS),)),), whole_program=True)
+"""What `--backend llvm` is, but for the cache, which does not tell one poll budget from another."""
+
+NAMES = ("i", "s", "t", "n")
+INDICES = ("i", "i", "0", "1", "(- n 1)", "(+ i 1)", "(& s 7)")
+
+
+class Loops:
+    """The text of a program with some loops over two vectors, which may be one."""
+
+    def __init__(self, number: int) -> None:
+        self.chance = random.Random(f"{SEED} {number}")
+
+    def program(self) -> Program:
+        """The program; its function is called for three bounds."""
+        n = self.pick((0, 1, 3, 4, 5, 7, 12, 13, 40))
+        loops = " ".join(self.loop() for _ in range(self.pick((1, 2))))
+        return ferryvm.compile(f"""
+(define g 0)
+(define (work a b n m k)
+  (define i 0) (define s 1) (define t 0)
+  {loops}
+  (+ s (* 31 t)))
+(define a (make-vector i64 {self.pick((n + 2, n + 2, n + 2, max(n, 1), 8))}))
+(define b (make-vector i64 {self.pick((n + 2, n + 2, 9))}))
+(define j 0) (define z 0)
+(while (< j 3) (set! z (+ z (work a {self.pick("ab")} {n} (- {n} j) 1))) (set! j (+ j 1)))
+(+ z g)""")
+
+    def pick(self, choices: Sequence[str | int]) -> str | int:
+        """One of them."""
+        return self.chance.choice(choices)
+
+    def loop(self) -> str:
+        """A loop, mostly one that counts up by one."""
+        condition = self.pick(("(< i n)",) * 6 + ("(< i m)", "(>= n i)", "(< i (+ n 2))"))
+        before = " ".join(self.statement() for _ in range(self.pick((0, 0, 0, 1, 2))))
+        head = f"(begin {before} {condition})" if before else condition
+        body = " ".join(self.statement() for _ in range(self.pick((1, 2, 3))))
+        start, step = (
+            self.pick(("0", "1", "-2", "(& s 7)")),
+            self.pick(("1", "1", "1", "1", "2", "k")),
+        )
+        return f"(set! i {start}) (while {head} {body} (set! i (+ i {step})))"
+
+    def statement(self) -> str:
+        """Something that changes a variable or a vector."""
+        match self.pick(("set", "set", "add", "add", "store", "store", "if", "static")):
+            case "set":
+                return f"(set! s {self.value()})"
+            case "add":
+                return f"(set! t (+ t {self.value()}))"
+            case "store":
+                return f"(vector-set! {self.pick('ab')} {self.pick(INDICES)} {self.value()})"
+            case "if":
+                condition = f"(< {self.value(1)} {self.value(1)})"
+                return f"(if {condition} (set! s {self.value(1)}) (set! t {self.value(1)}))"
+            case _:
+                return f"(set! g (+ g {self.value(1)}))"
+
+    def value(self, depth: int = 2) -> str:
+        """An expression; `depth`: of operators, at most."""
+        match self.pick(("name", "load", "sum", "sum")) if depth else "name":
+            case "name":
+                return str(self.pick((*NAMES, self.chance.randrange(-3, 9))))
+            case "load":
+                return f"(vector-ref {self.pick('ab')} {self.pick(INDICES)})"
+            case _:
+                operator = self.pick("+-*^&|")
+                return f"({operator} {self.value(depth - 1)} {self.value(depth - 1)})"
+
+
+def ended(engine: Engine, program: Program) -> tuple[object, Snapshot]:
+    """The result or the trap, and the state."""
+    execution = engine.start(program)
+    result: object
+    try:
+        result = execution.run().value
+    except TrapError as error:
+        result = str(error)
+    return result, execution.machine.snapshot()
+
+
+@pytest.mark.parametrize("budget", [1, 3])
+def test_random_loops_end_alike(budget: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(leaving, "POLL_BUDGET", budget)
+    traps = in_strips = 0
+    for number in range(budget * PROGRAMS, (budget + 1) * PROGRAMS):
+        program = Loops(number).program()
+        expected = ended(Engine("reference"), program)
+        assert ended(Engine(policy=COMPILED), program) == expected, (SEED, number)
+        traps += isinstance(expected[0], str)
+        module = lift(region(verify(program), "program"))
+        optimise(module)
+        in_strips += sum(1 for body in module.bodies for _ in strips(body))
+    assert 0 < traps < PROGRAMS
+    assert in_strips > PROGRAMS // 4
