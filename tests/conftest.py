@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import signal
 from pathlib import Path
 
 import pytest
@@ -26,6 +27,14 @@ def _usable_backends() -> None:
     for name in BACKENDS:
         # Running it also builds native code, so that no test pays for that or sees the notice.
         assert ferryvm.run(program, name).statistics.backend == name
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _python_handles_sigint() -> None:
+    """Tests may have been started with SIGINT ignored, as from a shell's background, and would hand
+    that on to the commands that they run."""
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture

@@ -10,7 +10,7 @@ import os
 import signal
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 import pytest
 
@@ -57,14 +57,6 @@ def interrupt(execution: Execution, wait: Callable[[], object]) -> None:
     finally:
         has_ended.set()
         thread.join()
-
-
-@pytest.fixture
-def _python_handles_sigint() -> Iterator[None]:
-    """A test process may have been started with SIGINT ignored."""
-    previous = signal.signal(signal.SIGINT, signal.default_int_handler)
-    yield
-    signal.signal(signal.SIGINT, previous)
 
 
 # --- refusing and failing -------------------------------------------------------------------
@@ -266,7 +258,6 @@ def test_the_next_run_waits_for_what_an_interrupted_one_waited_for() -> None:
     assert execution.machine.memory.statics[0] == 19
 
 
-@pytest.mark.usefixtures("_python_handles_sigint")
 @pytest.mark.parametrize("background", [False, True], ids=["waiting", "background"])
 def test_ctrl_c_is_heard_while_code_is_compiled(background: bool) -> None:
     gate = Gate()

@@ -9,7 +9,6 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator
 
 import pytest
 
@@ -21,14 +20,6 @@ from ferryvm.machine.host import HostFunction
 from ferryvm.program import Program, Signature
 
 NOTHING = Signature()
-
-
-@pytest.fixture(autouse=True)
-def _python_handles_sigint() -> Iterator[None]:
-    """A test process may have been started with SIGINT ignored."""
-    previous = signal.signal(signal.SIGINT, signal.default_int_handler)
-    yield
-    signal.signal(signal.SIGINT, previous)
 
 
 LOOP = "static.get n\ni64.const 1\ni64.add\nstatic.set n\njump again\n"
