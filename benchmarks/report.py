@@ -131,7 +131,8 @@ class Report:
         if mine is None or theirs is None or not (mine.median and theirs.median):
             return None
         rounds = zip(mine.seconds, theirs.seconds, strict=False)  # some peers take part in few
-        return median([own / other for own, other in rounds])
+        ratios = [own / other for own, other in rounds if other]
+        return median(ratios) if ratios else None
 
     def ratios(self, peer: str, baseline: str) -> dict[str, float]:
         """The ratios that go into a mean, by program."""

@@ -233,8 +233,7 @@ def _tidy(folder: Path) -> None:
             for _, size, path in kept:
                 if free >= _MOST_BYTES // 4:
                     break
-                _remove(path)
-                free += size
+                free += size if _remove(path) else 0
         stamp.touch()
 
 
@@ -255,6 +254,9 @@ def _kept(folder: Path, now: float) -> Iterator[tuple[float, int, str]]:
                 yield found.st_mtime, found.st_size, file.path
 
 
-def _remove(path: str) -> None:
-    with contextlib.suppress(OSError):
+def _remove(path: str) -> bool:
+    try:
         os.unlink(path)
+    except OSError:
+        return False  # another user's
+    return True

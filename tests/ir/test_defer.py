@@ -25,16 +25,11 @@ entry @0 ():
 
 BLIND = {
     "statics": "set_static 0 %1",
-    "an operand of arithmetic": """%5: i64 = heap_load 8 %0
+    "an operand of arithmetic": """%5: i64 = heap_load 8 i64:8
   %6: f64 = reinterpret f64 i64 %5
   %7: f64 = fmul f64 %6, %1
   set_static 0 %7""",
-    "an operand of half the size": """%5: i64 = heap_load 4 %0
-  %6: i32 = wrap %5
-  %7: f32 = reinterpret f32 i32 %6
-  %8: f32 = fsqrt f32 %7
-  set_static 0 %8""",
-    "an operand of a comparison": """%5: i64 = heap_load 8 %0
+    "an operand of a comparison": """%5: i64 = heap_load 8 i64:8
   %6: f64 = reinterpret f64 i64 %5
   %7: truth = compare f64 lt %6, %1
   %8: i64 = select %7, %0, i64:1
@@ -42,20 +37,34 @@ BLIND = {
 }
 
 SEES = {
-    "bits": "%5: i64 = heap_load 8 %0\n  set_static 0 %5",
-    "bits of a float": """%5: i64 = heap_load 8 %0
+    "bits": "%5: i64 = heap_load 8 i64:8\n  set_static 0 %5",
+    "a part of a NaN, perhaps": """%5: i64 = heap_load 8 %0
+  %6: f64 = reinterpret f64 i64 %5
+  %7: f64 = fmul f64 %6, %1
+  set_static 0 %7""",
+    "half a NaN": """%5: i64 = heap_load 4 i64:8
+  %6: i32 = wrap %5
+  %7: f32 = reinterpret f32 i32 %6
+  %8: f32 = fsqrt f32 %7
+  set_static 0 %8""",
+    "half of what is loaded": """%5: i64 = heap_load 8 i64:8
+  %6: i32 = wrap %5
+  %7: f32 = reinterpret f32 i32 %6
+  %8: f32 = fsqrt f32 %7
+  set_static 0 %8""",
+    "bits of a float": """%5: i64 = heap_load 8 i64:8
   %6: f64 = reinterpret f64 i64 %5
   set_static 0 %6""",
-    "bits of one that may be chosen": """%5: i64 = heap_load 8 %0
+    "bits of one that may be chosen": """%5: i64 = heap_load 8 i64:8
   %6: f64 = reinterpret f64 i64 %5
   %7: truth = compare f64 lt %1, %1
   %8: f64 = select %7, %6, %1
   set_static 0 %8""",
-    "bits that are compared": """%5: i64 = heap_load 8 %0
+    "bits that are compared": """%5: i64 = heap_load 8 i64:8
   %6: truth = compare i64 lt_s %5, %0
   %7: i64 = select %6, %0, i64:1
   set_static 0 %7""",
-    "bits in a state": """%5: i64 = heap_load 8 %0
+    "bits in a state": """%5: i64 = heap_load 8 i64:8
   %6: f64 = reinterpret f64 i64 %5
   poll @0 [_ _ %0 %6]""",
     "who goes on": "poll @0 [_ _ %0 %1]",
@@ -81,7 +90,7 @@ def test_a_group_ends_in_front_of_what_can_tell() -> None:
     after = changed(defer, text)
     begin, end = after.split("  canonicalise f64 i64:0, %2, i64:8, %2, i64:24, %2\n")
     assert begin.count("heap_store") == 3
-    assert "heap_load 8 %0\n" in end
+    assert "heap_load 8 i64:8\n" in end
     assert "canonical f64 %2" in begin  # for the store behind the load, which is alone
 
 

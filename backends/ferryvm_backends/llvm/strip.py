@@ -67,9 +67,12 @@ def _strip(flow: Flow, loop: Loop, home: dict[Value, int]) -> Strip | None:
         return None
     (poll,) = hindering
     backs = [(s, edge) for s, edge in flow.incoming[loop.head] if s in loop.blocks]
-    if len(backs) != 1 or flow.blocks[backs[0][0]].operations[-1:] != [poll]:
+    if len(backs) != 1:
         return None
-    (_, back) = backs[0]
+    ((source, back),) = backs
+    last = flow.blocks[source]
+    if last.operations[-1:] != [poll] or last.end.name != "jump":
+        return None
 
     def is_outside(value: Value) -> bool:
         return home.get(value) not in loop.blocks

@@ -13,6 +13,7 @@ differences of two are exact. Making a plan changes nothing in the body.
 from __future__ import annotations
 
 import dataclasses
+import math
 from typing import NamedTuple
 
 from ferryvm.ir.build import Builder
@@ -51,6 +52,26 @@ class Part(NamedTuple):
     offset: int
     terms: tuple[tuple[Parameter, Value], ...]
     bytes: int
+
+
+class Place(NamedTuple):
+    """What an access touches in a version of a nest where nothing that is stored into overlaps
+    another object."""
+
+    reference: Value
+    offset: int
+    stride: int
+    """Whatever is added to the offset is a multiple of it; 0: nothing is."""
+    bytes: int
+
+    def is_apart(self, other: Place) -> bool:
+        """Whether two accesses, one of which stores, have no bytes in common."""
+        return self.reference is not other.reference
+
+    def is_in_step(self, other: Place) -> bool:
+        """Whether two accesses in one object touch the same bytes or none in common."""
+        distances = self.offset - other.offset, self.stride, other.stride
+        return self.bytes == other.bytes and not any(d % self.bytes for d in distances)
 
 
 @dataclasses.dataclass(eq=False)
@@ -121,6 +142,22 @@ class Plan(Builder):
         if any(isinstance(doubt, Constant) and doubt.bits for doubt in self.doubts):
             raise UnfitError
         self._keep_lengths()
+
+    def is_touched(self, reference: Value, part: Part) -> bool:
+        """Whether a part belongs to an object, so that it is asked about."""
+        return reference in self.objects and part in self.objects[reference].parts
+
+    def place(self, access: Operation) -> Place | None:
+        """Where a load or store goes, if that is in an object and has constant scales."""
+        if access not in self.places:
+            return None
+        reference, part = self.places[access]
+        if not self.is_touched(reference, part):
+            return None
+        scales = [scale.bits for _, scale in part.terms if isinstance(scale, Constant)]
+        if len(scales) < len(part.terms):
+            return None
+        return Place(reference, part.offset, math.gcd(*scales), part.bytes)
 
     def is_outside(self, value: Value) -> bool:
         """Whether a value does not vary in the nest."""

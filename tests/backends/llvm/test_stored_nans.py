@@ -49,15 +49,19 @@ def random_program(number: int) -> Program:
     for _ in range(STEPS):
         t = chance.choices(TYPES, (10, 10, 1, 1) if number % 2 else (20, 2, 1, 0))[0]
         offset = chance.choice(OFFSETS)
-        match chance.choices(("store", "load", "compute", "make"), (8, 2, 4, 4))[0]:
+        match chance.choices(("store", "load", "use", "compute", "make"), (8, 1, 5, 3, 4))[0]:
             case "store":
                 lines.append(f"local.get a\nlocal.get v{t}\n{t}.store {offset}")
             case "load":
                 lines.append(f"local.get a\n{t}.load {offset}\nlocal.set v{t}")
+            case "use" if t[0] == "f":
+                name = chance.choice(("add", "sub", "mul", "div"))
+                lines.append(f"local.get a\n{t}.load {offset}\nlocal.get v{t}\n{t}.{name}")
+                lines.append(f"local.set v{t}")
             case "compute" if t[0] == "f":
                 name = chance.choice(("add", "sub", "mul", "div"))
                 lines.append(f"local.get v{t}\nlocal.get v{t}\n{t}.{name}\nlocal.set v{t}")
-            case "compute":
+            case "compute" | "use":
                 lines.append("local.get vf64\nf32.demote_f64\nlocal.set vf32")
             case _:
                 static = chance.choice(("zero", "one", "payload"))

@@ -8,18 +8,22 @@
 
 A comparison and a selection in front of a store lengthen the way that a value takes through memory
 from one round of a loop to the next; `canonicalise` stands beside it. Nothing between the stores
-can tell that they were raw. What could: what leaves, and a load whose bits are used other than as
-an operand of float arithmetic. There a group of stores ends.
+can tell that they were raw. What could: what leaves, and a load, but for one that touches no bytes
+of the stores in front of it, or just those of some, and yields an operand of float arithmetic. (One
+that takes a part of a NaN takes it for a number.) There a group of stores ends.
 
-Needs `relax`, which says what is raw.
+Needs `relax`, which says what is raw, and `version` for loads of other addresses.
 """
 
 from __future__ import annotations
 
-from ferryvm.ir.graph import Block, Body, Operation, Value
+from collections.abc import Mapping
+
+from ferryvm.ir.graph import Block, Body, Constant, Operation, Value
 from ferryvm.ir.operation import FIXED, PURE
 from ferryvm.ir.passes.canonical import BLIND
 from ferryvm.ir.passes.prune import prune
+from ferryvm.ir.touch import Place
 from ferryvm.isa.type import F32, F64, I32, I64, Type
 
 FEWEST = 3
@@ -32,14 +36,17 @@ _STORED = {8: F64, 4: F32}
 """Floats by the bytes that they take in memory."""
 
 
-def defer(body: Body) -> None:
-    """Let floats that are stored close to each other be made canonical together."""
+def defer(body: Body, places: Mapping[Operation, Place] | None = None) -> None:
+    """Let floats that are stored close to each other be made canonical together.
+
+    `places`: what `version_nests` knows of accesses.
+    """
     users: dict[Value, list[Operation | None]] = {}
     has_changed = False
     for block in body.blocks:
         if sum(_raw(operation) is not None for operation in block.operations) >= FEWEST:
             users = users or _users(body)
-            has_changed |= _Groups(block, users).run()
+            has_changed |= _Groups(block, users, places or {}).run()
     if has_changed:
         prune(body)
 
@@ -76,11 +83,36 @@ def _raw(store: Operation) -> Value | None:
     return value.arguments[0]
 
 
+def _is_in_step(load: Operation, store: Operation) -> bool:
+    """Whether the addresses show that two accesses touch the same bytes or none in common."""
+    (base, offset), (other, from_) = _address(load), _address(store)
+    return (
+        base is other and load.static == store.static and not (offset - from_) % load.fact(0, int)
+    )
+
+
+def _address(access: Operation) -> tuple[Value | None, int]:
+    """The address of an access as a value and what is added to it."""
+    address = access.arguments[0]
+    if isinstance(address, Constant):
+        return None, address.bits
+    if isinstance(address, Operation) and address.name == "add":
+        base, more = address.arguments
+        if isinstance(more, Constant):
+            return base, more.bits
+    return address, 0
+
+
 class _Groups:
     """The groups of stores in one block."""
 
-    def __init__(self, block: Block, users: dict[Value, list[Operation | None]]) -> None:
-        self.block, self.users = block, users
+    def __init__(
+        self,
+        block: Block,
+        users: Mapping[Value, list[Operation | None]],
+        places: Mapping[Operation, Place],
+    ) -> None:
+        self.block, self.users, self.places = block, users, places
         self.operations: list[Operation] = []
         self.group: dict[Operation, Value] = {}
         """Stores of one type since something could tell, each with what it would store raw."""
@@ -105,23 +137,31 @@ class _Groups:
         return bool(self.raw)
 
     def _is_blind(self, operation: Operation) -> bool:
-        """Whether an operation cannot tell which bits a NaN in the heap has."""
+        """Whether an operation cannot tell which bits the NaNs of the group have."""
         if operation.name == "heap_load":
-            return self._is_operand(operation)
+            return all(self._cannot_tell(operation, store) for store in self.group)
         return operation.name in _BESIDE
 
-    def _is_operand(self, value: Value) -> bool:
-        """Whether a value is used only as an operand of float arithmetic."""
-        is_float = value.word_type.is_float
-        return all(
-            user is not None
-            and (
-                user.name in BLIND
-                if is_float
-                else user.name in ("reinterpret", "wrap") and self._is_operand(user)
-            )
-            for user in self.users.get(value, ())
-        )
+    def _cannot_tell(self, load: Operation, store: Operation) -> bool:
+        """Whether what is loaded does not depend on which bits a stored NaN has."""
+        here, there = self.places.get(load), self.places.get(store)
+        is_in_step = _is_in_step(load, store)
+        if here is not None and there is not None:
+            if here.is_apart(there):
+                return True
+            is_in_step = is_in_step or here.is_in_step(there)
+        return is_in_step and self._is_operand(load)
+
+    def _is_operand(self, load: Operation) -> bool:
+        """Whether all of what is loaded is used only as an operand of float arithmetic."""
+        values: list[Value] = [load]
+        for name in ("reinterpret",) if load.fact(0, int) == 8 else ("wrap", "reinterpret"):
+            users = [user for value in values for user in self.users.get(value, ())]
+            values = [user for user in users if user is not None and user.name == name]
+            if len(values) < len(users):
+                return False
+        users = [user for value in values for user in self.users.get(value, ())]
+        return all(user is not None and user.name in BLIND for user in users)
 
     def _end_group(self) -> None:
         group, self.group = self.group, {}

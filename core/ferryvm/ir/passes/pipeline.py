@@ -17,7 +17,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 
-from ferryvm.ir.graph import Body, Constant, Module
+from ferryvm.ir.graph import Body, Constant, Module, Operation
 from ferryvm.ir.passes.canonical import relax
 from ferryvm.ir.passes.check import drop_known_checks
 from ferryvm.ir.passes.defer import defer
@@ -26,6 +26,7 @@ from ferryvm.ir.passes.number import number
 from ferryvm.ir.passes.prune import prune
 from ferryvm.ir.passes.thread import thread
 from ferryvm.ir.passes.version import version_nests
+from ferryvm.ir.touch import Place
 from ferryvm.verify import Verified
 
 ENVIRONMENT = "FERRYVM_CHECK_IR"
@@ -70,7 +71,8 @@ def _optimise(body: Body, level: int, check: Callable[[], None]) -> None:
     if level >= 2 and _has_decided_branch(body):
         run(thread, prune, number)
     if level >= 2:
-        run(version_nests, relax, defer)
+        places: dict[Operation, Place] = {}
+        run(lambda body: version_nests(body, places), relax, lambda body: defer(body, places))
     else:
         run(relax)
 

@@ -30,18 +30,24 @@ from ferryvm.ir.flow import Flow
 from ferryvm.ir.graph import TRUTH, Block, Body, Constant, Edge, Operation, Terminator, Value
 from ferryvm.ir.line import Line
 from ferryvm.ir.passes.prune import prune
-from ferryvm.ir.touch import LARGEST_BASE, Object, Plan, UnfitError
+from ferryvm.ir.touch import LARGEST_BASE, Object, Place, Plan, UnfitError
 from ferryvm.isa.emitter import Condition
 from ferryvm.isa.type import I64, WORD_BYTES
 
 
-def version_nests(body: Body) -> int:
-    """Make two versions of nests where that pays; how many nests that were."""
+def version_nests(body: Body, places: dict[Operation, Place] | None = None) -> int:
+    """Make two versions of nests where that pays; how many nests that were.
+
+    `places`: gets what is known of the accesses in the versions without checks.
+    """
+    places = {} if places is None else places
     made = 0
     done: set[Block] = set()
     """Heads of loops that have been looked at, or are in a nest that has two versions now."""
     while (plan := _next_plan(body, done)) is not None:
-        done |= _Split(body, plan).run()
+        split = _Split(body, plan)
+        places |= split.places()
+        done |= split.run()
         made += 1
     if made:
         prune(body)
@@ -101,6 +107,11 @@ class _Split:
         self._advance_loads()
         heads = {plan.blocks[loop.head] for loop in plan.loops}
         return heads | {self.copy.blocks[head] for head in heads}
+
+    def places(self) -> dict[Operation, Place]:
+        """Where loads and stores of the copy go, as far as that is known."""
+        found = {access: self.plan.place(access) for access in self.plan.places}
+        return {self.copy.operation(a): place for a, place in found.items() if place is not None}
 
     def _block(self, name: str) -> Block:
         head = self.plan.head
@@ -235,5 +246,4 @@ class _Split:
 
     def _is_sure(self, load: Operation) -> bool:
         """Whether what is loaded lies in an object."""
-        reference, part = self.plan.places[load]
-        return reference in self.plan.objects and part in self.plan.objects[reference].parts
+        return self.plan.is_touched(*self.plan.places[load])
