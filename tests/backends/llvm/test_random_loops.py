@@ -14,19 +14,16 @@ from ferryvm.engine import Engine, TrapError
 from ferryvm.ir.lift import lift
 from ferryvm.ir.passes import optimise
 from ferryvm.machine.state import Snapshot
-from ferryvm.policy import Choice, Options, Policy, Rule
 from ferryvm.program import Program
 from ferryvm.region.region import region
 from ferryvm.verify import verify
 from ferryvm_backends.llvm import leaving
 from ferryvm_backends.llvm.strip import strips
 
+from .compiled import COMPILED
+
 SEED = int(os.environ.get("FERRYVM_FUZZ_SEED", "20261122"))  # campaigns take others
 PROGRAMS = 24
-
-OPTIONS = Options(optimize=3, background=False, required=True, cache=False)
-COMPILED = Policy(rules=(Rule(backends=(Choice("llvm", OPTIONS),)),), whole_program=True)
-"""What `--backend llvm` is, but for the cache, which does not tell one poll budget from another."""
 
 NAMES = ("i", "s", "t", "n")
 INDICES = ("i", "i", "0", "1", "(- n 1)", "(+ i 1)", "(& s 7)")
