@@ -15,12 +15,14 @@ from ferryvm.program import Program
 
 from .mixing import (
     ENDLESS,
+    compile_by_llvm,
     end,
     entries,
     listen,
     noticed,
     placements,
     policy,
+    registry,
     same_as_reference,
     start,
 )
@@ -123,6 +125,93 @@ def test_running_loops_are_entered_in_their_middle_inner_ones_too() -> None:
     assert [p.region for p in found] == ["main/nest.1"] * 3
     assert len({p.pc for p in found}) == 3
     assert all(p.state == "installed" and entries(p) > 0 for p in found)
+
+
+ROTATED = ferryvm.assemble("""
+.static i i64
+.static j i64
+.function main
+    jump outer
+    nop
+:row
+    i64.const 0
+    static.set j
+    jump inner
+    nop
+:cell
+    static.get j
+    i64.const 1
+    i64.add
+    static.set j
+:inner
+    static.get j
+    i64.const 30
+    i64.lt_s
+    jump_if cell
+    static.get i
+    i64.const 1
+    i64.add
+    static.set i
+:outer
+    static.get i
+    i64.const 40
+    i64.lt_s
+    jump_if row
+    static.get i
+    halt
+""")
+"""Nobody can tell without a graph where its loops begin: at the tests, which the jumps back do not
+go to."""
+
+
+def test_loops_whose_heads_cannot_be_told_at_a_glance_are_compiled_too() -> None:
+    execution = start(ROTATED, policy(threshold=7))
+    same_as_reference(ROTATED, execution)
+    guessed, found = placements(execution)[:2]
+    assert (guessed.pc, guessed.why, guessed.state) == (6, "reached 7 times", "interpreted")
+    assert guessed.decision == "no region starts here: it is in the loop whose head is pc 10"
+    assert (found.pc, found.why, found.region) == (10, "reached once", "main/nest.1")
+    assert entries(found) > 0
+
+
+def test_the_loops_around_are_counted_too() -> None:
+    nobody = registry(compile_by_llvm, accepts="not this one")
+    execution = start(ROTATED, policy("mine", threshold=7), nobody)
+    same_as_reference(ROTATED, execution)
+    found = {p.pc: (p.why, p.state) for p in placements(execution)}
+    assert found[10] == ("reached once", "given up")
+    assert found[2] == ("reached 7 times", "interpreted")
+    assert found[18] == ("reached 7 times", "given up")
+
+
+def test_a_cycle_that_is_no_loop_is_interpreted() -> None:
+    program = ferryvm.assemble("""
+.static n i64
+.function main
+    static.get n
+    i64.eqz
+    jump_if second
+:first
+    static.get n
+    i64.const 1
+    i64.add
+    static.set n
+:second
+    static.get n
+    i64.const 2
+    i64.add
+    static.set n
+    static.get n
+    i64.const 500
+    i64.lt_s
+    jump_if first
+    halt
+""")
+    execution = start(program, policy(threshold=7))
+    same_as_reference(program, execution)
+    (placement,) = placements(execution)
+    assert (placement.pc, placement.state) == (3, "interpreted")
+    assert placement.decision == "no region starts here"
 
 
 def test_a_policy_that_asks_nobody_leaves_all_to_the_interpreter() -> None:

@@ -9,6 +9,7 @@ without waiting. Who has nothing more to do in the process can `abandon` the job
 
 from __future__ import annotations
 
+import _thread
 import atexit
 import collections
 import contextlib
@@ -23,8 +24,9 @@ from ferryvm.machine.control import ControlBlock
 _STEP = 0.01
 """Seconds between two looks at the interrupt flag while a program waits."""
 
-_TURN = 0.0002
-"""Seconds that compiling holds Python's interpreter lock when another thread wants it."""
+_TURN = 0.00005
+"""Seconds that compiling holds Python's interpreter lock when another thread wants it. A program that
+ends meanwhile, or calls its host, waits that long; a change of threads takes a tenth of it."""
 
 
 class Job:
@@ -75,7 +77,8 @@ class _Worker:
     def __init__(self) -> None:
         self._jobs: collections.deque[Job] = collections.deque()
         self._changed = threading.Condition()
-        self._thread: threading.Thread | None = None
+        self._under_way: threading.Lock | None = None
+        """Held by the thread, if there is one."""
         self._is_closed = False
         self._is_busy = False
 
@@ -84,31 +87,41 @@ class _Worker:
         with self._changed:
             if self._is_closed:
                 return False
-            if self._thread is None:
-                thread = threading.Thread(target=self._work, name="ferryvm-compile", daemon=True)
+            if self._under_way is None:
+                # A program is waiting: `Thread.start` returns only after the thread has come up,
+                # which takes three times as long, and this one has nothing to tell by then.
+                under_way = threading.Lock()
+                under_way.acquire()
                 try:
-                    thread.start()
+                    _thread.start_new_thread(self._work, (under_way,))
                 except RuntimeError:  # the process ends, or has too many
                     return False
-                self._thread = thread
+                self._under_way = under_way
             self._jobs.append(job)
             self._changed.notify()
             return True
 
-    def _work(self) -> None:
-        while True:
-            with self._changed:
-                while not self._jobs and not self._is_closed:
-                    self._changed.wait()
-                if self._is_closed:
-                    return
-                job = self._jobs.popleft()
-                self._is_busy = True
-            with _short_turns():
-                job.run()
-            del job  # what it holds goes when it is done, not when the next one comes
-            with self._changed:
-                self._is_busy = False
+    def _work(self, under_way: threading.Lock) -> None:
+        try:
+            while self._do_next():
+                pass
+        finally:
+            under_way.release()
+
+    def _do_next(self) -> bool:
+        """Wait for a job and do it; False when there will be none any more."""
+        with self._changed:
+            while not self._jobs and not self._is_closed:
+                self._changed.wait()
+            if self._is_closed:
+                return False
+            job = self._jobs.popleft()
+            self._is_busy = True
+        with _short_turns():
+            job.run()
+        with self._changed:
+            self._is_busy = False
+        return True
 
     def drop(self) -> bool:
         """Take no job and begin none any more; whether one is under way."""
@@ -121,8 +134,8 @@ class _Worker:
     def close(self) -> None:
         """Drop what waits and let the job under way end."""
         self.drop()
-        if self._thread is not None:
-            self._thread.join()
+        if self._under_way is not None:
+            self._under_way.acquire()
 
 
 _worker = _Worker()

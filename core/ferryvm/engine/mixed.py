@@ -36,8 +36,7 @@ from ferryvm.failure import described, is_ctrl_c
 from ferryvm.machine.control import ControlBlock, Status
 from ferryvm.machine.state import Machine
 from ferryvm.policy import Action, Policy, Rule, choose, here
-from ferryvm.region.graph import graph
-from ferryvm.region.scope import scope_entries
+from ferryvm.region.front import likely_heads, scope_marks
 from ferryvm.verify import Verified
 
 if TYPE_CHECKING:
@@ -252,14 +251,11 @@ class MixedArtifact(Artifact):
 
     def _thresholds(self) -> dict[int, int]:
         """The places that are counted, with the counts at which they are hot."""
-        profile, found = self.policy.profile, {}
-        for number, function in enumerate(self.program.program.functions):
-            for head in graph(self.program, number).heads:
-                found[head] = profile.loop_threshold
-            if number:  # the first function is entered once
-                found[function.entry] = profile.function_threshold
-            for scope in scope_entries(self.program, number):
-                found[scope] = profile.scope_threshold
+        profile, program = self.policy.profile, self.program
+        found = dict.fromkeys(likely_heads(program), profile.loop_threshold)
+        for function in program.program.functions[1:]:  # the first one is entered once
+            found[function.entry] = profile.function_threshold
+        found.update(dict.fromkeys(scope_marks(program), profile.scope_threshold))
         return found
 
     def _hot(self, pc: int, counting: bool) -> None:
@@ -289,7 +285,7 @@ class MixedArtifact(Artifact):
         if place.regions is None:
             found = candidates(self.program, place.pc)
             place.regions = tuple(dataclasses.replace(r, entry=place.pc) for r in found)
-        placement.decision = "" if place.regions else "no region starts here"
+        placement.decision = "" if place.regions else self._count_around(place)
         for region in place.regions:
             extra = self._extra_facts(region) if self._extra_facts is not None else {}
             decision = choose(self.policy, facts(region, place.threshold), here(), extra)
@@ -304,6 +300,24 @@ class MixedArtifact(Artifact):
                     self._compile(place)
                 return
         placement.state = "interpreted"
+
+    def _count_around(self, place: Place) -> str:
+        """Count the loops around a place that starts none, where nobody counts them yet; why it
+        gets no code."""
+        from ferryvm.region.graph import graph
+
+        own = graph(self.program, self.program.owner(place.pc))
+        loop, times = own.loop(own.block(place.pc).first), 1
+        if loop is None:
+            return "no region starts here"
+        head = loop.head
+        while loop is not None:
+            key = (loop.head, place.counting)
+            if key not in self._places:
+                self._places[key] = Place(*key, times)
+                self.inner.count(*key[:1], times, place.counting)
+            loop, times = loop.parent, self.policy.profile.loop_threshold
+        return f"no region starts here: it is in the loop whose head is pc {head}"
 
     # --- speculation ------------------------------------------------------------------------
 

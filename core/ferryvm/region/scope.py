@@ -11,14 +11,14 @@ from __future__ import annotations
 
 import collections
 
-import numpy as np
-
 from ferryvm.isa import BY_MNEMONIC
 from ferryvm.region.code import code
+from ferryvm.region.front import ENTER as _ENTER
+from ferryvm.region.front import scope_marks
 from ferryvm.region.keep import kept
 from ferryvm.verify import Verified
 
-_ENTER, _LEAVE = BY_MNEMONIC["enter_jit"].opcode, BY_MNEMONIC["leave_jit"].opcode
+_LEAVE = BY_MNEMONIC["leave_jit"].opcode
 
 _DEEPEST = 100
 """Scopes inside each other that are told apart: marks that do not pair up must not cost time."""
@@ -32,9 +32,8 @@ def scope_entries(verified: Verified, function: int) -> tuple[int, ...]:
 @kept
 def _entries(verified: Verified) -> dict[int, tuple[int, ...]]:
     found: dict[int, list[int]] = {}
-    for pc in np.flatnonzero(verified.program.code["opcode"] == _ENTER).tolist():
-        if verified.is_reachable(pc):
-            found.setdefault(verified.owner(pc), []).append(pc)
+    for pc in scope_marks(verified):
+        found.setdefault(verified.owner(pc), []).append(pc)
     return {function: tuple(pcs) for function, pcs in found.items()}
 
 
