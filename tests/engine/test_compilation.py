@@ -18,9 +18,9 @@ import ferryvm
 from ferryvm.backend import BackendError, Code, RefusalError
 from ferryvm.backend import Options as CompileOptions
 from ferryvm.engine import Execution, ProgramInterrupted, mixed
-from ferryvm.engine.compilation import Job
+from ferryvm.engine.compilation import Job, submit
 from ferryvm.engine.journal import Event, Outcome
-from ferryvm.machine.control import Status
+from ferryvm.machine.control import ControlBlock, Status
 from ferryvm.policy import Choice, Options, Policy, Profile, Rule
 from ferryvm.region.region import Region
 
@@ -33,6 +33,7 @@ from .mixing import (
     placements,
     policy,
     registry,
+    same_as_reference,
     start,
     state,
 )
@@ -283,3 +284,61 @@ def test_a_job_that_is_done_at_once_is_a_job_like_others(monkeypatch: pytest.Mon
         assert execution.run().value == sum(range(301, 500))
         (placement,) = placements(execution)
         assert (placement.state, placement.recompilations) == ("installed", 1)
+
+
+# --- delay ----------------------------------------------------------------------------------
+
+
+def delayed(milliseconds: int, background: bool = True, name: str = "llvm") -> Policy:
+    """A policy whose hot places go on in the interpreter for so long."""
+    chosen = policy(name, background=background)
+    profile = dataclasses.replace(chosen.profile, delay_ms=milliseconds)
+    return dataclasses.replace(chosen, profile=profile)
+
+
+def test_a_program_that_ends_within_the_delay_is_not_compiled_for() -> None:
+    gate = Gate()
+    execution = start(LOOP, delayed(60_000, name="mine"), registry(gate.compile))
+    same_as_reference(LOOP, execution)
+    (placement,) = placements(execution)
+    assert (placement.state, placement.attempts, gate.regions) == ("compiling", [], [])
+
+
+def test_a_program_that_goes_on_is_compiled_after_the_delay() -> None:
+    execution = start(ENDLESS, delayed(30))
+    hot, installed = noticed(execution, Event.HOT), noticed(execution, Event.INSTALLED)
+    times: list[float] = []
+
+    def wait() -> None:
+        for event in (hot, installed):
+            assert event.wait(60)
+            times.append(time.monotonic())
+
+    interrupt(execution, wait)
+    assert times[1] - times[0] >= 0.025
+    assert [p.state for p in placements(execution)] == ["installed"]
+
+
+def test_whoever_waits_for_code_and_marked_scopes_have_no_delay() -> None:
+    waiting = start(LOOP, delayed(60_000, background=False))
+    same_as_reference(LOOP, waiting)
+    marked = start(
+        ferryvm.compile("(define i 0) (enter-jit ((while (>= i 0) (set! i (+ i 1))))) i"),
+        delayed(60_000),
+    )
+    installed = noticed(marked, Event.INSTALLED)
+    interrupt(marked, lambda: installed.wait(60))
+    for execution in (waiting, marked):
+        assert "installed" in [p.state for p in placements(execution)]
+
+
+def test_jobs_that_are_due_go_before_those_that_are_not() -> None:
+    order: list[str] = []
+    late = Job(lambda: order.append("late"), delay=0.2)
+    soon = Job(lambda: order.append("soon"))
+    submit(late)
+    submit(soon)
+    control = ControlBlock()
+    assert late.wait(control)
+    assert soon.wait(control)
+    assert order == ["soon", "late"]

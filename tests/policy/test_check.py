@@ -15,7 +15,7 @@ from ferryvm.errors import FerryError
 from .sample import BACKENDS, check, faults
 
 RULE = '[[rule]]\nbackends = ["llvm"]\n'
-PROFILE = ("enabled", "function_threshold", "loop_threshold", "scope_threshold")
+PROFILE = ("delay_ms", "enabled", "function_threshold", "loop_threshold", "scope_threshold")
 FOLDER = Path(__file__).parent
 CASE = re.compile(r"^--------\n(.*?)\n=>\n(.*?)\n", re.MULTILINE | re.DOTALL)
 

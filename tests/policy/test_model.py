@@ -27,6 +27,7 @@ enabled = true
 loop_threshold = 1
 function_threshold = 2
 scope_threshold = 3
+delay_ms = 4
 [shadow]
 against = "threaded"
 [[rule]]
@@ -62,7 +63,7 @@ def test_every_key_of_a_file_arrives_in_the_policy() -> None:
         Rule(action=Action.INTERPRET),
     )
     assert check(FULL).policy == Policy(
-        "reference", Profile(True, 1, 2, 3), rules, True, Shadow("threaded")
+        "reference", Profile(True, 1, 2, 3, 4), rules, True, Shadow("threaded")
     )
 
 
@@ -110,7 +111,7 @@ def test_the_checker_reads_the_default_policy_as_the_light_way_does() -> None:
 
 
 def test_the_default_states_the_thresholds_that_files_without_a_profile_get() -> None:
-    assert policy.default().profile == Profile()
+    assert policy.default().profile == Profile(delay_ms=5)
 
 
 def test_the_default_compiles_what_is_hot_in_the_background() -> None:

@@ -80,7 +80,7 @@ def test_what_is_written_reads_as_the_same_policy(written: Policy) -> None:
 
 
 def test_every_key_is_written() -> None:
-    assert write(policy.default()).splitlines()[:12] == [
+    assert write(policy.default()).splitlines()[:13] == [
         'interpreter = "threaded"',
         "whole_program = false",
         "",
@@ -89,6 +89,7 @@ def test_every_key_is_written() -> None:
         "loop_threshold = 100000",
         "function_threshold = 25000",
         "scope_threshold = 1",
+        "delay_ms = 5",
         "",
         "[[rule]]",
         'name = "marked"',

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Compiling beside the program: one thread a process, which takes jobs in their order.
+"""Compiling beside the program: one thread a process, which takes jobs in the order in which they
+are due.
 
 A program waits for a job only where its policy says so, and Ctrl-C ends the waiting. The thread is
 started by the first job. At the end of the process the job under way is waited for (a compiler that
@@ -11,12 +12,12 @@ from __future__ import annotations
 
 import _thread
 import atexit
-import collections
 import contextlib
 import os
 import signal
 import sys
 import threading
+import time
 from collections.abc import Callable, Iterator
 
 from ferryvm.machine.control import ControlBlock
@@ -32,8 +33,10 @@ ends meanwhile, or calls its host, waits that long; a change of threads takes a 
 class Job:
     """Something to be done in the background."""
 
-    def __init__(self, action: Callable[[], None]) -> None:
+    def __init__(self, action: Callable[[], None], delay: float = 0.0) -> None:
+        """`delay`: seconds before which it is not begun; those that are due go first."""
         self._action = action
+        self.due = time.monotonic() + delay
         self._done = threading.Event()
         self._ended = threading.Event()
 
@@ -75,7 +78,7 @@ def _short_turns() -> Iterator[None]:
 
 class _Worker:
     def __init__(self) -> None:
-        self._jobs: collections.deque[Job] = collections.deque()
+        self._jobs: list[Job] = []
         self._changed = threading.Condition()
         self._under_way: threading.Lock | None = None
         """Held by the thread, if there is one."""
@@ -111,17 +114,26 @@ class _Worker:
     def _do_next(self) -> bool:
         """Wait for a job and do it; False when there will be none any more."""
         with self._changed:
-            while not self._jobs and not self._is_closed:
-                self._changed.wait()
-            if self._is_closed:
+            job = self._take()
+            if job is None:
                 return False
-            job = self._jobs.popleft()
             self._is_busy = True
         with _short_turns():
             job.run()
         with self._changed:
             self._is_busy = False
         return True
+
+    def _take(self) -> Job | None:
+        """The first job that is due, once there is one; None if the worker is closed before."""
+        while not self._is_closed:
+            job = min(self._jobs, key=lambda job: job.due, default=None)
+            left = None if job is None else job.due - time.monotonic()
+            if job is not None and left is not None and left <= 0:
+                self._jobs.remove(job)
+                return job
+            self._changed.wait(left)
+        return None
 
     def drop(self) -> bool:
         """Take no job and begin none any more; whether one is under way."""

@@ -16,7 +16,7 @@ from __future__ import annotations
 import dataclasses
 import threading
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING
 
 from ferryvm.backend import (
@@ -236,9 +236,9 @@ class MixedArtifact(Artifact):
         """Put the count cells of the policy, and begin with what is to be compiled at once."""
         profile = self.policy.profile
         if profile.enabled:
-            for pc, threshold in self._thresholds().items():
-                self._places[pc, counting] = Place(pc, counting, threshold)
-                self.inner.count(pc, threshold, counting)
+            for place in self._counted(counting):
+                self._places[place.key] = place
+                self.inner.count(place.pc, place.threshold, counting)
         if self.policy.whole_program:
             entry = self.program.program.functions[0].entry
             place = Place(entry, counting, profile.function_threshold)
@@ -249,14 +249,19 @@ class MixedArtifact(Artifact):
             place.why = "the whole program, before it starts"
             self._have_done(place, MixedArtifact._decide)
 
-    def _thresholds(self) -> dict[int, int]:
-        """The places that are counted, with the counts at which they are hot."""
+    def _counted(self, counting: bool) -> Iterable[Place]:
+        """The places that are counted; a pc that is several things is the last of them."""
         profile, program = self.policy.profile, self.program
-        found = dict.fromkeys(likely_heads(program), profile.loop_threshold)
+        delay = 0.0 if self._may_wait else profile.delay_ms / 1000
+        found = {}
+        for head in likely_heads(program):
+            found[head] = Place(head, counting, profile.loop_threshold, delay)
         for function in program.program.functions[1:]:  # the first one is entered once
-            found[function.entry] = profile.function_threshold
-        found.update(dict.fromkeys(scope_marks(program), profile.scope_threshold))
-        return found
+            entry = function.entry
+            found[entry] = Place(entry, counting, profile.function_threshold, delay)
+        for mark in scope_marks(program):
+            found[mark] = Place(mark, counting, profile.scope_threshold)
+        return found.values()
 
     def _hot(self, pc: int, counting: bool) -> None:
         """A place got hot."""
@@ -272,7 +277,7 @@ class MixedArtifact(Artifact):
         times = "once" if place.threshold == 1 else f"{place.threshold} times"
         place.why = f"reached {times}"
         place.regions = None
-        self._have_done(place, MixedArtifact._decide)
+        self._have_done(place, MixedArtifact._decide, place.delay)
 
     def _decide(self, place: Place) -> None:
         """Ask the policy about a place, and do what it says."""
@@ -368,8 +373,10 @@ class MixedArtifact(Artifact):
 
     # --- compilation ------------------------------------------------------------------------
 
-    def _have_done(self, place: Place, what: Callable[[MixedArtifact, Place], None]) -> None:
-        """Have something done for a place in the background.
+    def _have_done(
+        self, place: Place, what: Callable[[MixedArtifact, Place], None], delay: float = 0.0
+    ) -> None:
+        """Have something done for a place in the background, after so many seconds.
 
         It is waited for where the rule that applies says so, which is found out in the background
         too: deciding takes longer than many programs run.
@@ -388,7 +395,7 @@ class MixedArtifact(Artifact):
                     raise
                 artifact._broke(place, error)
 
-        place.job = Job(action)
+        place.job = Job(action, delay)
         if self._may_wait:
             self._awaited[place.key] = place
         submit(place.job)

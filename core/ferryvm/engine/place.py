@@ -28,6 +28,8 @@ class Place:
     counting: bool
     threshold: int
     """Times that it has been reached when it is looked at next."""
+    delay: float = 0.0
+    """Seconds that it goes on as it is when it got hot, if nobody waits for its code."""
     why: str = ""
     placement: Placement | None = None
     region: Region | None = None

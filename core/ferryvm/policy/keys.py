@@ -24,6 +24,7 @@ _LARGEST = 10**12
 """Most that a count can be: hours of running."""
 
 Count = Annotated[int, pydantic.Field(ge=1, le=_LARGEST)]
+Milliseconds = Annotated[int, pydantic.Field(ge=0, le=60_000)]
 CountOrNever = Annotated[int, pydantic.Field(ge=0, le=_LARGEST)]
 
 
@@ -47,6 +48,10 @@ class ProfileKeys(_Table):
     """Entries of a function after which the rules are asked about the function."""
     scope_threshold: Count = Profile.scope_threshold
     """Entries of an enter-jit scope after which the rules are asked about the scope."""
+    delay_ms: Milliseconds = Profile.delay_ms
+    """Milliseconds that a loop or function goes on in the interpreter after it got hot, before the
+    rules are asked in the background: a program that ends meanwhile is spared the compilation. Marked
+    scopes, and programs that wait for their code, have no delay."""
 
 
 class ShadowKeys(_Table):
