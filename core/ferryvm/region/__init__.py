@@ -7,8 +7,8 @@
                              │
                              └── region_effects ──> Effects         what a compiler must keep
 
-Names load what they need when they are first used: an engine whose programs do not
-get hot needs `front` only. The functions `graph.graph` and `region.region` have their modules' names and so are
+Names load what they need when they are first used: an engine in whose program nothing gets hot needs
+`front` only. The functions `graph.graph` and `region.region` have their modules' names and so are
 imported from there.
 """
 

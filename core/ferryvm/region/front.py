@@ -32,16 +32,16 @@ ENTER = BY_MNEMONIC["enter_jit"].opcode
 
 def likely_heads(verified: Verified) -> list[int]:
     """pcs at which loops seem to begin, in rising order."""
-    code = verified.program.code
-    jumps = np.flatnonzero(_HAS_TARGET[code["opcode"]])
-    targets = code["immediate"][jumps].astype(np.int64)
+    opcodes, immediates = verified.program.code["opcode"], verified.program.code["immediate"]
+    jumps = np.flatnonzero(_HAS_TARGET[opcodes])
+    targets = immediates[jumps].astype(np.int64)
     is_back = targets <= jumps
     ends = dict(zip(targets[is_back].tolist(), jumps[is_back].tolist(), strict=True))
     found = set()
     for first, last in ends.items():
         head = first
-        if first and code["opcode"][first - 1] in _JUMPS:
-            over = int(code["immediate"][first - 1])
+        if first and opcodes[first - 1] in _JUMPS:
+            over = int(immediates[first - 1])
             if first < over <= last:
                 head = over
         if verified.is_reachable(head):
