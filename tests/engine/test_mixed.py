@@ -121,9 +121,9 @@ def test_running_loops_are_entered_in_their_middle_inner_ones_too() -> None:
     execution = start(NEST, policy(threshold=7))
     same_as_reference(NEST, execution)
     found = placements(execution)
-    # The whole nest, by each of its heads: the innermost one is hot first.
-    assert [p.region for p in found] == ["main/nest.1"] * 3
-    assert len({p.pc for p in found}) == 3
+    # The whole nest, by its innermost head, which is hot first, and by its own when it begins again.
+    assert [p.region for p in found] == ["main/nest.1"] * 2
+    assert len({p.pc for p in found}) == 2
     assert all(p.state == "installed" and entries(p) > 0 for p in found)
 
 
@@ -212,6 +212,26 @@ def test_a_cycle_that_is_no_loop_is_interpreted() -> None:
     (placement,) = placements(execution)
     assert (placement.pc, placement.state) == (3, "interpreted")
     assert placement.decision == "no region starts here"
+
+
+def test_a_nest_that_was_compiled_from_inside_is_compiled_from_its_head_when_it_begins_again() -> (
+    None
+):
+    program = ferryvm.compile("""
+    (define total 0)
+    (define (sum)
+      (define i 0)
+      (while (< i 5)
+        (let ((j 0)) (while (< j 9) (set! total (+ total (* i j))) (set! j (+ j 1))))
+        (set! i (+ i 1))))
+    (sum) (sum) (sum) (sum)
+    total""")
+    execution = start(program, policy(threshold=30))
+    same_as_reference(program, execution)
+    inside, head = placements(execution)
+    assert (inside.region, head.region) == ("sum/nest.1", "sum/nest.1")
+    assert head.why == f"begun again after it was compiled from inside, at pc {inside.pc}"
+    assert (entries(inside), entries(head)) == (1, 3)
 
 
 def test_a_policy_that_asks_nobody_leaves_all_to_the_interpreter() -> None:

@@ -41,6 +41,7 @@ from ferryvm.verify import Verified
 
 if TYPE_CHECKING:
     from ferryvm.engine.shadow import Shadow
+    from ferryvm.region.region import Region
 
 
 _LAST = frozenset([Status.HALT, Status.TRAP, Status.FUEL])
@@ -275,7 +276,7 @@ class MixedArtifact(Artifact):
             self._have_done(place, MixedArtifact._compile)
             return
         times = "once" if place.threshold == 1 else f"{place.threshold} times"
-        place.why = f"reached {times}"
+        place.why = place.cause or f"reached {times}"
         place.regions = None
         self._have_done(place, MixedArtifact._decide, place.delay)
 
@@ -430,6 +431,7 @@ class MixedArtifact(Artifact):
                 placement.state = "installed"
                 self.inner.install(place.pc, attempt.code.address, place.counting)
                 self.journal.tell(Event.INSTALLED, placement, attempt.code)
+                self._hasten_head(place, region)
                 return
             if choice.options.required:
                 reason = f"backend {choice.backend!r}: region {region.name}: {attempt.reason}"
@@ -439,6 +441,18 @@ class MixedArtifact(Artifact):
         retry = min(choice.options.retry_after for choice in rule.backends)
         if retry:
             self._count_on(place, retry, state)
+
+    def _hasten_head(self, place: Place, region: Region) -> None:
+        """Have a loop that was compiled from a loop inside it compiled from its own head, too, when
+        it is begun again: code that begins in the middle is slower, since its loops are not nested
+        for a compiler."""
+        if region.loop is None:
+            return
+        head = self._places.get((region.loop.head, place.counting))
+        if head is None or head is place or head.job is not None:
+            return
+        head.cause = f"begun again after it was compiled from inside, at pc {place.pc}"
+        self.inner.count(head.pc, 1, head.counting)
 
     def _count_on(self, place: Place, times: int, state: str) -> None:
         """Look at a place again after so many times more."""

@@ -30,6 +30,8 @@ class Place:
     """Times that it has been reached when it is looked at next."""
     delay: float = 0.0
     """Seconds that it goes on as it is when it got hot, if nobody waits for its code."""
+    cause: str = ""
+    """Why it is looked at, where that is not how often it was reached."""
     why: str = ""
     placement: Placement | None = None
     region: Region | None = None
