@@ -261,7 +261,7 @@ class MixedArtifact(Artifact):
             entry = function.entry
             found[entry] = Place(entry, counting, profile.function_threshold, delay)
         for mark in scope_marks(program):
-            found[mark] = Place(mark, counting, profile.scope_threshold)
+            found[mark] = Place(mark, counting, profile.scope_threshold, delay)
         return found.values()
 
     def _hot(self, pc: int, counting: bool) -> None:

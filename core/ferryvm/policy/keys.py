@@ -49,9 +49,9 @@ class ProfileKeys(_Table):
     scope_threshold: Count = Profile.scope_threshold
     """Entries of an enter-jit scope after which the rules are asked about the scope."""
     delay_ms: Milliseconds = Profile.delay_ms
-    """Milliseconds that a loop or function goes on in the interpreter after it got hot, before the
-    rules are asked in the background: a program that ends meanwhile is spared the compilation. Marked
-    scopes, and programs that wait for their code, have no delay."""
+    """Milliseconds that a place goes on in the interpreter after it got hot, before the rules are
+    asked in the background: a program that ends meanwhile is spared the compilation. A program that
+    waits for its code does not wait for this."""
 
 
 class ShadowKeys(_Table):

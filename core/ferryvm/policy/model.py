@@ -36,7 +36,7 @@ class Profile:
     scope_threshold: int = 1
     """Entries of an enter-jit scope: who marks one has asked for it."""
     delay_ms: int = 0
-    """Milliseconds after which a loop or function that got hot is compiled in the background."""
+    """Milliseconds after which a place that got hot is compiled in the background."""
 
 
 PROMPT = Profile(loop_threshold=50, function_threshold=50)
