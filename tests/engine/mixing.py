@@ -34,6 +34,23 @@ ENDLESS = ferryvm.assemble("""
 """)
 """Counts for ever."""
 
+TWO_WAYS_IN = """
+    static.get n
+    i64.eqz
+    jump_if second
+:first
+    static.get n
+    i64.const 1
+    i64.add
+    static.set n
+:second
+    static.get n
+    i64.const 3
+    i64.xor
+    static.set n
+"""
+"""A cycle that is entered in two places, up to where it goes back to `first`: no natural loop."""
+
 Compile = Callable[[Region, CompileOptions], Code]
 
 LLVM = Registry().get("llvm")

@@ -13,6 +13,7 @@ from ferryvm.machine.memory import Limits
 from ferryvm.program import Signature
 
 from .mixing import (
+    TWO_WAYS_IN,
     entries,
     placements,
     policy,
@@ -210,24 +211,12 @@ def test_an_interrupt_is_seen_where_every_stay_in_a_backend_is_short(chosen: str
     assert execution.machine.memory.statics[0] == 1_000_000
 
 
-IRREDUCIBLE = """
+IRREDUCIBLE = f"""
 .host stop () -> ()
 .static n i64
 .function main
     host stop
-    static.get n
-    i64.eqz
-    jump_if second
-:first
-    static.get n
-    i64.const 1
-    i64.add
-    static.set n
-:second
-    static.get n
-    i64.const 3
-    i64.xor
-    static.set n
+{TWO_WAYS_IN}
     jump first
 """
 

@@ -15,6 +15,7 @@ from ferryvm.program import Program
 
 from .mixing import (
     ENDLESS,
+    TWO_WAYS_IN,
     compile_by_llvm,
     end,
     entries,
@@ -185,22 +186,10 @@ def test_the_loops_around_are_counted_too() -> None:
 
 
 def test_a_cycle_that_is_no_loop_is_interpreted() -> None:
-    program = ferryvm.assemble("""
+    program = ferryvm.assemble(f"""
 .static n i64
 .function main
-    static.get n
-    i64.eqz
-    jump_if second
-:first
-    static.get n
-    i64.const 1
-    i64.add
-    static.set n
-:second
-    static.get n
-    i64.const 2
-    i64.add
-    static.set n
+{TWO_WAYS_IN}
     static.get n
     i64.const 500
     i64.lt_s

@@ -127,11 +127,13 @@ class _Worker:
     def _take(self) -> Job | None:
         """The first job that is due, once there is one; None if the worker is closed before."""
         while not self._is_closed:
-            job = min(self._jobs, key=lambda job: job.due, default=None)
-            left = None if job is None else job.due - time.monotonic()
-            if job is not None and left is not None and left <= 0:
-                self._jobs.remove(job)
-                return job
+            left = None
+            if self._jobs:
+                job = min(self._jobs, key=lambda job: job.due)
+                left = job.due - time.monotonic()
+                if left <= 0:
+                    self._jobs.remove(job)
+                    return job
             self._changed.wait(left)
         return None
 

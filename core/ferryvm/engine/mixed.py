@@ -41,6 +41,7 @@ from ferryvm.verify import Verified
 
 if TYPE_CHECKING:
     from ferryvm.engine.shadow import Shadow
+    from ferryvm.region.loop import Loop
     from ferryvm.region.region import Region
 
 
@@ -312,18 +313,18 @@ class MixedArtifact(Artifact):
         gets no code."""
         from ferryvm.region.graph import graph
 
-        own = graph(self.program, self.program.owner(place.pc))
-        loop, times = own.loop(own.block(place.pc).first), 1
-        if loop is None:
+        innermost = graph(self.program, self.program.owner(place.pc)).loop_at(place.pc)
+        if innermost is None:
             return "no region starts here"
-        head = loop.head
+        loop: Loop | None = innermost
         while loop is not None:
-            key = (loop.head, place.counting)
-            if key not in self._places:
-                self._places[key] = Place(*key, times)
-                self.inner.count(*key[:1], times, place.counting)
-            loop, times = loop.parent, self.policy.profile.loop_threshold
-        return f"no region starts here: it is in the loop whose head is pc {head}"
+            times = 1 if loop is innermost else self.policy.profile.loop_threshold
+            around = Place(loop.head, place.counting, times)
+            if around.key not in self._places:
+                self._places[around.key] = around
+                self.inner.count(around.pc, times, around.counting)
+            loop = loop.parent
+        return f"no region starts here: it is in the loop whose head is pc {innermost.head}"
 
     # --- speculation ------------------------------------------------------------------------
 

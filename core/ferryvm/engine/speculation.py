@@ -45,7 +45,7 @@ def stop_watching(artifact: Artifact, place: Place) -> None:
     ways = set()
     own = place.region.graph
     for branch, targets in _branches(place.region).items():
-        loop = own.loop(own.block(branch).first)
+        loop = own.loop_at(branch)
         if loop is not None and not loop.blocks.issuperset(targets):
             continue  # the way out of a loop is taken once, after all the others
         unseen = [pc for pc in targets if pc in place.watched and pc not in seen]

@@ -56,7 +56,7 @@ class Route:
         self._partial: list[Loop] = []
         """Loops around the entry that belong to the region, outermost first, but one that starts
         there."""
-        loop = self._graph.loop(self._graph.block(entry).first)
+        loop = self._graph.loop_at(entry)
         while loop is not None:
             if loop.head != entry and loop.head in self.pcs:
                 self._partial.insert(0, loop)

@@ -200,7 +200,7 @@ def _inner_loops(region: Region) -> tuple[list[Loop], int]:
         if loop.head in pcs
         and all(first in pcs and own.blocks[first].last in pcs for first in loop.blocks)
     ]
-    around = own.loop(own.block(region.entry).first)
+    around = own.loop_at(region.entry)
     while around in inner:  # the scope begins inside a loop that is all in it
         around = around.parent if around else None
     return inner, around.depth if around else 0

@@ -90,6 +90,10 @@ class Graph:
         """The innermost loop around a block."""
         return self._innermost.get(block)
 
+    def loop_at(self, pc: int) -> Loop | None:
+        """The innermost loop around an instruction. Raises ValueError as `block`."""
+        return self.loop(self.block(pc).first)
+
     def block(self, pc: int) -> Block:
         """The block that an instruction of the function is in. Raises ValueError for others."""
         place = bisect.bisect_right(self._firsts, pc) - 1

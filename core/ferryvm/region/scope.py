@@ -13,8 +13,7 @@ import collections
 
 from ferryvm.isa import BY_MNEMONIC
 from ferryvm.region.code import code
-from ferryvm.region.front import ENTER as _ENTER
-from ferryvm.region.front import scope_marks
+from ferryvm.region.front import ENTER, scope_marks
 from ferryvm.region.keep import kept
 from ferryvm.verify import Verified
 
@@ -47,7 +46,7 @@ def scope_pcs(verified: Verified, enter: int) -> frozenset[int]:
     while waiting:
         pc = waiting.popleft()
         depth, opcode = open_before[pc], opcodes[pc]
-        if opcode == _ENTER:
+        if opcode == ENTER:
             depth = min(depth + 1, _DEEPEST)
         elif opcode == _LEAVE:
             depth -= 1
