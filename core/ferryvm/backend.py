@@ -200,6 +200,11 @@ class Code(abc.ABC):
     notes: Mapping[str, float]
     """Seconds that steps of the compilation took, by name."""
 
+    @property
+    def lost(self) -> str:
+        """Why it cannot be run any more; it has left with LOST, then, and always does."""
+        return ""
+
     @abc.abstractmethod
     def activity(self) -> Activity:
         """What it has done so far."""

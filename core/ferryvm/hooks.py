@@ -53,7 +53,7 @@ class PlacementEvent:
     backend: str = ""
     """Who was asked, or whose code it is; empty for `hot`."""
     outcome: str = ""
-    """Of an attempt: `compiled`, `from the cache`, `refused`, `failed` or `not asked`."""
+    """Of an attempt: `compiled`, `from the cache`, `refused`, `failed`, `not asked` or `lost`."""
     reason: str = ""
     """Why an attempt brought no code."""
     seconds: float = 0.0

@@ -297,7 +297,7 @@ def test_diff_reports_agreement_program_by_program(fib: Path, tmp_path: Path) ->
     assert len({row[4] for row in rows[:2]}) == 1
     code, out, err = ferry("diff", other, "--schedule", "every-boundary")
     assert (code, err) == (0, "")
-    assert "reference, llvm, switch, threaded" in out
+    assert "reference, llvm, opencl, switch, threaded" in out
 
 
 def test_diff_of_what_cannot_be_compared_is_one_line(fib: Path) -> None:
@@ -349,7 +349,7 @@ def test_repl_runs_on_the_default_policy_and_goes_back_to_it() -> None:
     assert (code, err) == (0, "")
     shown = [line.partition(" ")[0] for line in out.splitlines()]
     assert shown == ["mixed", "switch", "mixed", "=>"]
-    assert out.startswith("mixed (of llvm, reference, switch, threaded, mixed)\n")
+    assert out.startswith("mixed (of llvm, opencl, reference, switch, threaded, mixed)\n")
     assert out.endswith("=> 4\n")
 
 

@@ -201,7 +201,7 @@ def test_unknown_backend_names_the_known_ones() -> None:
     with pytest.raises(UnknownNameError, match="no backend 'thread'; did you mean 'threaded'"):
         ferryvm.Engine("thread")
     execution = ferryvm.Engine("switch").start(ferryvm.compile("1"))
-    with pytest.raises(UnknownNameError, match=r"known: llvm, reference, switch, threaded"):
+    with pytest.raises(UnknownNameError, match=r"known: llvm, opencl, reference, switch, threaded"):
         execution.run(backend="gpu")
 
 

@@ -72,6 +72,12 @@ class Compilers:
         """Note that a backend was not asked."""
         self._noted(place, choice, Outcome.SKIPPED, reason, self._journal.now())
 
+    def lose(self, place: Place, reason: str) -> None:
+        """Note that the code of a place cannot be run any more."""
+        assert place.choice is not None
+        place.lost.add(place.choice.backend)
+        self._noted(place, place.choice, Outcome.LOST, one_line(reason), self._journal.now())
+
     def say_once(self, failure: str) -> None:
         """Warn of something that failed, the first time that it does."""
         if failure not in self._said:
@@ -122,6 +128,6 @@ class Compilers:
         placement = place.placed(self._journal)
         placement.attempts.append(attempt)
         self._journal.tell(Event.ATTEMPT, placement, attempt)
-        if outcome is Outcome.FAILED and not choice.options.required:
+        if outcome in (Outcome.FAILED, Outcome.LOST) and not choice.options.required:
             self.say_once(f"backend {choice.backend!r} failed on region {name}: {reason}")
         return attempt

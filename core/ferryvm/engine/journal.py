@@ -24,6 +24,8 @@ class Outcome(enum.Enum):
     REFUSED = "refused"
     FAILED = "failed"
     SKIPPED = "not asked"
+    LOST = "lost"
+    """What had been compiled cannot be run any more."""
 
 
 @dataclasses.dataclass(frozen=True)

@@ -183,6 +183,10 @@ class MixedArtifact(Artifact):
                 self._hot(machine.control.pc, counting)
             elif status is Status.GUARD:
                 self._failed(machine.control.pc, counting)
+            elif status is Status.SLICED:
+                self._sliced(machine.control.pc, counting)
+            elif status is Status.LOST:
+                self._lost(counting)
             elif status is not Status.INTERRUPTED or self._refused is None:
                 if self._may_stop and status in _LAST:
                     self._wait_for_verdicts(machine)
@@ -364,6 +368,36 @@ class MixedArtifact(Artifact):
                 )
             self._have_done(place, MixedArtifact._compile)
 
+    def _sliced(self, pc: int, counting: bool) -> None:
+        """Compiled code stopped in the middle, for its time was over: have code that begins there,
+        unless that was asked for before."""
+        place = self._places.get((pc, counting))
+        if place is None:
+            place = self._places[pc, counting] = Place(pc, counting, 1)
+        if place.job is None:
+            place.why = "compiled code stopped there, at the end of its slice of time"
+            place.regions = None
+            self._have_done(place, MixedArtifact._decide)
+
+    def _lost(self, counting: bool) -> None:
+        """Code cannot be run any more: ask the next backends, or go on without it."""
+        for place in list(self._places.values()):
+            placement = place.placement
+            code = placement.code if placement is not None else None
+            if place.counting != counting or code is None or not code.lost:
+                continue
+            assert placement is not None
+            assert place.choice is not None
+            if place.choice.backend in place.lost:
+                continue
+            self.inner.remove(place.pc, counting)
+            self._compilers.lose(place, code.lost)
+            self.journal.tell(Event.REMOVED, placement)
+            if place.choice.options.required:
+                self._refuse(BackendError(code.lost))
+            else:
+                self._have_done(place, MixedArtifact._compile)
+
     def _give_up(self, placement: Placement) -> None:
         """Have the code of a place entered no more."""
         for place in self._places.values():
@@ -420,6 +454,8 @@ class MixedArtifact(Artifact):
         if rule.backends[0].options.background and not self._forcing:
             place.job.let_go()
         for choice in rule.backends:
+            if choice.backend in place.lost:
+                continue
             wanted = choice.options.threshold
             if wanted is not None and place.threshold < wanted and not self._forcing:
                 self._compilers.skip(place, choice, f"its threshold is {wanted}")

@@ -47,6 +47,8 @@ class Place:
     regions: tuple[Region, ...] | None = None
     """What could be compiled for it; None: what starts there."""
     job: Job | None = None
+    lost: set[str] = dataclasses.field(default_factory=set)
+    """Backends whose code for it could not be run any more."""
 
     @property
     def key(self) -> tuple[int, bool]:

@@ -47,7 +47,9 @@ LONGEST = 200_000
 SLICE = 2_000
 """Instructions that the shadow runs between two looks at the interrupt flag: some 10 ms in Python."""
 
-_GOES_ON = frozenset([Status.LEAVE, Status.GUARD, Status.INTERRUPTED, Status.FUEL])
+_GOES_ON = frozenset(
+    [Status.LEAVE, Status.GUARD, Status.INTERRUPTED, Status.FUEL, Status.SLICED, Status.LOST]
+)
 """Statuses after which the instruction at pc is still to be run by whoever goes on."""
 
 _MEETS = frozenset([Status.HALT, Status.HOST, Status.TRAP, Status.GROW])
@@ -259,6 +261,10 @@ class _CheckedCode(Code):
         assert address is not None
         self.address = address
         self.is_from_cache, self.notes = code.is_from_cache, code.notes
+
+    @property
+    def lost(self) -> str:
+        return self._code.lost
 
     def activity(self) -> Activity:
         return self._code.activity()

@@ -29,7 +29,8 @@ def lift(region: Region, counting: bool = False, unseen: Ways = frozenset()) -> 
     """
     verified = region.verified
     called = set(region.callees)
-    is_called_only = not region.graph.predecessors[region.graph.entry]
+    start = region.graph.entry
+    is_called_only = region.entry == start and not region.graph.predecessors[start]
     if region.kind is Kind.FUNCTION and region.function and is_called_only:
         # Where a jump goes to the entry too, locals need not be zero there.
         called.add(region.function)

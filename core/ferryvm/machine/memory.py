@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """A program's memory: one reservation of address space, three segments, guard pages around.
 
-    guard │ statics │ guard │ stack (grows up) │ guard │ heap: in use │ usable │ reserved │ guard
+    control block │ guard │ statics │ guard │ stack (grows up) │ guard │ heap: in use │ usable
+                                                                    │ reserved │ guard
 
-The heap's limit is reserved at once, so growing moves nothing; pages cost nothing until they are
+The control block stands in front, so that one buffer can give all of it to a device. The heap's limit is reserved at once, so growing moves nothing; pages cost nothing until they are
 touched, and those past the usable part cannot be touched at all. Program code never gets past a
 segment (the verifier and bounds checks see to it); the guards are there for when we are wrong.
 """
@@ -13,9 +14,11 @@ from __future__ import annotations
 import ctypes
 import dataclasses
 import mmap
+import sys
 
 from ferryvm.errors import FerryError
 from ferryvm.isa.type import WORD_BYTES
+from ferryvm.machine.control import ControlBlock
 
 PAGE = max(mmap.PAGESIZE, mmap.ALLOCATIONGRANULARITY)
 _READ_WRITE = mmap.PROT_READ | mmap.PROT_WRITE
@@ -69,7 +72,8 @@ class Memory:
             message = f"the program's data needs {data_end} bytes of heap"
             raise AddressSpaceError(f"{message}, the limit is {self.heap_limit}; raise the limit")
         sizes = [_pages(WORD_BYTES * statics), _pages(limits.stack), _pages(limits.heap)]
-        total = sum(sizes) + PAGE * (len(sizes) + 1)
+        first = _pages(ctypes.sizeof(ControlBlock))
+        total = first + sum(sizes) + PAGE * (len(sizes) + 1)
         flags = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | getattr(mmap, "MAP_NORESERVE", 0)
         try:
             self._map = mmap.mmap(-1, total, flags=flags, prot=_READ_WRITE)
@@ -77,8 +81,9 @@ class Memory:
             message = f"cannot reserve {total >> 20} MiB of address space ({error})"
             raise AddressSpaceError(f"{message}; lower the heap or stack limit") from None
         self._base = ctypes.addressof(ctypes.c_char.from_buffer(self._map))
+        self.control = ControlBlock.from_buffer(self._map)
         offsets = []
-        offset = 0
+        offset = first
         for size in sizes:
             self._protect(offset, PAGE, 0)
             offsets.append(offset + PAGE)
@@ -104,6 +109,16 @@ class Memory:
     def _protect(self, offset: int, size: int, protection: int) -> None:
         if size and _libc.mprotect(self._base + offset, size, protection):
             raise AddressSpaceError(f"cannot protect memory: errno {ctypes.get_errno()}")
+
+    def clear_heap(self, start: int) -> None:
+        """Make all of the usable heap from an offset on zero."""
+        end, pages = self.heap_capacity, _pages(start)
+        if sys.platform == "linux" and end > pages:
+            # Private pages are given back, and zero when they are next touched.
+            self._map.madvise(mmap.MADV_DONTNEED, self._heap_at + pages, _pages(end) - pages)
+            end = pages
+        if end > start:
+            ctypes.memset(self.heap_address + start, 0, end - start)
 
     def grow(self, wanted: int) -> bool:
         """Make at least `wanted` bytes of the heap usable, and at least twice what was, up to the

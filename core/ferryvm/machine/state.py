@@ -22,7 +22,6 @@ from ferryvm.machine.control import (
     ABI_VERSION,
     DESCRIPTOR_WORDS,
     REGISTER_BYTES,
-    ControlBlock,
     Status,
 )
 from ferryvm.machine.memory import AddressSpaceError, Limits, Memory
@@ -70,10 +69,10 @@ class Machine:
         program = self.program = verified.program
         data_end = max((data.address + len(data.bytes) for data in program.data), default=0)
         self.memory = Memory(len(program.statics), data_end, limits or Limits())
-        self.descriptors = _descriptors(verified)
+        self.descriptors = descriptors(verified)
         """Function descriptors, DESCRIPTOR_WORDS words a function."""
         self._table = np.array(program.table, np.uint64)
-        self.control = ControlBlock()
+        self.control = self.memory.control
         self.bind()
         for number, static in enumerate(program.statics):
             self.memory.statics[number] = static.bits
@@ -126,25 +125,27 @@ class Machine:
     def copy(self) -> Machine:
         """A machine of its own in the same state. Raises AddressSpaceError."""
         twin = Machine(self.verified, self.memory.limits)
-        mine = self.control
-        # Its first half is the registers, the second binds it to this memory.
-        ctypes.memmove(twin.address, self.address, REGISTER_BYTES)
-        if self.memory.heap_capacity > twin.memory.heap_capacity:
-            twin.memory.grow(self.memory.heap_capacity)
-        twin.control.heap_capacity = twin.memory.heap_capacity
-        twin.memory.statics[:] = self.memory.statics
-        twin.memory.stack[: mine.sp] = self.memory.stack[: mine.sp]
-        twin.memory.heap[: mine.hp] = self.memory.heap[: mine.hp]
+        twin._take(self)
         return twin
 
-    def adopt(self, twin: Machine) -> None:
-        """Go to the state of a copy of this machine, which is not used any more.
+    def _take(self, other: Machine) -> None:
+        """Copy the state of a machine with the same limits; past what that uses of the heap this
+        one's is zero."""
+        memory, new = self.memory, other.memory
+        hp = other.control.hp
+        # The first half is the registers, the second binds the block to this memory.
+        ctypes.memmove(self.address, other.address, REGISTER_BYTES)
+        if new.heap_capacity > memory.heap_capacity:
+            memory.grow(new.heap_capacity)
+        self.control.heap_capacity = memory.heap_capacity
+        memory.statics[:] = new.statics
+        memory.stack[: self.control.sp] = new.stack[: self.control.sp]
+        memory.heap[:hp] = new.heap[:hp]
 
-        Its memory becomes this machine's, so views of the memory that was are out of date.
-        """
-        self.memory = twin.memory
-        ctypes.memmove(self.address, twin.address, REGISTER_BYTES)
-        self.bind()
+    def adopt(self, twin: Machine) -> None:
+        """Go to the state of a copy of this machine; whatever else its memory holds is gone."""
+        self.memory.clear_heap(twin.control.hp)
+        self._take(twin)
 
     def snapshot(self) -> Snapshot:
         """All that a program's state is, to be compared with another backend's."""
@@ -215,7 +216,7 @@ class Machine:
         return Frame(name, pc, self.program.source_map.position(pc), skipped)
 
 
-def _descriptors(verified: Verified) -> np.ndarray[tuple[int, ...], np.dtype[np.uint64]]:
+def descriptors(verified: Verified) -> np.ndarray[tuple[int, ...], np.dtype[np.uint64]]:
     """The function descriptors that calls read (see `FunctionField`)."""
     program: Program = verified.program
     words = np.zeros((len(program.functions), DESCRIPTOR_WORDS), np.uint64)

@@ -18,6 +18,7 @@ from ferryvm.ir.c.module import (
     INSTRUCTIONS,
     NANOSECONDS,
     Choices,
+    Resumed,
     module_text,
 )
 
@@ -31,5 +32,6 @@ __all__ = [
     "NANOSECONDS",
     "Choices",
     "Dialect",
+    "Resumed",
     "module_text",
 ]

@@ -154,7 +154,12 @@ C11 = Dialect(
     suffixes={I32: "u", I64: "ull", F32: "f", F64: ""},
     prelude=_PRELUDE,
     helpers=_helpers(),
-    alone="restrict ",
+    segments={
+        **{name: f"control->{name}" for name in ("statics", "stack", "stack_end", "heap")},
+        **{name: f"((const uint64_t *)control->{name})" for name in ("functions", "table")},
+    },
+    parameters="struct ferry_control *restrict control",
+    passed="control",
     internal="static ",
     cold="static __attribute__((noinline, cold)) ",
     external='__attribute__((visibility("default"))) ',

@@ -44,11 +44,19 @@ class Dialect:
     """What stands at the top of every text."""
     helpers: Mapping[str, str] = dataclasses.field(compare=False)
     """Definitions by name; one that uses another stands below it."""
+    segments: Mapping[str, str] = dataclasses.field(compare=False)
+    """Where a text finds what the control block points to: expressions of the addresses `statics`,
+    `stack`, `stack_end` and `heap`, and of arrays of words `functions` and `table`."""
+    parameters: str = dataclasses.field(compare=False)
+    """What every function is given first; one of these is `control`, the control block."""
+    passed: str = dataclasses.field(compare=False)
+    """The same as arguments."""
+    entry: str = dataclasses.field(default="", compare=False)
+    """The definition of `ENTRY` where a text has no variables of its own and so counts nothing;
+    then `exit_id` says which guard failed, and `interrupted` is asked to stop it now and then."""
     byte: str = "uint8_t"
     space: str = ""
     """Qualifier of pointers to the machine's memory, with the space after it."""
-    alone: str = ""
-    """Qualifier of a pointer that nothing else points where it does, with a space after it."""
     internal: str = ""
     """What stands before functions that nobody outside calls."""
     cold: str = ""
@@ -75,11 +83,6 @@ class Dialect:
     def bytes(self) -> str:
         """The type of a pointer to bytes of the machine's memory."""
         return f"{self.space}{self.byte} *"
-
-    @property
-    def control(self) -> str:
-        """The type of a pointer to the control block."""
-        return f"{self.space}struct ferry_control *"
 
     def definitions(self, used: Iterable[str]) -> list[str]:
         """Definitions of helpers, and of those that they need themselves."""

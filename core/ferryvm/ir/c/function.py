@@ -23,8 +23,12 @@ _LEAVING = {"leave": "LEAVE", "trap": "TRAP", "halt": "HALT", "host": "HOST"}
 class FunctionPrinter(OperationPrinter):
     """Prints one body."""
 
-    def __init__(self, shared: Shared, body: Body, number: int | None) -> None:
-        super().__init__(shared, body, number)
+    def __init__(
+        self, shared: Shared, body: Body, number: int | None, name: str, level: int = 0
+    ) -> None:
+        """`name`: of the C function."""
+        super().__init__(shared, body, number, level)
+        self.function = name
         self.structure = structure(body)
         self._placed: set[Block] = set()
         self._loop: tuple[Block, Block | None] | None = None
@@ -45,7 +49,23 @@ class FunctionPrinter(OperationPrinter):
         for place, parameter in enumerate(joined):
             self.names[parameter] = f"p{place}"
         self._place(entry, None)
-        lines = [head(self.shared, self.body, self.number), "{"]
+        return self._whole(joined)
+
+    def too_deep(self) -> str:
+        """A function that leaves at once, for calls to be gone on with elsewhere."""
+        entry = self.body.blocks[0]
+        for place, parameter in enumerate(entry.parameters):
+            self.names[parameter] = f"a{place}"
+        for operation in entry.operations:
+            if operation.name == "check_entry":
+                assert operation.state is not None
+                self._leave(operation.state, "FERRY_RUNNING")
+                break
+            self._operation(operation)
+        return self._whole([])
+
+    def _whole(self, joined: Sequence[Parameter]) -> str:
+        lines = [head(self.shared, self.body, self.number, self.function), "{"]
         lines += [f"    {line}" for line in self._beginning(joined)]
         lines += self.lines.text(self.names, self.types)
         return "\n".join([*lines, "}", ""])
@@ -54,11 +74,12 @@ class FunctionPrinter(OperationPrinter):
         d = self.dialect
         lines = []
         if self.number is None and "frame" in self.bases:
-            lines.append(f"{d.words}const frame = ({d.words})control->stack + control->fp;")
+            stack = d.segments["stack"]
+            lines.append(f"{d.words}const frame = ({d.words}){stack} + control->fp;")
         if "heap" in self.bases:
-            lines.append(f"{d.bytes}const heap = ({d.bytes})control->heap;")
+            lines.append(f"{d.bytes}const heap = ({d.bytes}){d.segments['heap']};")
         if "statics" in self.bases:
-            lines.append(f"{d.words}const statics = ({d.words})control->statics;")
+            lines.append(f"{d.words}const statics = ({d.words}){d.segments['statics']};")
         if "budget" in self.bases:
             # The flag is looked at here too, for code in which each stay, or call, is short.
             first = (
@@ -220,7 +241,9 @@ class FunctionPrinter(OperationPrinter):
                 assert isinstance(t, Type)
                 slot = self.to_slot(t, values[0])
             frame = self._base("frame")
-            self.lines.add(f"return go_back(control, {frame}, {slot}, {len(values)});")
+            self.lines.add(
+                f"return go_back({self.dialect.passed}, {frame}, {slot}, {len(values)});"
+            )
         elif values:
             pair = result_type(self.dialect, self.body.result)
             self.lines.add(f"return ({pair}){{{values[0]}, 0}};")

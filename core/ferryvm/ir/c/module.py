@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from ferryvm.ir.c.dialect import Dialect
 from ferryvm.ir.c.expression import Arithmetic
@@ -15,21 +15,27 @@ from ferryvm.ir.c.shared import (
     FORCED_IN,
     HOST_STACK_LIMIT,
     INSTRUCTIONS,
+    LOWEST_FRAME,
     NANOSECONDS,
     Choices,
     Describe,
     Shared,
+    function_name,
     harmless,
     head,
     result_type,
     spelled,
 )
-from ferryvm.ir.graph import Body, Module
+from ferryvm.ir.graph import Module
 from ferryvm.isa.control import HEADER_WORDS
 from ferryvm.isa.type import I64, Type
 
 ENTRY = "ferry_region"
 """The C function that enters the region."""
+
+Resumed = Mapping[int, Module]
+"""Regions with which a text goes on where it was left for a call that was too deep, by their entries:
+entries of functions that recur, and where their callers go on."""
 
 __all__ = [
     "ACTIVITY",
@@ -55,31 +61,51 @@ def module_text(
     declarations: str,
     choices: Choices,
     describe: Describe = no_comment,
+    resumed: Resumed | None = None,
 ) -> str:
     """A region as C. What others see of it are `ENTRY` and `ACTIVITY`.
 
     `declarations`: the control block and the statuses, see `ferryvm.machine.declaration`;
-    `describe`: a comment on the instructions from one pc to another, both included.
+    `describe`: a comment on the instructions from one pc to another, both included; `resumed`:
+    where the text can go on by itself, if `choices.levels` is not 0.
     """
-    guards = module.guards
-    results = {number: body.result for number, body in module.functions.items()}
+    resumed = resumed or {}
+    modules = [module, *resumed.values()]
+    guards = sorted({pc for each in modules for pc in each.guards})
+    called = {number: body for each in modules for number, body in each.functions.items()}
+    results = {number: body.result for number, body in called.items()}
     shared = Shared(dialect, choices, module.counting, guards, results, describe)
-    bodies: list[tuple[int | None, Body]] = [(None, module.root), *module.functions.items()]
-    functions = []
-    for number, body in bodies:
-        title = f"/* {'region' if number is None else 'function'} {harmless(body.name)} */\n"
-        functions.append(title + FunctionPrinter(shared, body, number).text())
+    if choices.levels:
+        shared.recursing = frozenset(number for number, body in called.items() if body.recurs)
+    roots = {"region": module.root}
+    roots |= {f"resume_{pc}": each.root for pc, each in resumed.items()}
+    functions, heads = [], []
+    for name, body in roots.items():
+        title = f"/* region {harmless(body.name)} */\n"
+        functions.append(title + FunctionPrinter(shared, body, None, name).text())
+    for number, body in called.items():
+        title = f"/* function {harmless(body.name)} */\n"
+        deepest = choices.levels if number in shared.recursing else 0
+        for level in range(deepest + 1):
+            name = function_name(number, level)
+            printer = FunctionPrinter(shared, body, number, name, level)
+            is_too_deep = level == deepest > 0
+            functions.append(title + (printer.too_deep() if is_too_deep else printer.text()))
+            heads.append(head(shared, body, number, name) + ";\n")
     writers = list(_writers(shared))
-    entry = _entry(shared, any(body.recurs for body in module.bodies))
+    if dialect.entry:
+        entry = _run(shared, list(resumed)) + "\n" + dialect.entry
+    else:
+        entry = _entry(shared, any(body.recurs for body in module.bodies))
     parts = [
         dialect.prelude,
         declarations,
         *_traps(shared),
         *dialect.definitions(shared.helpers),
-        f"{dialect.external}{dialect.word} {ACTIVITY}[{FAILURES + len(guards)}];\n",
+        *_activity(shared),
         *_returned(dialect, {result for result in results.values() if result is not None}),
         *writers,
-        "".join(f"{head(shared, body, number)};\n" for number, body in module.functions.items()),
+        "".join(heads),
         *functions,
         entry,
     ]
@@ -90,6 +116,12 @@ def _traps(shared: Shared) -> Iterator[str]:
     if shared.traps:
         kinds = ", ".join(f"TRAP_{kind.name} = {int(kind)}" for kind in sorted(shared.traps))
         yield f"enum {{ {kinds} }};\n"
+
+
+def _activity(shared: Shared) -> Iterator[str]:
+    if not shared.dialect.entry:
+        d, count = shared.dialect, FAILURES + len(shared.guards)
+        yield f"{d.external}{d.word} {ACTIVITY}[{count}];\n"
 
 
 def _returned(dialect: Dialect, results: set[Type]) -> Iterator[str]:
@@ -113,11 +145,12 @@ def _writers(shared: Shared) -> Iterator[str]:
             )
             + "}\n"
         )
+    stack = d.segments["stack"]
     yield f"""\
-{d.cold}{d.status} leave({d.control}control, {d.words}frame, {d.word} words, {d.word} pc, \
+{d.cold}{d.status} leave({d.parameters}, {d.words}frame, {d.word} words, {d.word} pc, \
 {d.status} status)
 {{
-    control->fp = (({d.word})frame - control->stack) / sizeof({d.word});
+    control->fp = (({d.word})frame - ({d.word}){stack}) / sizeof({d.word});
     control->sp = control->fp + words;
     control->pc = pc;
     control->status = status;
@@ -125,16 +158,44 @@ def _writers(shared: Shared) -> Iterator[str]:
 }}
 """
     yield f"""\
-{d.internal}{d.status} go_back({d.control}control, {d.words}frame, {d.word} result, \
+{d.internal}{d.status} go_back({d.parameters}, {d.words}frame, {d.word} result, \
 {d.word} results)
 {{
-    const {d.word} own = (({d.word})frame - control->stack) / sizeof({d.word});
+    const {d.word} own = (({d.word})frame - ({d.word}){stack}) / sizeof({d.word});
     control->pc = frame[0];
     control->fp = own - frame[1];
     control->sp = own + results;
-    control->status = FERRY_LEAVE;
+    control->status = {shared.back};
     frame[0] = result;
-    return FERRY_LEAVE;
+    return {shared.back};
+}}
+"""
+
+
+def _run(shared: Shared, pcs: list[int]) -> str:
+    """The function that runs the region, and goes on with calls that were too deep for it."""
+    d = shared.dialect
+    again = ""
+    if shared.recursing:
+        cases = "".join(
+            f"        case {pc}: status = resume_{pc}({d.passed}); break;\n" for pc in pcs
+        )
+        again = f"""\
+    while (status == FERRY_RUNNING) {{
+        if (control->fp < {LOWEST_FRAME})
+            {LOWEST_FRAME} = control->fp;
+        switch (control->pc) {{
+{cases}\
+        default: status = control->status = FERRY_LEAVE; break;
+        }}
+    }}
+"""
+    return f"""\
+{d.internal}{d.status} run({d.parameters})
+{{
+    {d.status} status = region({d.passed});
+{again}\
+    return status;
 }}
 """
 
@@ -161,4 +222,4 @@ def _entry(shared: Shared, recurs: bool) -> str:
             lines.append(f"{ACTIVITY}[{INSTRUCTIONS}] += ({d.word})(fuel - control->fuel);")
         lines.append("return status;")
     body = "".join(f"    {line}\n" for line in lines)
-    return f"{d.external}{d.status} {ENTRY}({d.control}control)\n{{\n{body}}}\n"
+    return f"{d.external}{d.status} {ENTRY}({d.parameters})\n{{\n{body}}}\n"

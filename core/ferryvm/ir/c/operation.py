@@ -17,6 +17,7 @@ from ferryvm.ir.c.shared import (
     FORCED_IN,
     HOST_STACK_LIMIT,
     Shared,
+    function_name,
     result_type,
     spelled,
 )
@@ -32,9 +33,10 @@ from ferryvm.isa.type import I64, Type
 class OperationPrinter(Arithmetic):
     """Prints the operations of one body, one after another."""
 
-    def __init__(self, shared: Shared, body: Body, number: int | None) -> None:
-        """`number`: the function's; None for the region's own."""
+    def __init__(self, shared: Shared, body: Body, number: int | None, level: int = 0) -> None:
+        """`number`: the function's; None for the region's own. `level`: of a copy."""
         super().__init__(shared.dialect)
+        self.level = level
         self.used = shared.helpers
         self.shared, self.body, self.number = shared, body, number
         self.lines = Lines()
@@ -88,7 +90,7 @@ class OperationPrinter(Arithmetic):
         return self.cast(I64, self._base("frame"))
 
     def _do_stack_limit(self, operation: Operation) -> str:
-        return "control->stack_end"
+        return self.dialect.segments["stack_end"]
 
     def _do_heap_capacity(self, operation: Operation) -> str:
         return "control->heap_capacity"
@@ -102,11 +104,10 @@ class OperationPrinter(Arithmetic):
     def _do_function_field(self, operation: Operation, function: str) -> str:
         field = operation.static[0]
         assert isinstance(field, int)
-        words = f"((const {self.dialect.words})control->functions)"
-        return f"{words}[{function} * FERRY_DESCRIPTOR_WORDS + {int(field)}]"
+        return f"{self.dialect.segments['functions']}[{function} * FERRY_DESCRIPTOR_WORDS + {int(field)}]"
 
     def _do_table_function(self, operation: Operation, index: str) -> str:
-        return f"((const {self.dialect.words})control->table)[{index}]"
+        return f"{self.dialect.segments['table']}[{index}]"
 
     # --- statics and heap -------------------------------------------------------------------
 
@@ -164,7 +165,7 @@ class OperationPrinter(Arithmetic):
         if state.unpaid:
             self.lines.add(f"control->fuel += {state.unpaid};")
         frame = self._base("frame")
-        leaving = f"leave(control, {frame}, {len(state.words)}, {state.pc}, {status})"
+        leaving = f"leave({self.dialect.passed}, {frame}, {len(state.words)}, {state.pc}, {status})"
         if self.number is None:
             self.lines.add(f"return {leaving};")
         else:
@@ -228,7 +229,7 @@ class OperationPrinter(Arithmetic):
         self.lines.close()
 
     def _do_check_entry(self, operation: Operation) -> None:
-        if operation.static[0]:
+        if operation.static[0] and not self.shared.recursing:
             depth = self.helper("host_stack")
             self._leave_if(f"{depth} < {HOST_STACK_LIMIT}", operation, "LEAVE")
         self._leave_if(self.helper("interrupted", "control"), operation, "INTERRUPTED")
@@ -237,8 +238,12 @@ class OperationPrinter(Arithmetic):
         assert operation.state is not None
         number = self.shared.guards.index(operation.fact(0, int))
         self.lines.open(f"if ({self.helper('unlikely', fails)}) {{")
-        often = f"++{ACTIVITY}[{FAILURES + number}] >= {self.shared.choices.guard_limit}"
-        status = f"{often} ? FERRY_GUARD : FERRY_LEAVE"
+        if self.dialect.entry:
+            status = "FERRY_GUARD"
+            self.lines.add(f"control->exit_id = {number};")
+        else:
+            often = f"++{ACTIVITY}[{FAILURES + number}] >= {self.shared.choices.guard_limit}"
+            status = f"{often} ? FERRY_GUARD : FERRY_LEAVE"
         self._leave(operation.state, status)
         self.lines.close()
 
@@ -260,7 +265,12 @@ class OperationPrinter(Arithmetic):
     def _call(self, number: object, base: object, arguments: Sequence[str]) -> str:
         frame = self._base("frame")
         own = f"{frame} + {base}" if base else frame
-        return f"f{number}({', '.join(['control', own, *arguments])})"
+        assert isinstance(number, int)
+        level = 0
+        if number in self.shared.recursing and self.number in self.shared.recursing:
+            level = self.level + 1
+        name = function_name(number, level)
+        return f"{name}({', '.join([self.dialect.passed, own, *arguments])})"
 
     def _unwind(self, operation: Operation, returned: str) -> str | None:
         """The result of a call that returned; where it left, leave too."""

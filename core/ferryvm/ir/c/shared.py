@@ -21,6 +21,9 @@ FORCED_IN = "control->scratch[0]"
 HOST_STACK_LIMIT = "control->scratch[1]"
 """The lowest address that recursion may use."""
 
+LOWEST_FRAME = "control->scratch[3]"
+"""The lowest frame that a text which resumes was in, as a number of words."""
+
 ENTRIES, NANOSECONDS, INSTRUCTIONS, FAILURES = range(4)
 """Places in `ACTIVITY`."""
 
@@ -44,6 +47,10 @@ class Choices:
     """What polls may take between two looks at the interrupt flag; `ferryvm.ir.flow.poll_costs`."""
     host_stack_bytes: int = HOST_STACK_BYTES
     """Bytes of the host's stack that native recursion may use."""
+    levels: int = 0
+    """How deep functions that recur call each other, where the compiler knows no recursion: there
+    are so many copies of each, and a deeper call leaves the C functions to go on at its entry, in
+    one of the `Resumed`. 0: they call themselves."""
 
 
 @dataclasses.dataclass
@@ -62,6 +69,13 @@ class Shared:
     frames: dict[str, tuple[Type, ...]] = dataclasses.field(default_factory=dict)
     """Types of the words that each frame writer stores, by its name."""
     traps: set[Trap] = dataclasses.field(default_factory=set)
+    recursing: frozenset[int] = frozenset()
+    """Functions that there are copies of."""
+
+    @property
+    def back(self) -> str:
+        """The status with which a region's own body returns to its caller in the program."""
+        return "FERRY_RUNNING" if self.recursing else "FERRY_LEAVE"
 
 
 def harmless(text: str) -> str:
@@ -75,17 +89,21 @@ def result_type(dialect: Dialect, result: Type | None) -> str:
     return dialect.status if result is None else f"struct returned_{result}"
 
 
-def head(shared: Shared, body: Body, number: int | None) -> str:
-    """The head of a body's function; `number` is None for the region's own."""
+def function_name(number: int, level: int) -> str:
+    """The C function of a function's copy."""
+    return f"f{number}_{level}" if level else f"f{number}"
+
+
+def head(shared: Shared, body: Body, number: int | None, name: str) -> str:
+    """The head of a body's function; `number` is None for a region's own."""
     d = shared.dialect
-    control = f"{d.control}{d.alone}control"
     if number is None:
-        return f"{d.internal}{d.status} region({control})"
+        return f"{d.internal}{d.status} {name}({d.parameters})"
     parameters = "".join(
         f", {spelled(d, p.type)} a{place}" for place, p in enumerate(body.blocks[0].parameters)
     )
     result = result_type(d, body.result)
-    return f"{d.internal}{result} f{number}({control}, {d.words}const frame{parameters})"
+    return f"{d.internal}{result} {name}({d.parameters}, {d.words}const frame{parameters})"
 
 
 def spelled(dialect: Dialect, t: ValueType | None) -> str:

@@ -1,0 +1,102 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The opencl backend: regions as kernels of one work-item, on any device with an OpenCL driver.
+
+region ─ lift, passes ─> IR ─ print ─> OpenCL C ─ driver, in a process of its own ─> kernel
+                                                             │
+interpreter ─> door ─> memory wrapped or copied, kernel, memory back ─> status
+"""
+
+from __future__ import annotations
+
+import time
+
+import ferryvm
+from ferryvm.backend import BackendError, Capabilities, Code, Compiler, Forcing, Options
+from ferryvm.region.fact import facts
+from ferryvm.region.region import Region
+
+LARGEST = 5_000
+"""Instructions of a region with all that it calls, past which it is refused: drivers would take
+minutes."""
+
+
+class OpenClBackend(Compiler):
+    """Kernels of one work-item."""
+
+    def __init__(self, wraps: bool = True) -> None:
+        """`wraps`: have devices that share the host's memory use it; else copy, for tests."""
+        self._wraps = wraps
+
+    name = "opencl"
+    version = ferryvm.__version__
+    capabilities = Capabilities(forcing=frozenset({Forcing.DEOPT}))
+    stages = ("ir", "opencl")
+
+    def probe(self) -> str | None:
+        from ferryvm_backends.opencl.device import find
+
+        try:
+            find()
+        except BackendError as error:
+            return str(error).removeprefix("opencl: ")
+        return None
+
+    def accepts(self, region: Region) -> str | None:
+        size = facts(region).total_instructions
+        if size > LARGEST:
+            return f"{size} instructions with what it calls, more than {LARGEST}"
+        return None
+
+    def compile(self, region: Region, options: Options) -> Code:
+        from ferryvm.ir.c import ENTRY
+        from ferryvm_backends.opencl.build import build, session
+        from ferryvm_backends.opencl.device import find
+        from ferryvm_backends.opencl.kernel import Kernel
+        from ferryvm_backends.opencl.text import COPIED, WRAPPED, kernel_text
+
+        notes: dict[str, float] = {}
+        began = last = time.perf_counter()
+
+        def step(name: str) -> None:
+            nonlocal last
+            now = time.perf_counter()
+            notes[name] = now - last
+            last = now
+
+        device = find()
+        way = WRAPPED if self._wraps and device.shares_memory else COPIED
+        text = kernel_text(region, options, device, way)
+        step("print")
+        program, is_from_cache = build(device, text.source, options.cache)
+        step("build")
+        opened = session(device)
+        kernel = Kernel(opened.context, program, ENTRY)
+        kernel.run_dry(opened.queue)
+        common = opened, kernel, text.guards, region.entry
+        code: Code
+        if way == WRAPPED:
+            from ferryvm_backends.opencl.wrapped import WrappedCode
+
+            code = WrappedCode(*common, options, is_from_cache, notes)
+        else:
+            from ferryvm_backends.opencl.copied import CopiedCode
+            from ferryvm_backends.opencl.resident import needs
+
+            code = CopiedCode(*common, needs(region, text.resumes), options, is_from_cache, notes)
+        step("load")
+        notes["total"] = time.perf_counter() - began
+        return code
+
+    def show(self, region: Region, options: Options, stage: str) -> str:
+        from ferryvm.ir.text import module_text
+        from ferryvm_backends.opencl.device import find
+        from ferryvm_backends.opencl.text import WRAPPED, improved, kernel_text
+
+        if stage not in self.stages:
+            return super().show(region, options, stage)
+        if stage == "ir":
+            return module_text(improved(region, options))
+        return kernel_text(region, options, find(), WRAPPED).source
+
+
+BACKEND = OpenClBackend()

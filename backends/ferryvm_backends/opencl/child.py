@@ -1,0 +1,58 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The process that builds programs, so that a driver that crashes or hangs harms nobody.
+
+It reads requests from its standard input and writes answers to its standard output, one line of
+JSON each; it ends when its input does. Run as `python -m ferryvm_backends.opencl.child`.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import os
+import sys
+import tempfile
+from typing import Any
+
+import pyopencl as cl
+
+from ferryvm.ir.c import ENTRY
+from ferryvm_backends.opencl.device import Device, devices
+from ferryvm_backends.opencl.kernel import Kernel
+
+
+def answer(request: dict[str, Any]) -> dict[str, Any]:
+    """What came of a request: `error`, or `binary` where one is wanted."""
+    device = next((d for d in devices() if list(d.identity) == request["device"]), None)
+    if device is None:
+        return {"error": "the device is gone"}
+    try:
+        program = built(device, request["source"], request["options"])
+    except cl.Error as error:
+        return {"error": str(error)}
+    if not request["binary"]:
+        return {}
+    return {"binary": base64.b64encode(program.get_info(cl.program_info.BINARIES)[0]).decode()}
+
+
+def built(device: Device, source: str, options: list[str]) -> Any:
+    """A program that has been built, and run once without doing anything: some drivers finish the
+    code only then."""
+    context = cl.Context([device.handle])
+    with tempfile.TemporaryDirectory() as nowhere:  # what pyopencl keeps, our cache does
+        program = cl.Program(context, source).build(options, cache_dir=nowhere)
+    Kernel(context, program, ENTRY).run_dry(cl.CommandQueue(context))
+    return program
+
+
+def main() -> None:
+    """Answer until there are no more requests."""
+    answers = os.fdopen(os.dup(1), "w", encoding="utf-8")
+    os.dup2(2, 1)  # what a driver prints is no answer
+    for line in sys.stdin:
+        answers.write(json.dumps(answer(json.loads(line))) + "\n")
+        answers.flush()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,166 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Kernels on devices with memory of their own, entered by way of Python.
+
+A kernel runs in slices of about 20 ms, since such a device does not see the host's interrupt flag,
+and a display may hang on it. A slice that ends where the kernel begins is followed by the next one
+with nothing but the control block copied.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+import time
+from collections import OrderedDict
+from collections.abc import Mapping
+
+import pyopencl as cl
+
+from ferryvm.backend import Activity, Code, Options
+from ferryvm.failure import described, one_line
+from ferryvm.machine.control import REGISTER_BYTES, ControlBlock, Status
+from ferryvm_backends.opencl.build import Session
+from ferryvm_backends.opencl.kernel import Kernel
+from ferryvm_backends.opencl.resident import Copied, Needs, Traffic
+
+SLICE = 0.02
+"""Seconds that a slice is to take."""
+_FIRST_LOOKS = 16
+_MOST_LOOKS = 1 << 40
+_MOST_KEPT = 4
+"""Machines whose memory stays on a device."""
+
+_FUNCTION = ctypes.CFUNCTYPE(ctypes.c_uint32, ctypes.c_void_p)
+
+LOWEST = 3
+"""Word of `scratch` in which a kernel keeps the lowest frame that it was in."""
+
+
+class Residents:
+    """The machines that a device has memory of, the one that was used last at the end."""
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+        self._kept: OrderedDict[tuple[int, ...], tuple[int, Copied]] = OrderedDict()
+
+    def copied(self, control: ControlBlock) -> Copied:
+        """Raises cl.Error."""
+        key = (
+            control.statics,
+            control.static_count,
+            control.stack,
+            control.stack_end,
+            control.heap,
+        )
+        capacity, found = self._kept.pop(key, (0, None))
+        if found is None:
+            while len(self._kept) >= _MOST_KEPT:
+                self._kept.popitem(last=False)[1][1].close()
+            found = Copied(self._session, control)
+        elif capacity != control.heap_capacity:
+            found.grow(control)
+        self._kept[key] = control.heap_capacity, found
+        return found
+
+
+@functools.cache
+def residents(session: Session) -> Residents:
+    """Of a session."""
+    return Residents(session)
+
+
+class CopiedCode(Code):
+    """A kernel that is entered by way of Python."""
+
+    def __init__(
+        self,
+        session: Session,
+        kernel: Kernel,
+        guards: tuple[int, ...],
+        entry: int,
+        needs: Needs,
+        options: Options,
+        is_from_cache: bool,
+        notes: Mapping[str, float],
+    ) -> None:
+        """`entry`: pc."""
+        self._session, self._kernel, self._guards = session, kernel, guards
+        self._entry, self._needs, self._options = entry, needs, options
+        self.is_from_cache, self.notes = is_from_cache, notes
+        self._failures = dict.fromkeys(guards, 0)
+        self._looks, self._entries, self._instructions, self._seconds = _FIRST_LOOKS, 0, 0, 0.0
+        self._traffic = Traffic()
+        self._lost = ""
+        self._function = _FUNCTION(self._enter)
+        self.address = ctypes.cast(self._function, ctypes.c_void_p).value or 0
+
+    @property
+    def lost(self) -> str:
+        return self._lost
+
+    def _enter(self, address: int) -> int:
+        control = ControlBlock.from_address(address)
+        try:
+            status = self._run(control)
+        except cl.Error as error:
+            self._lost = f"opencl: {self._session.device} failed: {one_line(str(error))}"
+            status = Status.LOST
+        except BaseException as error:  # noqa: BLE001 - ctypes would print it and return 0
+            self._lost = described(error)
+            status = Status.LOST
+        control.status = status
+        return int(status)
+
+    def _run(self, control: ControlBlock) -> Status:
+        """Run until it leaves; the machine is as it was until all has come back."""
+        self._entries += 1
+        memory = residents(self._session).copied(control)
+        memory.push(control, self._needs, self._traffic)
+        given = ControlBlock.from_buffer_copy(control)
+        given.scratch[0] = self._entries % 7 + 1  # where forced code gives up next
+        given.scratch[LOWEST] = control.fp
+        given.interrupt = 0
+        self._kernel.bind(
+            memory.control,
+            memory.statics.place,
+            memory.stack.place,
+            memory.stack_bytes,
+            memory.heap.place,
+        )
+        left = ControlBlock()
+        while True:
+            given.scratch[2] = self._looks
+            memory.set_control(given, self._traffic)
+            began = time.perf_counter()
+            self._kernel.enqueue(self._session.queue)
+            memory.get_control(left, self._traffic)
+            taken = time.perf_counter() - began
+            self._seconds += taken
+            is_over = left.status == Status.INTERRUPTED
+            if is_over:
+                self._adapt(taken)
+            if not is_over or left.pc != self._entry or control.interrupt:
+                break
+            given = ControlBlock.from_buffer_copy(left)
+        memory.pull(left, left.scratch[LOWEST], self._needs, self._traffic)
+        self._instructions += control.fuel - left.fuel
+        ctypes.memmove(ctypes.addressof(control), ctypes.addressof(left), REGISTER_BYTES)
+        control.wanted = left.wanted
+        if is_over and not control.interrupt:
+            return Status.SLICED
+        status = Status(left.status)
+        return self._guard_failed(left.exit_id) if status is Status.GUARD else status
+
+    def _adapt(self, taken: float) -> None:
+        """Have slices take about as long as they are to take."""
+        wanted = int(self._looks * min(max(SLICE / max(taken, 1e-6), 0.25), 4.0))
+        self._looks = min(max(wanted, 1), _MOST_LOOKS)
+
+    def _guard_failed(self, number: int) -> Status:
+        pc = self._guards[number]
+        self._failures[pc] += 1
+        is_often = self._failures[pc] >= self._options.guard_limit
+        return Status.GUARD if is_often else Status.LEAVE
+
+    def activity(self) -> Activity:
+        return Activity(self._entries, self._seconds, self._instructions, dict(self._failures))

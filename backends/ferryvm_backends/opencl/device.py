@@ -1,0 +1,194 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Devices: which there are, what they can do for us, and which one a name means.
+
+""                   what FERRYVM_OPENCL_DEVICE says; without it a CPU, else the first device
+"cpu", "gpu"         the first of that kind
+"PLATFORM:NAME"      the first whose platform's and own name have these in them, in any case;
+                     either part may be empty
+"""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import functools
+import os
+from collections.abc import Iterator
+from typing import Any
+
+from ferryvm.backend import BackendError
+
+ENVIRONMENT = "FERRYVM_OPENCL_DEVICE"
+"""Names the device where nothing else does."""
+
+POCL_DEVICES = "POCL_DEVICES"
+_POCL_DEVICES = "basic pthread"
+"""PoCL's devices. A kernel of one work-item is entered in 1.2 us on `basic`, which runs it in the
+calling thread, and in 10 to 47 us on `pthread`, the only one that PoCL offers by itself."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Device:
+    """A device, and what it can do for us."""
+
+    platform: str
+    platform_version: str
+    place: int
+    """Which of its platform's devices it is."""
+    name: str
+    kind: str
+    """cpu, gpu, accelerator or other."""
+    version: str
+    driver: str
+    has_f64: bool
+    has_exact_f32: bool
+    """Division and square root of f32 round correctly, and denormal numbers are kept."""
+    has_atomics_64: bool
+    shares_memory: bool
+    """Its memory is the host's."""
+    is_little_endian: bool
+    address_bits: int
+    memory: int
+    """Bytes."""
+    largest_buffer: int
+    """Bytes."""
+    keeps_builds: bool
+    """Its driver keeps what it has built on disk itself."""
+    handle: Any = dataclasses.field(compare=False, repr=False)
+    """pyopencl's."""
+
+    @property
+    def identity(self) -> tuple[str, int, str]:
+        """What finds the same device in another process of this machine."""
+        return self.platform, self.place, self.name
+
+    @property
+    def is_cpu(self) -> bool:
+        """Whether it is the host's processor."""
+        return self.kind == "cpu"
+
+    @property
+    def problem(self) -> str | None:
+        """Why nothing at all can be run on it."""
+        if not self.is_little_endian:
+            return "it is big-endian"
+        if self.address_bits != 64:
+            return f"it has addresses of {self.address_bits} bits, not of 64"
+        return None
+
+    def __str__(self) -> str:
+        return f"{self.platform}:{self.name}"
+
+
+@contextlib.contextmanager
+def _pocl_devices() -> Iterator[None]:
+    """Have PoCL offer its fast device, unless the user has said what it is to offer."""
+    if POCL_DEVICES in os.environ:
+        yield
+        return
+    os.environ[POCL_DEVICES] = _POCL_DEVICES
+    try:
+        yield
+    finally:
+        os.environ.pop(POCL_DEVICES, None)
+
+
+@functools.cache
+def devices() -> tuple[Device, ...]:
+    """Every device of every platform. Raises BackendError where there is no platform."""
+    try:
+        import pyopencl as cl
+    except ImportError as error:
+        raise BackendError(
+            f"opencl: pyopencl cannot be imported: {error}; `pip install pyopencl`"
+        ) from None
+    try:
+        with _pocl_devices():
+            return tuple(_devices(cl))
+    except cl.Error as error:
+        if "PLATFORM_NOT_FOUND" in str(error):
+            raise BackendError(f"opencl: {no_platform()}") from None
+        raise BackendError(f"opencl: platforms cannot be listed: {error}") from None
+
+
+def no_platform() -> str:
+    """What to do where no platform is found."""
+    vendors = os.environ.get("OCL_ICD_VENDORS")
+    if vendors:
+        return (
+            f"no OpenCL platform: OCL_ICD_VENDORS is {vendors!r}, which names no usable .icd file; "
+            "unset it, or have it name a folder of .icd files"
+        )
+    return "no OpenCL platform here: `pip install pocl-binary-distribution`, or install a driver"
+
+
+def _devices(cl: Any) -> Iterator[Device]:
+    for platform in cl.get_platforms():
+        try:
+            found = platform.get_devices()
+        except cl.Error:  # a driver without hardware for it
+            continue
+        for place, handle in enumerate(found):
+            yield _described(cl, platform, place, handle)
+
+
+def _described(cl: Any, platform: Any, place: int, handle: Any) -> Device:
+    from pyopencl.characterize import has_src_build_cache
+
+    kinds = cl.device_type
+    by_flag = ((kinds.CPU, "cpu"), (kinds.GPU, "gpu"), (kinds.ACCELERATOR, "accelerator"))
+    flags = cl.device_fp_config
+    single = handle.single_fp_config
+    exact = flags.DENORM | flags.INF_NAN | flags.ROUND_TO_NEAREST
+    exact |= flags.CORRECTLY_ROUNDED_DIVIDE_SQRT
+    extensions = handle.extensions.split()
+    return Device(
+        platform=platform.name.strip(),
+        platform_version=platform.version.strip(),
+        place=place,
+        name=handle.name.strip(),
+        kind=next((name for flag, name in by_flag if handle.type & flag), "other"),
+        version=handle.version.strip(),
+        driver=handle.driver_version.strip(),
+        has_f64="cl_khr_fp64" in extensions or bool(_or_zero(cl, handle, "double_fp_config")),
+        has_exact_f32=single & exact == exact,
+        has_atomics_64="cl_khr_int64_base_atomics" in extensions,
+        shares_memory=bool(handle.host_unified_memory),
+        is_little_endian=bool(handle.endian_little),
+        address_bits=handle.address_bits,
+        memory=handle.global_mem_size,
+        largest_buffer=handle.max_mem_alloc_size,
+        keeps_builds=has_src_build_cache(handle) is True,
+        handle=handle,
+    )
+
+
+def _or_zero(cl: Any, handle: Any, name: str) -> int:
+    try:
+        return int(getattr(handle, name))
+    except cl.Error:
+        return 0
+
+
+def find(name: str = "") -> Device:
+    """The device of a name. Raises BackendError, with what there is."""
+    found = devices()
+    wanted = name or os.environ.get(ENVIRONMENT, "")
+    if not wanted:
+        chosen = next((d for d in found if d.is_cpu), found[0] if found else None)
+    elif ":" in wanted:
+        platform, own = wanted.lower().split(":", 1)
+        chosen = next(
+            (d for d in found if platform in d.platform.lower() and own in d.name.lower()), None
+        )
+    else:
+        chosen = next((d for d in found if d.kind == wanted.lower()), None)
+    if chosen is None:
+        known = ", ".join(map(repr, sorted({d.kind for d in found} | {str(d) for d in found})))
+        source = "" if name or not wanted else f" ({ENVIRONMENT})"
+        raise BackendError(
+            f"opencl: there is no device {wanted!r}{source}; there is {known or 'none at all'}"
+        )
+    if chosen.problem:
+        raise BackendError(f"opencl: {chosen} cannot be used: {chosen.problem}")
+    return chosen

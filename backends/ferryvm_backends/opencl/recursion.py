@@ -1,0 +1,96 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Recursion on devices, whose language has none.
+
+    region ─> f ─> f_1 ─> … ─> f_k   the deepest copy leaves: all frames are written, and control is
+       ▲                         │   at the entry of a call that has not begun
+       └─── resume_ENTRY <───────┤
+            resume_AFTER <───────┘   where a caller goes on once that call has returned
+
+The program's own stack is in memory, so where a call is too deep for the copies the kernel unwinds
+them and goes on as an interpreter would, at the pc that it has come to.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable
+
+from ferryvm.ir.graph import Body, Module, Operation
+from ferryvm.region.region import Kind, Region
+
+_LARGEST = 600
+"""Operations of all copies, inlined into each other and into whatever calls them as drivers do."""
+_MOST_LEVELS = 6
+_MOST_PLACES = 40
+"""Where a kernel can go on by itself; one with more leaves to the interpreter instead."""
+
+Improved = Callable[[Region], Module]
+"""The IR of a region."""
+
+
+def resumed(region: Region, module: Module, improved: Improved) -> dict[int, Module]:
+    """What a kernel needs to go on by itself, by pc; empty where it does not recur."""
+    found: dict[int, Module] = {}
+    waiting = _places(module)
+    while waiting and len(found) < _MOST_PLACES:
+        pc = waiting.pop()
+        part = _part(region, pc)
+        if part is not None and pc not in found:
+            found[pc] = improved(part)
+            waiting |= _places(found[pc]) - found.keys()
+    return {} if waiting else dict(sorted(found.items()))
+
+
+def levels(module: Module, places: int) -> int:
+    """How many copies of functions that recur there are to be; 0 if there are none such."""
+    recursing = _recursing(module)
+    if not recursing:
+        return 0
+    bodies = [module.functions[number] for number in recursing]
+    size = max(sum(len(block.operations) + 1 for block in body.blocks) for body in bodies)
+    calls = max(sum(_recurs(o, recursing) for o in body.operations) for body in bodies)
+    total, count = size, 1
+    while count < _MOST_LEVELS and (total * calls + size) * (places + 1) <= _LARGEST:
+        total = total * calls + size
+        count += 1
+    return count
+
+
+def _recursing(module: Module) -> frozenset[int]:
+    return frozenset(number for number, body in module.functions.items() if body.recurs)
+
+
+def _recurs(operation: Operation, recursing: frozenset[int]) -> bool:
+    """Whether it calls a function that recurs."""
+    match operation.name:
+        case "call":
+            return operation.static[0] in recursing
+        case "call_indirect":
+            candidates = operation.static[0]
+            assert isinstance(candidates, tuple)
+            return not recursing.isdisjoint(candidates)
+    return False
+
+
+def _places(module: Module) -> set[int]:
+    """pcs at which control may come out of the copies."""
+    recursing = _recursing(module)
+    found = {_entry(module.functions[number]) for number in recursing}
+    for body in module.bodies:
+        # One of no instruction is the whole region, which then returns by itself.
+        found |= {o.pc + 1 for o in body.operations if o.pc >= 0 and _recurs(o, recursing)}
+    return found
+
+
+def _entry(body: Body) -> int:
+    return body.blocks[0].pc
+
+
+def _part(region: Region, pc: int) -> Region | None:
+    """The region with which a kernel goes on at a pc; None if it lies outside of its own."""
+    function = region.verified.owner(pc)
+    if function != region.function:
+        return Region(region.verified, Kind.FUNCTION, function, pc)
+    if pc in region.pcs:
+        return dataclasses.replace(region, entry=pc)
+    return None

@@ -1,0 +1,260 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Kernels on devices with memory of their own: what has changed is copied, and nothing else.
+
+              host                                    device
+    memory ── differs from the mirror? ── push ──> buffers ── kernel ──┐ notes the chunks it stores to
+    memory <── noted chunks, frames, statics ─── pull ─────────────────┘
+
+The *mirror* is what the device has, kept on the host: whatever wrote into the host's memory since, an
+interpreter, native code or a host function, is found by comparing. That takes as long as reading the
+memory in use twice; a kernel that goes on after a slice is not waited for by any of it.
+
+What comes back is written into the machine when all of it is there: if the device fails meanwhile
+the machine is as it was at the entry.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import dataclasses
+import time
+from collections.abc import Iterator
+
+import numpy as np
+import numpy.typing as npt
+import pyopencl as cl
+
+from ferryvm.ir.c.opencl import DIRTY_SHIFT
+from ferryvm.isa.type import WORD_BYTES
+from ferryvm.machine.control import ControlBlock
+from ferryvm.region.fact import region_effects
+from ferryvm.region.region import Region
+from ferryvm_backends.opencl.build import Session
+from ferryvm_backends.opencl.kernel import Place
+
+Bytes = npt.NDArray[np.uint8]
+
+CHUNK = 1 << DIRTY_SHIFT
+"""Bytes that are compared, noted and copied together."""
+_BLOCK = 256 * CHUNK
+"""Bytes that are compared at once."""
+_ZERO = np.zeros(1, np.uint8)
+
+
+@dataclasses.dataclass
+class Traffic:
+    """What has been copied."""
+
+    to_device: int = 0
+    """Bytes."""
+    to_host: int = 0
+    """Bytes."""
+    seconds: float = 0.0
+    """Spent on copying, and on finding out what to copy."""
+
+
+def view(address: int, size: int) -> Bytes:
+    """Bytes of this process."""
+    return np.ctypeslib.as_array((ctypes.c_uint8 * size).from_address(address))
+
+
+def _bytes(control: ControlBlock) -> Bytes:
+    return view(ctypes.addressof(control), ctypes.sizeof(ControlBlock))
+
+
+def runs(chunks: npt.NDArray[np.bool_]) -> Iterator[tuple[int, int]]:
+    """Begin and end of each run of chunks that are set."""
+    edges = np.flatnonzero(np.diff(chunks.astype(np.int8), prepend=0, append=0))
+    yield from zip(edges[::2].tolist(), edges[1::2].tolist(), strict=True)
+
+
+class Segment:
+    """A part of a machine's memory, and its copy on the device."""
+
+    def __init__(self, session: Session, host: Bytes, in_front: int = 0) -> None:
+        """`in_front`: bytes of the buffer before the part begins. Raises cl.Error."""
+        self._session, self._host = session, host
+        self.mirror = np.zeros(len(host), np.uint8)
+        size = in_front + max(len(host), WORD_BYTES)
+        self.buffer = cl.Buffer(session.context, cl.mem_flags.READ_WRITE, size)
+        self.place = Place(self.buffer, in_front)
+        cl.enqueue_fill_buffer(session.queue, self.buffer, _ZERO, 0, size)
+
+    def push(self, begin: int, end: int) -> int:
+        """Give the device what it does not have yet of these bytes; how many bytes that is."""
+        pushed = 0
+        for start, stop in self._changed(begin, end):
+            piece = self.mirror[start:stop]
+            piece[:] = self._host[start:stop]
+            cl.enqueue_copy(
+                self._session.queue,
+                self.buffer,
+                piece,
+                dst_offset=self.place.offset + start,
+                is_blocking=False,
+            )
+            pushed += stop - start
+        return pushed
+
+    def _changed(self, begin: int, end: int) -> Iterator[tuple[int, int]]:
+        for first in range(begin, end, _BLOCK):
+            last = min(first + _BLOCK, end)
+            mine, known = self._host[first:last], self.mirror[first:last]
+            if np.array_equal(mine, known):
+                continue
+            starts = np.arange(0, last - first, CHUNK)
+            differs = np.logical_or.reduceat(mine != known, starts)
+            for one, two in runs(differs):
+                yield first + one * CHUNK, min(first + two * CHUNK, last)
+
+    def fetch(self, begin: int, end: int) -> Bytes:
+        """These bytes as the device has them. Raises cl.Error."""
+        found = np.empty(end - begin, np.uint8)
+        if end > begin:
+            cl.enqueue_copy(
+                self._session.queue, found, self.buffer, src_offset=self.place.offset + begin
+            )
+        return found
+
+    def accept(self, begin: int, found: Bytes) -> None:
+        """Have the machine and the mirror as the device is."""
+        end = begin + len(found)
+        self.mirror[begin:end] = self._host[begin:end] = found
+
+    def grown(self, host: Bytes, in_front: int) -> Segment:
+        """The same part with room for more, of which the device has what this one has."""
+        new = Segment(self._session, host, in_front)
+        size = len(self.mirror)
+        new.mirror[:size] = self.mirror
+        if size:
+            cl.enqueue_copy(
+                self._session.queue,
+                new.buffer,
+                self.buffer,
+                byte_count=size,
+                src_offset=self.place.offset,
+                dst_offset=new.place.offset,
+            )
+        return new
+
+
+def _notes(capacity: int) -> int:
+    """Bytes in front of a heap in which stores are noted, a byte a chunk downwards."""
+    return -(-(capacity // CHUNK + 1) // CHUNK) * CHUNK
+
+
+@dataclasses.dataclass(frozen=True)
+class Needs:
+    """What a region reads and changes, callees included."""
+
+    statics: bool
+    writes_statics: bool
+    heap: bool
+    """Read or changed: what stands beside a change is copied with it."""
+    writes_heap: bool
+    callers: bool
+    """Frames of those who called the function that it is entered in."""
+
+
+def needs(region: Region, callers: bool) -> Needs:
+    """What a region needs of a machine; `callers`: frames of callers, too."""
+    found = region_effects(region)
+    writes = bool(found.statics_written)
+    return Needs(
+        statics=writes or bool(found.statics_read),
+        writes_statics=writes,
+        heap=found.reads_heap or found.writes_heap,
+        writes_heap=found.writes_heap,
+        callers=callers,
+    )
+
+
+class Copied:
+    """A machine's memory on a device."""
+
+    def __init__(self, session: Session, control: ControlBlock) -> None:
+        """Raises cl.Error."""
+        self._session = session
+        self._control = cl.Buffer(
+            session.context, cl.mem_flags.READ_WRITE, ctypes.sizeof(ControlBlock)
+        )
+        self.control = Place(self._control)
+        self.statics = Segment(session, view(control.statics, WORD_BYTES * control.static_count))
+        self.stack = Segment(session, view(control.stack, control.stack_end - control.stack))
+        self.stack_bytes = control.stack_end - control.stack
+        self.heap = self._heap(control)
+
+    def _heap(self, control: ControlBlock) -> Segment:
+        capacity = control.heap_capacity
+        return Segment(self._session, view(control.heap, capacity), _notes(capacity))
+
+    def grow(self, control: ControlBlock) -> None:
+        """Follow the host's heap. Raises cl.Error."""
+        host = view(control.heap, control.heap_capacity)
+        self.heap = self.heap.grown(host, _notes(control.heap_capacity))
+
+    def push(self, control: ControlBlock, needs: Needs, traffic: Traffic) -> None:
+        """Give the device what a kernel may read. Raises cl.Error."""
+        began = time.perf_counter()
+        first = 0 if needs.callers else control.fp
+        pushed = self.stack.push(WORD_BYTES * first, WORD_BYTES * control.sp)
+        if needs.statics:
+            pushed += self.statics.push(0, WORD_BYTES * control.static_count)
+        if needs.heap:
+            pushed += self.heap.push(0, control.hp)
+        traffic.to_device += pushed
+        traffic.seconds += time.perf_counter() - began
+
+    def set_control(self, control: ControlBlock, traffic: Traffic) -> None:
+        """Write the device's control block. Raises cl.Error."""
+        self._write(control, 0, ctypes.sizeof(ControlBlock))
+        traffic.to_device += ctypes.sizeof(ControlBlock)
+
+    def _write(self, control: ControlBlock, offset: int, size: int) -> None:
+        block = _bytes(control)[offset : offset + size]
+        cl.enqueue_copy(
+            self._session.queue, self._control, block, dst_offset=offset, is_blocking=False
+        )
+
+    def get_control(self, control: ControlBlock, traffic: Traffic) -> None:
+        """Read the device's control block, once the kernel has ended. Raises cl.Error."""
+        cl.enqueue_copy(self._session.queue, _bytes(control), self._control)
+        traffic.to_host += ctypes.sizeof(ControlBlock)
+
+    def pull(self, left: ControlBlock, lowest: int, needs: Needs, traffic: Traffic) -> None:
+        """Take back what a kernel has changed; `left`: the device's control block, `lowest`: the
+        frame with the lowest number that it was in. Raises cl.Error; then nothing has changed."""
+        began = time.perf_counter()
+        found: list[tuple[Segment, int, Bytes]] = []
+        first = WORD_BYTES * lowest
+        found.append((self.stack, first, self.stack.fetch(first, WORD_BYTES * left.sp)))
+        if needs.writes_statics:
+            statics = self.statics.fetch(0, WORD_BYTES * left.static_count)
+            found.append((self.statics, 0, statics))
+        if needs.writes_heap:
+            found += self._stored(left.hp, traffic)
+        for segment, begin, bytes_ in found:
+            segment.accept(begin, bytes_)
+            traffic.to_host += len(bytes_)
+        traffic.seconds += time.perf_counter() - began
+
+    def _stored(self, hp: int, traffic: Traffic) -> Iterator[tuple[Segment, int, Bytes]]:
+        """The chunks of the heap that kernels have stored into; they are noted no more."""
+        heap, count = self.heap, -(-hp // CHUNK)
+        if not count:
+            return
+        noted = np.empty(count, np.uint8)
+        start = heap.place.offset - count
+        cl.enqueue_copy(self._session.queue, noted, heap.buffer, src_offset=start)
+        traffic.to_host += count
+        if not noted.any():
+            return
+        for one, two in runs(noted[::-1] != 0):
+            begin, end = one * CHUNK, min(two * CHUNK, hp)
+            yield heap, begin, heap.fetch(begin, end)
+        cl.enqueue_fill_buffer(self._session.queue, heap.buffer, _ZERO, start, count)
+
+    def close(self) -> None:
+        """Give the buffers back."""
+        for buffer in (self._control, self.statics.buffer, self.stack.buffer, self.heap.buffer):
+            buffer.release()

@@ -1,0 +1,104 @@
+# SPDX-License-Identifier: Apache-2.0
+"""From a region to the text of its kernel.
+
+Region ─ lift, passes ─> Module ─ print ─> OpenCL C, with the tables that it reads
+"""
+
+from __future__ import annotations
+
+import dataclasses
+
+from ferryvm.backend import Forcing, Options, RefusalError
+from ferryvm.ir.c import Choices, module_text
+from ferryvm.ir.c.comment import describer
+from ferryvm.ir.c.dialect import Dialect
+from ferryvm.ir.c.opencl import opencl
+from ferryvm.ir.graph import Module, Operation
+from ferryvm.ir.lift import lift
+from ferryvm.ir.passes import optimise
+from ferryvm.isa.type import F32, F64, Type
+from ferryvm.machine.declaration import declarations
+from ferryvm.machine.state import descriptors
+from ferryvm.region.region import Region
+from ferryvm.verify import Verified
+from ferryvm_backends.opencl.device import Device
+from ferryvm_backends.opencl.recursion import levels, resumed
+
+WRAPPED, COPIED = "wrapped", "copied"
+"""Ways to give a machine's memory to a device."""
+
+
+@dataclasses.dataclass(frozen=True)
+class KernelText:
+    """The source of a kernel."""
+
+    source: str
+    guards: tuple[int, ...]
+    """pc of each guard, by the number that a kernel gives for it."""
+    resumes: bool
+    """Whether it may go on in the frames of callers."""
+
+
+def dialect(device: Device, way: str) -> Dialect:
+    """How a device is spoken to."""
+    return opencl(aligned=not device.is_cpu, noted=way == COPIED)
+
+
+def improved(region: Region, options: Options) -> Module:
+    """The IR that is printed."""
+    module = lift(region, options.counting, options.unseen)
+    optimise(module, max(options.optimize, 1), region.verified)
+    return module
+
+
+def kernel_text(region: Region, options: Options, device: Device, way: str) -> KernelText:
+    """The kernel of a region. Raises RefusalError for what the device cannot compute."""
+    module = improved(region, options)
+    more = resumed(region, module, lambda part: improved(part, options))
+    modules = [module, *more.values()]
+    _refuse_floats(modules, device)
+    d = dialect(device, way)
+    choices = Choices(
+        guard_limit=options.guard_limit,
+        forced=Forcing.DEOPT in options.forcing,
+        levels=levels(module, len(more)),
+    )
+    describe = describer(region.verified.program)
+    declared = declarations(d) + _tables(modules, region.verified)
+    text = module_text(module, d, declared, choices, describe, more)
+    guards = sorted({pc for each in modules for pc in each.guards})
+    return KernelText(text, tuple(guards), bool(more))
+
+
+def _refuse_floats(modules: list[Module], device: Device) -> None:
+    operations = _operations(modules)
+    types = {v.type for o in operations for v in (o, *o.arguments)}
+    statics = {t for o in operations for t in o.static}
+    used = {t for t in types | statics if isinstance(t, Type)}
+    if F64 in used and not device.has_f64:
+        raise RefusalError(f"{device} has no f64, which the region computes with")
+    if F32 in used and not device.has_exact_f32:
+        raise RefusalError(
+            f"{device} does not compute f32 as IEEE 754 says: division and square root are not "
+            "rounded correctly, or denormal numbers are lost"
+        )
+
+
+def _operations(modules: list[Module]) -> list[Operation]:
+    return [o for module in modules for body in module.bodies for o in body.operations]
+
+
+def _tables(modules: list[Module], verified: Verified) -> str:
+    """What every program has of its own and never changes, where the region reads it."""
+    names = {operation.name for operation in _operations(modules)}
+    found = ""
+    if "function_field" in names:
+        found += _table("ferry_functions", descriptors(verified).ravel().tolist())
+    if "table_function" in names:
+        found += _table("ferry_table", list(verified.program.table))
+    return found
+
+
+def _table(name: str, words: list[int]) -> str:
+    listed = ", ".join(f"{word}ul" for word in words or [0])
+    return f"__constant ulong {name}[] = {{ {listed} }};\n"

@@ -1,0 +1,228 @@
+# SPDX-License-Identifier: Apache-2.0
+"""OpenCL C 1.2, for one work-item.
+
+The machine's segments are arguments of the kernel: pointers inside of buffers mean nothing to a
+device. The clauses are those of The OpenCL Specification 1.2: contraction is switched off (6.12.2),
+shifts by less than the width are those of C (6.3), conversions to float round to nearest (6.2.3.2),
+`sqrt` and division of f32 round correctly with the build option for it (5.6.4.2), of f64 always (7.4).
+
+Bytes of the heap are read and written through packed structures (6.11.1), which may stand at any
+address; `may_alias`, where a compiler knows it, says that they overlap what has other types.
+"""
+
+from __future__ import annotations
+
+import functools
+
+from ferryvm.ir.c.dialect import Dialect
+from ferryvm.ir.graph import TRUTH, ValueType
+from ferryvm.isa.type import CANONICAL_NAN, F32, F64, I32, I64, Type
+
+_TYPES: dict[ValueType, str] = {
+    I32: "uint",
+    I64: "ulong",
+    F32: "float",
+    F64: "double",
+    TRUTH: "bool",
+}
+_BYTES = {1: "uchar", 2: "ushort", 4: "uint", 8: "ulong"}
+
+DIRTY_SHIFT = 12
+"""A chunk of the heap, whose stores are noted together, has 2 to this power bytes."""
+
+DRY = 0xFFFF_FFFF_FFFF_FFFF
+"""A pc with which a kernel does nothing, to be tried out."""
+
+SLICE = "control->scratch[2]"
+"""How many more times a kernel looks at the interrupt flag before it leaves by itself."""
+
+_PRELUDE = """\
+#ifdef cl_khr_fp64
+#pragma OPENCL EXTENSION cl_khr_fp64 : enable
+#endif
+#pragma OPENCL FP_CONTRACT OFF
+
+#ifndef __ENDIAN_LITTLE__
+#error "the machine's words are little-endian"
+#endif
+#ifdef __FAST_RELAXED_MATH__
+#error "floats are to be computed as IEEE 754 says (-cl-fast-relaxed-math)"
+#endif
+
+struct ferry_memory {
+    __global ulong *statics;
+    __global ulong *stack;
+    ulong stack_end;
+    __global uchar *heap;
+};
+"""
+
+_ENTRY = """\
+__kernel __attribute__((reqd_work_group_size(1, 1, 1)))
+void ferry_region(
+    __global uchar *restrict control_buffer, ulong control_at,
+    __global uchar *restrict statics_buffer, ulong statics_at,
+    __global uchar *restrict stack_buffer, ulong stack_at, ulong stack_bytes,
+    __global uchar *restrict heap_buffer, ulong heap_at)
+{
+    __global struct ferry_control *const control =
+        (__global struct ferry_control *)(control_buffer + control_at);
+    struct ferry_memory memory;
+    if (control->pc == FERRY_DRY)
+        return;
+    memory.statics = (__global ulong *)(statics_buffer + statics_at);
+    memory.stack = (__global ulong *)(stack_buffer + stack_at);
+    memory.stack_end = (ulong)memory.stack + stack_bytes;
+    memory.heap = heap_buffer + heap_at;
+    run(control, memory);
+}
+"""
+
+_INTERRUPTED = f"""\
+static inline bool interrupted(__global struct ferry_control *control)
+{{
+    return *(volatile __global uint *)&control->interrupt != 0 || --{SLICE} == 0;
+}}
+"""
+
+_HINTS = {
+    "unlikely": "__builtin_expect(p, 0)",
+    "unreachable": "__builtin_unreachable()",
+}
+
+
+def _function(result: str, name: str, parameters: str, *body: str) -> str:
+    lines = "".join(f"    {line}\n" for line in body)
+    return f"static inline {result} {name}({parameters})\n{{\n{lines}}}\n"
+
+
+def _hint(name: str, parameter: str, otherwise: str) -> str:
+    builtin = "__builtin_expect" if name == "unlikely" else "__builtin_unreachable"
+    return f"""\
+#ifdef __has_builtin
+#if __has_builtin({builtin})
+#define {name}({parameter}) {_HINTS[name]}
+#endif
+#endif
+#ifndef {name}
+#define {name}({parameter}) {otherwise}
+#endif
+"""
+
+
+def _counts() -> dict[str, str]:
+    found = {}
+    for t, one in ((I32, "1u"), (I64, "1ul")):
+        c = _TYPES[t]
+        found[f"popcnt_{t}"] = _function(c, f"popcnt_{t}", f"{c} a", "return popcount(a);")
+        found[f"clz_{t}"] = _function(c, f"clz_{t}", f"{c} a", "return clz(a);")
+        low = f"return popcount(~a & (a - {one}));"  # the bits below the lowest one
+        found[f"ctz_{t}"] = _function(c, f"ctz_{t}", f"{c} a", low)
+    return found
+
+
+def _floats(t: Type) -> dict[str, str]:
+    c, bits = _TYPES[t], _TYPES[t.integer]
+    suffix = "u" if t is F32 else "ul"
+    found = {
+        f"bits_of_{t}": _function(bits, f"bits_of_{t}", f"{c} a", f"return as_{bits}(a);"),
+        f"{t}_of_bits": _function(c, f"{t}_of_bits", f"{bits} a", f"return as_{c}(a);"),
+    }
+    rounded = {
+        "sqrt": "sqrt",
+        "ceil": "ceil",
+        "floor": "floor",
+        "trunc": "trunc",
+        "nearest": "rint",
+    }
+    for name, builtin in rounded.items():
+        found[f"{name}_{t}"] = _function(c, f"{name}_{t}", f"{c} a", f"return {builtin}(a);")
+    nan = f"as_{c}({CANONICAL_NAN[t]:#x}{suffix})"
+    found[f"canonical_{t}"] = _function(
+        c, f"canonical_{t}", f"{c} a", f"return a != a ? {nan} : a;"
+    )
+    return found
+
+
+def _accesses(aligned: bool, noted: bool) -> dict[str, str]:
+    packed = """\
+#ifdef __has_attribute
+#if __has_attribute(may_alias)
+#define FERRY_ALIAS , may_alias
+#endif
+#endif
+#ifndef FERRY_ALIAS
+#define FERRY_ALIAS
+#endif
+"""
+    for size, c in _BYTES.items():
+        packed += (
+            f"struct ferry_bytes_{size} {{ {c} value; }} __attribute__((packed FERRY_ALIAS));\n"
+        )
+    found = {"ferry_bytes": packed}
+    # The name of the structures' text stands in the helpers, which is what has it printed.
+    for size, c in _BYTES.items():
+        place = f"((__global struct ferry_bytes_{size} *)(heap + address))->value"
+        fast = f"*(__global {c} *)(heap + address)"
+        both = aligned and size > 1
+        test = f"if ((address & {size - 1}) == 0)"
+        load = [f"{test}", f"    return {fast};"] if both else []
+        store = [f"{test} {{", f"    {fast} = ({c})word;", "    return;", "}"] if both else []
+        note = f"heap[~(address >> {DIRTY_SHIFT})] = 1;"
+        last = f"heap[~((address + {size - 1}) >> {DIRTY_SHIFT})] = 1;"
+        notes = ([note, last] if size > 1 else [note]) if noted else []
+        found[f"load_{size}"] = "/* ferry_bytes */\n" + _function(
+            "ulong",
+            f"load_{size}",
+            "const __global uchar *heap, ulong address",
+            *load,
+            f"return {place.replace('__global', 'const __global')};",
+        )
+        found[f"store_{size}"] = "/* ferry_bytes */\n" + _function(
+            "void",
+            f"store_{size}",
+            "__global uchar *heap, ulong address, ulong word",
+            *notes,
+            *store,
+            f"{place} = ({c})word;",
+        )
+    return found
+
+
+@functools.cache
+def opencl(aligned: bool = False, noted: bool = False) -> Dialect:
+    """The dialect for a device. `aligned`: what does not stand at a multiple of its size is read
+    byte by byte there, so see whether it does; `noted`: stores note in front of the heap, a byte a
+    chunk downwards, which chunks they change."""
+    helpers = {
+        "unlikely": _hint("unlikely", "p", "(p)"),
+        "unreachable": _hint("unreachable", "", "do {} while (0)"),
+        **_counts(),
+        **_floats(F32),
+        **_floats(F64),
+        **_accesses(aligned, noted),
+        "interrupted": _INTERRUPTED,
+    }
+    return Dialect(
+        name=f"OpenCL C 1.2{' aligned' if aligned else ''}{' noted' if noted else ''}",
+        types=_TYPES,
+        signed={I32: "int", I64: "long"},
+        suffixes={I32: "u", I64: "ul", F32: "f", F64: ""},
+        prelude=_PRELUDE + f"#define FERRY_DRY {DRY:#x}ul\n",
+        helpers=helpers,
+        segments={
+            "statics": "memory.statics",
+            "stack": "memory.stack",
+            "stack_end": "memory.stack_end",
+            "heap": "memory.heap",
+            "functions": "ferry_functions",
+            "table": "ferry_table",
+        },
+        parameters="__global struct ferry_control *const control, const struct ferry_memory memory",
+        passed="control, memory",
+        entry=_ENTRY,
+        byte="uchar",
+        space="__global ",
+        internal="static ",
+        cold="static ",
+    )
