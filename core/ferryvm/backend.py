@@ -186,6 +186,12 @@ class Activity:
     """Instructions that it completed; only where observed, and only those that paid fuel."""
     failures: dict[int, int] = dataclasses.field(default_factory=dict)
     """How often the guard at a pc failed."""
+    to_device: int = 0
+    """Bytes copied to the memory of a device."""
+    to_host: int = 0
+    """Bytes copied back."""
+    transfer_seconds: float = 0.0
+    """Time spent on copying, and on finding out what to copy; no part of `seconds`."""
 
 
 class Code(abc.ABC):

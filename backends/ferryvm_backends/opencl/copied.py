@@ -163,4 +163,12 @@ class CopiedCode(Code):
         return Status.GUARD if is_often else Status.LEAVE
 
     def activity(self) -> Activity:
-        return Activity(self._entries, self._seconds, self._instructions, dict(self._failures))
+        return Activity(
+            self._entries,
+            self._seconds,
+            self._instructions,
+            dict(self._failures),
+            self._traffic.to_device,
+            self._traffic.to_host,
+            self._traffic.seconds,
+        )
