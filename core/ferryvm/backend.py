@@ -66,6 +66,8 @@ class Capabilities:
     """What it can be forced to; one without thresholds or guards has nothing to force."""
     cells: bool = False
     """An interpreter: its artifacts count at places and enter compiled code there."""
+    devices: bool = False
+    """A compiler: it can be told for which device, see `Options.device`."""
     heap: int | None = None
     """Bytes of heap that it can address; None: as many as the limits allow. A program that needs
     more traps there with HEAP_EXHAUSTED, and one that already has more is refused."""
@@ -172,6 +174,8 @@ class Options:
     """Keep the figures of `Activity`."""
     forcing: frozenset[Forcing] = frozenset()
     """For tests."""
+    device: str = ""
+    """What to compile for, in the backend's own words; empty: what it takes by itself."""
 
 
 @dataclasses.dataclass(frozen=True)

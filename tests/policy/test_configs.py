@@ -15,7 +15,7 @@ from .sample import LOOP, MACHINE, loop
 
 ROOT = Path(__file__).parents[2]
 CONFIGS = sorted((ROOT / "configs").glob("*.toml"))
-KNOWN = ("llvm", "reference", "switch", "threaded")
+KNOWN = ("llvm", "opencl", "reference", "switch", "threaded")
 
 
 def _load(name: str) -> Policy:

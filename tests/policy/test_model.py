@@ -46,6 +46,7 @@ required = true
 guard_limit = 5
 recompile_limit = 6
 retry_after = 7
+device = "gpu"
 [[rule]]
 action = "interpret"
 """
@@ -57,7 +58,7 @@ def test_every_key_of_a_file_arrives_in_the_policy() -> None:
         (When((Test("work", (Within(((">", 5),)),)),)),),
         When((Test("name", (Like("x*"),)),)),
     )
-    options = Options(4, 3, False, True, False, True, 5, 6, 7)
+    options = Options(4, 3, False, True, False, True, 5, 6, 7, "gpu")
     rules = (
         Rule("a", when, Action.COMPILE, (Choice("llvm"), Choice("opencl", options))),
         Rule(action=Action.INTERPRET),

@@ -11,7 +11,7 @@ from ferryvm.policy.schema import markdown
 
 PAGE = (Path(__file__).parents[2] / "docs" / "policies.md").read_text(encoding="utf-8")
 INTERPRETERS = ("reference", "switch", "threaded")
-KNOWN = Known((*INTERPRETERS, "llvm"), INTERPRETERS, ("llvm",))
+KNOWN = Known((*INTERPRETERS, "llvm", "opencl"), INTERPRETERS, ("llvm", "opencl"))
 POLICY = re.compile(r"^```toml\n(.*?)^```$(?:\n\n```text\n(.*?)^```$)?", re.MULTILINE | re.DOTALL)
 
 

@@ -29,7 +29,7 @@ class OpenClBackend(Compiler):
 
     name = "opencl"
     version = ferryvm.__version__
-    capabilities = Capabilities(forcing=frozenset({Forcing.DEOPT}))
+    capabilities = Capabilities(forcing=frozenset({Forcing.DEOPT}), devices=True)
     stages = ("ir", "opencl")
 
     def probe(self) -> str | None:
@@ -63,7 +63,7 @@ class OpenClBackend(Compiler):
             notes[name] = now - last
             last = now
 
-        device = find()
+        device = find(options.device)
         way = WRAPPED if self._wraps and device.shares_memory else COPIED
         text = kernel_text(region, options, device, way)
         step("print")
@@ -90,13 +90,15 @@ class OpenClBackend(Compiler):
     def show(self, region: Region, options: Options, stage: str) -> str:
         from ferryvm.ir.text import module_text
         from ferryvm_backends.opencl.device import find
-        from ferryvm_backends.opencl.text import WRAPPED, improved, kernel_text
+        from ferryvm_backends.opencl.text import COPIED, WRAPPED, improved, kernel_text
 
         if stage not in self.stages:
             return super().show(region, options, stage)
         if stage == "ir":
             return module_text(improved(region, options))
-        return kernel_text(region, options, find(), WRAPPED).source
+        device = find(options.device)
+        way = WRAPPED if self._wraps and device.shares_memory else COPIED
+        return kernel_text(region, options, device, way).source
 
 
 BACKEND = OpenClBackend()

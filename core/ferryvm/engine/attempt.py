@@ -90,6 +90,8 @@ class Compilers:
         compiler = self._find(choice.backend)
         if not isinstance(compiler, Compiler):
             raise BackendError(f"backend {choice.backend!r} compiles no regions")
+        if options.device and not compiler.capabilities.devices:
+            raise RefusalError(f"it has no devices, and so no {options.device!r}")
         reason = compiler.accepts(region)
         if reason is not None:
             raise RefusalError(checked_reason(reason))
@@ -110,6 +112,7 @@ class Compilers:
             wanted.guard_limit,
             self._observe,
             self._forcing,
+            wanted.device,
         )
 
     def _noted(

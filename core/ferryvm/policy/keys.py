@@ -89,6 +89,9 @@ class ChoiceKeys(_Table):
     """How many times a region is compiled again with what is left of its guesses; then without any."""
     retry_after: CountOrNever = Options.retry_after
     """Further counts after which a region that was given up is tried again; 0 is never."""
+    device: str = Options.device
+    """For a backend with devices the one to compile for: to `opencl` `cpu`, `gpu`, or a part of a
+    platform's name, a colon, and a part of a device's name. Left out, it takes one by itself."""
 
 
 def _name_or_table(entry: object) -> object:

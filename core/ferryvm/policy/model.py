@@ -73,6 +73,8 @@ class Options:
     """Times that a region is compiled again with what is left of its guesses; then without any."""
     retry_after: int = 10_000_000
     """Further counts after which a region that was given up is tried again; 0: never."""
+    device: str = ""
+    """The device that the backend is to compile for; empty: the one that it takes by itself."""
 
 
 @dataclasses.dataclass(frozen=True)
