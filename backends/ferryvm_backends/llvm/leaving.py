@@ -13,6 +13,7 @@ from llvmlite import ir
 from ferryvm.ir.flow import poll_costs
 from ferryvm.ir.graph import Constant, Operation, State, Value
 from ferryvm.ir.operation import POLL_BUDGET
+from ferryvm.ir.room import frame_reach
 from ferryvm.isa.emitter import Condition
 from ferryvm.isa.numeric import canonical
 from ferryvm.isa.trap import Trap
@@ -227,21 +228,6 @@ class Leaving(Access):
             self._leave_if(deep, operation.exit, Status.LEAVE)
         if self.shared.polls:
             self._leave_if(self._interrupted(), operation.exit, Status.INTERRUPTED)
-
-
-def frame_reach(operation: Operation) -> int:
-    """Bytes from the frame up to where a check of the stack limit wants room; 0 for others."""
-    if operation.name != "trap_if" or operation.static[0] is not Trap.STACK_OVERFLOW:
-        return 0
-    (overflow,) = operation.arguments
-    if not isinstance(overflow, Operation) or overflow.name != "compare":
-        return 0
-    end = overflow.arguments[0]
-    if not isinstance(end, Operation) or end.name != "add":
-        return 0
-    base, offset = end.arguments
-    is_frame = isinstance(base, Operation) and base.name == "frame"
-    return offset.bits if is_frame and isinstance(offset, Constant) else 0
 
 
 def stack_register(builder: ir.IRBuilder) -> ir.Value:

@@ -15,10 +15,10 @@ import itertools
 from llvmlite import ir
 
 from ferryvm.ir.graph import Body
+from ferryvm.ir.room import frame_reach
 from ferryvm.isa.type import WORD_BYTES
 from ferryvm_backends._llvm.arithmetic import word
 from ferryvm_backends.llvm.body import lower_body
-from ferryvm_backends.llvm.leaving import frame_reach
 from ferryvm_backends.llvm.shared import Shared, at_start
 from ferryvm_backends.llvm.storage import Storage
 from ferryvm_backends.llvm.variant import Variant

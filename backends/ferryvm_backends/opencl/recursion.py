@@ -18,7 +18,7 @@ from collections.abc import Callable
 from ferryvm.ir.graph import Body, Module, Operation
 from ferryvm.region.region import Kind, Region
 
-_LARGEST = 600
+_LARGEST = 8000
 """Operations of all copies, inlined into each other and into whatever calls them as drivers do."""
 _MOST_LEVELS = 6
 _MOST_PLACES = 40

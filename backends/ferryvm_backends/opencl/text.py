@@ -16,6 +16,8 @@ from ferryvm.ir.c.opencl import opencl
 from ferryvm.ir.graph import Module, Operation
 from ferryvm.ir.lift import lift
 from ferryvm.ir.passes import optimise
+from ferryvm.ir.passes.formula import replace_counting
+from ferryvm.ir.passes.range import ask_ranges
 from ferryvm.isa.type import F32, F64, Type
 from ferryvm.machine.declaration import declarations
 from ferryvm.machine.state import descriptors
@@ -41,13 +43,17 @@ class KernelText:
 
 def dialect(device: Device, way: str) -> Dialect:
     """How a device is spoken to."""
-    return opencl(aligned=not device.is_cpu, noted=way == COPIED)
+    return opencl(aligned=not device.is_cpu, apart=way == COPIED)
 
 
 def improved(region: Region, options: Options) -> Module:
     """The IR that is printed."""
     module = lift(region, options.counting, options.unseen)
     optimise(module, max(options.optimize, 1), region.verified)
+    if options.optimize >= 2:
+        for body in module.bodies:
+            replace_counting(body)
+            ask_ranges(body)
     return module
 
 

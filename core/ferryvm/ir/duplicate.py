@@ -113,7 +113,7 @@ class Copy:
         states: dict[State, State] = {}
         for block in self.body.blocks:
             if block not in own:
-                _rename(block, new, states)
+                rename(block, new, states)
         return left
 
     def _used_behind(self) -> list[Value]:
@@ -163,7 +163,7 @@ class Copy:
         return self._states[old]
 
 
-def _rename(block: Block, new: dict[Value, Value], states: dict[State, State]) -> None:
+def rename(block: Block, new: dict[Value, Value], states: dict[State, State]) -> None:
     """Have a block use other values instead of some."""
     for operation in (*block.operations, block.end):
         operation.arguments = tuple([new.get(a, a) for a in operation.arguments])

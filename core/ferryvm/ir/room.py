@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What bounds checks of the heap compare an address with."""
+"""What checks of bounds compare an address with: of the heap, and of the stack."""
 
 from __future__ import annotations
 
 from ferryvm.ir.graph import Constant, Operation, Value
 from ferryvm.isa.emitter import Condition
+from ferryvm.isa.trap import Trap
 from ferryvm.isa.type import I64
 
 
@@ -30,3 +31,18 @@ def room(b: Value) -> tuple[Value, int]:
                 assert limit is not None
                 return limit, reach.bits
     return b, 0
+
+
+def frame_reach(operation: Operation) -> int:
+    """Bytes from the frame up to where a check of the stack limit wants room; 0 for others."""
+    if operation.name != "trap_if" or operation.static[0] is not Trap.STACK_OVERFLOW:
+        return 0
+    (overflow,) = operation.arguments
+    if not isinstance(overflow, Operation) or overflow.name != "compare":
+        return 0
+    end = overflow.arguments[0]
+    if not isinstance(end, Operation) or end.name != "add":
+        return 0
+    base, offset = end.arguments
+    is_frame = isinstance(base, Operation) and base.name == "frame"
+    return offset.bits if is_frame and isinstance(offset, Constant) else 0

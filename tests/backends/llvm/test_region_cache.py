@@ -135,7 +135,7 @@ OTHERWISE = {
 
 def test_every_option_is_in_the_key_but_whether_code_is_kept() -> None:
     names = {field.name for field in dataclasses.fields(Options)}
-    assert names == {*OTHERWISE, "cache"}
+    assert names == {*OTHERWISE, "cache", "device"}  # it has no devices
     changed = [dataclasses.replace(Options(), **{n: v}) for n, v in OTHERWISE.items()]  # type: ignore[arg-type]  # by name
     keys = {region_key(found(), options) for options in [Options(), *changed]}
     assert len(keys) == len(OTHERWISE) + 1

@@ -13,8 +13,8 @@ from collections.abc import Sequence
 from ferryvm.ir.c.operation import OperationPrinter
 from ferryvm.ir.c.shared import Shared, head, result_type, spelled
 from ferryvm.ir.c.structure import structure
-from ferryvm.ir.graph import Block, Body, Edge, Operation, Parameter, Terminator
-from ferryvm.isa.type import I32, I64, Type
+from ferryvm.ir.graph import Block, Body, Edge, Operation, Parameter, Terminator, Value
+from ferryvm.isa.type import F64, I32, I64, Type
 
 _LEAVING = {"leave": "LEAVE", "trap": "TRAP", "halt": "HALT", "host": "HOST"}
 """Statuses of the terminators that leave."""
@@ -50,6 +50,21 @@ class FunctionPrinter(OperationPrinter):
             self.names[parameter] = f"p{place}"
         self._place(entry, None)
         return self._whole(joined)
+
+    def with_room(self, plain: str, reach: int) -> str:
+        """A copy that checks no limit of the stack; if there are not so many bytes left above the
+        frame the outermost one calls the function `plain` instead, which does."""
+        self.has_room = True
+        if not self.level:
+            d = self.dialect
+            entry = self.body.blocks[0]
+            given = [d.passed, "frame", *(f"a{n}" for n in range(len(entry.parameters)))]
+            end = f"({d.word})frame + {self.constant(I64, reach)}"
+            self.lines.open(f"if (unlikely({end} > {d.segments['stack_end']})) {{")
+            self.shared.helpers.add("unlikely")
+            self.lines.add(f"return {plain}({', '.join(given)});")
+            self.lines.close()
+        return self.text()
 
     def too_deep(self) -> str:
         """A function that leaves at once, for calls to be gone on with elsewhere."""
@@ -150,8 +165,13 @@ class FunctionPrinter(OperationPrinter):
 
     def _pass(self, edge: Edge) -> None:
         """Assign an edge's arguments, all at once."""
+        carried = (
+            edge.is_back
+            and edge.block in self.structure.unchecked
+            and "carried" in self.dialect.helpers
+        )
         pending = [
-            (parameter, self._value(argument))
+            (parameter, self._carried(argument) if carried else self._value(argument))
             for parameter, argument in zip(edge.block.parameters, edge.arguments, strict=True)
             if parameter is not argument
         ]
@@ -167,6 +187,11 @@ class FunctionPrinter(OperationPrinter):
                 beside = self._name("t")
                 self.lines.add(f"const {spelled(self.dialect, parameter.type)} {beside} = {name};")
                 pending = [(p, beside if a == name else a) for p, a in pending]
+
+    def _carried(self, value: Value) -> str:
+        """A value that a loop passes to its next round."""
+        text = self._value(value)
+        return self.helper("carried", text) if value.type is F64 else text
 
     # --- terminators ------------------------------------------------------------------------
 

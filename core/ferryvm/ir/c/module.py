@@ -26,9 +26,10 @@ from ferryvm.ir.c.shared import (
     result_type,
     spelled,
 )
-from ferryvm.ir.graph import Module
+from ferryvm.ir.graph import Body, Module
+from ferryvm.ir.room import frame_reach
 from ferryvm.isa.control import HEADER_WORDS
-from ferryvm.isa.type import I64, Type
+from ferryvm.isa.type import I64, WORD_BYTES, Type
 
 ENTRY = "ferry_region"
 """The C function that enters the region."""
@@ -77,6 +78,7 @@ def module_text(
     shared = Shared(dialect, choices, module.counting, guards, results, describe)
     if choices.levels:
         shared.recursing = frozenset(number for number, body in called.items() if body.recurs)
+    reach = _reach([called[number] for number in shared.recursing], choices.levels)
     roots = {"region": module.root}
     roots |= {f"resume_{pc}": each.root for pc, each in resumed.items()}
     functions, heads = [], []
@@ -85,12 +87,8 @@ def module_text(
         functions.append(title + FunctionPrinter(shared, body, None, name).text())
     for number, body in called.items():
         title = f"/* function {harmless(body.name)} */\n"
-        deepest = choices.levels if number in shared.recursing else 0
-        for level in range(deepest + 1):
-            name = function_name(number, level)
-            printer = FunctionPrinter(shared, body, number, name, level)
-            is_too_deep = level == deepest > 0
-            functions.append(title + (printer.too_deep() if is_too_deep else printer.text()))
+        for name, text in _copies(shared, number, body, reach):
+            functions.append(title + text)
             heads.append(head(shared, body, number, name) + ";\n")
     writers = list(_writers(shared))
     if dialect.entry:
@@ -110,6 +108,33 @@ def module_text(
         entry,
     ]
     return "\n".join(part for part in parts if part)
+
+
+def _copies(shared: Shared, number: int, body: Body, reach: int) -> Iterator[tuple[str, str]]:
+    """Names and texts of a function and of its copies."""
+    deepest = shared.choices.levels if number in shared.recursing else 0
+    plain = f"{function_name(number, 0)}_plain"
+    for level in range(deepest + 1):
+        name = function_name(number, level)
+        printer = FunctionPrinter(shared, body, number, name, level)
+        if level == deepest > 0:
+            yield name, printer.too_deep()
+        elif deepest > 1:
+            yield name, printer.with_room(plain, reach)
+        else:
+            yield name, printer.text()
+    if deepest > 1:
+        printer = FunctionPrinter(shared, body, number, plain)
+        printer.below = deepest
+        yield plain, printer.text()
+
+
+def _reach(bodies: list[Body], levels: int) -> int:
+    """Bytes from the frame of an outermost copy up to where the innermost ones want room."""
+    operations = [operation for body in bodies for operation in body.operations]
+    bases = [o.fact(1, int) for o in operations if o.name in ("call", "call_indirect")]
+    furthest = max(map(frame_reach, operations), default=0)
+    return WORD_BYTES * max(bases, default=0) * levels + furthest
 
 
 def _traps(shared: Shared) -> Iterator[str]:

@@ -28,7 +28,7 @@ _TYPES: dict[ValueType, str] = {
 _BYTES = {1: "uchar", 2: "ushort", 4: "uint", 8: "ulong"}
 
 DIRTY_SHIFT = 12
-"""A chunk of the heap, whose stores are noted together, has 2 to this power bytes."""
+"""A chunk of the heap, whose stores are apart together, has 2 to this power bytes."""
 
 DRY = 0xFFFF_FFFF_FFFF_FFFF
 """A pc with which a kernel does nothing, to be tried out."""
@@ -78,11 +78,28 @@ void ferry_region(
 }
 """
 
-_INTERRUPTED = f"""\
+_INTERRUPTED = """\
+static inline bool interrupted(__global struct ferry_control *control)
+{
+    return *(volatile __global uint *)&control->interrupt != 0;
+}
+"""
+
+_SLICED = f"""\
 static inline bool interrupted(__global struct ferry_control *control)
 {{
-    return *(volatile __global uint *)&control->interrupt != 0 || --{SLICE} == 0;
+    return --{SLICE} == 0;
 }}
+"""
+
+_CARRIED = """\
+static inline double carried(double a)
+{
+#if defined(__clang__) && defined(__x86_64__)
+    __asm__("" : "+x"(a));
+#endif
+    return a;
+}
 """
 
 _HINTS = {
@@ -144,7 +161,7 @@ def _floats(t: Type) -> dict[str, str]:
     return found
 
 
-def _accesses(aligned: bool, noted: bool) -> dict[str, str]:
+def _accesses(aligned: bool, apart: bool) -> dict[str, str]:
     packed = """\
 #ifdef __has_attribute
 #if __has_attribute(may_alias)
@@ -170,7 +187,7 @@ def _accesses(aligned: bool, noted: bool) -> dict[str, str]:
         store = [f"{test} {{", f"    {fast} = ({c})word;", "    return;", "}"] if both else []
         note = f"heap[~(address >> {DIRTY_SHIFT})] = 1;"
         last = f"heap[~((address + {size - 1}) >> {DIRTY_SHIFT})] = 1;"
-        notes = ([note, last] if size > 1 else [note]) if noted else []
+        notes = ([note, last] if size > 1 else [note]) if apart else []
         found[f"load_{size}"] = "/* ferry_bytes */\n" + _function(
             "ulong",
             f"load_{size}",
@@ -190,21 +207,23 @@ def _accesses(aligned: bool, noted: bool) -> dict[str, str]:
 
 
 @functools.cache
-def opencl(aligned: bool = False, noted: bool = False) -> Dialect:
+def opencl(aligned: bool = False, apart: bool = False) -> Dialect:
     """The dialect for a device. `aligned`: what does not stand at a multiple of its size is read
-    byte by byte there, so see whether it does; `noted`: stores note in front of the heap, a byte a
-    chunk downwards, which chunks they change."""
+    byte by byte there, so see whether it does. `apart`: the device's memory is not the host's; so
+    stores note in front of the heap, a byte a chunk downwards, which chunks they change, and a kernel
+    leaves after so many looks at the interrupt flag, which it cannot see."""
     helpers = {
         "unlikely": _hint("unlikely", "p", "(p)"),
         "unreachable": _hint("unreachable", "", "do {} while (0)"),
         **_counts(),
         **_floats(F32),
         **_floats(F64),
-        **_accesses(aligned, noted),
-        "interrupted": _INTERRUPTED,
+        **_accesses(aligned, apart),
+        "interrupted": _SLICED if apart else _INTERRUPTED,
+        **({} if aligned else {"carried": _CARRIED}),
     }
     return Dialect(
-        name=f"OpenCL C 1.2{' aligned' if aligned else ''}{' noted' if noted else ''}",
+        name=f"OpenCL C 1.2{' aligned' if aligned else ''}{' apart' if apart else ''}",
         types=_TYPES,
         signed={I32: "int", I64: "long"},
         suffixes={I32: "u", I64: "ul", F32: "f", F64: ""},

@@ -25,6 +25,7 @@ from ferryvm.ir.c.text import Lines
 from ferryvm.ir.flow import poll_costs
 from ferryvm.ir.graph import Body, Constant, Operation, State, Truth, Value
 from ferryvm.ir.operation import SAFEPOINTS
+from ferryvm.ir.room import frame_reach
 from ferryvm.isa.emitter import Condition
 from ferryvm.isa.trap import Trap
 from ferryvm.isa.type import I64, Type
@@ -33,10 +34,15 @@ from ferryvm.isa.type import I64, Type
 class OperationPrinter(Arithmetic):
     """Prints the operations of one body, one after another."""
 
+    has_room = False
+    """Whether the stack has room for all copies."""
+
     def __init__(self, shared: Shared, body: Body, number: int | None, level: int = 0) -> None:
         """`number`: the function's; None for the region's own. `level`: of a copy."""
         super().__init__(shared.dialect)
         self.level = level
+        self.below = level + 1
+        """The level of functions that recur as it does, and that it calls."""
         self.used = shared.helpers
         self.shared, self.body, self.number = shared, body, number
         self.lines = Lines()
@@ -205,6 +211,8 @@ class OperationPrinter(Arithmetic):
             self.lines.add(f"return ({result_type(self.dialect, self.body.result)}){{0, 1}};")
 
     def _do_trap_if(self, operation: Operation, p: str) -> None:
+        if self.has_room and frame_reach(operation):
+            return
         self._leave_if(p, operation, "TRAP", self._trap(operation))
 
     def _trap(self, operation: Operation) -> str:
@@ -232,7 +240,8 @@ class OperationPrinter(Arithmetic):
         if operation.static[0] and not self.shared.recursing:
             depth = self.helper("host_stack")
             self._leave_if(f"{depth} < {HOST_STACK_LIMIT}", operation, "LEAVE")
-        self._leave_if(self.helper("interrupted", "control"), operation, "INTERRUPTED")
+        if not self.level:  # what copies do is soon over
+            self._leave_if(self.helper("interrupted", "control"), operation, "INTERRUPTED")
 
     def _do_guard(self, operation: Operation, fails: str) -> None:
         assert operation.state is not None
@@ -268,7 +277,7 @@ class OperationPrinter(Arithmetic):
         assert isinstance(number, int)
         level = 0
         if number in self.shared.recursing and self.number in self.shared.recursing:
-            level = self.level + 1
+            level = self.below
         name = function_name(number, level)
         return f"{name}({', '.join([self.dialect.passed, own, *arguments])})"
 

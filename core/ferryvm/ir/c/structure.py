@@ -18,6 +18,7 @@ import dataclasses
 from collections.abc import Iterator
 
 from ferryvm.ir.graph import Block, Body
+from ferryvm.ir.operation import SAFEPOINTS
 from ferryvm.region.dominance import dominators, within
 
 DEEPEST = 100
@@ -38,6 +39,8 @@ class Structure:
     """Blocks that open a loop."""
     behind: dict[Block, list[Block]] = dataclasses.field(default_factory=dict)
     """Blocks that stand after the loop that a block opens."""
+    unchecked: set[Block] = dataclasses.field(default_factory=set)
+    """Heads of loops with nothing in them that may leave but polls."""
 
 
 def structure(body: Body) -> Structure:
@@ -72,6 +75,10 @@ def _reverse_postorder(body: Body) -> list[Block]:
             finished.append(block)
             path.pop()
     return finished[::-1]
+
+
+def _has_check(block: Block) -> bool:
+    return any(o.name in SAFEPOINTS and o.name != "poll" for o in block.operations)
 
 
 class _Nesting:
@@ -115,7 +122,8 @@ class _Nesting:
         if max(depth.values()) > DEEPEST:
             return None
         loops = self._loops()
-        made = Structure(self.order, heads=set(loops))
+        unchecked = {head for head, inside in loops.items() if not any(map(_has_check, inside))}
+        made = Structure(self.order, heads=set(loops), unchecked=unchecked)
         for block in self.order[1:]:
             above = self.dominator[block]
             left = [h for h, inside in loops.items() if above in inside and block not in inside]
