@@ -53,6 +53,9 @@ class Residents:
             control.heap,
         )
         capacity, found = self._kept.pop(key, (0, None))
+        if found is not None and capacity > control.heap_capacity:  # another machine's
+            found.close()
+            found = None
         if found is None:
             while len(self._kept) >= _MOST_KEPT:
                 self._kept.popitem(last=False)[1][1].close()

@@ -183,6 +183,8 @@ class Copied:
         self.stack = Segment(session, view(control.stack, control.stack_end - control.stack))
         self.stack_bytes = control.stack_end - control.stack
         self.heap = self._heap(control)
+        self._used = 0
+        """Bytes of the heap from which on the device has zeros."""
 
     def _heap(self, control: ControlBlock) -> Segment:
         capacity = control.heap_capacity
@@ -201,7 +203,9 @@ class Copied:
         if needs.statics:
             pushed += self.statics.push(0, WORD_BYTES * control.static_count)
         if needs.heap:
-            pushed += self.heap.push(0, control.hp)
+            # A machine that had this memory before may have used more: what is free is zero.
+            pushed += self.heap.push(0, max(control.hp, self._used))
+            self._used = control.hp
         traffic.to_device += pushed
         traffic.seconds += time.perf_counter() - began
 
@@ -233,6 +237,7 @@ class Copied:
             found.append((self.statics, 0, statics))
         if needs.writes_heap:
             found += self._stored(left.hp, traffic)
+        self._used = max(self._used, left.hp)
         for segment, begin, bytes_ in found:
             segment.accept(begin, bytes_)
             traffic.to_host += len(bytes_)

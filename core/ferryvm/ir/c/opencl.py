@@ -240,6 +240,7 @@ def opencl(aligned: bool = False, apart: bool = False) -> Dialect:
         parameters="__global struct ferry_control *const control, const struct ferry_memory memory",
         passed="control, memory",
         entry=_ENTRY,
+        is_reducible=True,
         byte="uchar",
         space="__global ",
         internal="static ",

@@ -8,8 +8,9 @@ Nested, after the dominator tree (Ramsey: Beyond Relooper, ICFP 2022):
 - the head of a natural loop opens a `for (;;)`; what the loop leaves to stands after it.
 
 Edges that neither fall through nor are a `break` or `continue` become a `goto`, so any graph has a
-text. In a dialect without `goto` these edges would be the ones to refuse, or to turn into flags.
-Flat is for bodies that would nest too deep: one block after another, and a `goto` for each edge.
+text. Flat is for bodies that would nest too deep: one block after another, and a `goto` for each
+edge. Dispatched is for cycles with two entries in a dialect that need not have them: a loop around
+a switch over the number of the block that comes next.
 """
 
 from __future__ import annotations
@@ -39,13 +40,22 @@ class Structure:
     """Blocks that open a loop."""
     behind: dict[Block, list[Block]] = dataclasses.field(default_factory=dict)
     """Blocks that stand after the loop that a block opens."""
+    numbers: dict[Block, int] = dataclasses.field(default_factory=dict)
+    """Of blocks in a loop around a switch, where that is the structure."""
     unchecked: set[Block] = dataclasses.field(default_factory=set)
     """Heads of loops with nothing in them that may leave but polls."""
 
 
-def structure(body: Body) -> Structure:
-    """Places for the blocks of a body: nested if it is not too deep."""
-    return _Nesting(body).nested() or flat(body)
+def structure(body: Body, is_reducible: bool = False) -> Structure:
+    """Places for the blocks of a body: nested if it is not too deep.
+
+    `is_reducible`: cycles with two entries are dispatched.
+    """
+    nesting = _Nesting(body)
+    if is_reducible and nesting.has_other_cycles():
+        order = nesting.order
+        return Structure(order, numbers={block: number for number, block in enumerate(order)})
+    return nesting.nested() or flat(body)
 
 
 def flat(body: Body) -> Structure:
@@ -113,6 +123,15 @@ class _Nesting:
                     waiting += self.sources[block]
             found[head] = inside
         return found
+
+    def has_other_cycles(self) -> bool:
+        """Whether there is a cycle that can be entered in two ways."""
+        return any(
+            not self._dominates(block, source)
+            for block in self.order
+            for source in self.sources[block]
+            if self.place[source] >= self.place[block]
+        )
 
     def nested(self) -> Structure | None:
         """None if that would be too deep."""
