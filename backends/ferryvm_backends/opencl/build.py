@@ -53,6 +53,14 @@ class Session:
     context: Any
     queue: Any
 
+    def check_size(self, size: int) -> None:
+        """Raise BackendError for a buffer that is larger than the device's may be."""
+        if size > self.device.largest_buffer:
+            raise BackendError(
+                f"opencl: the program's memory has a part of {size} bytes, and {self.device} no "
+                f"buffers of more than {self.device.largest_buffer}"
+            )
+
 
 @functools.cache
 def session(device: Device) -> Session:
@@ -112,7 +120,7 @@ class Child:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._process: subprocess.Popen[bytes] | None = None
+        self.process: subprocess.Popen[bytes] | None = None
         self._said: Any = None
         """The file with what it and its drivers print."""
 
@@ -154,12 +162,12 @@ class Child:
         return json.loads(line)
 
     def _started(self) -> subprocess.Popen[bytes]:
-        if self._process is not None and self._process.poll() is None:
-            return self._process
+        if self.process is not None and self.process.poll() is None:
+            return self.process
         self._said = tempfile.TemporaryFile()  # noqa: SIM115 - closed with the process
         command = [sys.executable, "-m", "ferryvm_backends.opencl.child"]
         try:
-            self._process = subprocess.Popen(
+            self.process = subprocess.Popen(
                 command,
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
@@ -170,7 +178,7 @@ class Child:
             raise BackendError(
                 f"opencl: the process that builds cannot be started: {error.strerror}"
             ) from None
-        return self._process
+        return self.process
 
     def _line(self, process: subprocess.Popen[bytes], seconds: float) -> bytes:
         """A line of its output. Raises TimeoutError."""
@@ -188,8 +196,8 @@ class Child:
         return read
 
     def _died(self, device: Device) -> str:
-        assert self._process is not None
-        code = self._process.wait()
+        assert self.process is not None
+        code = self.process.wait()
         self._said.seek(0)
         said = self._said.read().decode(errors="replace").strip().splitlines()
         how = f"was ended by {signal.Signals(-code).name}" if code < 0 else f"ended with {code}"
@@ -199,7 +207,7 @@ class Child:
 
     def end(self) -> None:
         """End the process, whatever it is doing."""
-        process, self._process = self._process, None
+        process, self.process = self.process, None
         if process is None:
             return
         with contextlib.suppress(ProcessLookupError):
@@ -233,23 +241,26 @@ def _timeout() -> float:
 
 # --- what drivers say -----------------------------------------------------------------------
 
-_ERROR = re.compile(r":(\d+):\d+: (?:fatal )?error: (.*)|.*\berror\b.*", re.IGNORECASE)
+_ERROR = re.compile(
+    r":(?P<line>\d+):\d+: (?:fatal )?error: (?P<said>.*)"  # clang's form, which most drivers have
+    r"|error: \S*?:(?P<other>\d+):\d+(?: <[^>]*>)?: (?P<rest>.*)"  # PoCL's
+)
 _SOURCE = re.compile(r"/\* (\S+:\d+): ")
 
 
 def _failed(device: Device, source: str, log: str) -> str:
     """A build's failure in one line, with the line of the program that it belongs to."""
-    lines = [line.strip() for line in log.splitlines() if line.strip()]
-    found = next((m for line in lines if (m := _ERROR.search(line)) and m[1]), None)
+    found = _ERROR.search(log)
     if found is None:
-        said = next((line for line in lines if _ERROR.match(line)), lines[0] if lines else "")
+        lines = [line.strip() for line in log.splitlines() if line.strip()]
+        said = next((line for line in lines if "error" in line.lower()), (lines or [""])[0])
         return f"opencl: {device} does not build the kernel: {_printable(said)}"
-    number = int(found[1])
+    number = int(found["line"] or found["other"])
+    said = _printable(found["said"] or found["rest"])
     where = next(
         (m[1] for line in source.splitlines()[number - 1 :: -1] if (m := _SOURCE.search(line))),
         "the kernel's frame",
     )
-    said = _printable(found[2])
     return f"opencl: {device} does not build the kernel: {said} (line {number}, of {where})"
 
 

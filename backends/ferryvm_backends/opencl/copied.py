@@ -16,7 +16,7 @@ from collections.abc import Mapping
 
 import pyopencl as cl
 
-from ferryvm.backend import Activity, Code, Options
+from ferryvm.backend import Activity, BackendError, Code, Options
 from ferryvm.failure import described, one_line
 from ferryvm.machine.control import REGISTER_BYTES, ControlBlock, Status
 from ferryvm_backends.opencl.build import Session
@@ -107,6 +107,9 @@ class CopiedCode(Code):
             status = self._run(control)
         except cl.Error as error:
             self._lost = f"opencl: {self._session.device} failed: {one_line(str(error))}"
+            status = Status.LOST
+        except BackendError as error:
+            self._lost = str(error)
             status = Status.LOST
         except BaseException as error:  # noqa: BLE001 - ctypes would print it and return 0
             self._lost = described(error)

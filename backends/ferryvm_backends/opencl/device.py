@@ -184,7 +184,8 @@ def find(name: str = "") -> Device:
     else:
         chosen = next((d for d in found if d.kind == wanted.lower()), None)
     if chosen is None:
-        known = ", ".join(map(repr, sorted({d.kind for d in found} | {str(d) for d in found})))
+        names = [*sorted({d.kind for d in found}), *map(str, found)]
+        known = ", ".join(map(repr, names))
         source = "" if name or not wanted else f" ({ENVIRONMENT})"
         raise BackendError(
             f"opencl: there is no device {wanted!r}{source}; there is {known or 'none at all'}"

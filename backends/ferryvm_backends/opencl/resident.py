@@ -72,10 +72,11 @@ class Segment:
     """A part of a machine's memory, and its copy on the device."""
 
     def __init__(self, session: Session, host: Bytes, in_front: int = 0) -> None:
-        """`in_front`: bytes of the buffer before the part begins. Raises cl.Error."""
+        """`in_front`: bytes of the buffer before the part begins. Raises BackendError, cl.Error."""
         self._session, self._host = session, host
         self.mirror = np.zeros(len(host), np.uint8)
         size = in_front + max(len(host), WORD_BYTES)
+        session.check_size(size)
         self.buffer = cl.Buffer(session.context, cl.mem_flags.READ_WRITE, size)
         self.place = Place(self.buffer, in_front)
         cl.enqueue_fill_buffer(session.queue, self.buffer, _ZERO, 0, size)

@@ -18,7 +18,7 @@ from ferryvm.ir.lift import lift
 from ferryvm.ir.passes import optimise
 from ferryvm.ir.passes.formula import replace_counting
 from ferryvm.ir.passes.range import ask_ranges
-from ferryvm.isa.type import F32, F64, Type
+from ferryvm.isa.type import F32, F64
 from ferryvm.machine.declaration import declarations
 from ferryvm.machine.state import descriptors
 from ferryvm.region.region import Region
@@ -77,10 +77,14 @@ def kernel_text(region: Region, options: Options, device: Device, way: str) -> K
 
 
 def _refuse_floats(modules: list[Module], device: Device) -> None:
-    operations = _operations(modules)
-    types = {v.type for o in operations for v in (o, *o.arguments)}
-    statics = {t for o in operations for t in o.static}
-    used = {t for t in types | statics if isinstance(t, Type)}
+    used: set[object] = set()
+    for body in (body for module in modules for body in module.bodies):
+        used.add(body.result)
+        for block in body.blocks:
+            used |= {parameter.type for parameter in block.parameters}
+            for o in (*block.operations, block.end):
+                used |= {v.type for v in (o, *o.arguments)} | set(o.static)
+                used |= {v.type for v in o.state.values()} if o.state else set()
     if F64 in used and not device.has_f64:
         raise RefusalError(f"{device} has no f64, which the region computes with")
     if F32 in used and not device.has_exact_f32:

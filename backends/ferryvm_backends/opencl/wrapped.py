@@ -82,12 +82,8 @@ class Wrapped:
         """Code whose arguments are these buffers."""
 
     def _buffer(self, begin: int, end: int) -> Any:
-        size, device = end - begin, self._session.device
-        if size > device.largest_buffer:
-            raise BackendError(
-                f"opencl: the program's memory has {size} bytes, and {device} no buffers of more "
-                f"than {device.largest_buffer}"
-            )
+        size = end - begin
+        self._session.check_size(size)
         bytes_ = np.ctypeslib.as_array((ctypes.c_ubyte * size).from_address(begin))
         flags = cl.mem_flags.READ_WRITE | cl.mem_flags.USE_HOST_PTR
         return cl.Buffer(self._session.context, flags, hostbuf=bytes_)

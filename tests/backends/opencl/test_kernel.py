@@ -10,7 +10,8 @@ import pytest
 import ferryvm
 from ferryvm.backend import Forcing, Options
 from ferryvm.engine import Engine
-from ferryvm.isa import Trap
+from ferryvm.isa import Trap, Type
+from ferryvm.isa.type import CANONICAL_NAN
 from ferryvm.machine.control import Status
 from ferryvm.machine.memory import Limits
 from ferryvm.machine.state import Machine
@@ -198,3 +199,18 @@ def test_a_trap_is_at_its_instruction(backend: OpenClBackend) -> None:
     machine = Machine(region.verified)
     assert enter(backend.compile(region, Options()), machine) is Status.TRAP
     assert machine.control.trap == Trap.INDEX_OUT_OF_BOUNDS
+
+
+@pytest.mark.parametrize("name", ["floor", "ceil", "trunc", "nearest", "sqrt"])
+@pytest.mark.parametrize("t", ["f32", "f64"])
+def test_a_rounding_of_a_nan_that_is_known_when_the_kernel_is_built_is_the_nan(
+    backend: OpenClBackend, name: str, t: str
+) -> None:
+    text = (
+        f".static x {t}\n.function main\n static.get x\n {t}.const nan\n {t}.add\n"
+        f" static.set x\n static.get x\n static.get x\n {t}.sub\n {t}.{name}\n static.set x\n halt\n"
+    )
+    region = assembled(text)
+    machine = Machine(region.verified)
+    assert enter(backend.compile(region, Options()), machine) is Status.HALT
+    assert machine.memory.statics[0] == CANONICAL_NAN[Type(t)]

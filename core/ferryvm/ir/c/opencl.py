@@ -109,7 +109,7 @@ _HINTS = {
 
 
 def _function(result: str, name: str, parameters: str, *body: str) -> str:
-    lines = "".join(f"    {line}\n" for line in body)
+    lines = "".join(line + "\n" if line.startswith("#") else f"    {line}\n" for line in body)
     return f"static inline {result} {name}({parameters})\n{{\n{lines}}}\n"
 
 
@@ -152,8 +152,20 @@ def _floats(t: Type) -> dict[str, str]:
         "trunc": "trunc",
         "nearest": "rint",
     }
+    short = "f" if t is F32 else ""
     for name, builtin in rounded.items():
-        found[f"{name}_{t}"] = _function(c, f"{name}_{t}", f"{c} a", f"return {builtin}(a);")
+        found[f"{name}_{t}"] = _function(
+            c,
+            f"{name}_{t}",
+            f"{c} a",
+            # Where the processor has an instruction it is what is meant.
+            "#if defined(__clang__) && defined(__SSE4_1__)",
+            f"return __builtin_{builtin}{short}(a);",
+            "#else",
+            # PoCL's own takes a NaN's integer, which is nothing where it is found at compile time.
+            f"return a != a ? a : {builtin}(a);",
+            "#endif",
+        )
     nan = f"as_{c}({CANONICAL_NAN[t]:#x}{suffix})"
     found[f"canonical_{t}"] = _function(
         c, f"canonical_{t}", f"{c} a", f"return a != a ? {nan} : a;"

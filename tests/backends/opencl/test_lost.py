@@ -1,0 +1,134 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A device that fails, or has not enough memory, is a recorded reason; nothing of the program is
+lost."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import pyopencl as cl
+import pytest
+
+import ferryvm
+from ferryvm.backend import BackendError, Options
+from ferryvm.engine import Engine
+from ferryvm.engine.journal import Outcome
+from ferryvm.engine.observe import Observer
+from ferryvm.machine.control import Status
+from ferryvm.machine.state import Machine
+from ferryvm.policy import Choice, Policy, Profile, Rule
+from ferryvm.policy import Options as PolicyOptions
+from ferryvm_backends.opencl import OpenClBackend
+from ferryvm_backends.opencl.device import Device
+from ferryvm_backends.opencl.kernel import Kernel
+
+from .entering import NAME, enter, registry, whole
+
+TEXT = """
+(define v (make-vector i64 3000))
+(define i 0)
+(while (< i 3000) (vector-set! v i (+ i (if (> i 0) (vector-ref v (- i 1)) 0))) (set! i (+ i 1)))
+(vector-ref v 2999)
+"""
+RESULT = sum(range(3000))
+
+
+def policy(*names: str, required: bool = False) -> Policy:
+    options = PolicyOptions(background=False, required=required)
+    rule = Rule(backends=tuple(Choice(name, options) for name in names))
+    return Policy(profile=Profile(loop_threshold=50, function_threshold=50), rules=(rule,))
+
+
+@pytest.fixture
+def failing(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A device on which no kernel can be enqueued, once it is built."""
+
+    def enqueue(self: Kernel, queue: object) -> object:
+        raise cl.RuntimeError("clEnqueueNDRangeKernel failed: OUT_OF_RESOURCES")
+
+    monkeypatch.setattr(Kernel, "enqueue", enqueue)
+    monkeypatch.setattr(Kernel, "run_dry", lambda self, queue: None)
+
+
+@pytest.mark.usefixtures("failing")
+def test_code_that_cannot_run_leaves_the_machine_as_it_was() -> None:
+    region = whole(TEXT)
+    code = OpenClBackend(wraps=False).compile(region, Options())
+    machine = Machine(region.verified)
+    before = machine.snapshot()
+    assert enter(code, machine) is Status.LOST
+    assert dataclasses.replace(machine.snapshot(), status=before.status) == before
+    assert "failed: clEnqueueNDRangeKernel failed: OUT_OF_RESOURCES" in code.lost
+
+
+@pytest.mark.usefixtures("failing")
+def test_the_next_backend_goes_on() -> None:
+    backend = OpenClBackend(wraps=False)
+    engine = Engine(policy=policy(NAME, "llvm"), registry=registry(backend))
+    observer = Observer()
+    observer.watch(engine)
+    execution = engine.start(ferryvm.compile(TEXT))
+    execution.run()
+    assert execution.machine.result()[1] == RESULT  # type: ignore[index]  # it has one
+    (placement, *_) = observer.placements
+    outcomes = [(a.backend, a.outcome) for a in placement.attempts]
+    assert (NAME, Outcome.LOST) in outcomes
+    assert outcomes[-1][0] == "llvm"
+    assert "OUT_OF_RESOURCES" in next(
+        a.reason for a in placement.attempts if a.outcome is Outcome.LOST
+    )
+
+
+@pytest.mark.usefixtures("failing")
+def test_without_another_backend_the_interpreter_goes_on(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    engine = Engine(policy=policy(NAME), registry=registry(OpenClBackend(wraps=False)))
+    execution = engine.start(ferryvm.compile(TEXT))
+    execution.run()
+    assert execution.machine.result()[1] == RESULT  # type: ignore[index]  # it has one
+    assert "OUT_OF_RESOURCES; the program goes on without it" in caplog.text
+
+
+@pytest.mark.usefixtures("failing")
+def test_where_it_is_required_it_is_an_error() -> None:
+    engine = Engine(
+        policy=policy(NAME, required=True), registry=registry(OpenClBackend(wraps=False))
+    )
+    with pytest.raises(BackendError, match="OUT_OF_RESOURCES"):
+        engine.start(ferryvm.compile(TEXT)).run()
+
+
+@pytest.mark.parametrize("wraps", [True, False], ids=["wrapped", "copied"])
+def test_memory_that_a_device_has_not_is_told(
+    device: Device, monkeypatch: pytest.MonkeyPatch, wraps: bool
+) -> None:
+    small = dataclasses.replace(device, largest_buffer=1 << 20, shares_memory=True)
+    monkeypatch.setattr("ferryvm_backends.opencl.device.find", lambda name="": small)
+    region = whole(TEXT)
+    code = OpenClBackend(wraps=wraps).compile(region, Options())
+    machine = Machine(region.verified)
+    before = machine.snapshot()
+    assert enter(code, machine) is Status.LOST
+    assert dataclasses.replace(machine.snapshot(), status=before.status) == before
+    assert "buffers of more than 1048576" in code.lost
+    assert "\n" not in code.lost
+
+
+def test_a_device_without_f64_refuses_what_computes_with_it(
+    device: Device, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    poor = dataclasses.replace(device, has_f64=False, has_exact_f32=False)
+    monkeypatch.setattr("ferryvm_backends.opencl.device.find", lambda name="": poor)
+    backend = OpenClBackend()
+    with pytest.raises(BackendError, match="has no f64, which the region computes with"):
+        backend.compile(whole("(sqrt 2.5)"), Options())
+    backend.compile(whole("(print! 4)"), Options())
+    with pytest.raises(BackendError, match="does not compute f32 as IEEE 754 says"):
+        backend.compile(whole("(sqrt (f32 2.5))"), Options())
+    assert "double" not in backend.show(whole("(+ 1 2)"), Options(), "opencl")
+
+
+def test_a_device_that_is_not_there_is_told_with_those_that_are() -> None:
+    with pytest.raises(BackendError, match="there is no device 'gpu7'; there is 'cpu', "):
+        OpenClBackend().compile(whole("1"), Options(device="gpu7"))
