@@ -144,11 +144,23 @@ def _tried_lines(tried: Tried) -> list[str]:
     if tried.instructions is not None:
         done += f", {tried.instructions} instructions"
     lines.append(done)
+    if tried.to_device or tried.to_host:
+        copied = f"copied {_bytes(tried.to_device)} to the device, {_bytes(tried.to_host)} back"
+        lines.append(f"{copied}, in {_milliseconds(tried.transfer_seconds)}")
     lines += [
         f"the guard at pc {pc} failed {_times(times)}"
         for pc, times in sorted(tried.guard_failures.items())
     ]
     return lines
+
+
+def _bytes(count: int) -> str:
+    """A number of bytes, shortened where it is long."""
+    for unit in ("bytes", "KiB", "MiB"):
+        if count < 10_000:
+            return f"{count} {unit}"
+        count //= 1024
+    return f"{count} GiB"
 
 
 def _print_totals(explanation: Explanation) -> None:

@@ -49,6 +49,12 @@ class Tried:
     instructions: int | None
     guard_failures: dict[int, int]
     """By the pc of the branch; only those that failed."""
+    to_device: int
+    """Bytes copied to a device's memory for it."""
+    to_host: int
+    """Bytes copied back."""
+    transfer_seconds: float
+    """What copying took, beside `code_seconds`."""
     fault: str
     """What was wrong with the figures that the backend gave; empty if nothing."""
 
@@ -203,6 +209,9 @@ def _tried(attempt: Attempt, is_counted: bool) -> Tried:
         code_seconds=activity.seconds,
         instructions=activity.instructions if is_counted else None,
         guard_failures={pc: times for pc, times in activity.failures.items() if times},
+        to_device=activity.to_device,
+        to_host=activity.to_host,
+        transfer_seconds=activity.transfer_seconds,
         fault=fault,
     )
 
@@ -247,7 +256,7 @@ def _shares(
     for tried in (tried for one in regions for tried in one.tried):
         if tried.entries:
             entries[tried.backend] += tried.entries
-            seconds[tried.backend] += tried.code_seconds
+            seconds[tried.backend] += tried.code_seconds + tried.transfer_seconds
             instructions[tried.backend] += tried.instructions or 0
     backend = execution.engine.backend
     interpreter = backend.policy.interpreter if isinstance(backend, Mixed) else backend.name

@@ -88,7 +88,7 @@ static inline bool interrupted(__global struct ferry_control *control)
 _SLICED = f"""\
 static inline bool interrupted(__global struct ferry_control *control)
 {{
-    return --{SLICE} == 0;
+    return {SLICE} == 0 || --{SLICE} == 0; /* from then on each time */
 }}
 """
 
