@@ -15,7 +15,7 @@ from __future__ import annotations
 import abc
 import dataclasses
 import enum
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from ferryvm.errors import FerryError
@@ -122,6 +122,21 @@ class Artifact(abc.ABC):
         raise NotImplementedError(f"{type(self).__name__} has no cells")
 
 
+@dataclasses.dataclass(frozen=True)
+class Finding:
+    """What a backend found out about one thing of this machine, for `ferry doctor`. Texts are of one
+    line."""
+
+    subject: str
+    """What it is about: a device, a library, a folder."""
+    facts: Mapping[str, str | int | float | bool] = dataclasses.field(default_factory=dict)
+    """By short names, which are unique; one that ends in ` bytes` has a number of bytes."""
+    problem: str = ""
+    """What is wrong with it; nothing: all is well."""
+    remedy: str = ""
+    """What to do about the problem, best as commands that can be copied."""
+
+
 class Backend(abc.ABC):
     """An execution engine: an `Interpreter` or a `Compiler`."""
 
@@ -137,6 +152,11 @@ class Backend(abc.ABC):
     def probe(self) -> str | None:
         """None if it is usable on this machine, else the reason why not."""
         return None
+
+    def examine(self) -> Sequence[Finding]:
+        """All that it finds on this machine, usable or not, with what is wrong and what to do about
+        it. It may take seconds, and is asked only by `ferry doctor`."""
+        return ()
 
 
 class Interpreter(Backend):

@@ -50,6 +50,17 @@ def probe_file(path: Path) -> None:
     os.unlink(name)
 
 
+def why_not_writable(folder: Path) -> str:
+    """Why no file can be made in a folder, which is itself made if it is missing; nothing if one
+    can."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        probe_file(folder / "any")
+    except OSError as error:
+        return error.strerror or str(error)
+    return ""
+
+
 def _umask() -> int:
     current = os.umask(0o022)
     os.umask(current)

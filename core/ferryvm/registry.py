@@ -10,6 +10,7 @@ from __future__ import annotations
 import dataclasses
 import enum
 import re
+from collections.abc import Mapping
 
 from ferryvm.backend import (
     PROTOCOL_VERSION,
@@ -17,6 +18,7 @@ from ferryvm.backend import (
     BackendError,
     Capabilities,
     Compiler,
+    Finding,
     Interpreter,
 )
 from ferryvm.errors import UnknownNameError
@@ -166,14 +168,17 @@ class Registry:
             return State.BROKEN, f"{what}{remedy}"
         return State.NOT_USABLE, one_line(reason)
 
-    def _load(self, name: str) -> Backend:
-        if name in self._loaded:
-            return self._loaded[name]
+    def _entry(self, name: str) -> tuple[BackendEntry, Plugin]:
         if name not in self._entries:
             missing = [fault.message for fault in self.plugins.faults]
             raise UnknownBackendError(name, list(self._entries), missing)
+        return self._entries[name]
+
+    def _load(self, name: str) -> Backend:
+        if name in self._loaded:
+            return self._loaded[name]
+        entry, plugin = self._entry(name)
         if name not in self._failed:
-            entry, plugin = self._entries[name]
             try:
                 backend: object = entry.load()
             except (Exception, SystemExit) as error:  # third-party code
@@ -202,6 +207,10 @@ class Registry:
             lines.append(Listing("-", "?", source, version, None, state, fault.message))
         return lines
 
+    def listing(self, name: str) -> Listing:
+        """One backend with its state. Raises UnknownNameError for a name nobody registered."""
+        return self._listing(name, self._entry(name)[1])
+
     def _listing(self, name: str, plugin: Plugin) -> Listing:
         source = str(plugin)
         try:
@@ -220,6 +229,64 @@ class Registry:
             reason and f"backend {name!r}: {reason}",
             backend.capabilities,
         )
+
+    # --- examining --------------------------------------------------------------------------
+
+    def findings(self, name: str) -> tuple[Finding, ...]:
+        """What a backend finds on this machine; nothing if it does not load.
+
+        Where `examine` raises, or returns what it should not, that is the only finding. Raises
+        UnknownNameError for a name nobody registered.
+        """
+        plugin = self._entry(name)[1]
+        try:
+            backend = self._load(name)
+        except BackendError:  # its state says so
+            return ()
+        try:
+            found: object = backend.examine()
+            return _checked(found)
+        except _WrongFindingsError as error:
+            problem = f"its examine returned {error}"
+        except (Exception, SystemExit) as error:  # noqa: BLE001 - third-party code
+            problem = f"its examine failed: {described(error)}"
+        return (Finding(name, problem=problem, remedy=plugin.remedy.removeprefix("; ")),)
+
+
+class _WrongFindingsError(Exception):
+    """Findings are not what they should be; the message says what they are."""
+
+
+def _checked(found: object) -> tuple[Finding, ...]:
+    """Findings with every text in one line. Raises _WrongFindingsError, and what is not ours to
+    foresee: facts may be of any class."""
+    if not isinstance(found, list | tuple):
+        raise _WrongFindingsError(f"{kind_of(found)}, not a list of Finding")
+    return tuple(_checked_finding(finding) for finding in found)
+
+
+def _checked_finding(finding: object) -> Finding:
+    if not isinstance(finding, Finding):
+        raise _WrongFindingsError(f"{kind_of(finding)} in its list, not a Finding")
+    for name in ("subject", "problem", "remedy"):
+        value: object = getattr(finding, name)
+        if not isinstance(value, str):
+            raise _WrongFindingsError(f"a finding with {kind_of(value)} as its {name}, not a text")
+    facts: object = finding.facts
+    if not isinstance(facts, Mapping):
+        raise _WrongFindingsError(f"a finding with {kind_of(facts)} as its facts, not a mapping")
+    for fact, value in facts.items():
+        if not isinstance(fact, str):
+            raise _WrongFindingsError(f"a fact named by {kind_of(fact)}, not by a text")
+        if not isinstance(value, str | int | float):
+            what = f"the fact {fact!r} with {kind_of(value)}, not with a text, a number or a bool"
+            raise _WrongFindingsError(what)
+    return Finding(
+        one_line(finding.subject),
+        {one_line(k): one_line(v) if isinstance(v, str) else v for k, v in facts.items()},
+        one_line(finding.problem),
+        one_line(finding.remedy),
+    )
 
 
 def _fault(backend: object, name: str, plugin: Plugin) -> str | None:

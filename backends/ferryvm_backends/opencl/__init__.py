@@ -9,9 +9,18 @@ interpreter ─> door ─> memory wrapped or copied, kernel, memory back ─> st
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 
 import ferryvm
-from ferryvm.backend import BackendError, Capabilities, Code, Compiler, Forcing, Options
+from ferryvm.backend import (
+    BackendError,
+    Capabilities,
+    Code,
+    Compiler,
+    Finding,
+    Forcing,
+    Options,
+)
 from ferryvm.region.fact import facts
 from ferryvm.region.region import Region
 
@@ -40,6 +49,11 @@ class OpenClBackend(Compiler):
         except BackendError as error:
             return str(error).removeprefix("opencl: ")
         return None
+
+    def examine(self) -> Sequence[Finding]:
+        from ferryvm_backends.opencl.examine import examine
+
+        return examine()
 
     def accepts(self, region: Region) -> str | None:
         size = facts(region).total_instructions

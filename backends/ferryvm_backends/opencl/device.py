@@ -13,7 +13,7 @@ import contextlib
 import dataclasses
 import functools
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from ferryvm.backend import BackendError
@@ -170,19 +170,23 @@ def _or_zero(cl: Any, handle: Any, name: str) -> int:
         return 0
 
 
+def choose(found: Sequence[Device], wanted: str) -> Device | None:
+    """Which of these devices a name means; None if it means none of them."""
+    if not wanted:
+        return next((d for d in found if d.is_cpu), found[0] if found else None)
+    if ":" not in wanted:
+        return next((d for d in found if d.kind == wanted.lower()), None)
+    platform, own = wanted.lower().split(":", 1)
+    return next(
+        (d for d in found if platform in d.platform.lower() and own in d.name.lower()), None
+    )
+
+
 def find(name: str = "") -> Device:
     """The device of a name. Raises BackendError, with what there is."""
     found = devices()
     wanted = name or os.environ.get(ENVIRONMENT, "")
-    if not wanted:
-        chosen = next((d for d in found if d.is_cpu), found[0] if found else None)
-    elif ":" in wanted:
-        platform, own = wanted.lower().split(":", 1)
-        chosen = next(
-            (d for d in found if platform in d.platform.lower() and own in d.name.lower()), None
-        )
-    else:
-        chosen = next((d for d in found if d.kind == wanted.lower()), None)
+    chosen = choose(found, wanted)
     if chosen is None:
         names = [*sorted({d.kind for d in found}), *map(str, found)]
         known = ", ".join(map(repr, names))

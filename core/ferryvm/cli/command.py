@@ -14,6 +14,7 @@ from ferryvm.cli.backends import backends
 from ferryvm.cli.bisect import bisect
 from ferryvm.cli.conformance import conformance
 from ferryvm.cli.diff import diff
+from ferryvm.cli.doctor import doctor
 from ferryvm.cli.explain import explain
 from ferryvm.cli.fuzz import fuzz
 from ferryvm.cli.policy import policy
@@ -49,6 +50,7 @@ for _command in (
     repl,
     isa,
     backends,
+    doctor,
     policy,
 ):
     ferry.add_command(_command)

@@ -1,0 +1,184 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`ferry doctor`: what each backend finds on this machine, what is wrong, and what to do about it."""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+import json
+import platform
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+import click
+
+import ferryvm
+from ferryvm.backend import Finding
+
+if TYPE_CHECKING:
+    from ferryvm.registry import Listing, Registry
+
+_INDENT = "    "
+
+
+@dataclasses.dataclass(frozen=True)
+class _Section:
+    """A backend and what it finds."""
+
+    listing: Listing
+    findings: tuple[Finding, ...]
+
+    @property
+    def is_well(self) -> bool:
+        """Whether it is usable, or left out because the user wants it so."""
+        from ferryvm.registry import State
+
+        return self.listing.state in (State.USABLE, State.FORBIDDEN)
+
+    @property
+    def reason(self) -> str:
+        """Why it is not usable, without its name."""
+        return (self.listing.reason or "").removeprefix(f"backend {self.listing.name!r}: ")
+
+
+@click.command()
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@click.option("--backend", metavar="NAME", help="This backend alone; see `ferry backends`.")
+def doctor(as_json: bool, backend: str | None) -> int:
+    """Say what each backend finds on this machine, what is wrong, and what to do about it.
+
+    The exit code is 0 if every backend can be used, 1 if one cannot; with --backend only that one
+    counts. What is wrong with a device or a library that a backend can do without, and what
+    FERRYVM_PLUGINS leaves out, is told and leaves it 0.
+    """
+    from ferryvm.registry import Registry
+
+    registry = Registry(tell=False)  # what is wrong is in the report
+    sections = _sections(registry, backend)
+    machine = _machine()
+    if as_json:
+        document = {
+            "machine": _as_json(machine),
+            "backends": [_section_as_json(section) for section in sections],
+            "warnings": registry.plugins.warnings,
+        }
+        click.echo(json.dumps(document, indent=2))
+    else:
+        _print(machine, sections)
+        for warning in registry.plugins.warnings:
+            click.echo(f"ferry: {warning}", err=True)
+    return 0 if all(section.is_well for section in sections) else 1
+
+
+def _sections(registry: Registry, backend: str | None) -> list[_Section]:
+    from ferryvm.registry import State
+
+    lines = registry.listings() if backend is None else [registry.listing(backend)]
+    sections = []
+    for line in lines:
+        is_it = line.name in registry.names and line.state is not State.NAME_TAKEN
+        sections.append(_Section(line, registry.findings(line.name) if is_it else ()))
+    return sections
+
+
+def _machine() -> Finding:
+    """What every backend depends on."""
+    from ferryvm import cache
+    from ferryvm.durable import why_not_writable
+
+    folder = cache.directory()
+    reason = why_not_writable(folder)
+    return Finding(
+        "machine",
+        {
+            "ferryvm": ferryvm.__version__,
+            "Python": f"{platform.python_version()} ({platform.python_implementation()})",
+            "platform": platform.platform(),
+            "cache directory": str(folder),
+            "cache can be written": not reason,
+        },
+        reason and f"the cache cannot be used: {reason}",
+        reason and f"export {cache.ENVIRONMENT}=DIR, a folder that can be written",
+    )
+
+
+# --- as text --------------------------------------------------------------------------------
+
+
+def _print(machine: Finding, sections: list[_Section]) -> None:
+    click.secho(machine.subject, bold=True)
+    _print_findings([machine], _INDENT)
+    for section in sections:
+        line = section.listing
+        label = line.source if line.name == "-" else line.name
+        click.echo(f"\n{click.style(label, bold=True)}: {line.state.value}")
+        if section.reason:
+            click.echo(f"{_INDENT}{section.reason}")
+        for subject, findings in itertools.groupby(section.findings, lambda f: f.subject):
+            click.echo(f"{_INDENT}{subject}")
+            _print_findings(findings, _INDENT * 2)
+    click.echo(f"\n{_total(machine, sections)}")
+
+
+def _print_findings(findings: Iterable[Finding], indent: str) -> None:
+    """Findings of one subject, in aligned lines."""
+    rows = []
+    for finding in findings:
+        rows += [_shown(name, value) for name, value in finding.facts.items()]
+        if finding.problem:
+            rows.append(("problem", click.style(finding.problem, fg="red")))
+        if finding.remedy:
+            rows.append(("remedy", finding.remedy))
+    width = max((len(name) for name, _ in rows), default=0)
+    for name, text in rows:
+        click.echo(f"{indent}{name:{width}}  {text}")
+
+
+def _shown(name: str, value: str | float) -> tuple[str, str]:
+    """A fact's name and value for people."""
+    if isinstance(value, bool):
+        return name, "yes" if value else "no"
+    if isinstance(value, int) and name.endswith(" bytes"):
+        return name.removesuffix(" bytes"), _size(value)
+    return name, str(value)
+
+
+def _size(count: int) -> str:
+    """Bytes in the largest unit of which there is one: `7.8 GiB (8331001856)`."""
+    for power, unit in ((40, "TiB"), (30, "GiB"), (20, "MiB"), (10, "KiB")):
+        if count >= 1 << power:
+            return f"{count / (1 << power):.1f} {unit} ({count})"
+    return f"{count} bytes"
+
+
+def _total(machine: Finding, sections: list[_Section]) -> str:
+    unusable = sum(not section.is_well for section in sections)
+    findings = [machine, *(finding for section in sections for finding in section.findings)]
+    problems = sum(bool(finding.problem) for finding in findings)
+    states = f"{unusable} of {len(sections)} not usable" if unusable else "all usable"
+    return f"{states}; {problems or 'no'} {'problem' if problems < 2 else 'problems'} found"
+
+
+# --- as JSON --------------------------------------------------------------------------------
+
+
+def _as_json(finding: Finding) -> dict[str, object]:
+    return {
+        "subject": finding.subject,
+        "facts": dict(finding.facts),
+        "problem": finding.problem,
+        "remedy": finding.remedy,
+    }
+
+
+def _section_as_json(section: _Section) -> dict[str, object]:
+    line = section.listing
+    return {
+        "name": line.name,
+        "kind": line.kind,
+        "source": line.source,
+        "version": line.version,
+        "state": line.state.value,
+        "reason": line.reason,
+        "findings": [_as_json(finding) for finding in section.findings],
+    }
