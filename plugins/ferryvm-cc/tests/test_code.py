@@ -163,7 +163,7 @@ def test_the_c_that_is_shown_names_source_lines_and_instructions(
 ) -> None:
     text = backend.show(loop, Options(), "c")
     assert "i64.add" in text
-    assert "uint32_t ferry_region(struct ferry_control *control)" in text
+    assert "uint32_t ferry_region(struct ferry_control *restrict control)" in text
     assert "module program" in backend.show(loop, Options(), "ir")
     assert "ferry_region:" in backend.show(loop, Options(), "asm")
 
