@@ -17,6 +17,7 @@ from benchmarks import (
     interpreter,
     interrupt,
     loading,
+    opencl,
     peers,
     profiling,
     record,
@@ -28,6 +29,7 @@ from benchmarks import (
 )
 from benchmarks.benchmark import BENCHMARKS, BY_NAME, Benchmark, BenchmarkError, Scale
 from benchmarks.comparison import compare
+from benchmarks.opencl import device as opencl_device
 from benchmarks.peers.ferry import CACHE
 from benchmarks.peers.njit import ENVIRONMENT
 from benchmarks.peers.peer import Peer
@@ -177,6 +179,54 @@ def profile_command(
     _conclude([found], json_path, table.show_whole)
 
 
+@main.command("opencl")
+@_rounds(5)
+@click.option(
+    "--programs",
+    callback=_known(lambda: [program.name for program in opencl.PROGRAMS]),
+    metavar="NAME,...",
+    help="Default: the nine and looptest.",
+)
+@click.option(
+    "--parts",
+    callback=_known(lambda: opencl.PARTS),
+    metavar="NAME,...",
+    help="Default: whole, forms, mixed, entering, native, starting.",
+)
+@click.option("--device", metavar="NAME", help="Which one, as FERRYVM_OPENCL_DEVICE takes it.")
+@click.option(
+    "--scale",
+    type=click.Choice([Scale.BRIEF.value, Scale.SHORT.value, Scale.INTERPRETERS.value]),
+    help="Smaller sizes, for a slow device; goals are not for them.",
+)
+@QUICK
+@JSON
+def opencl_command(
+    rounds: int,
+    programs: tuple[str, ...] | None,
+    parts: Sequence[str] | None,
+    device: str | None,
+    scale: str | None,
+    quick: bool,
+    json_path: str | None,
+) -> None:
+    """Kernels on an OpenCL device against llvm, an interpreter, C and pyopencl's own calls."""
+    sizes = Scale.QUICK if quick else Scale(scale) if scale else None
+    settings = opencl.Settings(opencl.named(programs), rounds, sizes)
+    console = Console(width=None if sys.stdout.isatty() else WIDTH)
+    found = []
+    with opencl_device.empty_caches(), opencl_device.chosen(device) as on:
+        for line in opencl_device.listed(on):
+            (_progress if json_path == "-" else click.echo)(line)
+        for part in opencl.measure(parts or list(opencl.PARTS), settings, on, _progress):
+            found.append(part)
+            if json_path != "-":
+                part.show(console)
+        if json_path:
+            record.write(json_path, opencl.as_json(found, settings, on))
+    _refuse([fault for part in found for fault in part.faults()])
+
+
 @main.command("transfer")
 @_rounds(9)
 @click.option("--iterations", default=10_000_000, show_default=True, type=click.IntRange(min=1))
@@ -246,7 +296,11 @@ def _conclude(
     if json_path:
         whole_json = [report.as_json() for report in reports]
         record.write(json_path, whole_json[0] if len(reports) == 1 else {"reports": whole_json})
-    faults = [fault for report in reports for fault in report.faults()]
+    _refuse([fault for report in reports for fault in report.faults()])
+
+
+def _refuse(faults: Sequence[str]) -> None:
+    """Raise BenchmarkError if there are faults."""
     if faults:
         raise BenchmarkError("; ".join(faults))
 

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from benchmarks.benchmark import Benchmark, BenchmarkError, Scale
 from benchmarks.measure import interleave
 from benchmarks.peers.peer import Measurement, MissingError, Peer, Task
-from benchmarks.report import Cell, Report, Suite
+from benchmarks.report import Cell, Report, Suite, identity
 
 Progress = Callable[[str], None]
 
@@ -84,7 +84,7 @@ def _guarded(cell: Cell, task: Task) -> Callable[[], Measurement | None]:
         except BenchmarkError as error:
             cell.failure = str(error)
             return None
-        if cell.seconds and cell.result != measurement.result:
+        if cell.seconds and identity(cell.result) != identity(measurement.result):
             cell.failure = f"it gave {cell.result!r}, then {measurement.result!r}"
             return None
         cell.seconds.append(measurement.seconds)

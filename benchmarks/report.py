@@ -13,6 +13,11 @@ from benchmarks.measure import geometric_mean, median
 from benchmarks.record import SCHEMA, circumstances
 
 
+def identity(result: int | float | None) -> str:
+    """Results with the same text are the same to the last bit: 0.0 and -0.0 are not."""
+    return result.hex() if isinstance(result, float) else str(result)
+
+
 @dataclasses.dataclass
 class Cell:
     """One peer on one program: figures of each round and the result, or why there are none."""
@@ -161,7 +166,7 @@ class Report:
                 if cell.failure is not None:
                     lines.append(f"{program}: {peer} failed: {cell.failure}")
             results = {p: c.result for p, c in cells.items() if c.result is not None}
-            if len(set(results.values())) > 1:
+            if len({identity(result) for result in results.values()}) > 1:
                 said = ", ".join(f"{peer} {result!r}" for peer, result in results.items())
                 lines.append(f"{program}: the peers' results differ: {said}")
         return lines

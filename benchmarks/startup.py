@@ -20,14 +20,17 @@ RUN = "from ferryvm.cli import main; main()"
 IMPORTS = "import numpy, llvmlite.binding"
 
 
+def ferry() -> list[str]:
+    """The command of this very Python, not another installation's that happens to be on the path."""
+    command = Path(sys.executable).with_name("ferry")
+    return [str(command)] if command.exists() else [sys.executable, "-c", RUN]
+
+
 def commands() -> dict[str, list[str]]:
     """The two processes: ferry on a trivial program, and the imports that it cannot do without."""
     program = written("trivial.skiff", PROGRAM.encode())
-    # The command of this very Python, not another installation's that happens to be on the path.
-    ferry = Path(sys.executable).with_name("ferry")
-    start = [str(ferry)] if ferry.exists() else [sys.executable, "-c", RUN]
     return {
-        "ferry": [*start, "run", str(program)],
+        "ferry": [*ferry(), "run", str(program)],
         "imports": [sys.executable, "-c", IMPORTS],
     }
 

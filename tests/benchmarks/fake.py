@@ -19,7 +19,7 @@ class FakePeer(Peer):
         self,
         name: str,
         seconds: float,
-        result: int = 7,
+        result: int | float = 7,
         lacks: tuple[str, ...] = (),
         installed: bool = True,
     ) -> None:

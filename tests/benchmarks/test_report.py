@@ -12,7 +12,7 @@ from benchmarks.benchmark import Benchmark, BenchmarkError, Scale
 from benchmarks.comparison import compare
 from benchmarks.interpreter import SUITE
 from benchmarks.peers.peer import Measurement, Task
-from benchmarks.report import Report
+from benchmarks.report import Report, identity
 from rich.console import Console
 
 from .fake import BOTH, FakePeer, compared
@@ -70,6 +70,17 @@ def test_peers_that_disagree_are_a_fault() -> None:
         "fib: the peers' results differ: gcc 7, wasm3 8",
     ]
     assert "FAULT loop" in shown(report)
+
+
+def test_zeros_of_other_signs_are_other_results() -> None:
+    assert identity(0.0) != identity(-0.0)
+    assert identity(1) != identity(1.0)
+    assert identity(float("nan")) == identity(float("nan"))
+
+
+def test_programs_whose_results_differ_in_a_sign_are_a_fault() -> None:
+    report = compared(FakePeer("gcc", 1.0, 0.0), FakePeer("lua", 1.0, -0.0))
+    assert report.faults()[0] == "loop: the peers' results differ: gcc 0.0, lua -0.0"
 
 
 def test_result_that_changes_between_rounds_is_a_fault() -> None:
