@@ -85,18 +85,22 @@ class OpenClBackend(Compiler):
         step("build")
         opened = session(device)
         kernel = Kernel(opened.context, program, ENTRY)
-        kernel.run_dry(opened.queue)
-        common = opened, kernel, text.guards, region.entry
+        sees_all = kernel.run_dry(opened.queue)
+        common = opened, kernel, text.guards
         code: Code
         if way == WRAPPED:
             from ferryvm_backends.opencl.wrapped import WrappedCode
 
-            code = WrappedCode(*common, options, is_from_cache, notes)
+            code = WrappedCode(
+                *common, not (device.is_cpu and sees_all), options, is_from_cache, notes
+            )
         else:
             from ferryvm_backends.opencl.copied import CopiedCode
             from ferryvm_backends.opencl.resident import needs
 
-            code = CopiedCode(*common, needs(region, text.resumes), options, is_from_cache, notes)
+            code = CopiedCode(
+                *common, region.entry, needs(region, text.resumes), options, is_from_cache, notes
+            )
         step("load")
         notes["total"] = time.perf_counter() - began
         return code

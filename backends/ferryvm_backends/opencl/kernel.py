@@ -4,13 +4,16 @@
 from __future__ import annotations
 
 import dataclasses
+import mmap
 from typing import Any
 
 import numpy as np
 import pyopencl as cl
 
+from ferryvm.ir.c.opencl import DRY
+from ferryvm.machine.control import ControlBlock
+
 _ONE = (1,)
-_DRY_BYTES = 4096
 
 
 @dataclasses.dataclass(frozen=True)
@@ -49,11 +52,20 @@ class Kernel:
         """Start it; an event."""
         return cl.enqueue_nd_range_kernel(queue, self.handle, _ONE, _ONE)
 
-    def run_dry(self, queue: Any) -> None:
-        """Run it without doing anything, which has drivers finish the code."""
-        # All bytes 0xff: a pc with which it returns at once.
-        dry = np.full(_DRY_BYTES, 0xFF, np.uint8)
-        flags = cl.mem_flags.READ_WRITE | cl.mem_flags.COPY_HOST_PTR
-        place = Place(cl.Buffer(self._context, flags, hostbuf=dry))
+    def run_dry(self, queue: Any) -> bool:
+        """Run it for nothing, which has drivers finish the code; whether device and host see each
+        other's changes of memory that a buffer wraps, without mapping it."""
+        memory = mmap.mmap(-1, mmap.PAGESIZE)  # what the host has is where a page begins, too
+        control = ControlBlock.from_buffer(memory)
+        control.pc = DRY
+        flags = cl.mem_flags.READ_WRITE | cl.mem_flags.USE_HOST_PTR
+        bytes_ = np.frombuffer(memory, np.uint8)
+        place = Place(cl.Buffer(self._context, flags, hostbuf=bytes_))
         self.bind(place, place, place, 0, place)
-        self.enqueue(queue).wait()
+        seen = []
+        for number in (40, 70):
+            control.scratch[0] = number
+            self.enqueue(queue).wait()
+            seen.append(control.scratch[0] == number + 1)
+        place.buffer.release()
+        return all(seen)

@@ -32,23 +32,21 @@ _WORDS = (
     "enqueue",
     "unmap",
     "map",
+    "finish",
     "clock",
     "bind",
     "control",
     "heap",
     "capacity",
     "wrapping",
-    "entry",
+    "maps",
     "guard_limit",
     "failures",
     "observed",
-    "looks",
-    "adapts",
     "error",
     "entries",
     "nanoseconds",
     "instructions",
-    "slices",
 )
 
 
@@ -78,6 +76,7 @@ class Record(ctypes.Structure):
     enqueue: int
     unmap: int
     map: int
+    finish: int
     clock: int
     """Addresses of clEnqueueNDRangeKernel and its like, and of clock_gettime."""
     bind: int
@@ -87,23 +86,18 @@ class Record(ctypes.Structure):
     """Of the machine that the kernel's arguments are set for; 0: of none."""
     wrapping: int
     """Address of its `Wrapping`."""
-    entry: int
-    """pc."""
+    maps: int
+    """Whether memory has to be unmapped for a kernel, and mapped for the host after it."""
     guard_limit: int
     failures: int
     """Address of a word a guard."""
     observed: int
     """Whether time and instructions are counted."""
-    looks: int
-    """How often the kernel may look at the flag before its slice is over."""
-    adapts: int
-    """Whether `looks` follows from how long slices take."""
     error: int
     """Of the call that failed."""
     entries: int
     nanoseconds: int
     instructions: int
-    slices: int
     """What it has done."""
 
     _fields_ = [(name, ctypes.c_uint64) for name in _WORDS]

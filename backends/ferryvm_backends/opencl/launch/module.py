@@ -20,10 +20,6 @@ _READ_WRITE = 3
 _MONOTONIC = 1
 """CLOCK_MONOTONIC."""
 
-SLICE = 20_000_000
-"""Nanoseconds that a slice is to take: so long may a display stand still."""
-_MOST_LOOKS = 1 << 40
-
 
 def build() -> tuple[ir.Module, bytes]:
     """The module: `door_0` and so on, and their `records`."""
@@ -119,41 +115,25 @@ class _Launch:
     def _emit(self) -> None:
         b = self.builder
         entries = self.count("entries", 1)
-        # All in the entry: what is allocated in a loop is so in each round.
-        time, began, elapsed = b.alloca(ir.ArrayType(_WORD, 2)), b.alloca(_WORD), b.alloca(_WORD)
+        time, began = b.alloca(ir.ArrayType(_WORD, 2)), b.alloca(_WORD)
         self.failed, self.error = b.alloca(_INT), b.alloca(_INT)
         self._bind()
         rest = b.add(b.urem(entries, ir.Constant(_WORD, 7)), ir.Constant(_WORD, 1))
         self.set_field("scratch", rest, 0)  # where forced code gives up next
         is_observed = b.icmp_unsigned("!=", self.get("observed"), ir.Constant(_WORD, 0))
-        adapts = b.icmp_unsigned("!=", self.get("adapts"), ir.Constant(_WORD, 0))
-        is_timed = b.or_(is_observed, adapts)
         fuel = self.field("fuel")
-        again = b.append_basic_block("again")
-        b.branch(again)
-
-        b.position_at_end(again)
-        self.set_field("scratch", self.get("looks"), 2)
-        with b.if_then(is_timed):
+        with b.if_then(is_observed):
             b.store(self.now(time), began, align=8)
         self._run()
-        b.store(ir.Constant(_WORD, 0), elapsed, align=8)
-        with b.if_then(is_timed):
-            taken = b.sub(self.now(time), b.load(began, align=8, typ=_WORD))
-            b.store(taken, elapsed, align=8)
-            self.count("nanoseconds", taken)
+        with b.if_then(is_observed):
+            self.count("nanoseconds", b.sub(self.now(time), b.load(began, align=8, typ=_WORD)))
+            self.count("instructions", b.sub(fuel, self.field("fuel")))
         failed = b.load(self.failed, align=4, typ=_INT)
         with b.if_then(b.icmp_signed("!=", failed, ir.Constant(_INT, 0)), likely=False):
             self.set("error", b.sext(failed, _WORD))
             self.set_field("status", _status(Status.LOST))
             b.ret(_status(Status.LOST))
         status = self.field("status")
-        is_stopped = b.icmp_unsigned("==", status, _status(Status.INTERRUPTED))
-        is_asked = b.icmp_unsigned("!=", self.field("interrupt"), ir.Constant(_INT, 0))
-        with b.if_then(b.and_(is_stopped, b.not_(is_asked)), likely=False):
-            self._slice_over(again, b.load(elapsed, align=8, typ=_WORD))
-        with b.if_then(is_observed):
-            self.count("instructions", b.sub(fuel, self.field("fuel")))
         with b.if_then(b.icmp_unsigned("==", status, _status(Status.GUARD)), likely=False):
             self._guard_failed()
         b.ret(status)
@@ -181,24 +161,34 @@ class _Launch:
         def note(error: ir.Value) -> None:
             b.store(b.or_(b.load(self.failed, align=4, typ=_INT), error), self.failed, align=4)
 
-        for place in range(MOST_BUFFERS):
-            with self._if_buffer(place):
-                buffer, mapped = self._item("buffer", place), self._item("mapped", place)
-                with b.if_then(b.icmp_unsigned("!=", mapped, ir.Constant(_WORD, 0))):
-                    note(self.call("unmap", _INT, _UNMAP, queue, buffer, mapped, 0, null, null))
+        maps = b.icmp_unsigned("!=", self.get("maps"), ir.Constant(_WORD, 0))
+        with b.if_then(maps):
+            for place in range(MOST_BUFFERS):
+                with self._if_buffer(place):
+                    buffer, mapped = self._item("buffer", place), self._item("mapped", place)
+                    with b.if_then(b.icmp_unsigned("!=", mapped, ir.Constant(_WORD, 0))):
+                        note(self.call("unmap", _INT, _UNMAP, queue, buffer, mapped, 0, null, null))
         sizes = [null, self.size, self.size]
         kernel = self.get("kernel")
         note(self.call("enqueue", _INT, _ENQUEUE, queue, kernel, 1, *sizes, 0, null, null))
-        error = self.error
-        for place in range(MOST_BUFFERS):
-            with self._if_buffer(place):
-                b.store(ir.Constant(_INT, 0), error, align=4)
-                buffer, size = self._item("buffer", place), self._item("size", place)
-                mapped = self.call(
-                    "map", _WORD, _MAP, queue, buffer, 1, _READ_WRITE, 0, size, 0, null, null, error
-                )
-                b.store(mapped, self._item_at("mapped", place), align=8)
-                note(b.load(error, align=4, typ=_INT))
+        with b.if_else(maps) as (mapped_case, other_case):
+            with mapped_case:
+                for place in range(MOST_BUFFERS):
+                    with self._if_buffer(place):
+                        self._map(queue, place)
+                        note(b.load(self.error, align=4, typ=_INT))
+            with other_case:
+                note(self.call("finish", _INT, [_WORD], queue))
+
+    def _map(self, queue: ir.Value, place: int) -> None:
+        """Map a buffer for the host, once the kernel has ended."""
+        b, null = self.builder, ir.Constant(_POINTER, None)
+        b.store(ir.Constant(_INT, 0), self.error, align=4)
+        buffer, size = self._item("buffer", place), self._item("size", place)
+        mapped = self.call(
+            "map", _WORD, _MAP, queue, buffer, 1, _READ_WRITE, 0, size, 0, null, null, self.error
+        )
+        b.store(mapped, self._item_at("mapped", place), align=8)
 
     def _item(self, name: str, place: int) -> ir.Value:
         return self.builder.load(self._item_at(name, place), align=8, typ=_WORD)
@@ -211,24 +201,6 @@ class _Launch:
         count = self.builder.load(self.wrapping, align=8, typ=_WORD)
         is_there = self.builder.icmp_unsigned(">", count, ir.Constant(_WORD, place))
         return self.builder.if_then(is_there)
-
-    def _slice_over(self, again: ir.Block, elapsed: ir.Value) -> None:
-        """The kernel left because its slice was over: go on with it, or ask for code that can."""
-        b = self.builder
-        self.count("slices", 1)
-        with b.if_then(b.icmp_unsigned("!=", self.get("adapts"), ir.Constant(_WORD, 0))):
-            looks = self.get("looks")
-            is_short = b.icmp_unsigned("<", elapsed, ir.Constant(_WORD, SLICE // 2))
-            is_long = b.icmp_unsigned(">", elapsed, ir.Constant(_WORD, SLICE))
-            one = ir.Constant(_WORD, 1)
-            more = b.select(is_short, b.shl(looks, one), looks)
-            fewer = b.select(is_long, b.add(b.lshr(looks, one), one), more)
-            most = ir.Constant(_WORD, _MOST_LOOKS)
-            self.set("looks", b.select(b.icmp_unsigned(">", fewer, most), most, fewer))
-        with b.if_then(b.icmp_unsigned("==", self.field("pc"), self.get("entry"))):
-            b.branch(again)
-        self.set_field("status", _status(Status.SLICED))
-        b.ret(_status(Status.SLICED))
 
     def _guard_failed(self) -> None:
         b = self.builder

@@ -31,7 +31,7 @@ DIRTY_SHIFT = 12
 """A chunk of the heap, whose stores are apart together, has 2 to this power bytes."""
 
 DRY = 0xFFFF_FFFF_FFFF_FFFF
-"""A pc with which a kernel does nothing, to be tried out."""
+"""A pc with which a kernel only adds 1 to the first word of `scratch`, to be tried out."""
 
 SLICE = "control->scratch[2]"
 """How many more times a kernel looks at the interrupt flag before it leaves by itself."""
@@ -68,8 +68,10 @@ void ferry_region(
     __global struct ferry_control *const control =
         (__global struct ferry_control *)(control_buffer + control_at);
     struct ferry_memory memory;
-    if (control->pc == FERRY_DRY)
+    if (control->pc == FERRY_DRY) {
+        ++control->scratch[0];
         return;
+    }
     memory.statics = (__global ulong *)(statics_buffer + statics_at);
     memory.stack = (__global ulong *)(stack_buffer + stack_at);
     memory.stack_end = (ulong)memory.stack + stack_bytes;
