@@ -75,6 +75,8 @@ class Segment:
         """`in_front`: bytes of the buffer before the part begins. Raises BackendError, cl.Error."""
         self._session, self._host = session, host
         self.mirror = np.zeros(len(host), np.uint8)
+        self._valid = len(host)
+        """Bytes of which the mirror is what the device has."""
         size = in_front + max(len(host), WORD_BYTES)
         session.check_size(size)
         self.buffer = cl.Buffer(session.context, cl.mem_flags.READ_WRITE, size)
@@ -84,7 +86,11 @@ class Segment:
     def push(self, begin: int, end: int) -> int:
         """Give the device what it does not have yet of these bytes; how many bytes that is."""
         pushed = 0
-        for start, stop in self._changed(begin, end):
+        known = min(max(self._valid, begin), end)
+        ranges = [*self._changed(begin, known), *([(known, end)] if known < end else ())]
+        if begin <= self._valid:
+            self._valid = max(self._valid, end)
+        for start, stop in ranges:
             piece = self.mirror[start:stop]
             piece[:] = self._host[start:stop]
             cl.enqueue_copy(
@@ -108,6 +114,10 @@ class Segment:
             for one, two in runs(differs):
                 yield first + one * CHUNK, min(first + two * CHUNK, last)
 
+    def forget(self, begin: int) -> None:
+        """A kernel may have written what is not taken back, from this byte on."""
+        self._valid = min(self._valid, begin)
+
     def fetch(self, begin: int, end: int) -> Bytes:
         """These bytes as the device has them. Raises cl.Error."""
         found = np.empty(end - begin, np.uint8)
@@ -127,6 +137,7 @@ class Segment:
         new = Segment(self._session, host, in_front)
         size = len(self.mirror)
         new.mirror[:size] = self.mirror
+        new._valid = self._valid if self._valid < size else len(host)
         if size:
             cl.enqueue_copy(
                 self._session.queue,
@@ -239,6 +250,7 @@ class Copied:
         if needs.writes_heap:
             found += self._stored(left.hp, traffic)
         self._used = max(self._used, left.hp)
+        self.stack.forget(WORD_BYTES * left.sp)
         for segment, begin, bytes_ in found:
             segment.accept(begin, bytes_)
             traffic.to_host += len(bytes_)

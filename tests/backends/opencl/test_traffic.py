@@ -17,6 +17,7 @@ from ferryvm_backends.opencl import OpenClBackend, copied
 from ferryvm_backends.opencl.device import Device
 from ferryvm_backends.opencl.kernel import Kernel
 from ferryvm_backends.opencl.resident import CHUNK
+from ferryvm_backends.reference import BACKEND as REFERENCE
 
 from .entering import NAME, enter, registry, whole
 from .test_lost import RESULT, TEXT, policy
@@ -153,3 +154,22 @@ def test_a_whole_program_has_kernels_made_where_its_slices_end() -> None:
     expected.run()
     assert execution.machine.snapshot() == expected.machine.snapshot()
     assert any("slice of time" in one.why for one in observer.placements)
+
+
+def test_words_that_a_kernel_wrote_above_the_stack_are_not_taken_for_known(device: Device) -> None:
+    text = "(define (f n) (if (= n 0) 7 (+ 1 (f (- n 1))))) (print! 1) (f 40)"
+    region = whole(text)
+    code = OpenClBackend(wraps=False).compile(region, Options(counting=True))
+    machine = Machine(region.verified)
+    start = ControlBlock.from_buffer_copy(machine.control)
+    for fuel in (200, 330, 1000):
+        machine.control.fuel = fuel
+        for name in ("pc", "sp", "fp"):
+            setattr(machine.control, name, getattr(start, name))
+        machine.memory.stack[: start.sp] = memoryview(bytes(8 * start.sp)).cast("Q")
+        enter(code, machine)
+        twin = Machine(region.verified)
+        done = twin.control.fuel = fuel - machine.control.fuel
+        if done:
+            REFERENCE.prepare(region.verified).enter(twin, counting=True)
+        assert machine.snapshot().stack == twin.snapshot().stack

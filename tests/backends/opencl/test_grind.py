@@ -1,0 +1,56 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Kernels of random programs under Oclgrind: no access outside of a buffer, no race, no value that
+nobody set. And it would see them: without their checks the same programs do access what is not theirs.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+LIBRARIES = [
+    Path(folder) / "liboclgrind-rt-icd.so"
+    for folder in ("/usr/lib/oclgrind", "/usr/local/lib/oclgrind", "/usr/lib/x86_64-linux-gnu")
+]
+FOUND = [library for library in LIBRARIES if library.exists()]
+SEED = int(os.environ.get("FERRYVM_FUZZ_SEED", "20261122"))
+PROGRAMS = 60
+ROOT = Path(__file__).parents[3]
+
+pytestmark = pytest.mark.skipif(not FOUND, reason="Oclgrind is not here: apt-get install oclgrind")
+
+
+def grind(folder: Path, *arguments: object) -> tuple[int, str]:
+    """How many kernels ran, and what Oclgrind found."""
+    (folder / "oclgrind.icd").write_text(str(FOUND[0]))
+    log = folder / "log"
+    environment = {
+        **os.environ,
+        "OCL_ICD_VENDORS": str(folder),
+        "OCLGRIND_LOG": str(log),
+        "OCLGRIND_DATA_RACES": "1",
+        "OCLGRIND_UNINITIALIZED": "1",
+    }
+    command = [sys.executable, "-m", "tests.backends.opencl.grind", *map(str, arguments)]
+    done = subprocess.run(
+        command, env=environment, cwd=ROOT, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    programs, kernels = map(int, done.stdout.split())
+    assert programs == arguments[2]
+    return kernels, log.read_text()
+
+
+def test_kernels_of_random_programs_access_nothing_that_is_not_theirs(tmp_path: Path) -> None:
+    kernels, found = grind(tmp_path, SEED, 0, PROGRAMS)
+    assert kernels > 3 * PROGRAMS
+    assert found == ""
+
+
+def test_without_the_checks_of_bounds_they_do(tmp_path: Path) -> None:
+    _, found = grind(tmp_path, SEED, 0, PROGRAMS, "--without-bounds")
+    assert "Invalid read" in found
