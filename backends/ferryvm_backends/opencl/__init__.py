@@ -32,9 +32,10 @@ minutes."""
 class OpenClBackend(Compiler):
     """Kernels of one work-item."""
 
-    def __init__(self, wraps: bool = True) -> None:
-        """`wraps`: have devices that share the host's memory use it; else copy, for tests."""
-        self._wraps = wraps
+    def __init__(self, wraps: bool = True, device: str = "") -> None:
+        """`wraps`: have devices that share the host's memory use it; else copy, for tests.
+        `device`: what to compile for where the options name none."""
+        self._wraps, self._device = wraps, device
 
     name = "opencl"
     version = ferryvm.__version__
@@ -45,7 +46,7 @@ class OpenClBackend(Compiler):
         from ferryvm_backends.opencl.device import find
 
         try:
-            find()
+            find(self._device)
         except BackendError as error:
             return str(error).removeprefix("opencl: ")
         return None
@@ -77,7 +78,7 @@ class OpenClBackend(Compiler):
             notes[name] = now - last
             last = now
 
-        device = find(options.device)
+        device = find(options.device or self._device)
         way = WRAPPED if self._wraps and device.shares_memory else COPIED
         text = kernel_text(region, options, device, way)
         step("print")
@@ -114,7 +115,7 @@ class OpenClBackend(Compiler):
             return super().show(region, options, stage)
         if stage == "ir":
             return module_text(improved(region, options))
-        device = find(options.device)
+        device = find(options.device or self._device)
         way = WRAPPED if self._wraps and device.shares_memory else COPIED
         return kernel_text(region, options, device, way).source
 

@@ -18,8 +18,9 @@ from collections.abc import Callable
 from ferryvm.ir.graph import Body, Module, Operation
 from ferryvm.region.region import Kind, Region
 
-_LARGEST = 8000
-"""Operations of all copies, inlined into each other and into whatever calls them as drivers do."""
+_LARGEST = {True: 8000, False: 600}
+"""Operations of all copies, inlined into each other and into whatever calls them as drivers do; on
+a processor, and on others, whose drivers take long for much code."""
 _MOST_LEVELS = 6
 _MOST_PLACES = 40
 """Where a kernel can go on by itself; one with more leaves to the interpreter instead."""
@@ -41,7 +42,7 @@ def resumed(region: Region, module: Module, improved: Improved) -> dict[int, Mod
     return {} if waiting else dict(sorted(found.items()))
 
 
-def levels(module: Module, places: int) -> int:
+def levels(module: Module, places: int, is_cpu: bool) -> int:
     """How many copies of functions that recur there are to be; 0 if there are none such."""
     recursing = _recursing(module)
     if not recursing:
@@ -50,7 +51,7 @@ def levels(module: Module, places: int) -> int:
     size = max(sum(len(block.operations) + 1 for block in body.blocks) for body in bodies)
     calls = max(sum(_recurs(o, recursing) for o in body.operations) for body in bodies)
     total, count = size, 1
-    while count < _MOST_LEVELS and (total * calls + size) * (places + 1) <= _LARGEST:
+    while count < _MOST_LEVELS and (total * calls + size) * (places + 1) <= _LARGEST[is_cpu]:
         total = total * calls + size
         count += 1
     return count

@@ -67,7 +67,7 @@ def kernel_text(region: Region, options: Options, device: Device, way: str) -> K
     choices = Choices(
         guard_limit=options.guard_limit,
         forced=Forcing.DEOPT in options.forcing,
-        levels=levels(module, len(more)),
+        levels=levels(module, len(more), device.is_cpu),
     )
     describe = describer(region.verified.program)
     declared = declarations(d) + _tables(modules, region.verified)

@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The opencl backend in both ways to give a device a machine's memory.
+"""The opencl backend in each way to give a device a machine's memory, and on a GPU where there is one.
 
-With FERRYVM_OPENCL_DEVICE naming another device (`gpu`) the same tests run there; a device with memory
-of its own has only the one way.
+`pytest -m gpu` runs what is for a GPU alone.
 """
 
 from __future__ import annotations
@@ -14,18 +13,22 @@ from ferryvm_backends.opencl import OpenClBackend
 from ferryvm_backends.opencl.device import Device, find
 
 
+def _found(name: str) -> Device:
+    try:
+        return find(name)
+    except BackendError as error:
+        pytest.skip(f"there is no such device: {error}")
+
+
 @pytest.fixture(scope="session")
 def device() -> Device:
-    """The device that is tested."""
-    try:
-        return find()
-    except BackendError as error:
-        pytest.skip(f"there is no device: {error}")
+    """The host's processor."""
+    return _found("cpu")
 
 
-@pytest.fixture(params=["wrapped", "copied"])
-def backend(request: pytest.FixtureRequest, device: Device) -> OpenClBackend:
-    """The backend, which wraps memory or copies it."""
-    if request.param == "wrapped" and not device.shares_memory:
-        pytest.skip(f"{device} has memory of its own")
-    return OpenClBackend(wraps=request.param == "wrapped")
+@pytest.fixture(params=["wrapped", "copied", pytest.param("gpu", marks=pytest.mark.gpu)])
+def backend(request: pytest.FixtureRequest) -> OpenClBackend:
+    """The backend, which wraps memory or copies it, or is for a GPU."""
+    where = "gpu" if request.param == "gpu" else "cpu"
+    _found(where)
+    return OpenClBackend(wraps=request.param != "copied", device=where)
