@@ -20,7 +20,7 @@ from ferryvm.backend import Activity, BackendError, Code, Options
 from ferryvm.failure import described, one_line
 from ferryvm.machine.control import REGISTER_BYTES, ControlBlock, Status
 from ferryvm_backends.opencl.build import Session
-from ferryvm_backends.opencl.kernel import Kernel
+from ferryvm_backends.opencl.kernel import Kernel, Place
 from ferryvm_backends.opencl.resident import Copied, Needs, Traffic
 
 SLICE = 0.02
@@ -93,6 +93,8 @@ class CopiedCode(Code):
         self._failures = dict.fromkeys(guards, 0)
         self._looks, self._entries, self._instructions, self._seconds = _FIRST_LOOKS, 0, 0, 0.0
         self._traffic = Traffic()
+        self._bound: tuple[Place, ...] = ()
+        """What the kernel's arguments are."""
         self._lost = ""
         self._function = _FUNCTION(self._enter)
         self.address = ctypes.cast(self._function, ctypes.c_void_p).value or 0
@@ -120,19 +122,19 @@ class CopiedCode(Code):
     def _run(self, control: ControlBlock) -> Status:
         """Run until it leaves; the machine is as it was until all has come back."""
         self._entries += 1
+        began = time.perf_counter()
         memory = residents(self._session).copied(control)
+        self._traffic.seconds += time.perf_counter() - began
         memory.push(control, self._needs, self._traffic)
         given = ControlBlock.from_buffer_copy(control)
         given.scratch[0] = self._entries % 7 + 1  # where forced code gives up next
         given.scratch[LOWEST] = control.fp
         given.interrupt = 0
-        self._kernel.bind(
-            memory.control,
-            memory.statics.place,
-            memory.stack.place,
-            memory.stack_bytes,
-            memory.heap.place,
-        )
+        places = memory.control, memory.statics.place, memory.stack.place, memory.heap.place
+        if self._bound != places:  # setting arguments takes several times as long as a kernel
+            statics, stack, heap = places[1:]
+            self._kernel.bind(memory.control, statics, stack, memory.stack_bytes, heap)
+            self._bound = places
         left = ControlBlock()
         while True:
             given.scratch[2] = self._looks

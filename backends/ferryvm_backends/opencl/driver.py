@@ -101,7 +101,9 @@ def driver_findings(places: Places, platforms: Iterable[str]) -> Iterator[Findin
     told = set()
     for registration in registered:
         known = next((d for d in DRIVERS if _is_of(registration, d)), None)
-        if not libraries.is_loadable(registration):
+        # A name without a folder may be found where nobody lists it: by what came of it.
+        is_in_use = known is not None and known not in silent
+        if not is_in_use and not libraries.is_loadable(registration):
             told.add(known)
             moved = libraries.find(known.library) if known in silent else None
             yield _not_loadable(registration, known, moved, places)
