@@ -3,7 +3,7 @@
 
 PYTHON ?= python
 
-.PHONY: check lint types imports test slow slow-interpreters slow-llvm slow-cc slow-cc-installed docs
+.PHONY: check lint types imports test slow slow-interpreters slow-llvm slow-opencl slow-cc slow-cc-installed docs
 
 check: lint types imports test
 
@@ -20,8 +20,8 @@ imports:
 test:
 	$(PYTHON) -m pytest -n 2
 
-# The campaigns whose results docs/trust.md states: some twenty minutes.
-slow: slow-interpreters slow-llvm slow-cc
+# The campaigns whose results docs/trust.md states: some forty minutes.
+slow: slow-interpreters slow-llvm slow-opencl slow-cc
 
 slow-interpreters:
 	ferry fuzz --backends switch,threaded --programs 100000 --seed 20261121
@@ -37,6 +37,11 @@ slow-llvm:
 	ferry fuzz --policy tests/fuzz/speculation.toml --weights tests/fuzz/loops.toml --programs 1500 --seed 20261127 --schedule random
 	ferry fuzz --policy tests/fuzz/shadow.toml --programs 500 --seed 20261128 --force-hot
 	ferry fuzz --backends llvm --programs 1000 --seed 20261129 --kind image --force-hot
+
+slow-opencl:
+	ferry fuzz --backends opencl --programs 150 --seed 33 --force-hot --schedule random --patience 200
+	ferry fuzz --backends opencl --programs 40 --seed 34 --force-hot --force-deopt --schedule random --patience 200
+	ferry conformance --backend opencl --patience 900
 
 slow-cc:
 	@if $(PYTHON) -c "import ferryvm_cc" 2>/dev/null; then $(MAKE) slow-cc-installed; \

@@ -78,6 +78,7 @@ class _Counting(Builder):
         super().__init__(body.constants)
         self.body, self.flow, self.loop, self.home = body, flow, loop, home
         self.head = flow.blocks[loop.head]
+        self.pc = self.head.end.pc
         self.zero, self.one = self.constant(I64, 0), self.constant(I64, 1)
 
     def replace(self) -> bool:
