@@ -130,5 +130,5 @@ def test_a_device_without_f64_refuses_what_computes_with_it(
 
 
 def test_a_device_that_is_not_there_is_told_with_those_that_are() -> None:
-    with pytest.raises(BackendError, match="there is no device 'gpu7'; there is '[cg]pu', "):
+    with pytest.raises(BackendError, match=r"there is no device 'gpu7'; there is '[cg]pu', "):
         OpenClBackend().compile(whole("1"), Options(device="gpu7"))
