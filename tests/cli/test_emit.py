@@ -103,3 +103,8 @@ def test_a_wrong_request_is_one_clear_line(arguments: tuple[str, ...]) -> None:
 def test_the_file_is_named_where_it_is_wrong() -> None:
     assert "nothing.skiff: cannot be read" in refused("nothing.skiff", "--regions")
     assert refused(FIB, "--emit", "ir", "--region", "fob").startswith(f"{FIB}: no region")
+
+
+def test_a_stage_tells_which_compiler_shows_it() -> None:
+    assert "__kernel" in printed("--emit", "opencl")
+    assert "did you mean 'opencl'" in refused("--emit", "opencll")

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
@@ -11,6 +12,13 @@ import ferryvm
 from ferryvm.cli.program import naming
 from ferryvm.errors import FerryError, UnknownNameError
 from ferryvm.verify import Verified, verify
+
+if TYPE_CHECKING:
+    from ferryvm.backend import Compiler
+    from ferryvm.registry import Registry
+
+USUAL = "llvm"
+"""The compiler that is asked first where none is named."""
 
 IR = "ir"
 """The stage that every compiler starts from; the others are a compiler's own."""
@@ -29,10 +37,11 @@ def show_regions(file: Path, optimize: bool | None) -> None:
 
 
 def emit(
-    file: Path, stage: str, name: str, backend: str, level: int, optimize: bool | None
+    file: Path, stage: str, name: str, backend: str | None, level: int, optimize: bool | None
 ) -> None:
-    """Print a stage of the compilation of a region."""
-    from ferryvm.backend import Compiler, Options
+    """Print a stage of the compilation of a region; by which backend, if it is not said, the stage
+    tells."""
+    from ferryvm.backend import Options
     from ferryvm.region.region import region
     from ferryvm.registry import Registry
 
@@ -48,16 +57,42 @@ def emit(
             optimise(module, level, verified)
             click.echo(module_text(module), nl=False)
             return
+    compiler = _of_stage(Registry(), stage) if backend is None else _named(backend, stage)
+    with naming(file):
+        reason = compiler.accepts(found)
+        if reason is not None:
+            who = f"backend {compiler.name!r}"
+            raise FerryError(f"{who} does not take region {found.name}: {reason}")
+        click.echo(compiler.show(found, Options(optimize=level), stage), nl=False)
+
+
+def _named(backend: str, stage: str) -> Compiler:
+    from ferryvm.backend import Compiler
+    from ferryvm.registry import Registry
+
     compiler = Registry().get(backend)
     if not isinstance(compiler, Compiler):
         raise FerryError(f"backend {backend!r} compiles nothing: --emit {stage} needs a compiler")
     if stage not in compiler.stages:
         raise UnknownNameError(f"stage of backend {backend!r}", stage, {IR, *compiler.stages})
-    with naming(file):
-        reason = compiler.accepts(found)
-        if reason is not None:
-            raise FerryError(f"backend {backend!r} does not take region {found.name}: {reason}")
-        click.echo(compiler.show(found, Options(optimize=level), stage), nl=False)
+    return compiler
+
+
+def _of_stage(registry: Registry, stage: str) -> Compiler:
+    """The first usable compiler that has the stage; the usual one before all others."""
+    from ferryvm.backend import BackendError, Compiler
+
+    known = {IR}
+    for name in sorted(registry.names, key=lambda name: (name != USUAL, name)):
+        try:
+            backend = registry.get(name)
+        except BackendError:  # it is not usable here, so it shows nothing
+            continue
+        if isinstance(backend, Compiler):
+            if stage in backend.stages:
+                return backend
+            known |= {*backend.stages}
+    raise UnknownNameError("stage", stage, known)
 
 
 def _verified(file: Path, optimize: bool | None) -> Verified:

@@ -69,11 +69,15 @@ def assemble(file: Path, output: Path | None, peephole: bool) -> None:
 @click.option(
     "--emit",
     metavar="STAGE",
-    help="Print how a region is compiled, and write nothing: ir, or a stage of the compiler "
-    "(llvm, optimized, asm).",
+    help="Print how a region is compiled, and write nothing: ir, or a stage of a compiler "
+    "(llvm, optimized, asm, opencl).",
 )
 @click.option("--region", metavar="NAME", help="Region to be shown (program: the whole).")
-@click.option("--backend", metavar="NAME", help="Compiler whose stage is shown (llvm).")
+@click.option(
+    "--backend",
+    metavar="NAME",
+    help="Compiler whose stage is shown (the first that has it, llvm before others).",
+)
 @click.option("--optimize", type=click.IntRange(0, 3), help="Level of its optimiser (2).")
 def compile_(
     file: Path,
@@ -105,7 +109,7 @@ def compile_(
             shower.show_regions(file, peephole)
         else:
             level = 2 if optimize is None else optimize
-            shower.emit(file, emit, region or "program", backend or "llvm", level, peephole)
+            shower.emit(file, emit, region or "program", backend, level, peephole)
         return
     _check_suffix(file, ".skiff", "`ferry asm` takes .fasm")
     _write_image(file, output, peephole is not False)
