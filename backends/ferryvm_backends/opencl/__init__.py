@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import ferryvm
 from ferryvm.backend import (
@@ -23,6 +24,9 @@ from ferryvm.backend import (
 )
 from ferryvm.region.fact import facts
 from ferryvm.region.region import Region
+
+if TYPE_CHECKING:
+    from ferryvm_backends.opencl.device import Device
 
 LARGEST = 5_000
 """Instructions of a region with all that it calls, past which it is refused: drivers would take
@@ -75,26 +79,25 @@ class OpenClBackend(Compiler):
         def step(name: str) -> None:
             nonlocal last
             now = time.perf_counter()
-            notes[name] = now - last
+            notes[name] = notes.get(name, 0.0) + now - last
             last = now
 
         device = find(options.device or self._device)
-        way = WRAPPED if self._wraps and device.shares_memory else COPIED
-        text = kernel_text(region, options, device, way)
-        step("print")
-        program, is_from_cache = build(device, text.source, options.cache)
-        step("build")
-        opened = session(device)
-        kernel = Kernel(opened.context, program, ENTRY)
-        sees_all = kernel.run_dry(opened.queue)
+        for way in self._ways(device):
+            text = kernel_text(region, options, device, way)
+            step("print")
+            program, is_from_cache = build(device, text.source, options.cache)
+            step("build")
+            opened = session(device)
+            kernel = Kernel(opened.context, program, ENTRY)
+            if kernel.run_dry(opened.queue) or way == COPIED:
+                break
         common = opened, kernel, text.guards
         code: Code
         if way == WRAPPED:
             from ferryvm_backends.opencl.wrapped import WrappedCode
 
-            code = WrappedCode(
-                *common, not (device.is_cpu and sees_all), options, is_from_cache, notes
-            )
+            code = WrappedCode(*common, options, is_from_cache, notes)
         else:
             from ferryvm_backends.opencl.copied import CopiedCode
             from ferryvm_backends.opencl.resident import needs
@@ -106,18 +109,23 @@ class OpenClBackend(Compiler):
         notes["total"] = time.perf_counter() - began
         return code
 
+    def _ways(self, device: Device) -> list[str]:
+        """How to give a machine's memory to a device: what is tried first, then the other."""
+        from ferryvm_backends.opencl.text import COPIED, WRAPPED
+
+        return [WRAPPED, COPIED] if self._wraps and device.is_wrapped else [COPIED]
+
     def show(self, region: Region, options: Options, stage: str) -> str:
         from ferryvm.ir.text import module_text
         from ferryvm_backends.opencl.device import find
-        from ferryvm_backends.opencl.text import COPIED, WRAPPED, improved, kernel_text
+        from ferryvm_backends.opencl.text import improved, kernel_text
 
         if stage not in self.stages:
             return super().show(region, options, stage)
         if stage == "ir":
             return module_text(improved(region, options))
         device = find(options.device or self._device)
-        way = WRAPPED if self._wraps and device.shares_memory else COPIED
-        return kernel_text(region, options, device, way).source
+        return kernel_text(region, options, device, self._ways(device)[0]).source
 
 
 BACKEND = OpenClBackend()

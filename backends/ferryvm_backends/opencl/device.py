@@ -68,6 +68,15 @@ class Device:
         return self.kind == "cpu"
 
     @property
+    def is_wrapped(self) -> bool:
+        """Whether a machine's memory is wrapped for it; else it is copied.
+
+        Not for a GPU that shares the host's: it need not see the host's interrupt flag, so its
+        kernels run in slices.
+        """
+        return self.is_cpu and self.shares_memory
+
+    @property
     def problem(self) -> str | None:
         """Why nothing at all can be run on it."""
         if not self.is_little_endian:

@@ -106,7 +106,7 @@ def device_findings(found: Sequence[Device]) -> Iterator[Finding]:
                 "exact f32": device.has_exact_f32,
                 "64-bit atomics": device.has_atomics_64,
                 "unified memory": device.shares_memory,
-                "memory is": "wrapped" if device.shares_memory else "copied",
+                "memory is": "wrapped" if device.is_wrapped else "copied",
                 "memory bytes": device.memory,
                 "largest buffer bytes": device.largest_buffer,
                 "driver keeps builds": device.keeps_builds,

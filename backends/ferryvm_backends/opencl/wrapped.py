@@ -1,16 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Kernels on devices that share the host's memory: nothing is copied.
+"""Kernels on processors, which work in the machine's own memory: nothing is copied.
 
-A machine's memory is wrapped in buffers once, and mapped for the host whenever no kernel runs:
-unmapping gives it to the device, mapping takes it back (The OpenCL Specification 1.2, 5.4.2). What
-one reservation holds is one buffer, so that costs one call of each kind. A processor that was seen to
-need neither, when its kernel was tried, is spared both, which is half of what entering costs.
+A machine's memory is wrapped in buffers once. The standard has it mapped for the host between two
+kernels (The OpenCL Specification 1.2, 5.4.2), which a processor's driver does nothing for; so code
+is made in this way only where a dry run of the very kernel has shown that it and the host see each
+other's words without. The kernel sees the host's interrupt flag, then, too.
 """
 
 from __future__ import annotations
 
 import ctypes
-import dataclasses
 import functools
 import itertools
 import weakref
@@ -27,9 +26,8 @@ from ferryvm.isa.type import WORD_BYTES
 from ferryvm.machine.control import ControlBlock, Status
 from ferryvm.machine.memory import PAGE
 from ferryvm_backends.opencl.build import Session
-from ferryvm_backends.opencl.device import Device
 from ferryvm_backends.opencl.kernel import Kernel, Place
-from ferryvm_backends.opencl.launch import BIND, Wrapping, door
+from ferryvm_backends.opencl.launch import BIND, door
 
 _MOST_KEPT = 16
 """Machines whose memory stays wrapped, of each device."""
@@ -62,15 +60,10 @@ class Wrapped:
 
     def __init__(self, session: Session, control: ControlBlock) -> None:
         """Raises BackendError, or cl.Error."""
-        self.raw = Wrapping()
         self._session = session
         segments = _segments(control)
         ranges = _ranges(segments)
         self._buffers = [self._buffer(begin, end) for begin, end in ranges]
-        self.raw.count = len(ranges)
-        for number, (begin, end) in enumerate(ranges):
-            self.raw.buffer[number] = self._buffers[number].int_ptr
-            self.raw.size[number] = end - begin
         self.places = []
         for address, _ in segments:
             number = next(n for n, (begin, end) in enumerate(ranges) if begin <= address < end)
@@ -90,12 +83,7 @@ class Wrapped:
         """Give the buffers back; nobody uses them any more."""
         for user in self.users:
             user.forget()
-        unmap = functions(self._session.device).unmap
-        for number, buffer in enumerate(self._buffers):
-            if self.raw.mapped[number]:
-                queue = self._session.queue.int_ptr
-                unmap(queue, buffer.int_ptr, self.raw.mapped[number], 0, None, None)
-                self.raw.mapped[number] = 0
+        for buffer in self._buffers:
             buffer.release()
 
 
@@ -133,27 +121,6 @@ def _library() -> ctypes.CDLL:
     return ctypes.CDLL(cl._cl.__file__)
 
 
-@dataclasses.dataclass(frozen=True)
-class Functions:
-    """Functions of OpenCL."""
-
-    enqueue: Any
-    map: Any
-    unmap: Any
-    finish: Any
-
-
-@functools.cache
-def functions(device: Device) -> Functions:
-    """Those that a door calls."""
-    library = _library()
-    pointer, word, integer = ctypes.c_void_p, ctypes.c_uint64, ctypes.c_int32
-    unmap = library.clEnqueueUnmapMemObject
-    unmap.argtypes, unmap.restype = [word, word, word, integer, pointer, pointer], integer
-    enqueue, map_ = library.clEnqueueNDRangeKernel, library.clEnqueueMapBuffer
-    return Functions(enqueue, map_, unmap, library.clFinish)
-
-
 _numbers = itertools.count(1)
 _codes: weakref.WeakValueDictionary[int, WrappedCode] = weakref.WeakValueDictionary()
 
@@ -185,13 +152,11 @@ class WrappedCode(Code):
         session: Session,
         kernel: Kernel,
         guards: tuple[int, ...],
-        maps: bool,
         options: Options,
         is_from_cache: bool,
         notes: Mapping[str, float],
     ) -> None:
-        """`maps`: map the memory for the host after each stay. Raises BackendError where native code
-        cannot be had."""
+        """Raises BackendError where native code cannot be had."""
         self._session, self._kernel, self._guards = session, kernel, guards
         self.is_from_cache, self.notes = is_from_cache, notes
         self._failures = (ctypes.c_uint64 * max(len(guards), 1))()
@@ -200,13 +165,13 @@ class WrappedCode(Code):
         self._door = door()
         key = next(_numbers)
         _codes[key] = self
-        record, calls = self._door.record, functions(session.device)
+        record, library = self._door.record, _library()
         record.key = key
         record.queue, record.kernel = session.queue.int_ptr, kernel.handle.int_ptr
-        record.enqueue, record.map = _address(calls.enqueue), _address(calls.map)
-        record.unmap, record.finish = _address(calls.unmap), _address(calls.finish)
+        record.enqueue = _address(library.clEnqueueNDRangeKernel)
+        record.finish = _address(library.clFinish)
         record.clock, record.bind = _address(_clock()), _address(_BIND)
-        record.maps, record.guard_limit = maps, options.guard_limit
+        record.guard_limit = options.guard_limit
         record.failures = ctypes.addressof(self._failures)
         record.observed = options.observe
         self.address = self._door.address
@@ -219,8 +184,9 @@ class WrappedCode(Code):
         self._kernel.bind(machine, statics, stack, wrapped.stack_bytes, heap)
         wrapped.users.add(self)
         record, self._wrapped = self._door.record, wrapped
-        record.control, record.wrapping = ctypes.addressof(control), ctypes.addressof(wrapped.raw)
+        record.control = ctypes.addressof(control)
         record.heap, record.capacity = control.heap, control.heap_capacity
+        record.stack_end = control.stack_end
 
     def forget(self) -> None:
         """Be bound to no machine."""

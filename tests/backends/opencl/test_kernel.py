@@ -16,7 +16,7 @@ from ferryvm.machine.control import Status
 from ferryvm.machine.memory import Limits
 from ferryvm.machine.state import Machine
 from ferryvm.testing.conformance.suite import Item, Verdict, checks
-from ferryvm_backends.opencl import OpenClBackend
+from ferryvm_backends.opencl import LARGEST, OpenClBackend
 
 from .entering import assembled, enter, ready, registry, whole
 
@@ -214,3 +214,25 @@ def test_a_rounding_of_a_nan_that_is_known_when_the_kernel_is_built_is_the_nan(
     machine = Machine(region.verified)
     assert enter(backend.compile(region, Options()), machine) is Status.HALT
     assert machine.memory.statics[0] == CANONICAL_NAN[Type(t)]
+
+
+def test_a_machine_with_another_stack_at_the_same_place_is_another(backend: OpenClBackend) -> None:
+    region = whole(PROGRAMS["overflow"])
+    code = backend.compile(region, Options())
+    depths = []
+    for size in (2048, 4096, 3072):  # all within a page
+        machine = Machine(region.verified, Limits(stack=size))
+        status = enter(code, machine)
+        while status is Status.LEAVE:
+            status = enter(code, machine)
+        assert status is Status.TRAP
+        depths.append(machine.control.sp * 8 / size)
+        del machine
+    assert all(0.9 < depth <= 1 for depth in depths)
+
+
+def test_a_region_that_is_too_large_is_refused_with_its_size(backend: OpenClBackend) -> None:
+    lines = "i64.const 1\ndrop\n" * (LARGEST // 2)
+    region = assembled(f".function main\n{lines}halt\n")
+    expected = f"{len(region.pcs)} instructions with what it calls, more than {LARGEST}"
+    assert backend.accepts(region) == expected

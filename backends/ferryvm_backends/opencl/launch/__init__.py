@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Entering a kernel from native code, without Python on the way.
 
-    interpreter ─> door n ─> launch(record n, control) ─> unmap, enqueue, map ─> status
+    interpreter ─> door n ─> launch(record n, control) ─> enqueue, finish ─> status
                                   └─ another machine than last time? ─> bind (Python)
 
 A door is a C function of the kind that `Code.address` is. There are a fixed number of doors in an
@@ -19,9 +19,6 @@ from ferryvm_backends._llvm.native import NativeCode, load_or_build
 DOORS = 256
 """Doors of one object; there may be several."""
 
-MOST_BUFFERS = 4
-"""One for all of a machine's memory, if it is one reservation; one a segment else."""
-
 BIND = ctypes.CFUNCTYPE(ctypes.c_uint32, ctypes.c_uint64, ctypes.c_uint64)
 """Called with a record's `key` and a control block's address; returns 0, or a status to leave with."""
 
@@ -30,16 +27,13 @@ _WORDS = (
     "queue",
     "kernel",
     "enqueue",
-    "unmap",
-    "map",
     "finish",
     "clock",
     "bind",
     "control",
     "heap",
     "capacity",
-    "wrapping",
-    "maps",
+    "stack_end",
     "guard_limit",
     "failures",
     "observed",
@@ -50,22 +44,6 @@ _WORDS = (
 )
 
 
-class Wrapping(ctypes.Structure):
-    """A machine's memory as buffers; whoever enters a kernel unmaps and maps them."""
-
-    count: int
-    buffer: ctypes.Array[ctypes.c_uint64]
-    size: ctypes.Array[ctypes.c_uint64]
-    """Bytes."""
-    mapped: ctypes.Array[ctypes.c_uint64]
-    """Where they are mapped for the host; 0: not yet."""
-
-    _fields_ = [
-        ("count", ctypes.c_uint64),
-        *((name, ctypes.c_uint64 * MOST_BUFFERS) for name in ("buffer", "size", "mapped")),
-    ]
-
-
 class Record(ctypes.Structure):
     """What a door knows of its kernel; addresses and handles are words."""
 
@@ -74,20 +52,15 @@ class Record(ctypes.Structure):
     queue: int
     kernel: int
     enqueue: int
-    unmap: int
-    map: int
     finish: int
     clock: int
-    """Addresses of clEnqueueNDRangeKernel and its like, and of clock_gettime."""
+    """Addresses of clEnqueueNDRangeKernel, clFinish and clock_gettime."""
     bind: int
     control: int
     heap: int
     capacity: int
+    stack_end: int
     """Of the machine that the kernel's arguments are set for; 0: of none."""
-    wrapping: int
-    """Address of its `Wrapping`."""
-    maps: int
-    """Whether memory has to be unmapped for a kernel, and mapped for the host after it."""
     guard_limit: int
     failures: int
     """Address of a word a guard."""

@@ -7,16 +7,12 @@ from llvmlite import ir
 
 from ferryvm.machine.control import ControlBlock, Status
 from ferryvm_backends._llvm.callee import Callee
-from ferryvm_backends.opencl.launch import DOORS, MOST_BUFFERS, RECORD_BYTES, Record, Wrapping
+from ferryvm_backends.opencl.launch import DOORS, RECORD_BYTES, Record
 
 _WORD, _INT, _BYTE = ir.IntType(64), ir.IntType(32), ir.IntType(8)
 _POINTER = ir.PointerType()
 
 _ENQUEUE = [_WORD, _WORD, _INT, _POINTER, _POINTER, _POINTER, _INT, _POINTER, _POINTER]
-_UNMAP = [_WORD, _WORD, _WORD, _INT, _POINTER, _POINTER]
-_MAP = [_WORD, _WORD, _INT, _WORD, _WORD, _WORD, _INT, _POINTER, _POINTER, _POINTER]
-_READ_WRITE = 3
-"""CL_MAP_READ and CL_MAP_WRITE."""
 _MONOTONIC = 1
 """CLOCK_MONOTONIC."""
 
@@ -116,7 +112,6 @@ class _Launch:
         b = self.builder
         entries = self.count("entries", 1)
         time, began = b.alloca(ir.ArrayType(_WORD, 2)), b.alloca(_WORD)
-        self.failed, self.error = b.alloca(_INT), b.alloca(_INT)
         self._bind()
         rest = b.add(b.urem(entries, ir.Constant(_WORD, 7)), ir.Constant(_WORD, 1))
         self.set_field("scratch", rest, 0)  # where forced code gives up next
@@ -124,11 +119,10 @@ class _Launch:
         fuel = self.field("fuel")
         with b.if_then(is_observed):
             b.store(self.now(time), began, align=8)
-        self._run()
+        failed = self._run()
         with b.if_then(is_observed):
             self.count("nanoseconds", b.sub(self.now(time), b.load(began, align=8, typ=_WORD)))
             self.count("instructions", b.sub(fuel, self.field("fuel")))
-        failed = b.load(self.failed, align=4, typ=_INT)
         with b.if_then(b.icmp_signed("!=", failed, ir.Constant(_INT, 0)), likely=False):
             self.set("error", b.sext(failed, _WORD))
             self.set_field("status", _status(Status.LOST))
@@ -143,7 +137,8 @@ class _Launch:
         b = self.builder
         address = b.ptrtoint(self.control, _WORD)
         wrong = b.icmp_unsigned("!=", self.get("control"), address)
-        for name, field in (("heap", "heap"), ("capacity", "heap_capacity")):
+        watched = (("heap", "heap"), ("capacity", "heap_capacity"), ("stack_end", "stack_end"))
+        for name, field in watched:
             wrong = b.or_(wrong, b.icmp_unsigned("!=", self.get(name), self.field(field)))
         with b.if_then(wrong, likely=False):
             status = self.call("bind", _INT, [_WORD, _WORD], self.get("key"), address)
@@ -151,56 +146,13 @@ class _Launch:
                 self.set_field("status", status)
                 b.ret(status)
 
-    def _run(self) -> None:
-        """Run the kernel once; `failed` becomes the error of the call that failed, or 0."""
+    def _run(self) -> ir.Value:
+        """Run the kernel once; the errors of both calls, 0 if there was none."""
         b, null = self.builder, ir.Constant(_POINTER, None)
-        b.store(ir.Constant(_INT, 0), self.failed, align=4)
-        queue = self.get("queue")
-        self.wrapping = b.inttoptr(self.get("wrapping"), _POINTER)
-
-        def note(error: ir.Value) -> None:
-            b.store(b.or_(b.load(self.failed, align=4, typ=_INT), error), self.failed, align=4)
-
-        maps = b.icmp_unsigned("!=", self.get("maps"), ir.Constant(_WORD, 0))
-        with b.if_then(maps):
-            for place in range(MOST_BUFFERS):
-                with self._if_buffer(place):
-                    buffer, mapped = self._item("buffer", place), self._item("mapped", place)
-                    with b.if_then(b.icmp_unsigned("!=", mapped, ir.Constant(_WORD, 0))):
-                        note(self.call("unmap", _INT, _UNMAP, queue, buffer, mapped, 0, null, null))
+        queue, kernel = self.get("queue"), self.get("kernel")
         sizes = [null, self.size, self.size]
-        kernel = self.get("kernel")
-        note(self.call("enqueue", _INT, _ENQUEUE, queue, kernel, 1, *sizes, 0, null, null))
-        with b.if_else(maps) as (mapped_case, other_case):
-            with mapped_case:
-                for place in range(MOST_BUFFERS):
-                    with self._if_buffer(place):
-                        self._map(queue, place)
-                        note(b.load(self.error, align=4, typ=_INT))
-            with other_case:
-                note(self.call("finish", _INT, [_WORD], queue))
-
-    def _map(self, queue: ir.Value, place: int) -> None:
-        """Map a buffer for the host, once the kernel has ended."""
-        b, null = self.builder, ir.Constant(_POINTER, None)
-        b.store(ir.Constant(_INT, 0), self.error, align=4)
-        buffer, size = self._item("buffer", place), self._item("size", place)
-        mapped = self.call(
-            "map", _WORD, _MAP, queue, buffer, 1, _READ_WRITE, 0, size, 0, null, null, self.error
-        )
-        b.store(mapped, self._item_at("mapped", place), align=8)
-
-    def _item(self, name: str, place: int) -> ir.Value:
-        return self.builder.load(self._item_at(name, place), align=8, typ=_WORD)
-
-    def _item_at(self, name: str, place: int) -> ir.Value:
-        offset: int = getattr(Wrapping, name).offset
-        return self._at(self.wrapping, offset + 8 * place)
-
-    def _if_buffer(self, place: int):  # type: ignore[no-untyped-def]  # llvmlite has no types
-        count = self.builder.load(self.wrapping, align=8, typ=_WORD)
-        is_there = self.builder.icmp_unsigned(">", count, ir.Constant(_WORD, place))
-        return self.builder.if_then(is_there)
+        failed = self.call("enqueue", _INT, _ENQUEUE, queue, kernel, 1, *sizes, 0, null, null)
+        return b.or_(failed, self.call("finish", _INT, [_WORD], queue))
 
     def _guard_failed(self) -> None:
         b = self.builder
