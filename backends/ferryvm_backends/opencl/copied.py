@@ -18,6 +18,7 @@ import pyopencl as cl
 
 from ferryvm.backend import Activity, BackendError, Code, Options
 from ferryvm.failure import described, one_line
+from ferryvm.ir.c.opencl import LOOK
 from ferryvm.machine.control import REGISTER_BYTES, ControlBlock, Status
 from ferryvm_backends.opencl.build import Session
 from ferryvm_backends.opencl.kernel import Kernel, Place
@@ -25,8 +26,8 @@ from ferryvm_backends.opencl.resident import Copied, Needs, Traffic
 
 SLICE = 0.02
 """Seconds that a slice is to take."""
-_FIRST_LOOKS = 16
-_MOST_LOOKS = 1 << 40
+_FIRST = 16 * LOOK
+_MOST = 1 << 48
 _MOST_KEPT = 4
 """Machines whose memory stays on a device."""
 
@@ -91,7 +92,7 @@ class CopiedCode(Code):
         self._entry, self._needs, self._options = entry, needs, options
         self.is_from_cache, self.notes = is_from_cache, notes
         self._failures = dict.fromkeys(guards, 0)
-        self._looks, self._entries, self._instructions, self._seconds = _FIRST_LOOKS, 0, 0, 0.0
+        self._slice, self._entries, self._instructions, self._seconds = _FIRST, 0, 0, 0.0
         self._traffic = Traffic()
         self._bound: tuple[Place, ...] = ()
         """What the kernel's arguments are."""
@@ -137,7 +138,7 @@ class CopiedCode(Code):
             self._bound = places
         left = ControlBlock()
         while True:
-            given.scratch[2] = self._looks
+            given.scratch[2] = self._slice
             memory.set_control(given, self._traffic)
             began = time.perf_counter()
             self._kernel.enqueue(self._session.queue)
@@ -161,8 +162,8 @@ class CopiedCode(Code):
 
     def _adapt(self, taken: float) -> None:
         """Have slices take about as long as they are to take."""
-        wanted = int(self._looks * min(max(SLICE / max(taken, 1e-6), 0.25), 4.0))
-        self._looks = min(max(wanted, 1), _MOST_LOOKS)
+        wanted = int(self._slice * min(max(SLICE / max(taken, 1e-6), 0.25), 4.0))
+        self._slice = min(max(wanted, 1), _MOST)
 
     def _guard_failed(self, number: int) -> Status:
         pc = self._guards[number]

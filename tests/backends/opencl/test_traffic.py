@@ -107,8 +107,8 @@ def test_explain_shows_what_was_copied() -> None:
 def short(monkeypatch: pytest.MonkeyPatch) -> None:
     """Slices of few looks at the flag."""
     monkeypatch.setattr(copied, "SLICE", 0.0)
-    monkeypatch.setattr(copied, "_FIRST_LOOKS", 1)
-    monkeypatch.setattr(copied, "_MOST_LOOKS", 8)
+    monkeypatch.setattr(copied, "_FIRST", 1)
+    monkeypatch.setattr(copied, "_MOST", 2048)
 
 
 LONG = """

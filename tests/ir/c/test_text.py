@@ -29,9 +29,9 @@ EXPECTED = """\
 static struct returned_i64 f1(struct ferry_control *restrict control, uint64_t *const frame, \
 uint64_t a0)
 {
-    int32_t budget = interrupted(control) ? 1 : 4096;
+    int32_t budget = entered(control) ? 1 : 4096;
     uint64_t p0, p1;
-    if (unlikely(interrupted(control))) {
+    if (unlikely(entered(control))) {
         frame_ll(frame, a0, 0ull);
         leave(control, frame, 4, 4, FERRY_INTERRUPTED);
         return (struct returned_i64){0, 1};

@@ -142,6 +142,7 @@ def _helpers() -> dict[str, str]:
             "__builtin_memcpy(heap + address, &value, sizeof value);",
         )
     found["interrupted"] = _INTERRUPTED
+    found["entered"] = "#define entered(control) interrupted(control)\n"
     found["host_stack"] = _HOST_STACK
     found["nanoseconds"] = _NANOSECONDS
     return found

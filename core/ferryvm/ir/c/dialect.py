@@ -14,7 +14,8 @@ function with a fixed name, which the dialect defines in its own way:
 | `bits_of_f32(a)` `f32_of_bits(b)`, `f64` | the same bits in another type |
 | `load_1(heap, address)`, `_2 _4 _8` | bytes of the heap, zero-extended |
 | `store_1(heap, address, value)`, `_2 _4 _8` | nothing: stores the low bytes |
-| `interrupted(control)` | whether somebody asks the program to stop |
+| `interrupted(control)` | whether somebody asks the program to stop: asked in loops, now and then |
+| `entered(control)` | the same: asked where a function begins, each time |
 | `host_stack()` | the lowest address in use of the host's stack |
 | `nanoseconds()` | a clock |
 """

@@ -100,9 +100,7 @@ class FunctionPrinter(OperationPrinter):
             lines.append(f"{d.words}const statics = ({d.words}){d.segments['statics']};")
         if "budget" in self.bases:
             # The flag is looked at here too, for code in which each stay, or call, is short.
-            first = (
-                f"{self.helper('interrupted', 'control')} ? 1 : {self.shared.choices.poll_budget}"
-            )
+            first = f"{self.helper('entered', 'control')} ? 1 : {self.shared.choices.poll_budget}"
             lines.append(f"{d.signed[I32]} budget = {first};")
         by_type: dict[str, list[str]] = {}
         for value in (*joined, *self.lines.outside):

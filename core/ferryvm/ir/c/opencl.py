@@ -34,7 +34,11 @@ DRY = 0xFFFF_FFFF_FFFF_FFFF
 """A pc with which a kernel only adds 1 to the first word of `scratch`, to be tried out."""
 
 SLICE = "control->scratch[2]"
-"""How many more times a kernel looks at the interrupt flag before it leaves by itself."""
+"""What a kernel has left of its slice: a loop's look at the interrupt flag takes `LOOK`, that of a
+function's beginning 1."""
+
+LOOK = 256
+"""Calls of a function for one look of a loop, which comes after some thousand rounds of it."""
 
 _PRELUDE = """\
 #ifdef cl_khr_fp64
@@ -88,9 +92,11 @@ static inline bool interrupted(__global struct ferry_control *control)
 """
 
 _SLICED = f"""\
-static inline bool interrupted(__global struct ferry_control *control)
+static inline bool is_spent(__global struct ferry_control *control, ulong cost)
 {{
-    return {SLICE} == 0 || --{SLICE} == 0; /* from then on each time */
+    const bool is_over = {SLICE} <= cost; /* and from then on each time */
+    {SLICE} = is_over ? 0ul : {SLICE} - cost;
+    return is_over;
 }}
 """
 
@@ -220,6 +226,17 @@ def _accesses(aligned: bool, apart: bool) -> dict[str, str]:
     return found
 
 
+def _looks(apart: bool) -> dict[str, str]:
+    if not apart:
+        entered = "#define entered(control) interrupted(control)\n"
+        return {"interrupted": _INTERRUPTED, "entered": entered}
+    return {
+        "is_spent": _SLICED,
+        "interrupted": f"#define interrupted(control) is_spent(control, {LOOK}ul)\n",
+        "entered": "#define entered(control) is_spent(control, 1ul)\n",
+    }
+
+
 @functools.cache
 def opencl(aligned: bool = False, apart: bool = False) -> Dialect:
     """The dialect for a device. `aligned`: what does not stand at a multiple of its size is read
@@ -233,7 +250,7 @@ def opencl(aligned: bool = False, apart: bool = False) -> Dialect:
         **_floats(F32),
         **_floats(F64),
         **_accesses(aligned, apart),
-        "interrupted": _SLICED if apart else _INTERRUPTED,
+        **_looks(apart),
         **({} if aligned else {"carried": _CARRIED}),
     }
     return Dialect(

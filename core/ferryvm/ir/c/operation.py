@@ -241,7 +241,7 @@ class OperationPrinter(Arithmetic):
             depth = self.helper("host_stack")
             self._leave_if(f"{depth} < {HOST_STACK_LIMIT}", operation, "LEAVE")
         if not self.level:  # what copies do is soon over
-            self._leave_if(self.helper("interrupted", "control"), operation, "INTERRUPTED")
+            self._leave_if(self.helper("entered", "control"), operation, "INTERRUPTED")
 
     def _do_guard(self, operation: Operation, fails: str) -> None:
         assert operation.state is not None
