@@ -28,6 +28,7 @@ import sys
 import tempfile
 import threading
 import time
+import warnings
 from typing import Any
 
 import pyopencl as cl
@@ -103,10 +104,14 @@ def _facts(device: Device, source: str) -> list[str]:
 
 def _loaded(device: Device, source: str, payload: bytes) -> Any:
     context = session(device).context
+    if payload == _KEPT_ELSEWHERE:
+        program = cl.Program(context, source)
+    else:
+        program = cl.Program(context, [device.handle], [payload])
     try:
-        if payload == _KEPT_ELSEWHERE:
-            return cl.Program(context, source).build(options(device))
-        return cl.Program(context, [device.handle], [payload]).build(options(device))
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", cl.CompilerWarning)  # a driver's remarks on good code
+            return program.build(options(device))
     except cl.Error as error:
         raise BackendError(_failed(device, source, str(error))) from None
 

@@ -12,6 +12,7 @@ import json
 import os
 import sys
 import tempfile
+import warnings
 from typing import Any
 
 import pyopencl as cl
@@ -39,6 +40,7 @@ def built(device: Device, source: str, options: list[str]) -> Any:
     """A program that has been built, and run once without doing anything: some drivers finish the
     code only then."""
     context = cl.Context([device.handle])
+    warnings.simplefilter("ignore", cl.CompilerWarning)  # a driver's remarks on good code
     with tempfile.TemporaryDirectory() as nowhere:  # what pyopencl keeps, our cache does
         program = cl.Program(context, source).build(options, cache_dir=nowhere)
     Kernel(context, program, ENTRY).run_dry(cl.CommandQueue(context))

@@ -46,13 +46,7 @@ class Residents:
 
     def copied(self, control: ControlBlock) -> Copied:
         """Raises cl.Error."""
-        key = (
-            control.statics,
-            control.static_count,
-            control.stack,
-            control.stack_end,
-            control.heap,
-        )
+        key = _key(control)
         capacity, found = self._kept.pop(key, (0, None))
         if found is not None and capacity > control.heap_capacity:  # another machine's
             found.close()
@@ -65,6 +59,17 @@ class Residents:
             found.grow(control)
         self._kept[key] = control.heap_capacity, found
         return found
+
+    def drop(self, control: ControlBlock) -> None:
+        """Have no memory of a machine any more."""
+        _, found = self._kept.pop(_key(control), (0, None))
+        if found is not None:
+            found.close()
+
+
+def _key(control: ControlBlock) -> tuple[int, ...]:
+    memory = control.statics, control.static_count, control.stack, control.stack_end
+    return (*memory, control.heap)
 
 
 @functools.cache
@@ -106,17 +111,17 @@ class CopiedCode(Code):
 
     def _enter(self, address: int) -> int:
         control = ControlBlock.from_address(address)
+        status = Status.LOST
         try:
             status = self._run(control)
         except cl.Error as error:
             self._lost = f"opencl: {self._session.device} failed: {one_line(str(error))}"
-            status = Status.LOST
         except BackendError as error:
             self._lost = str(error)
-            status = Status.LOST
         except BaseException as error:  # noqa: BLE001 - ctypes would print it and return 0
             self._lost = described(error)
-            status = Status.LOST
+        if status is Status.LOST:  # what the device has is not known any more
+            residents(self._session).drop(control)
         control.status = status
         return int(status)
 

@@ -21,6 +21,7 @@ from ferryvm.policy import Options as PolicyOptions
 from ferryvm_backends.opencl import OpenClBackend
 from ferryvm_backends.opencl.device import Device
 from ferryvm_backends.opencl.kernel import Kernel
+from ferryvm_backends.opencl.resident import Segment
 
 from .entering import NAME, enter, registry, whole
 
@@ -59,6 +60,23 @@ def test_code_that_cannot_run_leaves_the_machine_as_it_was() -> None:
     assert enter(code, machine) is Status.LOST
     assert dataclasses.replace(machine.snapshot(), status=before.status) == before
     assert "failed: clEnqueueNDRangeKernel failed: OUT_OF_RESOURCES" in code.lost
+
+
+def test_after_a_failure_nothing_of_the_device_is_taken_for_known(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    region = whole(TEXT)
+    codes = [OpenClBackend(wraps=False).compile(region, Options()) for _ in range(2)]
+    machine = Machine(region.verified)
+
+    def fetch(self: Segment, begin: int, end: int) -> object:
+        raise cl.RuntimeError("clEnqueueReadBuffer failed: OUT_OF_RESOURCES")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Segment, "fetch", fetch)
+        assert enter(codes[0], machine) is Status.LOST  # the kernel has run, nothing came back
+    assert enter(codes[1], machine) is Status.HALT
+    assert machine.result()[1] == RESULT  # type: ignore[index]  # it has one
 
 
 @pytest.mark.usefixtures("failing")
