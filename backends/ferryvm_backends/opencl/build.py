@@ -34,7 +34,7 @@ from typing import Any
 import pyopencl as cl
 
 from ferryvm import cache
-from ferryvm.backend import BackendError
+from ferryvm.backend import BackendError, RefusalError
 from ferryvm.failure import one_line
 from ferryvm_backends.opencl.device import POCL_DEVICES, Device
 
@@ -126,6 +126,7 @@ class Child:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self.process: subprocess.Popen[bytes] | None = None
+        self._is_closed = False
         self._said: Any = None
         """The file with what it and its drivers print."""
 
@@ -157,13 +158,15 @@ class Child:
                 f"opencl: {device} did not build the kernel in {seconds:g} s; "
                 f"set {TIMEOUT} to more seconds"
             ) from None
-        except OSError:
+        except (OSError, ValueError):  # it is gone, or its pipes were closed meanwhile
             line = b""
         except BaseException:
             self.end()
             raise
+        if self._is_closed:
+            raise RefusalError("opencl: the process ends, and builds nothing any more")
         if not line.endswith(b"\n"):
-            raise BackendError(self._died(device))
+            raise BackendError(self._died(process, device))
         return json.loads(line)
 
     def _started(self) -> subprocess.Popen[bytes]:
@@ -200,15 +203,19 @@ class Child:
             read += piece
         return read
 
-    def _died(self, device: Device) -> str:
-        assert self.process is not None
-        code = self.process.wait()
+    def _died(self, process: subprocess.Popen[bytes], device: Device) -> str:
+        code = process.wait()
         self._said.seek(0)
         said = self._said.read().decode(errors="replace").strip().splitlines()
         how = f"was ended by {signal.Signals(-code).name}" if code < 0 else f"ended with {code}"
         last = f": {_printable(said[-1])}" if said else ""
         self.end()
         return f"opencl: the driver of {device} broke while it built the kernel: it {how}{last}"
+
+    def close(self) -> None:
+        """End the process and build nothing any more: who waits for a build is told at once."""
+        self._is_closed = True
+        self.end()
 
     def end(self) -> None:
         """End the process, whatever it is doing."""
@@ -228,7 +235,7 @@ class Child:
 @functools.cache
 def _child() -> Child:
     child = Child()
-    atexit.register(child.end)
+    atexit.register(child.close)
     os.register_at_fork(after_in_child=_child.cache_clear)
     return child
 

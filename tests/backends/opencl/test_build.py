@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from ferryvm import cache
-from ferryvm.backend import BackendError, Options
+from ferryvm.backend import BackendError, Options, RefusalError
 from ferryvm.machine.control import Status
 from ferryvm.machine.state import Machine
 from ferryvm_backends.opencl import OpenClBackend, build
@@ -91,6 +91,13 @@ def test_a_driver_that_crashes_is_told(child: build.Child, device: Device) -> No
     message = failure(child, device, GOOD)
     assert "broke while it built the kernel: it was ended by SIGKILL" in message
     child.build(device, GOOD)
+
+
+def test_who_waits_for_a_build_when_all_ends_is_told(child: build.Child, device: Device) -> None:
+    os.kill(_stopped(child, device), signal.SIGSTOP)
+    threading.Timer(0.2, child.close).start()
+    with pytest.raises(RefusalError, match="the process ends"):
+        child.build(device, GOOD)
 
 
 @pytest.mark.parametrize("text", ["soon", "0", "-1", "nan"])
