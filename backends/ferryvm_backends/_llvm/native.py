@@ -137,7 +137,7 @@ def load_or_build(package: str, merge_tails: bool = True) -> tuple[NativeCode, b
     name = _name(package)
 
     def build() -> bytes:
-        _log.info("building the %s interpreter, once for this machine and version", name)
+        _log.info("building native code of %s, once for this machine and version", name)
         return _build_in_process(package, merge_tails)
 
     content = _entry(package).get(build)
