@@ -28,7 +28,7 @@ _TYPES: dict[ValueType, str] = {
 _BYTES = {1: "uchar", 2: "ushort", 4: "uint", 8: "ulong"}
 
 DIRTY_SHIFT = 12
-"""A chunk of the heap, whose stores are apart together, has 2 to this power bytes."""
+"""A chunk of the heap, stores into which are noted together, has 2 to this power bytes."""
 
 DRY = 0xFFFF_FFFF_FFFF_FFFF
 """A pc with which a kernel only adds 1 to the first word of `scratch`, to be tried out."""
@@ -100,6 +100,8 @@ static inline bool is_spent(__global struct ferry_control *control, ulong cost)
 }}
 """
 
+# LLVM 14 packs pairs of floats that a loop passes on into vectors, which lengthens the way from one
+# round to the next. Not where a loop is to be made two of: assembly may not be copied.
 _CARRIED = """\
 static inline double carried(double a)
 {
