@@ -23,6 +23,9 @@ if TYPE_CHECKING:
 
 _CASE, _BACKEND = "ferry_case", "ferry_backend"
 
+_MANY = "instruction"
+"""The group whose cases are dozens of programs each."""
+
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     """Add the option."""
@@ -136,10 +139,22 @@ def _checks(metafunc: pytest.Metafunc, backend: Interpreter) -> list[Check]:
     from ferryvm.testing.conformance.suite import checks
 
     try:
-        table = _table(metafunc)
-        return [Check(backend, item, table.get(item.label)) for item in checks()]
+        table, every = _table(metafunc), _every(metafunc)
+        items = [item for item in checks() if item.group != _MANY]
+        items += [item for item in checks() if item.group == _MANY][::every]
+        return [Check(backend, item, table.get(item.label)) for item in items]
     except FerryError as error:
         raise _refusal(str(error)) from None
+
+
+def _every(metafunc: pytest.Metafunc) -> int:
+    """Of how many cases of instructions a module runs one."""
+    from ferryvm.errors import FerryError
+
+    every = getattr(metafunc.module, "EVERY", 1)
+    if not isinstance(every, int) or every < 1:
+        raise FerryError(f"EVERY is {every!r}, not a number from 1 on")
+    return every
 
 
 def _table(metafunc: pytest.Metafunc) -> Table:
