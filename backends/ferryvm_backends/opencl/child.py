@@ -40,7 +40,6 @@ def built(device: Device, source: str, options: list[str]) -> Any:
     """A program that has been built, and run once without doing anything: some drivers finish the
     code only then."""
     context = cl.Context([device.handle])
-    warnings.simplefilter("ignore", cl.CompilerWarning)  # a driver's remarks on good code
     with tempfile.TemporaryDirectory() as nowhere:  # what pyopencl keeps, our cache does
         program = cl.Program(context, source).build(options, cache_dir=nowhere)
     Kernel(context, program, ENTRY).run_dry(cl.CommandQueue(context))
@@ -49,6 +48,7 @@ def built(device: Device, source: str, options: list[str]) -> Any:
 
 def main() -> None:
     """Answer until there are no more requests."""
+    warnings.simplefilter("ignore", cl.CompilerWarning)  # a driver's remarks on good code
     answers = os.fdopen(os.dup(1), "w", encoding="utf-8")
     os.dup2(2, 1)  # what a driver prints is no answer
     for line in sys.stdin:

@@ -19,6 +19,7 @@ import pyopencl as cl
 from ferryvm.backend import Activity, BackendError, Code, Options
 from ferryvm.failure import described, one_line
 from ferryvm.ir.c.opencl import LOOK
+from ferryvm.ir.c.shared import FORCED_WORD, LOWEST_WORD, SLICE_WORD
 from ferryvm.machine.control import REGISTER_BYTES, ControlBlock, Status
 from ferryvm_backends.opencl.build import Session
 from ferryvm_backends.opencl.kernel import Kernel, Place
@@ -32,9 +33,6 @@ _MOST_KEPT = 4
 """Machines whose memory stays on a device."""
 
 _FUNCTION = ctypes.CFUNCTYPE(ctypes.c_uint32, ctypes.c_void_p)
-
-LOWEST = 3
-"""Word of `scratch` in which a kernel keeps the lowest frame that it was in."""
 
 
 class Residents:
@@ -133,8 +131,8 @@ class CopiedCode(Code):
         self._traffic.seconds += time.perf_counter() - began
         memory.push(control, self._needs, self._traffic)
         given = ControlBlock.from_buffer_copy(control)
-        given.scratch[0] = self._entries % 7 + 1  # where forced code gives up next
-        given.scratch[LOWEST] = control.fp
+        given.scratch[FORCED_WORD] = self._entries % 7 + 1  # where forced code gives up next
+        given.scratch[LOWEST_WORD] = control.fp
         given.interrupt = 0
         places = memory.control, memory.statics.place, memory.stack.place, memory.heap.place
         if self._bound != places:  # setting arguments takes several times as long as a kernel
@@ -143,7 +141,7 @@ class CopiedCode(Code):
             self._bound = places
         left = ControlBlock()
         while True:
-            given.scratch[2] = self._slice
+            given.scratch[SLICE_WORD] = self._slice
             memory.set_control(given, self._traffic)
             began = time.perf_counter()
             self._kernel.enqueue(self._session.queue)
@@ -156,7 +154,7 @@ class CopiedCode(Code):
             if not is_over or left.pc != self._entry or control.interrupt:
                 break
             given = ControlBlock.from_buffer_copy(left)
-        memory.pull(left, left.scratch[LOWEST], self._needs, self._traffic)
+        memory.pull(left, left.scratch[LOWEST_WORD], self._needs, self._traffic)
         self._instructions += control.fuel - left.fuel
         ctypes.memmove(ctypes.addressof(control), ctypes.addressof(left), REGISTER_BYTES)
         control.wanted = left.wanted

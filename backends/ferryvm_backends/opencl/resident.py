@@ -223,14 +223,9 @@ class Copied:
 
     def set_control(self, control: ControlBlock, traffic: Traffic) -> None:
         """Write the device's control block. Raises cl.Error."""
-        self._write(control, 0, ctypes.sizeof(ControlBlock))
-        traffic.to_device += ctypes.sizeof(ControlBlock)
-
-    def _write(self, control: ControlBlock, offset: int, size: int) -> None:
-        block = _bytes(control)[offset : offset + size]
-        cl.enqueue_copy(
-            self._session.queue, self._control, block, dst_offset=offset, is_blocking=False
-        )
+        block = _bytes(control)
+        cl.enqueue_copy(self._session.queue, self._control, block, is_blocking=False)
+        traffic.to_device += len(block)
 
     def get_control(self, control: ControlBlock, traffic: Traffic) -> None:
         """Read the device's control block, once the kernel has ended. Raises cl.Error."""

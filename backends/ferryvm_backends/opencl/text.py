@@ -9,11 +9,11 @@ from __future__ import annotations
 import dataclasses
 
 from ferryvm.backend import Forcing, Options, RefusalError
-from ferryvm.ir.c import Choices, module_text
+from ferryvm.ir.c import Choices, guard_pcs, module_text
 from ferryvm.ir.c.comment import describer
 from ferryvm.ir.c.dialect import Dialect
 from ferryvm.ir.c.opencl import opencl
-from ferryvm.ir.graph import Module, Operation
+from ferryvm.ir.graph import Module
 from ferryvm.ir.lift import lift
 from ferryvm.ir.passes import optimise
 from ferryvm.ir.passes.formula import replace_counting
@@ -72,8 +72,7 @@ def kernel_text(region: Region, options: Options, device: Device, way: str) -> K
     describe = describer(region.verified.program)
     declared = declarations(d) + _tables(modules, region.verified)
     text = module_text(module, d, declared, choices, describe, more)
-    guards = sorted({pc for each in modules for pc in each.guards})
-    return KernelText(text, tuple(guards), bool(more))
+    return KernelText(text, tuple(guard_pcs(module, more)), bool(more))
 
 
 def _refuse_floats(modules: list[Module], device: Device) -> None:
@@ -94,13 +93,10 @@ def _refuse_floats(modules: list[Module], device: Device) -> None:
         )
 
 
-def _operations(modules: list[Module]) -> list[Operation]:
-    return [o for module in modules for body in module.bodies for o in body.operations]
-
-
 def _tables(modules: list[Module], verified: Verified) -> str:
     """What every program has of its own and never changes, where the region reads it."""
-    names = {operation.name for operation in _operations(modules)}
+    bodies = [body for module in modules for body in module.bodies]
+    names = {operation.name for body in bodies for operation in body.operations}
     found = ""
     if "function_field" in names:
         found += _table("ferry_functions", descriptors(verified).ravel().tolist())

@@ -57,7 +57,8 @@ def emit(
             optimise(module, level, verified)
             click.echo(module_text(module), nl=False)
             return
-    compiler = _of_stage(Registry(), stage) if backend is None else _named(backend, stage)
+    registry = Registry()
+    compiler = _of_stage(registry, stage) if backend is None else _named(registry, backend, stage)
     with naming(file):
         reason = compiler.accepts(found)
         if reason is not None:
@@ -66,11 +67,10 @@ def emit(
         click.echo(compiler.show(found, Options(optimize=level), stage), nl=False)
 
 
-def _named(backend: str, stage: str) -> Compiler:
+def _named(registry: Registry, backend: str, stage: str) -> Compiler:
     from ferryvm.backend import Compiler
-    from ferryvm.registry import Registry
 
-    compiler = Registry().get(backend)
+    compiler = registry.get(backend)
     if not isinstance(compiler, Compiler):
         raise FerryError(f"backend {backend!r} compiles nothing: --emit {stage} needs a compiler")
     if stage not in compiler.stages:

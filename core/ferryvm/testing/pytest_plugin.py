@@ -140,9 +140,13 @@ def _checks(metafunc: pytest.Metafunc, backend: Interpreter) -> list[Check]:
 
     try:
         table, every = _table(metafunc), _every(metafunc)
-        items = [item for item in checks() if item.group != _MANY]
-        items += [item for item in checks() if item.group == _MANY][::every]
-        return [Check(backend, item, table.get(item.label)) for item in items]
+        items = checks()
+        kept = {item.label for item in [i for i in items if i.group == _MANY][::every]}
+        return [
+            Check(backend, item, table.get(item.label))
+            for item in items
+            if item.group != _MANY or item.label in kept
+        ]
     except FerryError as error:
         raise _refusal(str(error)) from None
 

@@ -19,6 +19,7 @@ from ferryvm.ir.c.module import (
     NANOSECONDS,
     Choices,
     Resumed,
+    guard_pcs,
     module_text,
 )
 
@@ -33,5 +34,6 @@ __all__ = [
     "Choices",
     "Dialect",
     "Resumed",
+    "guard_pcs",
     "module_text",
 ]

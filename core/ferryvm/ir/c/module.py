@@ -47,6 +47,7 @@ __all__ = [
     "NANOSECONDS",
     "Choices",
     "Describe",
+    "guard_pcs",
     "module_text",
 ]
 
@@ -54,6 +55,11 @@ __all__ = [
 def no_comment(first: int, last: int) -> list[str]:
     """Nothing, whatever the instructions are."""
     return []
+
+
+def guard_pcs(module: Module, resumed: Resumed) -> list[int]:
+    """pcs of all guards of a text, by their numbers in it."""
+    return sorted({pc for each in (module, *resumed.values()) for pc in each.guards})
 
 
 def module_text(
@@ -72,7 +78,7 @@ def module_text(
     """
     resumed = resumed or {}
     modules = [module, *resumed.values()]
-    guards = sorted({pc for each in modules for pc in each.guards})
+    guards = guard_pcs(module, resumed)
     called = {number: body for each in modules for number, body in each.functions.items()}
     results = {number: body.result for number, body in called.items()}
     shared = Shared(dialect, choices, module.counting, guards, results, describe)

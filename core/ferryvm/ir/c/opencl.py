@@ -15,6 +15,7 @@ from __future__ import annotations
 import functools
 
 from ferryvm.ir.c.dialect import Dialect
+from ferryvm.ir.c.shared import SLICE_WORD
 from ferryvm.ir.graph import TRUTH, ValueType
 from ferryvm.isa.type import CANONICAL_NAN, F32, F64, I32, I64, Type
 
@@ -33,7 +34,7 @@ DIRTY_SHIFT = 12
 DRY = 0xFFFF_FFFF_FFFF_FFFF
 """A pc with which a kernel only adds 1 to the first word of `scratch`, to be tried out."""
 
-SLICE = "control->scratch[2]"
+SLICE = f"control->scratch[{SLICE_WORD}]"
 """What a kernel has left of its slice: a loop's look at the interrupt flag takes `LOOK`, that of a
 function's beginning 1."""
 
@@ -112,23 +113,18 @@ static inline double carried(double a)
 }
 """
 
-_HINTS = {
-    "unlikely": "__builtin_expect(p, 0)",
-    "unreachable": "__builtin_unreachable()",
-}
-
 
 def _function(result: str, name: str, parameters: str, *body: str) -> str:
     lines = "".join(line + "\n" if line.startswith("#") else f"    {line}\n" for line in body)
     return f"static inline {result} {name}({parameters})\n{{\n{lines}}}\n"
 
 
-def _hint(name: str, parameter: str, otherwise: str) -> str:
-    builtin = "__builtin_expect" if name == "unlikely" else "__builtin_unreachable"
+def _hint(name: str, parameter: str, builtin: str, given: str, otherwise: str) -> str:
+    """A macro that is a builtin, called with what is given, where the compiler has it."""
     return f"""\
 #ifdef __has_builtin
 #if __has_builtin({builtin})
-#define {name}({parameter}) {_HINTS[name]}
+#define {name}({parameter}) {builtin}({given})
 #endif
 #endif
 #ifndef {name}
@@ -246,8 +242,8 @@ def opencl(aligned: bool = False, apart: bool = False) -> Dialect:
     stores note in front of the heap, a byte a chunk downwards, which chunks they change, and a kernel
     leaves after so many looks at the interrupt flag, which it cannot see."""
     helpers = {
-        "unlikely": _hint("unlikely", "p", "(p)"),
-        "unreachable": _hint("unreachable", "", "do {} while (0)"),
+        "unlikely": _hint("unlikely", "p", "__builtin_expect", "p, 0", "(p)"),
+        "unreachable": _hint("unreachable", "", "__builtin_unreachable", "", "do {} while (0)"),
         **_counts(),
         **_floats(F32),
         **_floats(F64),

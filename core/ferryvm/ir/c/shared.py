@@ -15,13 +15,16 @@ from ferryvm.isa.type import Type
 ACTIVITY = "ferry_activity"
 """Words that a region counts in: entries, nanoseconds, instructions, then failures of guards."""
 
-FORCED_IN = "control->scratch[0]"
+FORCED_WORD, LIMIT_WORD, SLICE_WORD, LOWEST_WORD = range(4)
+"""What the words of `scratch` are for."""
+
+FORCED_IN = f"control->scratch[{FORCED_WORD}]"
 """After how many places the next one gives up, where that is forced."""
 
-HOST_STACK_LIMIT = "control->scratch[1]"
+HOST_STACK_LIMIT = f"control->scratch[{LIMIT_WORD}]"
 """The lowest address that recursion may use."""
 
-LOWEST_FRAME = "control->scratch[3]"
+LOWEST_FRAME = f"control->scratch[{LOWEST_WORD}]"
 """The lowest frame that a text which resumes was in, as a number of words."""
 
 ENTRIES, NANOSECONDS, INSTRUCTIONS, FAILURES = range(4)
