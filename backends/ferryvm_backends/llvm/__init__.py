@@ -8,7 +8,7 @@ import time
 import ferryvm
 from ferryvm import cache
 from ferryvm.backend import Capabilities, Code, Compiler, Forcing, Options
-from ferryvm.region.fact import facts
+from ferryvm.region.fact import too_large
 from ferryvm.region.region import Region
 from ferryvm_backends._llvm.native import processor_problem
 
@@ -29,10 +29,7 @@ class LlvmBackend(Compiler):
         return processor_problem()
 
     def accepts(self, region: Region) -> str | None:
-        size = facts(region).total_instructions
-        if size > LARGEST:
-            return f"{size} instructions with what it calls, more than {LARGEST}"
-        return None
+        return too_large(region, LARGEST)
 
     def compile(self, region: Region, options: Options) -> Code:
         from ferryvm_backends.llvm.key import region_key

@@ -49,11 +49,7 @@ def strips(body: Body) -> Iterator[Strip]:
     if not any(edge.is_back for block in body.blocks for edge in block.end.edges):
         return
     flow = Flow(body)
-    home = {
-        value: place
-        for place, block in enumerate(body.blocks)
-        for value in (*block.parameters, *block.operations)
-    }
+    home = flow.homes()
     for loop in flow.loops():
         found = _strip(flow, loop, home)
         if found is not None:

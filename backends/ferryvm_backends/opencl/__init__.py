@@ -22,7 +22,7 @@ from ferryvm.backend import (
     Forcing,
     Options,
 )
-from ferryvm.region.fact import facts
+from ferryvm.region.fact import too_large
 from ferryvm.region.region import Region
 
 if TYPE_CHECKING:
@@ -61,10 +61,7 @@ class OpenClBackend(Compiler):
         return examine()
 
     def accepts(self, region: Region) -> str | None:
-        size = facts(region).total_instructions
-        if size > LARGEST:
-            return f"{size} instructions with what it calls, more than {LARGEST}"
-        return None
+        return too_large(region, LARGEST)
 
     def compile(self, region: Region, options: Options) -> Code:
         from ferryvm.ir.c import ENTRY

@@ -10,7 +10,7 @@ from __future__ import annotations
 import dataclasses
 import itertools
 
-from ferryvm.ir.graph import Block, Body, Edge, Operation
+from ferryvm.ir.graph import Block, Body, Edge, Operation, Value
 from ferryvm.region.dominance import dominators, within
 
 _CHEAP = 32
@@ -56,6 +56,14 @@ class Flow:
         """Where control comes from to a block to which it comes in one way only."""
         incoming = self.incoming[place]
         return incoming[0] if len(incoming) == 1 else None
+
+    def homes(self) -> dict[Value, int]:
+        """The place of the block that each value is defined in."""
+        return {
+            value: place
+            for place, block in enumerate(self.blocks)
+            for value in (*block.parameters, *block.operations)
+        }
 
     def loops(self) -> list[Loop]:
         """The natural loops, inner ones before those around them."""

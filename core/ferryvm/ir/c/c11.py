@@ -10,7 +10,7 @@ conversion of a float is defined where the result fits (6.3.1.4), which the IR h
 
 from __future__ import annotations
 
-from ferryvm.ir.c.dialect import Dialect
+from ferryvm.ir.c.dialect import Dialect, helper_text
 from ferryvm.ir.graph import TRUTH, ValueType
 from ferryvm.isa.type import CANONICAL_NAN, F32, F64, I32, I64, Type
 
@@ -81,15 +81,10 @@ static inline uint64_t nanoseconds(void)
 """
 
 
-def _function(result: str, name: str, parameters: str, *body: str) -> str:
-    lines = "".join(f"    {line}\n" for line in body)
-    return f"static inline {result} {name}({parameters})\n{{\n{lines}}}\n"
-
-
 def _moved(to: Type, t: Type, name: str) -> str:
     a, b = _TYPES[t], _TYPES[to]
     move = "__builtin_memcpy(&result, &a, sizeof result);"
-    return _function(b, name, f"{a} a", f"{b} result;", move, "return result;")
+    return helper_text(b, name, f"{a} a", f"{b} result;", move, "return result;")
 
 
 def _helpers() -> dict[str, str]:
@@ -102,9 +97,9 @@ def _helpers() -> dict[str, str]:
         c = _TYPES[t]
         for name in ("clz", "ctz"):
             count = f"return a == 0 ? {t.bits} : ({c})__builtin_{name}{long}(a);"
-            found[f"{name}_{t}"] = _function(c, f"{name}_{t}", f"{c} a", count)
+            found[f"{name}_{t}"] = helper_text(c, f"{name}_{t}", f"{c} a", count)
         ones = f"return ({c})__builtin_popcount{long}(a);"
-        found[f"popcnt_{t}"] = _function(c, f"popcnt_{t}", f"{c} a", ones)
+        found[f"popcnt_{t}"] = helper_text(c, f"popcnt_{t}", f"{c} a", ones)
     for t, short in ((F32, "f"), (F64, "")):
         c, suffix = _TYPES[t], "u" if t is F32 else "ull"
         found[f"bits_of_{t}"] = _moved(t.integer, t, f"bits_of_{t}")
@@ -112,7 +107,7 @@ def _helpers() -> dict[str, str]:
         # clang knows that a square root of what is below zero is a NaN, and then takes any NaN
         # for as good as the canonical one.
         root = f"return fenced(__builtin_sqrt{short}(a));"
-        found[f"sqrt_{t}"] = _function(c, f"sqrt_{t}", f"{c} a", root)
+        found[f"sqrt_{t}"] = helper_text(c, f"sqrt_{t}", f"{c} a", root)
         for name, builtin in (
             ("ceil", "ceil"),
             ("floor", "floor"),
@@ -120,13 +115,13 @@ def _helpers() -> dict[str, str]:
             ("nearest", "rint"),  # nobody changes the rounding mode, which is to nearest even
         ):
             rounded = f"return __builtin_{builtin}{short}(a);"
-            found[f"{name}_{t}"] = _function(c, f"{name}_{t}", f"{c} a", rounded)
+            found[f"{name}_{t}"] = helper_text(c, f"{name}_{t}", f"{c} a", rounded)
         nan = f"{t}_of_bits({CANONICAL_NAN[t]:#x}{suffix})"
         canonical = f"return a != a ? {nan} : a;"
-        found[f"canonical_{t}"] = _function(c, f"canonical_{t}", f"{c} a", canonical)
+        found[f"canonical_{t}"] = helper_text(c, f"canonical_{t}", f"{c} a", canonical)
     for bytes_ in (1, 2, 4, 8):
         c = f"uint{8 * bytes_}_t"
-        found[f"load_{bytes_}"] = _function(
+        found[f"load_{bytes_}"] = helper_text(
             "uint64_t",
             f"load_{bytes_}",
             "const uint8_t *heap, uint64_t address",
@@ -134,7 +129,7 @@ def _helpers() -> dict[str, str]:
             "__builtin_memcpy(&value, heap + address, sizeof value);",
             "return value;",
         )
-        found[f"store_{bytes_}"] = _function(
+        found[f"store_{bytes_}"] = helper_text(
             "void",
             f"store_{bytes_}",
             "uint8_t *heap, uint64_t address, uint64_t word",

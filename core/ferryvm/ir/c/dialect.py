@@ -96,3 +96,9 @@ class Dialect:
                 words = set(re.findall(r"\w+", self.helpers[name]))
                 wanted |= words & self.helpers.keys()
         return [text for name, text in self.helpers.items() if name in wanted]
+
+
+def helper_text(result: str, name: str, parameters: str, *body: str) -> str:
+    """The definition of a helper that is a function; lines that begin with `#` are the preprocessor's."""
+    lines = "".join(line + "\n" if line.startswith("#") else f"    {line}\n" for line in body)
+    return f"static inline {result} {name}({parameters})\n{{\n{lines}}}\n"

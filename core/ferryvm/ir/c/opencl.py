@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import functools
 
-from ferryvm.ir.c.dialect import Dialect
+from ferryvm.ir.c.dialect import Dialect, helper_text
 from ferryvm.ir.c.shared import SLICE_WORD
 from ferryvm.ir.graph import TRUTH, ValueType
 from ferryvm.isa.type import CANONICAL_NAN, F32, F64, I32, I64, Type
@@ -114,11 +114,6 @@ static inline double carried(double a)
 """
 
 
-def _function(result: str, name: str, parameters: str, *body: str) -> str:
-    lines = "".join(line + "\n" if line.startswith("#") else f"    {line}\n" for line in body)
-    return f"static inline {result} {name}({parameters})\n{{\n{lines}}}\n"
-
-
 def _hint(name: str, parameter: str, builtin: str, given: str, otherwise: str) -> str:
     """A macro that is a builtin, called with what is given, where the compiler has it."""
     return f"""\
@@ -137,10 +132,10 @@ def _counts() -> dict[str, str]:
     found = {}
     for t, one in ((I32, "1u"), (I64, "1ul")):
         c = _TYPES[t]
-        found[f"popcnt_{t}"] = _function(c, f"popcnt_{t}", f"{c} a", "return popcount(a);")
-        found[f"clz_{t}"] = _function(c, f"clz_{t}", f"{c} a", "return clz(a);")
+        found[f"popcnt_{t}"] = helper_text(c, f"popcnt_{t}", f"{c} a", "return popcount(a);")
+        found[f"clz_{t}"] = helper_text(c, f"clz_{t}", f"{c} a", "return clz(a);")
         low = f"return popcount(~a & (a - {one}));"  # the bits below the lowest one
-        found[f"ctz_{t}"] = _function(c, f"ctz_{t}", f"{c} a", low)
+        found[f"ctz_{t}"] = helper_text(c, f"ctz_{t}", f"{c} a", low)
     return found
 
 
@@ -148,8 +143,8 @@ def _floats(t: Type) -> dict[str, str]:
     c, bits = _TYPES[t], _TYPES[t.integer]
     suffix = "u" if t is F32 else "ul"
     found = {
-        f"bits_of_{t}": _function(bits, f"bits_of_{t}", f"{c} a", f"return as_{bits}(a);"),
-        f"{t}_of_bits": _function(c, f"{t}_of_bits", f"{bits} a", f"return as_{c}(a);"),
+        f"bits_of_{t}": helper_text(bits, f"bits_of_{t}", f"{c} a", f"return as_{bits}(a);"),
+        f"{t}_of_bits": helper_text(c, f"{t}_of_bits", f"{bits} a", f"return as_{c}(a);"),
     }
     rounded = {
         "sqrt": "sqrt",
@@ -160,7 +155,7 @@ def _floats(t: Type) -> dict[str, str]:
     }
     short = "f" if t is F32 else ""
     for name, builtin in rounded.items():
-        found[f"{name}_{t}"] = _function(
+        found[f"{name}_{t}"] = helper_text(
             c,
             f"{name}_{t}",
             f"{c} a",
@@ -173,7 +168,7 @@ def _floats(t: Type) -> dict[str, str]:
             "#endif",
         )
     nan = f"as_{c}({CANONICAL_NAN[t]:#x}{suffix})"
-    found[f"canonical_{t}"] = _function(
+    found[f"canonical_{t}"] = helper_text(
         c, f"canonical_{t}", f"{c} a", f"return a != a ? {nan} : a;"
     )
     return found
@@ -206,14 +201,14 @@ def _accesses(aligned: bool, apart: bool) -> dict[str, str]:
         note = f"heap[~(address >> {DIRTY_SHIFT})] = 1;"
         last = f"heap[~((address + {size - 1}) >> {DIRTY_SHIFT})] = 1;"
         notes = ([note, last] if size > 1 else [note]) if apart else []
-        found[f"load_{size}"] = "/* ferry_bytes */\n" + _function(
+        found[f"load_{size}"] = "/* ferry_bytes */\n" + helper_text(
             "ulong",
             f"load_{size}",
             "const __global uchar *heap, ulong address",
             *load,
             f"return {place.replace('__global', 'const __global')};",
         )
-        found[f"store_{size}"] = "/* ferry_bytes */\n" + _function(
+        found[f"store_{size}"] = "/* ferry_bytes */\n" + helper_text(
             "void",
             f"store_{size}",
             "__global uchar *heap, ulong address, ulong word",

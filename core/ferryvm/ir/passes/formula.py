@@ -63,11 +63,7 @@ def _replace_one(body: Body) -> bool:
     if not any(edge.is_back for block in body.blocks for edge in block.end.edges):
         return False
     flow = Flow(body)
-    home = {
-        value: place
-        for place, block in enumerate(body.blocks)
-        for value in (*block.parameters, *block.operations)
-    }
+    home = flow.homes()
     return any(_Counting(body, flow, loop, home).replace() for loop in flow.loops())
 
 
@@ -155,7 +151,7 @@ class _Counting(Builder):
         if added is not None:
             base, slope = added
             whole = self.mul(I64, rounds, base)
-            if not self._is_zero(slope):
+            if slope is not self.zero:
                 whole = self.add(I64, whole, self.mul(I64, self._pairs(rounds), slope))
             return self.add(I64, parameter, whole)
         straight = self._straight(next_)
@@ -173,20 +169,26 @@ class _Counting(Builder):
         is_even = self.compare(I64, Condition.EQ, self.bit_and(I64, rounds, self.one), self.zero)
         return self.select(is_even, self.mul(I64, half, less), self.mul(I64, half, rounds))
 
-    def _added(self, parameter: Parameter) -> Straight | None:
-        """The straight value that each round adds to a parameter."""
-        next_ = self.next[parameter]
+    def _step(self, parameter: Parameter) -> tuple[str, Value] | None:
+        """`add` or `sub`, and what a round adds to a parameter or takes from it."""
+        next_ = self.next.get(parameter)
         if not isinstance(next_, Operation) or next_.name not in ("add", "sub"):
             return None
         a, b = next_.arguments
         if next_.name == "add" and b is parameter:
             a, b = b, a
-        if a is not parameter:
-            return None
-        straight = self._straight(b)
-        if straight is None or next_.name == "add":
+        return (next_.name, b) if a is parameter else None
+
+    def _negated(self, value: Value) -> Value:
+        return self.sub(I64, self.zero, value)
+
+    def _added(self, parameter: Parameter) -> Straight | None:
+        """The straight value that each round adds to a parameter."""
+        step = self._step(parameter)
+        straight = self._straight(step[1]) if step is not None else None
+        if step is None or straight is None or step[0] == "add":
             return straight
-        return self.sub(I64, self.zero, straight[0]), self.sub(I64, self.zero, straight[1])
+        return self._negated(straight[0]), self._negated(straight[1])
 
     def _straight(self, value: Value) -> Straight | None:
         if self._is_outside(value):
@@ -201,31 +203,23 @@ class _Counting(Builder):
         if a is None or b is None:
             return None
         if value.name == "mul":
-            if not self._is_zero(a[1]):
+            if a[1] is not self.zero:
                 a, b = b, a
-            if not self._is_zero(a[1]):
+            if a[1] is not self.zero:
                 return None
             return self.mul(I64, a[0], b[0]), self.mul(I64, a[0], b[1])
         combine = getattr(self, value.name)
         return combine(I64, a[0], b[0]), combine(I64, a[1], b[1])
 
     def _straight_parameter(self, parameter: Parameter) -> Straight | None:
-        next_ = self.next.get(parameter)
         if parameter.type is not I64:
             return None
-        if next_ is parameter:
+        if self.next.get(parameter) is parameter:
             return parameter, self.zero
-        if not isinstance(next_, Operation) or next_.name not in ("add", "sub"):
+        step = self._step(parameter)
+        if step is None or not self._is_outside(step[1]):
             return None
-        a, b = next_.arguments
-        if next_.name == "add" and b is parameter:
-            a, b = b, a
-        if a is not parameter or not self._is_outside(b):
-            return None
-        return parameter, b if next_.name == "add" else self.sub(I64, self.zero, b)
-
-    def _is_zero(self, value: Value) -> bool:
-        return value is self.zero
+        return parameter, step[1] if step[0] == "add" else self._negated(step[1])
 
     # --- the body ---------------------------------------------------------------------------
 

@@ -13,7 +13,7 @@ and edge that goes back.
 from __future__ import annotations
 
 from ferryvm.ir.flow import Flow, Loop
-from ferryvm.ir.graph import Block, Body, Constant, Edge, Operation, Parameter, Terminator, Value
+from ferryvm.ir.graph import Block, Body, Constant, Edge, Operation, Parameter, Terminator
 from ferryvm.ir.operation import PURE
 from ferryvm.isa.type import Type
 
@@ -64,11 +64,7 @@ def _add_fronts(body: Body) -> None:
 class _Hoisting:
     def __init__(self, body: Body) -> None:
         self.body, self.flow = body, Flow(body)
-        self.home: dict[Value, int] = {}
-        """The block that each value is in."""
-        for place, block in enumerate(body.blocks):
-            for value in (*block.parameters, *block.operations):
-                self.home[value] = place
+        self.home = self.flow.homes()
 
     def run(self) -> None:
         """Go through all loops."""

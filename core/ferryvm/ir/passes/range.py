@@ -59,10 +59,7 @@ def ask_ranges(body: Body) -> int:
     flow = Flow(body)
     loops = flow.loops()
     heads = {loop.head for loop in loops}
-    home: dict[Value, int] = {}
-    for place, block in enumerate(body.blocks):
-        for value in (*block.parameters, *block.operations):
-            home[value] = place
+    home = flow.homes()
     made: dict[Block, tuple[Block, ...]] = {}
     for loop in loops:
         if heads & loop.blocks == {loop.head}:

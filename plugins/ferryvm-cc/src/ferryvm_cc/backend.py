@@ -18,7 +18,7 @@ from ferryvm.ir.passes import optimise
 from ferryvm.ir.text import module_text as ir_text
 from ferryvm.isa.type import F32, F64
 from ferryvm.machine.declaration import declarations
-from ferryvm.region.fact import facts
+from ferryvm.region.fact import too_large
 from ferryvm.region.region import Region
 
 import ferryvm_cc
@@ -47,10 +47,7 @@ class CcBackend(Compiler):
         return None
 
     def accepts(self, region: Region) -> str | None:
-        size = facts(region).total_instructions
-        if size > LARGEST:
-            return f"{size} instructions with what it calls, more than {LARGEST}"
-        return None
+        return too_large(region, LARGEST)
 
     def compile(self, region: Region, options: Options) -> Code:
         notes: dict[str, float] = {}
