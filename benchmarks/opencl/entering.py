@@ -34,6 +34,7 @@ MOST = 1.10
 TIMES = 5_000
 """Entries of one measurement."""
 _HEAD = re.compile(r"__kernel\b[^{]*?\bvoid\s+(\w+)\s*\([^{]*\)\s*(?=\{)")
+_STRUCTURES = re.compile(r"^struct ferry_(?:control|packet) \{.*?^\};\n", re.MULTILINE | re.DOTALL)
 _BYTES = 4096
 
 
@@ -47,7 +48,8 @@ def header(source: str) -> str:
 
 def empty_kernel(source: str) -> str:
     """The text of a kernel with the same declaration that does nothing."""
-    return f"{header(source)}\n{{\n}}\n"
+    structures = "".join(_STRUCTURES.findall(source))
+    return f"{structures}{header(source)}\n{{\n}}\n"
 
 
 def kernel_name(source: str) -> str:
@@ -134,7 +136,6 @@ def introduce(code: Code, machine: Machine, entry: int) -> None:
 
 
 def _theirs(device: Device, times: int) -> Callable[[], float]:
-    import numpy as np
     import pyopencl as cl
 
     from ferryvm_backends.opencl.build import options, session
@@ -147,8 +148,9 @@ def _theirs(device: Device, times: int) -> Callable[[], float]:
             cl.Program(opened.context, text).build(options(device)), kernel_name(source)
         )
         buffer = cl.Buffer(opened.context, cl.mem_flags.READ_WRITE, _BYTES)
-        arguments: list[Any] = [buffer if "*" in p else np.uint64(0) for p in parameters(text)]
-        kernel.set_args(*arguments)
+        arguments: list[Any] = [_argument(p, buffer) for p in parameters(text)]
+        for number, argument in enumerate(arguments):
+            kernel.set_arg(number, argument)
         cl.enqueue_nd_range_kernel(opened.queue, kernel, (1,), (1,)).wait()
     except cl.Error as error:
         raise BenchmarkError(f"the empty kernel cannot be run: {error}") from None
@@ -161,6 +163,16 @@ def _theirs(device: Device, times: int) -> Callable[[], float]:
         return time.perf_counter() - began
 
     return run
+
+
+def _argument(parameter: str, buffer: Any) -> Any:
+    import numpy as np
+
+    from ferryvm_backends.opencl.packet import Packet
+
+    if "*" in parameter:
+        return buffer
+    return Packet() if "ferry_packet" in parameter else np.uint64(0)
 
 
 def parameters(source: str) -> list[str]:

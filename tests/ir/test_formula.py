@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import itertools
 import random
+import re
 
 import pytest
 
@@ -114,6 +115,29 @@ def test_a_nest_goes_from_the_inside_out() -> None:
 """
     module = _module(verify(ferryvm.compile(text)), "f")
     assert not any(edge.is_back for b in module.bodies for k in b.blocks for edge in k.end.edges)
+
+
+def test_what_only_a_state_makes_canonical_is_what_the_loop_left() -> None:
+    text = changed(
+        replace_counting,
+        """
+entry @0 ():
+  %0: i64 = word 2
+  jump b1(%0, f32:1.0)
+b1 @1 (%1: i64, %2: f32):
+  %3: truth = compare i64 lt_s %1, i64:9
+  branch %3 b2() b3()
+b2 @2 ():
+  %4: i64 = add i64 %1, i64:1
+  poll @1 [_ _ %4 canonical(%2)]
+  jump b1(%4, f32:0.0)^
+b3 @3 ():
+  leave @3 [_ _ %1 canonical(%2)]
+""",
+    )
+    found = re.search(r"(%\d+): f32 = select %\d+, f32:0.0, f32:1.0", text)
+    assert found is not None
+    assert f"canonical({found[1]})]" in text
 
 
 def test_a_body_that_pays_for_its_instructions_stays_as_it_is() -> None:

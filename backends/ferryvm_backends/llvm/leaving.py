@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from llvmlite import ir
 
 from ferryvm.ir.flow import poll_costs
-from ferryvm.ir.graph import Constant, Operation, State, Value
+from ferryvm.ir.graph import Operation, State, Value, Virtual
 from ferryvm.ir.operation import POLL_BUDGET
 from ferryvm.ir.room import frame_reach
 from ferryvm.isa.emitter import Condition
@@ -98,11 +98,9 @@ class Leaving(Access):
 
     def _in_state(self, value: Value) -> ir.Value:
         """A value of a state; one that has no place in a block is computed here."""
-        if value in self.values or isinstance(value, Constant):
-            return self._value(value)
-        assert isinstance(value, Operation)
-        assert value.name == "canonical"
-        return self._do_canonical(value, self._value(value.arguments[0]))
+        if isinstance(value, Virtual):
+            return self._do_canonical(value, self._value(value.raw))
+        return self._value(value)
 
     def _do_canonicalise(self, operation: Operation, *operands: ir.Value) -> None:
         t = operation.fact(0, Type)

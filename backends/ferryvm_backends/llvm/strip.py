@@ -97,15 +97,9 @@ def _at_head(
     `passed`: what the loop passes to its next round.
     """
     new: dict[Value, Value] = {}
-    for value in state.values():
+    for value in state.uses():
         if value in passed:
             new[value] = passed[value]
-        elif isinstance(value, Operation) and value.name == "canonical":
-            raw = value.arguments[0]
-            if raw in passed:
-                new[value] = Operation("canonical", value.type, value.static, (passed[raw],))
-            elif not is_outside(raw):
-                return None
         elif not is_outside(value):
             return None
     return state.replace(new)

@@ -99,9 +99,8 @@ class OpenClBackend(Compiler):
             from ferryvm_backends.opencl.copied import CopiedCode
             from ferryvm_backends.opencl.resident import needs
 
-            code = CopiedCode(
-                *common, region.entry, needs(region, text.resumes), options, is_from_cache, notes
-            )
+            needed = needs(region, text.resumes)
+            code = CopiedCode(*common, options, is_from_cache, notes, region.entry, needed)
         step("load")
         notes["total"] = time.perf_counter() - began
         return code

@@ -12,6 +12,7 @@ import pyopencl as cl
 
 from ferryvm.ir.c.opencl import DRY
 from ferryvm.machine.control import ControlBlock
+from ferryvm_backends.opencl.packet import ARGUMENT, Packet
 
 _ONE = (1,)
 
@@ -30,13 +31,14 @@ class Kernel:
     def __init__(self, context: Any, program: Any, name: str) -> None:
         self._context, self._program = context, program
         self.handle = cl.Kernel(program, name)
+        self._packet = Packet() if self.handle.num_args > ARGUMENT else None
 
     def bind(
         self, control: Place, statics: Place, stack: Place, stack_bytes: int, heap: Place
     ) -> None:
         """Set all arguments."""
         word = np.uint64
-        self.handle.set_args(
+        arguments = [
             control.buffer,
             word(control.offset),
             statics.buffer,
@@ -46,7 +48,13 @@ class Kernel:
             word(stack_bytes),
             heap.buffer,
             word(heap.offset),
-        )
+        ]
+        for number, argument in enumerate(arguments):
+            self.handle.set_arg(number, argument)
+
+    def give(self, packet: Packet) -> None:
+        """Set the argument that is not a place; it may be changed as soon as that is done."""
+        self.handle.set_arg(ARGUMENT, packet)
 
     def enqueue(self, queue: Any) -> Any:
         """Start it; an event."""
@@ -65,6 +73,9 @@ class Kernel:
         seen = []
         for number in (40, 70):
             control.scratch[0] = number
+            if self._packet is not None:
+                self._packet.control = control
+                self.give(self._packet)
             self.enqueue(queue).wait()
             seen.append(control.scratch[0] == number + 1)
         place.buffer.release()

@@ -18,7 +18,9 @@ from __future__ import annotations
 import ctypes
 import dataclasses
 import time
+import weakref
 from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -31,6 +33,8 @@ from ferryvm.region.fact import region_effects
 from ferryvm.region.region import Region
 from ferryvm_backends.opencl.build import Session
 from ferryvm_backends.opencl.kernel import Place
+from ferryvm_backends.opencl.launch import LANDING_WORDS, Residence
+from ferryvm_backends.opencl.launched import LaunchedCode
 
 Bytes = npt.NDArray[np.uint8]
 
@@ -71,31 +75,28 @@ def runs(chunks: npt.NDArray[np.bool_]) -> Iterator[tuple[int, int]]:
 class Segment:
     """A part of a machine's memory, and its copy on the device."""
 
-    def __init__(self, session: Session, host: Bytes, in_front: int = 0) -> None:
-        """`in_front`: bytes of the buffer before the part begins. Raises BackendError, cl.Error."""
-        self._session, self._host = session, host
-        self.mirror = np.zeros(len(host), np.uint8)
-        self._valid = len(host)
-        """Bytes of which the mirror is what the device has."""
-        size = in_front + max(len(host), WORD_BYTES)
-        session.check_size(size)
-        self.buffer = cl.Buffer(session.context, cl.mem_flags.READ_WRITE, size)
-        self.place = Place(self.buffer, in_front)
-        cl.enqueue_fill_buffer(session.queue, self.buffer, _ZERO, 0, size)
+    def __init__(
+        self, session: Session, host: Bytes, place: Place, mirror: Bytes, valid: ctypes.c_uint64
+    ) -> None:
+        """The device and `mirror` have zeros. `valid`: bytes of which the mirror is what the device
+        has."""
+        self._session, self._host, self.place, self.mirror = session, host, place, mirror
+        self._valid = valid
+        valid.value = len(host)
 
     def push(self, begin: int, end: int) -> int:
         """Give the device what it does not have yet of these bytes; how many bytes that is."""
         pushed = 0
-        known = min(max(self._valid, begin), end)
+        known = min(max(self._valid.value, begin), end)
         ranges = [*self._changed(begin, known), *([(known, end)] if known < end else ())]
-        if begin <= self._valid:
-            self._valid = max(self._valid, end)
+        if begin <= self._valid.value:
+            self._valid.value = max(self._valid.value, end)
         for start, stop in ranges:
             piece = self.mirror[start:stop]
             piece[:] = self._host[start:stop]
             cl.enqueue_copy(
                 self._session.queue,
-                self.buffer,
+                self.place.buffer,
                 piece,
                 dst_offset=self.place.offset + start,
                 is_blocking=False,
@@ -116,14 +117,14 @@ class Segment:
 
     def forget(self, begin: int) -> None:
         """A kernel may have written what is not taken back, from this byte on."""
-        self._valid = min(self._valid, begin)
+        self._valid.value = min(self._valid.value, begin)
 
     def fetch(self, begin: int, end: int) -> Bytes:
         """These bytes as the device has them. Raises cl.Error."""
         found = np.empty(end - begin, np.uint8)
         if end > begin:
             cl.enqueue_copy(
-                self._session.queue, found, self.buffer, src_offset=self.place.offset + begin
+                self._session.queue, found, self.place.buffer, src_offset=self.place.offset + begin
             )
         return found
 
@@ -132,22 +133,27 @@ class Segment:
         end = begin + len(found)
         self.mirror[begin:end] = self._host[begin:end] = found
 
-    def grown(self, host: Bytes, in_front: int) -> Segment:
-        """The same part with room for more, of which the device has what this one has."""
-        new = Segment(self._session, host, in_front)
+    def give_to(self, new: Segment) -> None:
+        """Have a larger part begin as this one is. Raises cl.Error."""
         size = len(self.mirror)
         new.mirror[:size] = self.mirror
-        new._valid = self._valid if self._valid < size else len(host)
         if size:
             cl.enqueue_copy(
                 self._session.queue,
-                new.buffer,
-                self.buffer,
+                new.place.buffer,
+                self.place.buffer,
                 byte_count=size,
                 src_offset=self.place.offset,
                 dst_offset=new.place.offset,
             )
-        return new
+
+
+def _buffer(session: Session, size: int) -> Any:
+    """A buffer of zeros. Raises BackendError, cl.Error."""
+    session.check_size(size)
+    buffer = cl.Buffer(session.context, cl.mem_flags.READ_WRITE, size)
+    cl.enqueue_fill_buffer(session.queue, buffer, _ZERO, 0, size)
+    return buffer
 
 
 def _notes(capacity: int) -> int:
@@ -181,31 +187,86 @@ def needs(region: Region, callers: bool) -> Needs:
     )
 
 
+class Landing:
+    """Memory of the host that a device writes to by itself: an H200's driver takes 3 us more to
+    hand over what comes by way of other memory (clEnqueueReadBuffer into what clEnqueueMapBuffer
+    gives of a buffer made with CL_MEM_ALLOC_HOST_PTR)."""
+
+    def __init__(self, session: Session) -> None:
+        """Raises cl.Error."""
+        flags = cl.mem_flags.READ_WRITE | cl.mem_flags.ALLOC_HOST_PTR
+        self._buffer = cl.Buffer(session.context, flags, WORD_BYTES * LANDING_WORDS)
+        use: Any = cl.map_flags.READ | cl.map_flags.WRITE
+        mapped: Any = cl.enqueue_map_buffer(
+            session.queue, self._buffer, use, 0, (LANDING_WORDS,), np.dtype(np.uint64)
+        )
+        self._words = mapped[0]
+        self.address: int = self._words.ctypes.data
+
+    def close(self) -> None:
+        """Give it back."""
+        self._words.base.release()
+        self._buffer.release()
+
+
 class Copied:
     """A machine's memory on a device."""
 
     def __init__(self, session: Session, control: ControlBlock) -> None:
-        """Raises cl.Error."""
+        """Raises BackendError, cl.Error."""
         self._session = session
-        self._control = cl.Buffer(
-            session.context, cl.mem_flags.READ_WRITE, ctypes.sizeof(ControlBlock)
+        statics = WORD_BYTES * control.static_count
+        self.stack_bytes: int = control.stack_end - control.stack
+        below = ctypes.sizeof(ControlBlock) + statics
+        size = below + self.stack_bytes
+        self._front, self._mirror = _buffer(session, size), np.zeros(size, np.uint8)
+        self.control = Place(self._front)
+        self._landing = Landing(session)
+        self.residence = Residence(
+            control=ctypes.addressof(control),
+            buffer=self._front.int_ptr,
+            mirror=self._mirror.ctypes.data,
+            landing=self._landing.address,
         )
-        self.control = Place(self._control)
-        self.statics = Segment(session, view(control.statics, WORD_BYTES * control.static_count))
-        self.stack = Segment(session, view(control.stack, control.stack_end - control.stack))
-        self.stack_bytes = control.stack_end - control.stack
+        """What native code knows of it."""
+        self.statics = Segment(
+            session,
+            view(control.statics, statics),
+            Place(self._front, ctypes.sizeof(ControlBlock)),
+            self._mirror[ctypes.sizeof(ControlBlock) : below],
+            ctypes.c_uint64(),
+        )
+        self.stack = Segment(
+            session,
+            view(control.stack, self.stack_bytes),
+            Place(self._front, below),
+            self._mirror[below:],
+            ctypes.c_uint64.from_buffer(self.residence, vars(Residence)["valid"].offset),
+        )
         self.heap = self._heap(control)
-        self._used = 0
-        """Bytes of the heap from which on the device has zeros."""
+        self.users: weakref.WeakSet[LaunchedCode] = weakref.WeakSet()
+        """Code whose arguments are these buffers."""
 
     def _heap(self, control: ControlBlock) -> Segment:
         capacity = control.heap_capacity
-        return Segment(self._session, view(control.heap, capacity), _notes(capacity))
+        notes = _notes(capacity)
+        buffer = _buffer(self._session, notes + max(capacity, WORD_BYTES))
+        heap = Segment(
+            self._session,
+            view(control.heap, capacity),
+            Place(buffer, notes),
+            np.zeros(capacity, np.uint8),
+            ctypes.c_uint64(),
+        )
+        residence = self.residence
+        residence.heap, residence.capacity = control.heap, capacity
+        residence.stack_end, residence.heap_mirror = control.stack_end, heap.mirror.ctypes.data
+        return heap
 
     def grow(self, control: ControlBlock) -> None:
-        """Follow the host's heap. Raises cl.Error."""
-        host = view(control.heap, control.heap_capacity)
-        self.heap = self.heap.grown(host, _notes(control.heap_capacity))
+        """Follow the host's heap. Raises BackendError, cl.Error."""
+        before, self.heap = self.heap, self._heap(control)
+        before.give_to(self.heap)
 
     def push(self, control: ControlBlock, needs: Needs, traffic: Traffic) -> None:
         """Give the device what a kernel may read. Raises cl.Error."""
@@ -216,20 +277,14 @@ class Copied:
             pushed += self.statics.push(0, WORD_BYTES * control.static_count)
         if needs.heap:
             # A machine that had this memory before may have used more: what is free is zero.
-            pushed += self.heap.push(0, max(control.hp, self._used))
-            self._used = control.hp
+            pushed += self.heap.push(0, max(control.hp, self.residence.used))
+            self.residence.used = control.hp
         traffic.to_device += pushed
         traffic.seconds += time.perf_counter() - began
 
-    def set_control(self, control: ControlBlock, traffic: Traffic) -> None:
-        """Write the device's control block. Raises cl.Error."""
-        block = _bytes(control)
-        cl.enqueue_copy(self._session.queue, self._control, block, is_blocking=False)
-        traffic.to_device += len(block)
-
     def get_control(self, control: ControlBlock, traffic: Traffic) -> None:
         """Read the device's control block, once the kernel has ended. Raises cl.Error."""
-        cl.enqueue_copy(self._session.queue, _bytes(control), self._control)
+        cl.enqueue_copy(self._session.queue, _bytes(control), self._front)
         traffic.to_host += ctypes.sizeof(ControlBlock)
 
     def pull(self, left: ControlBlock, lowest: int, needs: Needs, traffic: Traffic) -> None:
@@ -244,7 +299,7 @@ class Copied:
             found.append((self.statics, 0, statics))
         if needs.writes_heap:
             found += self._stored(left.hp, traffic)
-        self._used = max(self._used, left.hp)
+        self.residence.used = max(self.residence.used, left.hp)
         self.stack.forget(WORD_BYTES * left.sp)
         for segment, begin, bytes_ in found:
             segment.accept(begin, bytes_)
@@ -258,16 +313,20 @@ class Copied:
             return
         noted = np.empty(count, np.uint8)
         start = heap.place.offset - count
-        cl.enqueue_copy(self._session.queue, noted, heap.buffer, src_offset=start)
+        buffer = heap.place.buffer
+        cl.enqueue_copy(self._session.queue, noted, buffer, src_offset=start)
         traffic.to_host += count
         if not noted.any():
             return
         for one, two in runs(noted[::-1] != 0):
             begin, end = one * CHUNK, min(two * CHUNK, hp)
             yield heap, begin, heap.fetch(begin, end)
-        cl.enqueue_fill_buffer(self._session.queue, heap.buffer, _ZERO, start, count)
+        cl.enqueue_fill_buffer(self._session.queue, buffer, _ZERO, start, count)
 
     def close(self) -> None:
         """Give the buffers back."""
-        for buffer in (self._control, self.statics.buffer, self.stack.buffer, self.heap.buffer):
+        for user in self.users:
+            user.forget()
+        self._landing.close()
+        for buffer in (self._front, self.heap.place.buffer):
             buffer.release()

@@ -11,23 +11,21 @@ from __future__ import annotations
 
 import ctypes
 import functools
-import itertools
 import weakref
 from collections import OrderedDict
-from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 import pyopencl as cl
 
-from ferryvm.backend import Activity, BackendError, Code, Options
-from ferryvm.failure import described, one_line
+from ferryvm.backend import BackendError
+from ferryvm.failure import one_line
 from ferryvm.isa.type import WORD_BYTES
 from ferryvm.machine.control import ControlBlock, Status
 from ferryvm.machine.memory import PAGE
 from ferryvm_backends.opencl.build import Session
-from ferryvm_backends.opencl.kernel import Kernel, Place
-from ferryvm_backends.opencl.launch import BIND, door
+from ferryvm_backends.opencl.kernel import Place
+from ferryvm_backends.opencl.launched import LaunchedCode
 
 _MOST_KEPT = 16
 """Machines whose memory stays wrapped, of each device."""
@@ -115,111 +113,23 @@ def memories(session: Session) -> Memories:
     return Memories(session)
 
 
-@functools.cache
-def _library() -> ctypes.CDLL:
-    """The loader that pyopencl uses: its functions dispatch to the drivers."""
-    return ctypes.CDLL(cl._cl.__file__)
+class WrappedCode(LaunchedCode):
+    """A kernel that works in the machine's own memory."""
 
+    launch = "launch_wrapped"
 
-_numbers = itertools.count(1)
-_codes: weakref.WeakValueDictionary[int, WrappedCode] = weakref.WeakValueDictionary()
-
-
-def _bind(key: int, address: int) -> int:
-    """Set the arguments of a kernel for another machine; native code calls it."""
-    code = _codes[key]
-    try:
-        code.bind(ControlBlock.from_address(address))
-    except BackendError as error:
-        code.why_unbound = str(error)
-    except cl.Error as error:
-        code.why_unbound = f"opencl: the program's memory cannot be wrapped: {one_line(str(error))}"
-    except BaseException as error:  # noqa: BLE001 - ctypes would print it and return 0
-        code.why_unbound = described(error)
-    else:
-        return int(Status.RUNNING)
-    return int(Status.LOST)
-
-
-_BIND = BIND(_bind)
-
-
-class WrappedCode(Code):
-    """A kernel behind a door."""
-
-    def __init__(
-        self,
-        session: Session,
-        kernel: Kernel,
-        guards: tuple[int, ...],
-        options: Options,
-        is_from_cache: bool,
-        notes: Mapping[str, float],
-    ) -> None:
-        """Raises BackendError where native code cannot be had."""
-        self._session, self._kernel, self._guards = session, kernel, guards
-        self.is_from_cache, self.notes = is_from_cache, notes
-        self._failures = (ctypes.c_uint64 * max(len(guards), 1))()
-        self._wrapped: Wrapped | None = None
-        self.why_unbound = ""
-        self._door = door()
-        key = next(_numbers)
-        _codes[key] = self
-        record, library = self._door.record, _library()
-        record.key = key
-        record.queue, record.kernel = session.queue.int_ptr, kernel.handle.int_ptr
-        record.enqueue = _address(library.clEnqueueNDRangeKernel)
-        record.finish = _address(library.clFinish)
-        record.clock, record.bind = _address(_clock()), _address(_BIND)
-        record.guard_limit = options.guard_limit
-        record.failures = ctypes.addressof(self._failures)
-        record.observed = options.observe
-        self.address = self._door.address
-        weakref.finalize(self, self._door.close)
-
-    def bind(self, control: ControlBlock) -> None:
-        """Set the kernel's arguments for a machine. Raises BackendError, or cl.Error."""
-        wrapped = memories(self._session).wrapped(control)
-        machine, statics, stack, heap = wrapped.places
-        self._kernel.bind(machine, statics, stack, wrapped.stack_bytes, heap)
+    def back(self, control: ControlBlock, why: int) -> Status:
+        """Set the kernel's arguments for another machine."""
+        try:
+            wrapped = memories(self.session).wrapped(control)
+            machine, statics, stack, heap = wrapped.places
+            self.kernel.bind(machine, statics, stack, wrapped.stack_bytes, heap)
+        except cl.Error as error:
+            said = f"opencl: the program's memory cannot be wrapped: {one_line(str(error))}"
+            raise BackendError(said) from None
         wrapped.users.add(self)
-        record, self._wrapped = self._door.record, wrapped
+        record, self._wrapped = self.record, wrapped
         record.control = ctypes.addressof(control)
         record.heap, record.capacity = control.heap, control.heap_capacity
         record.stack_end = control.stack_end
-
-    def forget(self) -> None:
-        """Be bound to no machine."""
-        self._door.record.control = 0
-
-    @property
-    def lost(self) -> str:
-        """Why it cannot be run any more, if it left with LOST."""
-        error = ctypes.c_int64(self._door.record.error).value
-        if error:
-            return f"opencl: {self._session.device} failed: {error_name(error)}"
-        return self.why_unbound
-
-    def activity(self) -> Activity:
-        record = self._door.record
-        return Activity(
-            record.entries,
-            record.nanoseconds * 1e-9,
-            record.instructions,
-            dict(zip(self._guards, self._failures, strict=False)),
-        )
-
-
-def error_name(code: int) -> str:
-    """What OpenCL calls an error."""
-    name = next((n for n in dir(cl.status_code) if getattr(cl.status_code, n) == code), None)
-    return name or f"error {code}"
-
-
-def _address(function: Any) -> int:
-    return ctypes.cast(function, ctypes.c_void_p).value or 0
-
-
-@functools.cache
-def _clock() -> Any:
-    return ctypes.CDLL(None).clock_gettime
+        return Status.RUNNING

@@ -99,15 +99,33 @@ class State:
         if self.heap_pointer is not None:
             yield self.heap_pointer
 
+    def uses(self) -> Iterator[Value]:
+        """Every value that it needs: what is made of others only here stands for these."""
+        for value in self.values():
+            yield value.raw if isinstance(value, Virtual) else value
+
     def replace(self, new: dict[Value, Value]) -> State:
-        """The state with values replaced by others."""
+        """The state with values replaced by others, or by what is made of others."""
+        made: dict[Value, Value] = {}
+
+        def replaced(value: Value) -> Value:
+            if not isinstance(value, Virtual) or value in new or value.raw not in new:
+                return new.get(value, value)
+            if value not in made:
+                made[value] = Virtual(new[value.raw])
+            return made[value]
+
         pointer = self.heap_pointer
         return dataclasses.replace(
             self,
-            words=tuple(w if w is None else new.get(w, w) for w in self.words),
-            statics=tuple((number, new.get(value, value)) for number, value in self.statics),
-            heap_pointer=pointer if pointer is None else new.get(pointer, pointer),
+            words=tuple(w if w is None else replaced(w) for w in self.words),
+            statics=tuple((number, replaced(value)) for number, value in self.statics),
+            heap_pointer=pointer if pointer is None else replaced(pointer),
         )
+
+    def renamed(self, new: dict[Value, Value]) -> State:
+        """The state with values replaced by others; itself where it needs none of them."""
+        return self if new.keys().isdisjoint((*self.values(), *self.uses())) else self.replace(new)
 
 
 class Operation(Value):
@@ -146,7 +164,23 @@ class Operation(Value):
         """Every value that it needs."""
         yield from self.arguments
         if self.state is not None:
-            yield from self.state.values()
+            yield from self.state.uses()
+
+
+class Virtual(Operation):
+    """The canonical value of a float, which only states name: it has no place in a block, and is made
+    where control leaves."""
+
+    __slots__ = ()
+
+    def __init__(self, raw: Value) -> None:
+        assert isinstance(raw.type, Type)
+        super().__init__("canonical", raw.type, (raw.type,), (raw,))
+
+    @property
+    def raw(self) -> Value:
+        """The float."""
+        return self.arguments[0]
 
 
 @dataclasses.dataclass(eq=False)

@@ -29,6 +29,7 @@ from ferryvm.ir.graph import (
     Truth,
     Value,
     ValueType,
+    Virtual,
 )
 from ferryvm.ir.operation import SHAPES, IrError, Kind, Role
 from ferryvm.isa.emitter import Condition, FunctionField
@@ -329,7 +330,7 @@ class _BodyParser:
             raw = self._value()
             p._take(")")
             if raw not in self.virtual:
-                self.virtual[raw] = Operation("canonical", raw.type, (raw.type,), (raw,))
+                self.virtual[raw] = Virtual(raw)
             return self.virtual[raw]
         if token.startswith("%"):
             if token not in self.values:

@@ -15,7 +15,18 @@ import enum
 import json
 import re
 
-from ferryvm.ir.graph import Block, Body, Constant, Edge, Module, Operation, State, Truth, Value
+from ferryvm.ir.graph import (
+    Block,
+    Body,
+    Constant,
+    Edge,
+    Module,
+    Operation,
+    State,
+    Truth,
+    Value,
+    Virtual,
+)
 from ferryvm.isa.trap import Trap
 from ferryvm.isa.type import F32, Type, format_value, from_float
 
@@ -86,8 +97,8 @@ class _Printer:
             return constant_text(value)
         if value in self.names:
             return self.names[value]
-        if isinstance(value, Operation) and value.name == "canonical":
-            return f"canonical({self._value(value.arguments[0])})"
+        if isinstance(value, Virtual):
+            return f"canonical({self._value(value.raw)})"
         return "%?"  # a fault that the verifier tells of
 
     def _state(self, state: State) -> str:

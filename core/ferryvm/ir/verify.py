@@ -268,10 +268,7 @@ class _Check:
     # --- states -----------------------------------------------------------------------------
 
     def _state(self, operation: Operation, state: State, block: int, index: int) -> None:
-        for value in state.values():
-            if _is_virtual(value) and value not in self.place:
-                assert isinstance(value, Operation)
-                value = value.arguments[0]
+        for value in state.uses():
             self._use(value, block, index)
         if any((word is None) != (place < HEADER_WORDS) for place, word in enumerate(state.words)):
             raise self._fault("a state has every word of the frame but those of its header")
@@ -306,8 +303,3 @@ class _Check:
             if number >= len(verified.program.statics):
                 raise self._fault(f"there is no static {number}")
             self._match(value.type, verified.program.statics[number].type)
-
-
-def _is_virtual(value: Value) -> bool:
-    """Whether a state may name it although it has no place."""
-    return isinstance(value, Operation) and value.name == "canonical"

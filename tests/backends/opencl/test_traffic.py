@@ -168,7 +168,8 @@ def test_words_that_a_kernel_wrote_above_the_stack_are_not_taken_for_known(devic
     memory.push(control, nothing, traffic)
     # A kernel calls something, which writes there, and leaves when that has returned.
     written = np.full(8, 3, np.uint8)
-    cl.enqueue_copy(opened.queue, memory.stack.buffer, written, dst_offset=80)
+    place = memory.stack.place
+    cl.enqueue_copy(opened.queue, place.buffer, written, dst_offset=place.offset + 80)
     left = ControlBlock.from_buffer_copy(control)
     left.sp = 9
     memory.pull(left, 8, nothing, traffic)

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Entering a kernel from native code, without Python on the way.
 
-    interpreter ─> door n ─> launch(record n, control) ─> enqueue, finish ─> status
-                                  └─ another machine than last time? ─> bind (Python)
+    interpreter ─> door n ─> launch(record n, control) ─> arguments, enqueue, wait ─> status
+                                  └─ another machine than last time, for one ─> back to Python
 
 A door is a C function of the kind that `Code.address` is. There are a fixed number of doors in an
 object; each has a record that says which kernel is behind it, so no code is made for a kernel.
@@ -19,48 +19,40 @@ from ferryvm_backends._llvm.native import NativeCode, load_or_build
 DOORS = 256
 """Doors of one object; there may be several."""
 
-BIND = ctypes.CFUNCTYPE(ctypes.c_uint32, ctypes.c_uint64, ctypes.c_uint64)
-"""Called with a record's `key` and a control block's address; returns 0, or a status to leave with."""
+BACK = ctypes.CFUNCTYPE(ctypes.c_uint32, ctypes.c_uint64, ctypes.c_uint64, ctypes.c_uint64)
+"""Called with a record's `key`, a control block's address, and why: one of the following. It returns
+a status to leave with, or RUNNING to go on."""
 
-_WORDS = (
-    "key",
-    "queue",
-    "kernel",
-    "enqueue",
-    "finish",
-    "clock",
-    "bind",
-    "control",
-    "heap",
-    "capacity",
-    "stack_end",
-    "guard_limit",
-    "failures",
-    "observed",
-    "error",
-    "entries",
-    "nanoseconds",
-    "instructions",
-)
+ENTER, GO_ON, FAILED = range(3)
+"""Native code cannot do it this time; a slice has ended; a call of OpenCL has failed."""
+
+
+LANDING_WORDS = 2048
+"""Words that are read without thinking twice: 16 KiB take 2 us more than half a KiB on an H200."""
+
+
+def _words(*names: str) -> list[tuple[str, type[ctypes.c_uint64]]]:
+    return [(name, ctypes.c_uint64) for name in names]
 
 
 class Record(ctypes.Structure):
     """What a door knows of its kernel; addresses and handles are words."""
 
+    launch: int
+    """Address of the function behind the door."""
     key: int
-    """What `bind` is told."""
+    """What `back` is told."""
+    back: int
     queue: int
     kernel: int
     enqueue: int
     finish: int
+    set_argument: int
+    read: int
     clock: int
-    """Addresses of clEnqueueNDRangeKernel, clFinish and clock_gettime."""
-    bind: int
-    control: int
-    heap: int
-    capacity: int
-    stack_end: int
-    """Of the machine that the kernel's arguments are set for; 0: of none."""
+    compare: int
+    """Addresses of clEnqueueNDRangeKernel, clFinish, clSetKernelArg, clEnqueueReadBuffer,
+    clock_gettime and memcmp."""
     guard_limit: int
     failures: int
     """Address of a word a guard."""
@@ -71,9 +63,63 @@ class Record(ctypes.Structure):
     entries: int
     nanoseconds: int
     instructions: int
-    """What it has done."""
+    to_device: int
+    to_host: int
+    """What it has done; the last two in bytes."""
 
-    _fields_ = [(name, ctypes.c_uint64) for name in _WORDS]
+    control: int
+    heap: int
+    capacity: int
+    stack_end: int
+    """Wrapped: the machine that the kernel's arguments are set for; 0: none."""
+
+    residence: int
+    """Copied: the address of the `Residence` that the kernel's arguments are set for; 0: none."""
+    entry: int
+    """A pc."""
+    slice: int
+    """Looks at the interrupt flag."""
+    callers: int
+    statics: int
+    writes_statics: int
+    reads_heap: int
+    writes_heap: int
+    """What the kernel needs."""
+
+    _fields_ = [
+        *_words("launch", "key", "back", "queue", "kernel", "enqueue", "finish", "set_argument"),
+        *_words("read", "clock", "compare", "guard_limit", "failures", "observed", "error"),
+        *_words("entries", "nanoseconds", "instructions", "to_device", "to_host"),
+        *_words("control", "heap", "capacity", "stack_end"),
+        *_words("residence", "entry", "slice"),
+        *_words("callers", "statics", "writes_statics", "reads_heap", "writes_heap"),
+    ]
+
+
+class Residence(ctypes.Structure):
+    """A machine and its copy on a device: a buffer of control block, statics and stack, and one of the
+    heap."""
+
+    control: int
+    heap: int
+    capacity: int
+    stack_end: int
+    """As the machine's control block, and its address, were."""
+    buffer: int
+    mirror: int
+    """The first buffer, and the address of what it holds."""
+    landing: int
+    """Address of `LANDING_WORDS` words, which the device can write to without anybody's help."""
+    valid: int
+    """Bytes of the stack of which the mirror is what the device has."""
+    heap_mirror: int
+    used: int
+    """Bytes of the heap from which on the device has zeros."""
+
+    _fields_ = [
+        *_words("control", "heap", "capacity", "stack_end"),
+        *_words("buffer", "mirror", "landing", "valid", "heap_mirror", "used"),
+    ]
 
 
 RECORD_BYTES = ctypes.sizeof(Record)
@@ -82,10 +128,12 @@ RECORD_BYTES = ctypes.sizeof(Record)
 class Door:
     """A native function and its record."""
 
-    def __init__(self, doors: Doors, number: int) -> None:
+    def __init__(self, doors: Doors, number: int, launch: str) -> None:
+        """`launch`: the function behind it."""
         self._doors, self._number = doors, number
         self.record = Record.from_address(doors.records + RECORD_BYTES * number)
         ctypes.memset(ctypes.addressof(self.record), 0, RECORD_BYTES)
+        self.record.launch = doors.native.function_address(launch)
         self.address = doors.native.function_address(f"door_{number}")
 
     def close(self) -> None:
@@ -110,12 +158,12 @@ def _objects() -> list[Doors]:
     return []
 
 
-def door() -> Door:
-    """A door that nobody uses. Raises BackendError where native code cannot be had."""
+def door(launch: str) -> Door:
+    """A door that nobody uses, and what is to be behind it: one of `module`'s functions. Raises BackendError where native code cannot be had."""
     with _lock:
         objects = _objects()
         found = next((each for each in objects if each.free), None)
         if found is None:
             found = Doors()
             objects.append(found)
-        return Door(found, found.free.pop())
+        return Door(found, found.free.pop(), launch)

@@ -38,6 +38,9 @@ SLICE = f"control->scratch[{SLICE_WORD}]"
 """What a kernel has left of its slice: a loop's look at the interrupt flag takes `LOOK`, that of a
 function's beginning 1."""
 
+PACKET_WORDS = 64
+"""Words of statics and frames that a kernel can be given with its arguments."""
+
 LOOK = 256
 """Calls of a function for one look of a loop, which comes after some thousand rounds of it."""
 
@@ -62,28 +65,51 @@ struct ferry_memory {
 };
 """
 
-_ENTRY = """\
-__kernel __attribute__((reqd_work_group_size(1, 1, 1)))
+_PACKET = f"""\
+struct ferry_packet {{
+    struct ferry_control control;
+    ulong statics_at, statics_count, stack_at, stack_count;
+    ulong words[{PACKET_WORDS}];
+}};
+
+"""
+
+_TAKEN = "    *control = packet.control;\n"
+_UNPACKED = """\
+    for (ulong i = 0; i < packet.statics_count; ++i)
+        memory.statics[packet.statics_at + i] = packet.words[i];
+    for (ulong i = 0; i < packet.stack_count; ++i)
+        memory.stack[packet.stack_at + i] = packet.words[packet.statics_count + i];
+"""
+
+
+def _entry(apart: bool) -> str:
+    more = ",\n    const struct ferry_packet packet" if apart else ""
+    return f"""\
+{_PACKET if apart else ""}__kernel __attribute__((reqd_work_group_size(1, 1, 1)))
 void ferry_region(
     __global uchar *restrict control_buffer, ulong control_at,
     __global uchar *restrict statics_buffer, ulong statics_at,
     __global uchar *restrict stack_buffer, ulong stack_at, ulong stack_bytes,
-    __global uchar *restrict heap_buffer, ulong heap_at)
-{
+    __global uchar *restrict heap_buffer, ulong heap_at{more})
+{{
     __global struct ferry_control *const control =
         (__global struct ferry_control *)(control_buffer + control_at);
     struct ferry_memory memory;
-    if (control->pc == FERRY_DRY) {
+{_TAKEN if apart else ""}\
+    if ({"packet.control.pc" if apart else "control->pc"} == FERRY_DRY) {{
         ++control->scratch[0];
         return;
-    }
+    }}
     memory.statics = (__global ulong *)(statics_buffer + statics_at);
     memory.stack = (__global ulong *)(stack_buffer + stack_at);
     memory.stack_end = (ulong)memory.stack + stack_bytes;
     memory.heap = heap_buffer + heap_at;
+{_UNPACKED if apart else ""}\
     run(control, memory);
-}
+}}
 """
+
 
 _INTERRUPTED = """\
 static inline bool interrupted(__global struct ferry_control *control)
@@ -234,8 +260,9 @@ def _looks(apart: bool) -> dict[str, str]:
 def opencl(aligned: bool = False, apart: bool = False) -> Dialect:
     """The dialect for a device. `aligned`: what does not stand at a multiple of its size is read
     byte by byte there, so see whether it does. `apart`: the device's memory is not the host's; so
-    stores note in front of the heap, a byte a chunk downwards, which chunks they change, and a kernel
-    leaves after so many looks at the interrupt flag, which it cannot see."""
+    stores note in front of the heap, a byte a chunk downwards, which chunks they change, a kernel
+    leaves after so many looks at the interrupt flag, which it cannot see, and an argument of it, the
+    packet, has the control block and a few words that have changed, since a copy takes microseconds."""
     helpers = {
         "unlikely": _hint("unlikely", "p", "__builtin_expect", "p, 0", "(p)"),
         "unreachable": _hint("unreachable", "", "__builtin_unreachable", "", "do {} while (0)"),
@@ -263,7 +290,7 @@ def opencl(aligned: bool = False, apart: bool = False) -> Dialect:
         },
         parameters="__global struct ferry_control *const control, const struct ferry_memory memory",
         passed="control, memory",
-        entry=_ENTRY,
+        entry=_entry(apart),
         is_reducible=True,
         byte="uchar",
         space="__global ",

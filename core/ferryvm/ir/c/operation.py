@@ -23,7 +23,7 @@ from ferryvm.ir.c.shared import (
 )
 from ferryvm.ir.c.text import Lines
 from ferryvm.ir.flow import poll_costs
-from ferryvm.ir.graph import Body, Constant, Operation, State, Truth, Value
+from ferryvm.ir.graph import Body, Constant, Operation, State, Truth, Value, Virtual
 from ferryvm.ir.operation import SAFEPOINTS
 from ferryvm.ir.room import frame_reach
 from ferryvm.isa.emitter import Condition
@@ -195,10 +195,9 @@ class OperationPrinter(Arithmetic):
             self.lines.add(f"{name}({self._base('frame')}, {values});")
 
     def _in_state(self, value: Value) -> str:
-        if isinstance(value, Operation) and value.name == "canonical" and value not in self.names:
-            t = value.type
-            assert isinstance(t, Type)
-            return self.canonical(t, self._value(value.arguments[0]))
+        if isinstance(value, Virtual):
+            assert isinstance(value.type, Type)
+            return self.canonical(value.type, self._value(value.raw))
         return self._value(value)
 
     def _left(self) -> None:

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import math
 
-from ferryvm.ir.graph import Block, Body, Constant, Operation, Parameter, State, Value
+from ferryvm.ir.graph import Block, Body, Constant, Operation, Parameter, State, Value, Virtual
 from ferryvm.ir.passes.prune import edges_to, prune
 from ferryvm.isa.type import CANONICAL_NAN, Type, to_float
 
@@ -117,7 +117,7 @@ class _Relaxation:
         if raw is value and value not in self.raw:
             return value
         if raw not in self.virtual:
-            self.virtual[raw] = Operation("canonical", raw.type, (raw.type,), (raw,))
+            self.virtual[raw] = Virtual(raw)
         return self.virtual[raw]
 
 

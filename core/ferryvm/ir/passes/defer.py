@@ -59,7 +59,7 @@ def _users(body: Body) -> dict[Value, list[Operation | None]]:
             for value in operation.arguments:
                 found.setdefault(value, []).append(operation)
             if operation.state is not None:
-                for value in operation.state.values():
+                for value in operation.state.uses():
                     found.setdefault(value, []).append(None)
         for edge in block.end.edges:
             for value in edge.arguments:

@@ -126,8 +126,7 @@ class _Numbering(Builder):
     def _state(self, state: State) -> State:
         found = self.states.get(state)
         if found is None:
-            found = state if self.new.keys().isdisjoint(state.values()) else state.replace(self.new)
-            self.states[state] = found
+            found = self.states[state] = state.renamed(self.new)
         return found
 
 

@@ -72,19 +72,11 @@ def substitute(body: Body, new: dict[Value, Value]) -> None:
             state = operation.state
             if state is not None:
                 if state not in states:
-                    states[state] = _replaced(state, new)
+                    states[state] = state.renamed(new)
                 operation.state = states[state]
         for edge in block.end.edges:
             if not old.isdisjoint(edge.arguments):
                 edge.arguments = [new.get(a, a) for a in edge.arguments]
-
-
-def _replaced(state: State, new: dict[Value, Value]) -> State:
-    for value in state.values():
-        # One that only states name has no place in a block where its operand would be found.
-        if isinstance(value, Operation) and value.name == "canonical" and value.arguments[0] in new:
-            value.arguments = (new[value.arguments[0]],)
-    return state if new.keys().isdisjoint(state.values()) else state.replace(new)
 
 
 def _remove_dead(body: Body) -> None:
@@ -111,7 +103,7 @@ def _remove_dead(body: Body) -> None:
         end: Terminator = block.end
         use(end.arguments)
         if end.state is not None:
-            use(end.state.values())
+            use(end.state.uses())
     while waiting:
         value = waiting.pop()
         if isinstance(value, Operation):
