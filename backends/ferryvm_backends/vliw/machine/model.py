@@ -1,0 +1,140 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A statically scheduled processor: function units, register files, memory.
+
+A cycle is a *bundle*: at most one operation for each unit. What holds of time:
+
+- An operation that is issued in cycle t with latency L has its result from cycle t + L on; whoever
+  reads the register before then reads what was there before.
+- The result stands in its unit's output register from t + L on, until the next result of the same
+  unit. With `bypass` an operation can take it from there, which takes no port, and a result that
+  nobody reads later need not be written to a file.
+- A branch issued in cycle t that is taken goes on in its target in cycle t + delay_slots + 1. What is
+  issued in between is done, but for branches.
+- A load reads memory as it is before the stores of its own cycle.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import enum
+from collections.abc import Mapping
+
+
+class FileKind(enum.Enum):
+    """What a register file holds."""
+
+    INTEGER = "integer"
+    """Words of 64 bits: i32 and f32 in their low halves, zeros above."""
+    BOOLEAN = "boolean"
+    """Truths: what comparisons yield, and operations depend on."""
+
+
+class Work(enum.Enum):
+    """Operations that a unit has together or not at all; the value is what files call them."""
+
+    MOVE = "move"
+    """Copies a register, or sets one to a constant."""
+    ADD = "add"
+    LOGIC = "logic"
+    SHIFT = "shift"
+    COMPARE = "compare"
+    EXTEND = "extend"
+    """i32 to i64 and back."""
+    SELECT = "select"
+    BOOLEAN = "boolean"
+    COUNT = "count"
+    """Leading and trailing zeros, bits that are set."""
+    MULTIPLY = "multiply"
+    DIVIDE = "divide"
+    FLOAT_ADD = "float_add"
+    FLOAT_COMPARE = "float_compare"
+    FLOAT_MULTIPLY = "float_multiply"
+    FLOAT_DIVIDE = "float_divide"
+    FLOAT_ROOT = "float_root"
+    FLOAT_ROUND = "float_round"
+    CONVERT = "convert"
+    LOAD = "load"
+    STORE = "store"
+    BRANCH = "branch"
+
+
+@dataclasses.dataclass(frozen=True)
+class Timing:
+    """How long an operation takes on a unit, in cycles."""
+
+    latency: int
+    """From its issue to its result, 1 at least."""
+    interval: int = 1
+    """From its issue to the next operation that the unit takes, 1 at least."""
+
+
+@dataclasses.dataclass(frozen=True)
+class RegisterFile:
+    """Registers with their ports: how many reads and writes there may be in a cycle."""
+
+    name: str
+    kind: FileKind
+    registers: int
+    read_ports: int
+    write_ports: int
+    cost: float = 0.0
+
+
+@dataclasses.dataclass(frozen=True)
+class Unit:
+    """A function unit."""
+
+    name: str
+    """Its own: `alu2` is the third of four that the description calls `alu`."""
+    group: str
+    """What the description calls it and its likes."""
+    work: Mapping[Work, Timing]
+    reads: frozenset[str]
+    """Names of the files that its operands may come from."""
+    writes: frozenset[str]
+    """Names of the files that its results may go to."""
+    cost: float = 0.0
+
+
+@dataclasses.dataclass(frozen=True)
+class Transfer:
+    """The way between the host's memory and the machine's own."""
+
+    bytes_per_cycle: float
+    setup: int
+    """Cycles that each transfer takes before its first byte."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Machine:
+    """A processor."""
+
+    name: str
+    clock: float
+    """MHz."""
+    slots: int
+    """Operations that can be issued in a cycle."""
+    immediates: int
+    """Constants that a bundle can hold."""
+    delay_slots: int
+    predication: bool
+    """Whether operations can depend on a register of a boolean file."""
+    bypass: bool
+    instructions: int
+    """Bundles that the instruction memory holds."""
+    memory: int
+    """Bytes of local memory."""
+    transfer: Transfer
+    files: tuple[RegisterFile, ...]
+    units: tuple[Unit, ...]
+
+    def file(self, name: str) -> RegisterFile:
+        """A register file by its name. Raises KeyError."""
+        for each in self.files:
+            if each.name == name:
+                return each
+        raise KeyError(name)
+
+    def units_for(self, work: Work) -> tuple[Unit, ...]:
+        """The units that can do something, in the order of the description."""
+        return tuple(unit for unit in self.units if work in unit.work)
