@@ -1,0 +1,151 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What has to wait for what in a block.
+
+An operation may be issued above an exit that stands before it if it has no effect and nothing behind
+the exit reads what it overwrites; or below one that stands behind it, as long as that is in the
+exit's delay slots.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import enum
+from collections.abc import Iterator
+
+from ferryvm_backends.vliw.code.liveness import Live
+from ferryvm_backends.vliw.code.operation import MachineBlock, MachineOperation, Register
+from ferryvm_backends.vliw.machine.model import Machine
+
+
+class Reason(enum.Enum):
+    """Why one operation waits for another; L and M are their latencies, D the delay slots."""
+
+    VALUE = "it reads its result"
+    """L later."""
+    READ = "it overwrites what the other reads"
+    """1 - M later."""
+    WRITTEN = "it overwrites what the other writes"
+    """L + 1 - M later."""
+    LEFT = "what it does must not be done if the other leaves"
+    """D + 1 later."""
+    DONE = "it leaves, and what the other does is to be done"
+    """D earlier at most."""
+    LANDED = "it leaves, and the other's result is to be there"
+    """L - D - 1 later."""
+    ORDER = "it comes later"
+    """1 later."""
+    MEMORY = "it stores where the other loads"
+    """In the same cycle, or later."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Dependence:
+    """An operation waits for another one, by their numbers in the block."""
+
+    first: int
+    reason: Reason
+
+
+def distance(reason: Reason, latency: int, mine: int, machine: Machine) -> int:
+    """Cycles from the other's issue to its own, at least. `latency`: the other's; `mine`: its own."""
+    match reason:
+        case Reason.VALUE:
+            return latency
+        case Reason.READ:
+            return 1 - mine
+        case Reason.WRITTEN:
+            return latency + 1 - mine
+        case Reason.LEFT:
+            return machine.delay_slots + 1
+        case Reason.DONE:
+            return -machine.delay_slots
+        case Reason.LANDED:
+            return latency - machine.delay_slots - 1
+        case Reason.ORDER:
+            return 1
+        case Reason.MEMORY:
+            return 0
+
+
+def dependences(block: MachineBlock, live: Live) -> list[list[Dependence]]:
+    """What each operation of a block waits for."""
+    found: list[list[Dependence]] = []
+    last: dict[Register, int] = {}
+    """The operation that set a register last."""
+    readers: dict[Register, list[int]] = {}
+    """Those that have read it since."""
+    exits: list[int] = []
+    effects: list[int] = []
+    memory: list[int] = []
+    for number, operation in enumerate(block.operations):
+        mine: list[Dependence] = []
+        found.append(mine)
+
+        def wait(first: int, reason: Reason, mine: list[Dependence] = mine) -> None:
+            mine.append(Dependence(first, reason))
+
+        for register in operation.registers():
+            if register in last:
+                wait(last[register], Reason.VALUE)
+            readers.setdefault(register, []).append(number)
+        if operation.place is not None:
+            for other in memory:
+                mine += _memory(block.operations, other, number)
+            memory.append(number)
+        if operation.name == "store":
+            for other in exits[-1:]:
+                wait(other, Reason.LEFT)
+            effects.append(number)
+        if operation.result is not None:
+            result = operation.result
+            for other in readers.pop(result, ()):
+                if other != number:
+                    wait(other, Reason.READ)
+            if result in last:
+                wait(last[result], Reason.WRITTEN)
+            for other in exits:
+                target = block.operations[other].target
+                assert target is not None
+                if result in live[target]:
+                    wait(other, Reason.LEFT)
+            last[result] = number
+        if operation.name in ("exit", "jump", "jump_to", "stop"):
+            is_end = operation.name != "exit"
+            for other in effects:
+                wait(other, Reason.DONE)
+            needed = live[operation.target] if operation.target is not None else frozenset()
+            for register, other in last.items():
+                if register in needed and not is_end:
+                    wait(other, Reason.LANDED)
+            if is_end:
+                for other, each in enumerate(block.operations[:number]):
+                    if each.result is not None:
+                        wait(other, Reason.LANDED)
+            for other in exits[-1:]:
+                wait(other, Reason.ORDER)
+            if not is_end:
+                exits.append(number)
+    return found
+
+
+def _memory(operations: list[MachineOperation], other: int, number: int) -> Iterator[Dependence]:
+    """Whether one access waits for an earlier one."""
+    a, b = operations[other], operations[number]
+    is_needed = "store" in (a.name, b.name)
+    if is_needed and _may_touch(a, b, operations[other + 1 : number]):
+        yield Dependence(other, Reason.MEMORY if a.name == "load" else Reason.ORDER)
+
+
+def _may_touch(a: MachineOperation, b: MachineOperation, between: list[MachineOperation]) -> bool:
+    """Whether two accesses may have a byte in common."""
+    assert a.place is not None
+    assert b.place is not None
+    if a.place.segment is not b.place.segment:
+        return False
+    one, two = a.operands[0], b.operands[0]
+    begin, other = a.place.offset, b.place.offset
+    if isinstance(one, int) and isinstance(two, int):
+        begin, other = begin + one, other + two
+    elif one is not two or any(o.result is one for o in between):
+        return True
+    return begin < other + b.place.size and other < begin + a.place.size

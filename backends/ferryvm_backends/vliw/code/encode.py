@@ -1,0 +1,96 @@
+# SPDX-License-Identifier: Apache-2.0
+"""From a region to a program of a machine."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+
+from ferryvm.backend import RefusalError
+from ferryvm.ir.graph import Module
+from ferryvm_backends.vliw.code.allocate import Allocation, allocate
+from ferryvm_backends.vliw.code.lower import lower
+from ferryvm_backends.vliw.code.operation import Code, MachineBlock, Operand, Register
+from ferryvm_backends.vliw.code.program import (
+    Bundle,
+    Bypass,
+    Immediate,
+    Program,
+    Read,
+    Slot,
+    Source,
+)
+from ferryvm_backends.vliw.code.table import Placed
+from ferryvm_backends.vliw.machine.model import FileKind, Machine
+
+
+def compile_module(module: Module, machine: Machine) -> Program:
+    """The program of a region. Raises RefusalError for what the machine cannot do."""
+    code = lower(module)
+    return encode(code, allocate(code, machine), machine)
+
+
+def encode(code: Code, allocation: Allocation, machine: Machine) -> Program:
+    """Bundles of code whose registers have numbers. Raises RefusalError if they are too many."""
+    places: dict[MachineBlock, int] = {}
+    size = 0
+    for block in code.blocks:
+        scheduled = allocation.schedule.blocks[block]
+        places[block] = size
+        size += scheduled.pad + scheduled.length
+    if size > machine.instructions:
+        raise RefusalError(
+            f"the region takes {size} bundles, and the instruction memory of the machine "
+            f"{machine.name} holds {machine.instructions}"
+        )
+    files = {file.name: number for number, file in enumerate(machine.files)}
+    slots: dict[int, list[Slot]] = defaultdict(list)
+
+    def read(register: Register) -> Read:
+        return Read(files[register.file], allocation.numbers[register])
+
+    def source(operand: Operand, unit: int | None) -> Source:
+        if isinstance(operand, int):
+            return Immediate(operand)
+        if isinstance(operand, MachineBlock):
+            return Immediate(places[operand])
+        return read(operand) if unit is None else Bypass(unit)
+
+    def slot(placed: Placed) -> Slot:
+        operation = placed.operation
+        pairs = zip(operation.operands, placed.bypassed, strict=True)
+        is_written = operation.result is not None and placed in allocation.written
+        return Slot(
+            placed.unit,
+            operation.name,
+            operation.static,
+            tuple(source(operand, unit) for operand, unit in pairs),
+            read(operation.result) if is_written and operation.result is not None else None,
+            operation.result is not None,
+            operation.result is not None and operation.result.kind is FileKind.BOOLEAN,
+            operation.place,
+            None if operation.target is None else places[operation.target],
+            operation.pc,
+        )
+
+    for block, scheduled in allocation.schedule.blocks.items():
+        first = places[block] + scheduled.pad
+        for placed in scheduled.placed:
+            slots[first + placed.cycle].append(slot(placed))
+    bundles: list[Bundle] = [
+        tuple(sorted(slots[n], key=lambda each: each.unit)) for n in range(size)
+    ]
+    returns = {
+        places[other] for block in code.blocks for o in block.operations for other in o.others
+    }
+    labels = {place: block.label for block, place in places.items()}
+    return Program(
+        code.name,
+        machine,
+        tuple(bundles),
+        labels,
+        tuple(sorted(returns)),
+        code.guards,
+        code.spills,
+        code.call_bytes,
+        allocation.spilled,
+    )

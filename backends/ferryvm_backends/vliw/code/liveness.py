@@ -1,0 +1,36 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Which registers are needed where a block begins.
+
+An exit needs what its target does, so what is needed in the middle of a block is needed above it.
+"""
+
+from __future__ import annotations
+
+from ferryvm_backends.vliw.code.operation import Code, MachineBlock, Register
+
+Live = dict[MachineBlock, frozenset[Register]]
+
+
+def live_at_entry(code: Code) -> Live:
+    """The registers whose values each block needs from before."""
+    live: Live = dict.fromkeys(code.blocks, frozenset())
+    has_changed = True
+    while has_changed:
+        has_changed = False
+        for block in reversed(code.blocks):
+            found = _above(block, live)
+            if found != live[block]:
+                live[block] = found
+                has_changed = True
+    return live
+
+
+def _above(block: MachineBlock, live: Live) -> frozenset[Register]:
+    needed: set[Register] = set()
+    for operation in reversed(block.operations):
+        if operation.result is not None:
+            needed.discard(operation.result)
+        needed.update(operation.registers())
+        for target in operation.targets():
+            needed |= live[target]
+    return frozenset(needed)

@@ -1,0 +1,198 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Code of the machine before it is scheduled: operations on registers without end.
+
+A block is entered at its top alone, may be left in the middle by an `exit`, and ends with a `jump` or
+with `stop`. Operations that compute are those of the region IR. Besides them there are
+
+    move a                    a; of words or of truths
+    load  segment a + offset  1, 2, 4 or 8 bytes, zeros above
+    store segment a + offset, b
+    expired                   whether the time that the program was given is over
+    exit p, block             go on there if p holds
+    jump block
+    jump_to a                 go on in the block that a is the number of
+    stop                      give control back
+
+A register may be set in several places, as blocks' parameters are.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import enum
+from collections.abc import Iterator
+
+from ferryvm.ir.graph import Static
+from ferryvm.isa.type import Type
+from ferryvm_backends.vliw.machine.model import FileKind, Work
+
+
+class Segment(enum.Enum):
+    """Parts of the machine's memory; an address is an offset in one. They never overlap."""
+
+    CONTROL = "control"
+    STATICS = "statics"
+    STACK = "stack"
+    HEAP = "heap"
+    FUNCTIONS = "functions"
+    TABLE = "table"
+    SPILL = "spill"
+    """Of the code alone: words of registers that there are too few of."""
+    CALLS = "calls"
+    """Of the code alone: what functions under way need when those that they call return."""
+
+
+class Register:
+    """A register that has no number yet."""
+
+    __slots__ = ("file", "is_spill", "kind", "number")
+
+    def __init__(self, number: int, kind: FileKind, is_spill: bool = False) -> None:
+        self.number, self.kind, self.is_spill = number, kind, is_spill
+        self.file = ""
+        """Name of the file that it is to be in, once that is decided."""
+
+    def __repr__(self) -> str:
+        return f"{'p' if self.kind is FileKind.BOOLEAN else 'v'}{self.number}"
+
+
+@dataclasses.dataclass(eq=False, slots=True)
+class Place:
+    """Where a load or store goes, besides its address."""
+
+    segment: Segment
+    offset: int = 0
+    size: int = 8
+
+
+@dataclasses.dataclass(eq=False, slots=True)
+class MachineOperation:
+    """One operation."""
+
+    name: str
+    static: tuple[Static, ...] = ()
+    operands: tuple[Operand, ...] = ()
+    result: Register | None = None
+    place: Place | None = None
+    target: MachineBlock | None = None
+    others: tuple[MachineBlock, ...] = ()
+    """Where a `jump_to` may go."""
+    pc: int = -1
+    """The instruction of the program that it was made for."""
+
+    @property
+    def work(self) -> Work:
+        """What a unit has to be able to do for it."""
+        return work_of(self.name, self.static)
+
+    @property
+    def has_effect(self) -> bool:
+        """Whether it does more than to set a register."""
+        return self.name in _EFFECTS
+
+    def registers(self) -> Iterator[Register]:
+        """The registers that it reads."""
+        return (each for each in self.operands if isinstance(each, Register))
+
+    def targets(self) -> tuple[MachineBlock, ...]:
+        """Where control may go on after it, other than at the next operation."""
+        return self.others if self.target is None else (self.target,)
+
+    def __str__(self) -> str:
+        static = " ".join(getattr(each, "value", str(each)) for each in self.static)
+        place = ""
+        if self.place is not None:
+            place = f" {self.place.segment.value}+{self.place.offset}:{self.place.size}"
+        operands = ", ".join(map(_shown, self.operands))
+        target = f" {self.target.label}" if self.target is not None else ""
+        text = (
+            f"{self.name} {static}".strip() + place + (f" {operands}" if operands else "") + target
+        )
+        return f"{self.result} = {text}" if self.result is not None else text
+
+
+@dataclasses.dataclass(eq=False, slots=True)
+class MachineBlock:
+    """Operations that run one after another, unless one leaves."""
+
+    label: str
+    operations: list[MachineOperation] = dataclasses.field(default_factory=list)
+    is_cold: bool = False
+    """It is entered once at most: control leaves the code by it."""
+
+    def targets(self) -> Iterator[MachineBlock]:
+        """The blocks that control may go on in."""
+        for operation in self.operations:
+            yield from operation.targets()
+
+
+Operand = Register | int | MachineBlock
+"""An int is a constant: its bits; a block the number of its first bundle, which is one too."""
+
+
+@dataclasses.dataclass
+class Code:
+    """The code of a region."""
+
+    name: str
+    blocks: list[MachineBlock]
+    """The first one is entered."""
+    guards: tuple[int, ...] = ()
+    """pc of each guard, by the number that is left in `exit_id`."""
+    registers: int = 0
+    """How many there have been."""
+    spills: int = 0
+    """Words of the segment of that name."""
+    call_bytes: int = 0
+    """Of the segment of calls."""
+
+    def register(self, kind: FileKind, is_spill: bool = False) -> Register:
+        """A new register."""
+        self.registers += 1
+        return Register(self.registers - 1, kind, is_spill)
+
+    def __str__(self) -> str:
+        return "".join(
+            f"{block.label}:\n" + "".join(f"    {each}\n" for each in block.operations)
+            for block in self.blocks
+        )
+
+
+def work_of(name: str, static: tuple[Static, ...]) -> Work:
+    """What a unit has to be able to do for an operation."""
+    if name == "compare":
+        (t, _) = static
+        assert isinstance(t, Type)
+        return Work.FLOAT_COMPARE if t.is_float else Work.COMPARE
+    return _WORK[name]
+
+
+def _shown(operand: Operand) -> str:
+    if isinstance(operand, MachineBlock):
+        return f"@{operand.label}"
+    return repr(operand) if isinstance(operand, Register) else f"{operand:#x}"
+
+
+_EFFECTS = frozenset({"store", "exit", "jump", "jump_to", "stop"})
+_NAMES = {
+    Work.MOVE: "move",
+    Work.ADD: "add sub",
+    Work.LOGIC: "bit_and bit_or bit_xor",
+    Work.SHIFT: "shl shr_s shr_u",
+    Work.EXTEND: "wrap extend_s",
+    Work.SELECT: "select",
+    Work.BOOLEAN: "all any none truth_to_i32",
+    Work.COUNT: "clz ctz popcnt",
+    Work.MULTIPLY: "mul",
+    Work.DIVIDE: "div_s div_u rem_s rem_u",
+    Work.FLOAT_ADD: "fadd fsub",
+    Work.FLOAT_MULTIPLY: "fmul",
+    Work.FLOAT_DIVIDE: "fdiv",
+    Work.FLOAT_ROOT: "fsqrt",
+    Work.FLOAT_ROUND: "fceil ffloor ftrunc fnearest",
+    Work.CONVERT: "to_float_s to_float_u to_int_s to_int_u promote demote",
+    Work.LOAD: "load",
+    Work.STORE: "store",
+    Work.BRANCH: "expired exit jump jump_to stop",
+}
+_WORK = {name: work for work, names in _NAMES.items() for name in names.split()}

@@ -1,0 +1,69 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A program as text: for each block a table, a row a cycle and a column a unit that does something there.
+
+r1.4=add.i64 r0.2 #8      register 4 of file r1 becomes register 2 of file r0, and 8
+=fmul.f64 <load0 r0.1     the result stays in the output register; one operand is what load0 has
+exit p0.3 b7              go on at bundle 7 if register 3 of file p0 holds
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ferryvm_backends.vliw.code.program import Bypass, Immediate, Program, Read, Slot, Source
+
+_LARGEST = 1 << 63
+
+
+def program_text(program: Program) -> str:
+    """The text of a program."""
+    starts = sorted(program.labels)
+    ends = [*starts[1:], len(program.bundles)]
+    return "\n".join(
+        "\n".join(_block(program, start, end)) for start, end in zip(starts, ends, strict=True)
+    )
+
+
+def _block(program: Program, start: int, end: int) -> Iterator[str]:
+    units = sorted({slot.unit for bundle in program.bundles[start:end] for slot in bundle})
+    head = ["", *(program.machine.units[unit].name for unit in units)]
+    rows = [head]
+    for number in range(start, end):
+        cells = {slot.unit: slot_text(program, slot) for slot in program.bundles[number]}
+        rows.append([str(number), *(cells.get(unit, "") for unit in units)])
+    widths = [max(len(row[column]) for row in rows) for column in range(len(head))]
+    yield f"{program.labels[start]}:"
+    for row in rows:
+        number, *cells = (cell.ljust(width) for cell, width in zip(row, widths, strict=True))
+        yield "  ".join([number.rstrip().rjust(widths[0]), *cells]).rstrip()
+    yield ""
+
+
+def slot_text(program: Program, slot: Slot) -> str:
+    """What one slot says."""
+    static = ".".join(getattr(each, "value", str(each)) for each in slot.static)
+    name = f"{slot.name}.{static}" if static else slot.name
+    if slot.place is not None:
+        name = f"{slot.name}{8 * slot.place.size}"
+    parts = [name]
+    for number, source in enumerate(slot.sources):
+        text = _source(program, source)
+        if slot.place is not None and number == 0:
+            text = f"{slot.place.segment.value}[{text}+{slot.place.offset}]"
+        parts.append(text)
+    if slot.target is not None:
+        parts.append(f"b{slot.target}")
+    said = " ".join(parts)
+    if not slot.has_result:
+        return said
+    return f"{_source(program, slot.written) if slot.written else ''}={said}"
+
+
+def _source(program: Program, source: Source) -> str:
+    match source:
+        case Immediate(bits):
+            return f"#{bits - 2 * _LARGEST if bits >= _LARGEST else bits}"
+        case Read(file, number):
+            return f"{program.machine.files[file].name}.{number}"
+        case Bypass(unit):
+            return f"<{program.machine.units[unit].name}"

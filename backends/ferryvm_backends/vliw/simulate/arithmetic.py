@@ -1,0 +1,65 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the machine's units compute, over Python ints.
+
+It is the arithmetic of the instruction table, but for what no program can see: an operation that was
+issued above the check in front of it has a result in any case, and arithmetic on floats yields the one
+NaN by itself.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+from ferryvm.ir.graph import Static
+from ferryvm.isa.evaluation import PythonArithmetic
+from ferryvm.isa.type import CANONICAL_NAN, F32, F64, Type, signed, to_float
+
+_DIVISIONS = frozenset({"div_s", "div_u", "rem_s", "rem_u"})
+_SHIFTS = frozenset({"shl", "shr_s", "shr_u"})
+_FLOATS = frozenset(
+    {"fadd", "fsub", "fmul", "fdiv", "fsqrt", "fceil", "ffloor", "ftrunc", "fnearest"}
+)
+_ARITHMETIC = PythonArithmetic()
+
+
+def compute(name: str, static: tuple[Static, ...], operands: tuple[int, ...]) -> int:
+    """The result of an operation, for any operands."""
+    if name == "move":
+        return operands[0]
+    if name in _DIVISIONS and operands[1] == 0:
+        return 0
+    if name in _SHIFTS:
+        operands = operands[0], operands[1] % _type(static).bits
+    if name in ("to_int_s", "to_int_u") and not _fits(name, static, operands[0]):
+        return 0
+    method: Callable[..., int] = getattr(_ARITHMETIC, name)
+    found = int(method(*static, *operands))
+    if name in _FLOATS:
+        return _canonical(_type(static), found)
+    if name == "promote":
+        return _canonical(F64, found)
+    return _canonical(F32, found) if name == "demote" else found
+
+
+def _type(static: tuple[Static, ...]) -> Type:
+    t = static[0]
+    assert isinstance(t, Type)
+    return t
+
+
+def _canonical(t: Type, bits: int) -> int:
+    return CANONICAL_NAN[t] if math.isnan(to_float(t, bits)) else bits
+
+
+def _fits(name: str, static: tuple[Static, ...], bits: int) -> bool:
+    to, t = static
+    assert isinstance(to, Type)
+    assert isinstance(t, Type)
+    value = to_float(t, bits)
+    if not math.isfinite(value):
+        return False
+    whole = math.trunc(value)
+    if name == "to_int_u":
+        return 0 <= whole <= to.mask
+    return signed(to, 1 << (to.bits - 1)) <= whole <= to.mask >> 1

@@ -1,0 +1,171 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The machine, one cycle after another, as `machine/model.py` says it: slow, and plain to see.
+
+    fetch the bundle ─> results land ─> operands ─> issue ─> stores ─> branch
+
+Nothing is taken from the scheduler. What a schedule must not do is an error here: two writes through
+one port, two results of one unit in one cycle, a constant or read too many.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections import Counter, defaultdict
+
+from ferryvm.errors import FerryError
+from ferryvm_backends.vliw.code.operation import work_of
+from ferryvm_backends.vliw.code.program import (
+    Bundle,
+    Bypass,
+    Immediate,
+    Program,
+    Read,
+    Slot,
+    Source,
+)
+from ferryvm_backends.vliw.simulate.arithmetic import compute
+from ferryvm_backends.vliw.simulate.memory import Memory
+
+_MASK = (1 << 64) - 1
+
+
+class HazardError(FerryError):
+    """A schedule does what the machine cannot."""
+
+
+def _is_taken(slot: Slot, given: tuple[int, ...]) -> bool:
+    return slot.name in ("jump", "jump_to", "stop") or (slot.name == "exit" and bool(given[0]))
+
+
+@dataclasses.dataclass
+class Counts:
+    """What a run took."""
+
+    cycles: int = 0
+    issued: Counter[int] = dataclasses.field(default_factory=Counter)
+    """Operations by unit."""
+
+
+@dataclasses.dataclass
+class _Landing:
+    """A result on its way."""
+
+    unit: int
+    value: int
+    written: Read | None
+
+
+def interpret(program: Program, memory: Memory, budget: int) -> Counts:
+    """Run a program until it stops; after `budget` cycles `expired` holds. Raises HazardError."""
+    return _Run(program, memory, budget).run()
+
+
+class _Run:
+    def __init__(self, program: Program, memory: Memory, budget: int) -> None:
+        self.program, self.memory, self.budget = program, memory, budget
+        self.machine = program.machine
+        self.files = [[0] * file.registers for file in self.machine.files]
+        self.outputs: dict[int, int] = {}
+        self.landing: dict[int, list[_Landing]] = defaultdict(list)
+        self.busy: dict[int, int] = {}
+        """The first cycle in which a unit takes the next operation."""
+        self.counts = Counts()
+        self.cycle = 0
+
+    def run(self) -> Counts:
+        """Run from the first bundle on."""
+        at, branch, target = 0, -1, None
+        while True:
+            self._land()
+            bundle = self.program.bundles[at]
+            self._check(bundle)
+            operands = [tuple(map(self._read, slot.sources)) for slot in bundle]
+            # Loads see memory as it is before the stores of the cycle.
+            for slot, given in zip(bundle, operands, strict=True):
+                if slot.has_result:
+                    self._issue(slot, self._result(slot, given))
+            for slot, given in zip(bundle, operands, strict=True):
+                if slot.name == "store":
+                    assert slot.place is not None
+                    where = (given[0] + slot.place.offset) & _MASK
+                    try:
+                        self.memory.store(slot.place.segment, where, slot.place.size, given[1])
+                    except IndexError as error:
+                        raise self._hazard(f"a store to {error}") from None
+                elif branch < 0 and _is_taken(slot, given):
+                    branch = self.cycle + self.machine.delay_slots
+                    target = given[0] if slot.name == "jump_to" else slot.target
+            self.cycle += 1
+            at += 1
+            if branch == self.cycle - 1:
+                if target is None:
+                    self.counts.cycles = self.cycle
+                    return self.counts
+                at, branch = target, -1
+
+    def _land(self) -> None:
+        landing = self.landing.pop(self.cycle, ())
+        for each in landing:
+            self.outputs[each.unit] = each.value
+            if each.written is not None:
+                self.files[each.written.file][each.written.number] = each.value
+        if len({each.unit for each in landing}) < len(landing):
+            raise self._hazard("two results of one unit land together")
+        writes = Counter(each.written.file for each in landing if each.written is not None)
+        for file, count in writes.items():
+            if count > self.machine.files[file].write_ports:
+                raise self._hazard(f"{count} writes to file {self.machine.files[file].name}")
+
+    def _check(self, bundle: Bundle) -> None:
+        """Raise HazardError for what the machine cannot do in one cycle."""
+        machine = self.machine
+        if len(bundle) > machine.slots:
+            raise self._hazard(f"{len(bundle)} operations")
+        constants: set[int] = set()
+        reads: dict[int, set[int]] = defaultdict(set)
+        for slot in bundle:
+            unit = machine.units[slot.unit]
+            if self.busy.get(slot.unit, 0) > self.cycle:
+                raise self._hazard(f"unit {unit.name} is not ready for {slot.name}")
+            work = work_of(slot.name, slot.static)
+            self.busy[slot.unit] = self.cycle + unit.work[work].interval
+            self.counts.issued[slot.unit] += 1
+            for source in slot.sources:
+                if isinstance(source, Immediate):
+                    constants.add(source.bits)
+                elif isinstance(source, Read):
+                    reads[source.file].add(source.number)
+                    if machine.files[source.file].name not in unit.reads:
+                        raise self._hazard(f"unit {unit.name} does not reach what it reads")
+        if len(constants) > machine.immediates:
+            raise self._hazard(f"{len(constants)} constants")
+        for file, numbers in reads.items():
+            if len(numbers) > machine.files[file].read_ports:
+                raise self._hazard(f"{len(numbers)} reads of file {machine.files[file].name}")
+
+    def _read(self, source: Source) -> int:
+        match source:
+            case Immediate(bits):
+                return bits
+            case Read(file, number):
+                return self.files[file][number]
+            case Bypass(unit):
+                if unit not in self.outputs:
+                    raise self._hazard(f"unit {self.machine.units[unit].name} has no result yet")
+                return self.outputs[unit]
+
+    def _result(self, slot: Slot, given: tuple[int, ...]) -> int:
+        if slot.name == "expired":
+            return self.cycle >= self.budget
+        if slot.place is not None:
+            where = (given[0] + slot.place.offset) & _MASK
+            return self.memory.load(slot.place.segment, where, slot.place.size)
+        return compute(slot.name, slot.static, given)
+
+    def _issue(self, slot: Slot, value: int) -> None:
+        unit = self.machine.units[slot.unit]
+        lands = self.cycle + unit.work[work_of(slot.name, slot.static)].latency
+        self.landing[lands].append(_Landing(slot.unit, int(value), slot.written))
+
+    def _hazard(self, said: str) -> HazardError:
+        return HazardError(f"{self.program.name}: cycle {self.cycle}: {said}")
