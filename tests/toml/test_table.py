@@ -44,6 +44,12 @@ def test_a_fault_says_what_was_found_and_what_is_allowed(text: str, line: str) -
     assert said(text) == [f"s.toml:{line}"]
 
 
+def test_nothing_is_said_about_the_value_of_an_unknown_key() -> None:
+    for value in ("'x'", "{ size = 0 }", "{ x = 1 }"):
+        (line,) = said(f"[steps]\nblue = {value}")
+        assert line == "s.toml:2:1: steps.blue: unknown key (allowed: dark_red, red)"
+
+
 def test_what_a_validator_makes_of_a_value_is_told_as_the_value() -> None:
     wanted = "(allowed: a size, or a table with a size)"
     assert said("[steps]\nred = 65\ndark_red = 'x'") == [

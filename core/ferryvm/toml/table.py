@@ -19,6 +19,9 @@ from ferryvm.toml.fault import Fault, Path, listed, nearest, show
 MISSING = "is missing"
 """What is found of a key that must be given."""
 
+_EXTRA = "extra_forbidden"
+"""What pydantic calls a key that is not declared."""
+
 _KEY = "[key]"
 """How pydantic ends the place of a key that a table of any keys does not allow."""
 
@@ -36,15 +39,27 @@ def key_faults(keys: type[Table], document: Mapping[str, Any]) -> Iterator[Fault
     try:
         keys.model_validate(document)
     except pydantic.ValidationError as error:
-        for one in error.errors(include_url=False, include_context=False):
-            yield _fault(keys, one["type"], tuple(one["loc"]), one["input"], document)
+        found = error.errors(include_url=False, include_context=False)
+        unknown = {tuple(one["loc"][:-1]) for one in found if _is_key(one["type"], one["loc"])}
+        for one in found:
+            kind, path = one["type"], tuple(one["loc"])
+            if _is_key(kind, path):
+                path = path[:-1]
+                kind = _EXTRA
+            elif any(path[: len(key)] == key for key in unknown):
+                continue  # about the value of a key that is told already
+            yield _fault(keys, kind, path, one["input"], document)
+
+
+def _is_key(kind: str, path: Path) -> bool:
+    """Whether an error is about a key, of a table whose keys are the values of a type."""
+    return kind != _EXTRA and path[-1] == _KEY
 
 
 def _fault(
     keys: type[Table], kind: str, path: Path, found: object, document: Mapping[str, Any]
 ) -> Fault:
-    if kind == "extra_forbidden" or path[-1] == _KEY:
-        path = path if kind == "extra_forbidden" else path[:-1]
+    if kind == _EXTRA:
         known = sorted(names_at(keys, path[:-1]))
         return Fault(path, "unknown key", listed(known), nearest(str(path[-1]), known))
     if kind == "missing":
