@@ -9,10 +9,10 @@ from typing import Any
 
 from ferryvm.policy.check import Known, Reading, read_text
 from ferryvm.policy.fact import Values
-from ferryvm.policy.fault import Fault
 from ferryvm.policy.machine import MachineFacts
 from ferryvm.policy.predicate import When, read
 from ferryvm.region.fact import Facts
+from ferryvm.toml.fault import Fault
 
 BACKENDS = ("llvm", "opencl", "reference", "threaded")
 

@@ -11,26 +11,20 @@ Faults that are only warnings leave a policy that can be used.
 from __future__ import annotations
 
 import dataclasses
-import logging
-import re
-import tomllib
 from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path as FilePath
 from typing import Any
 
-import pydantic
-
-from ferryvm.errors import FerryError, Position
-from ferryvm.policy import fault, keys, model, predicate
+from ferryvm.policy import keys, model, predicate
 from ferryvm.policy.fact import vocabulary
-from ferryvm.policy.fault import Fault, Path, PolicyError
+from ferryvm.policy.fault import PolicyError
 from ferryvm.policy.model import Policy
-from ferryvm.policy.position import Place, places
 from ferryvm.policy.predicate import When
 from ferryvm.policy.reach import contradiction, unreached
-from ferryvm.policy.syntax import syntax_fault
-
-_LOG = logging.getLogger(__name__)
+from ferryvm.toml import fault
+from ferryvm.toml.fault import Fault, Path, PlacedFault
+from ferryvm.toml.reading import examine, settle, text_of
+from ferryvm.toml.table import MISSING, key_faults
 
 
 @dataclasses.dataclass(frozen=True)
@@ -61,17 +55,6 @@ class Known:
 
 
 @dataclasses.dataclass(frozen=True)
-class PlacedFault:
-    """A fault with its position in a file."""
-
-    position: Position
-    fault: Fault
-
-    def __str__(self) -> str:
-        return f"{self.position}: {self.fault}"
-
-
-@dataclasses.dataclass(frozen=True)
 class Reading:
     """What came of reading a policy."""
 
@@ -84,85 +67,35 @@ class Reading:
 def load(path: FilePath, backends: Known) -> Policy:
     """The policy in a file. Raises PolicyError with every fault; warnings go to the log."""
     reading = read(path, backends)
-    if reading.policy is None:
-        raise PolicyError([placed for placed in reading.faults if not placed.fault.is_warning])
-    for warning in reading.faults:
-        _LOG.warning("%s", warning)
-    return reading.policy
+    return settle(reading.policy, reading.faults, PolicyError)
 
 
 def read(path: FilePath, backends: Known) -> Reading:
     """As `load`, with the faults as values. Raises FerryError where the file cannot be read."""
-    try:
-        text = path.read_text(encoding="utf-8-sig")  # Windows editors put a mark in front
-    except OSError as error:
-        raise FerryError(f"{path}: cannot be read: {error.strerror}") from None
-    except UnicodeDecodeError as error:
-        raise FerryError(f"{path}: not UTF-8 text (byte {error.start})") from None
-    return read_text(text, str(path), backends)
+    return read_text(text_of(path), str(path), backends)
 
 
 def read_text(text: str, file: str, backends: Known) -> Reading:
     """The policy in a text; `file` is what messages call it."""
-    try:
-        return _read_text(text, file, backends)
-    except RecursionError:
-        return Reading(None, (PlacedFault(Position(file, 1, 1), Fault((), "nested too deeply")),))
 
-
-def _read_text(text: str, file: str, backends: Known) -> Reading:
-    try:
-        document = tomllib.loads(text)
-    except ValueError as error:  # not TOML, or an integer of thousands of digits
-        (line, column), said = syntax_fault(error, text)
-        return Reading(None, (PlacedFault(Position(file, line, column), said),))
-    where = places(text)
-    faults = [*_key_faults(document, backends), *_rule_faults(document, backends)]
-    policy = None
-    if all(one.is_warning for one in faults):
+    def judge(document: dict[str, Any]) -> tuple[Policy | None, list[Fault]]:
+        faults = [*_key_faults(document, backends), *_rule_faults(document, backends)]
+        if not all(one.is_warning for one in faults):
+            return None, faults
         policy = model.build(document)
-        faults += unreached(policy)
-    placed = [PlacedFault(_position(file, where, one.path), one) for one in faults]
-    return Reading(policy, tuple(sorted(placed, key=lambda one: one.position)))
+        return policy, [*faults, *unreached(policy)]
 
-
-def _position(file: str, where: Mapping[Path, Place], path: Path) -> Position:
-    """The place of a key, or of what it is in where it stands nowhere itself."""
-    if path not in where and path and isinstance(path[-1], str):
-        path = (*path[:-1], *path[-1].split("."))  # a fact whose name is written as dotted keys
-    while path and path not in where:
-        path = path[:-1]
-    line, column = where.get(path, (1, 1))
-    return Position(file, line, column)
-
-
-# --- keys -----------------------------------------------------------------------------------
+    return Reading(*examine(text, file, keys.PolicyKeys, judge))
 
 
 def _key_faults(document: Mapping[str, Any], backends: Known) -> Iterator[Fault]:
     """What the declared keys do not allow."""
-    try:
-        keys.PolicyKeys.model_validate(document)
-    except pydantic.ValidationError as error:
-        for one in error.errors(include_url=False, include_context=False):
-            yield _fault(one["type"], tuple(one["loc"]), one["input"], backends)
-
-
-def _fault(kind: str, path: Path, found: object, backends: Known) -> Fault:
-    names = tuple(part for part in path if isinstance(part, str))
-    if kind == "extra_forbidden":
-        known = keys.TABLES[names[:-1]].model_fields
-        return dataclasses.replace(
-            fault.unknown(path, "key", names[-1], known), found="unknown key"
-        )
-    if kind == "missing":  # the name of a backend: all else may be left out
-        return Fault(path, "is missing", fault.listed(backends.fitting(takes_regions=True)))
-    field = keys.field_at(path)
-    said = keys.allowed(field, isinstance(path[-1], int)) if field else ""
-    near = None
-    if isinstance(found, str) and '"' in said:
-        near = fault.nearest(found, re.findall(r'"([^"]*)"', said))
-    return Fault(path, f"found {fault.show(found)}", said, near)
+    for one in key_faults(keys.PolicyKeys, document):
+        if one.found == MISSING:  # the name of a backend: all else may be left out
+            fitting = fault.listed(backends.fitting(takes_regions=True))
+            yield dataclasses.replace(one, allowed=fitting)
+        else:
+            yield one
 
 
 # --- names and conditions -------------------------------------------------------------------

@@ -16,7 +16,7 @@ import re
 from collections.abc import Callable, Sequence
 
 from ferryvm.policy.fact import Fact, FactType, Value
-from ferryvm.policy.fault import show
+from ferryvm.toml.fault import show
 
 _OPERATORS: dict[str, Callable[[float, float], bool]] = {
     ">=": operator.ge,

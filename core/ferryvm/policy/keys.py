@@ -8,17 +8,13 @@ once. They hold nothing that the engine uses: `ferryvm.policy.model` does, and g
 from __future__ import annotations
 
 import re
-import types
-import typing
-from collections.abc import Sequence
 from typing import Annotated, Any, Literal
 
-import annotated_types
 import pydantic
-from pydantic.fields import FieldInfo
 
-from ferryvm.policy.fault import show
 from ferryvm.policy.model import Options, Policy, Profile, Rule, Shadow
+from ferryvm.toml.allowed import Words
+from ferryvm.toml.table import Table
 
 _LARGEST = 10**12
 """Most that a count can be: hours of running."""
@@ -28,15 +24,7 @@ Milliseconds = Annotated[int, pydantic.Field(ge=0, le=60_000)]
 CountOrNever = Annotated[int, pydantic.Field(ge=0, le=_LARGEST)]
 
 
-class _Table(pydantic.BaseModel):
-    """A table whose keys are all declared."""
-
-    model_config = pydantic.ConfigDict(
-        extra="forbid", strict=True, use_attribute_docstrings=True, hide_input_in_errors=True
-    )
-
-
-class ProfileKeys(_Table):
+class ProfileKeys(Table):
     """What is counted, and from which count on a place is hot."""
 
     enabled: bool = Profile.enabled
@@ -54,7 +42,7 @@ class ProfileKeys(_Table):
     waits for its code does not wait for this."""
 
 
-class ShadowKeys(_Table):
+class ShadowKeys(Table):
     """A paranoid run: a second backend repeats each stay in compiled code, and the states are
     compared. Slow; for finding faults. See [what a shadow does](#what-a-shadow-does)."""
 
@@ -64,7 +52,7 @@ class ShadowKeys(_Table):
     """The interpreter that repeats what compiled code did."""
 
 
-class ChoiceKeys(_Table):
+class ChoiceKeys(Table):
     """One step of a chain: a backend, and how it is to compile."""
 
     name: str
@@ -98,13 +86,13 @@ def _name_or_table(entry: object) -> object:
     return {"name": entry} if isinstance(entry, str) else entry
 
 
-class RuleKeys(_Table):
+class RuleKeys(Table):
     """A rule. The first rule that matches a region decides about it; a region that no rule
     matches is interpreted."""
 
     name: str = Rule.name
     """For people: messages and `ferry explain` show it."""
-    when: dict[str, Any] = {}
+    when: dict[str, Any] = pydantic.Field({})
     """Which regions the rule is for: [conditions](#conditions) on facts, which must all hold. Left
     out, all regions."""
     action: Literal["compile", "interpret"] = "compile"
@@ -113,13 +101,17 @@ class RuleKeys(_Table):
         Annotated[
             ChoiceKeys,
             pydantic.BeforeValidator(_name_or_table, json_schema_input_type=str | ChoiceKeys),
+            Words(
+                "a backend's name, or a table with a name",
+                "names of backends, or tables with a name",
+            ),
         ]
-    ] = []
+    ] = pydantic.Field([])
     """Backends to ask, in order: names, or [tables with options](#backends-of-a-rule). The first
     that takes the region wins."""
 
 
-class PolicyKeys(_Table):
+class PolicyKeys(Table):
     """Keys of the file itself. They stand before the first table."""
 
     interpreter: str = Policy.interpreter
@@ -131,11 +123,11 @@ class PolicyKeys(_Table):
     """See [`[profile]`](#profile)."""
     shadow: ShadowKeys | None = None
     """See [`[shadow]`](#shadow). Left out, nothing runs beside."""
-    rule: list[RuleKeys] = []
+    rule: list[RuleKeys] = pydantic.Field([])
     """See [`[[rule]]`](#rule)."""
 
 
-TABLES: dict[tuple[str, ...], type[_Table]] = {
+TABLES: dict[tuple[str, ...], type[Table]] = {
     (): PolicyKeys,
     ("profile",): ProfileKeys,
     ("shadow",): ShadowKeys,
@@ -156,58 +148,3 @@ TITLES = {
 
 LINK = re.compile(r"\[([^]]*\]?\]?`?)\]\([^)]*\)")
 """A link in a meaning; editors are shown its text alone."""
-
-
-def field_at(path: Sequence[str | int]) -> FieldInfo | None:
-    """The declaration of the key at a place, or of the array that the element there is in."""
-    names = tuple(part for part in path if isinstance(part, str))
-    table = TABLES.get(names[:-1])
-    return table.model_fields.get(names[-1]) if table and names else None
-
-
-def allowed(field: FieldInfo, is_element: bool = False) -> str:
-    """What may stand at a key, in words; `is_element`: in the array there."""
-    return _words(field.annotation, field.metadata, is_element)
-
-
-_ELEMENTS = {
-    True: ("a table", "tables, each headed [[rule]]"),
-    False: ("a backend's name, or a table with a name", "names of backends, or tables with a name"),
-}
-"""What one element is and what several are, by whether they are rules."""
-
-
-def _words(hint: Any, metadata: Sequence[object], is_element: bool) -> str:
-    origin = typing.get_origin(hint)
-    if origin in (typing.Union, types.UnionType):  # with None: the key may be left out
-        first = typing.get_args(hint)[0]
-        return _words(first, metadata, is_element)
-    if origin is Annotated:
-        inner, *more = typing.get_args(hint)
-        return _words(inner, _constraints(more), is_element)
-    if origin is Literal:
-        return " or ".join(show(value) for value in typing.get_args(hint))
-    if origin is list:
-        one, many = _ELEMENTS[typing.get_args(hint)[0] is RuleKeys]
-        return one if is_element else f"a list of {many}"
-    if hint is int:
-        low, high = _bound(metadata, annotated_types.Ge), _bound(metadata, annotated_types.Le)
-        return f"a whole number from {low} to {_short(high)}"
-    return {bool: "true or false", str: "a text"}.get(hint, "a table")
-
-
-def _constraints(metadata: Sequence[Any]) -> list[object]:
-    return [part for one in metadata for part in getattr(one, "metadata", [one])]
-
-
-def _bound(metadata: Sequence[object], kind: type) -> int:
-    for constraint in metadata:
-        if isinstance(constraint, annotated_types.Ge) and kind is annotated_types.Ge:
-            return typing.cast(int, constraint.ge)
-        if isinstance(constraint, annotated_types.Le) and kind is annotated_types.Le:
-            return typing.cast(int, constraint.le)
-    raise TypeError("a whole number without bounds")
-
-
-def _short(number: int) -> str:
-    return f"{number:.0e}".replace("e+", "e") if number >= 10**6 else str(number)

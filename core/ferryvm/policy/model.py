@@ -16,8 +16,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from ferryvm.policy.fact import find
-from ferryvm.policy.fault import Fault
 from ferryvm.policy.predicate import Known, When, read
+from ferryvm.toml.fault import Fault
 
 INTERPRETER = "threaded"
 """Runs what is not compiled, unless a policy says otherwise."""

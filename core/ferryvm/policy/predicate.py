@@ -17,7 +17,7 @@ from typing import NamedTuple
 from ferryvm.policy import condition
 from ferryvm.policy.condition import ALLOWED, Condition, Like
 from ferryvm.policy.fact import PLUGIN, Fact, Values, find, vocabulary
-from ferryvm.policy.fault import Fault, Path, nearest, show
+from ferryvm.toml.fault import Fault, Path, nearest, show
 
 ANY, NOT = "any", "not"
 """Keys of a `when` that are no facts."""

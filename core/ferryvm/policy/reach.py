@@ -11,9 +11,9 @@ import dataclasses
 from collections.abc import Iterator, Mapping
 
 from ferryvm.policy.fact import Fact, vocabulary
-from ferryvm.policy.fault import Fault, Path
 from ferryvm.policy.model import Policy
 from ferryvm.policy.predicate import When
+from ferryvm.toml.fault import Fault, Path
 
 _WHOLE = "program"
 """The kind of region that a whole program is."""

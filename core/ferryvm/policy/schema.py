@@ -14,8 +14,9 @@ from pydantic.fields import FieldInfo
 from ferryvm.policy import fact, keys
 from ferryvm.policy.condition import COMPARISON, COMPARISON_LIKE, RANGES
 from ferryvm.policy.fact import Fact, FactType
-from ferryvm.policy.fault import show
 from ferryvm.policy.predicate import ANY, NOT
+from ferryvm.toml.allowed import allowed
+from ferryvm.toml.fault import show
 
 _DIALECT = "https://json-schema.org/draft/2020-12/schema"
 
@@ -162,7 +163,8 @@ def _key_tables() -> Iterator[str]:
         yield "| key | allowed | default | meaning |\n|---|---|---|---|"
         for name, field in table.model_fields.items():
             meaning = " ".join((field.description or "").split())
-            yield f"| `{name}` | {keys.allowed(field)} | {_default(field)} | {meaning} |"
+            said = allowed(keys.PolicyKeys, (*place, name))
+            yield f"| `{name}` | {said} | {_default(field)} | {meaning} |"
         yield ""
 
 

@@ -8,9 +8,9 @@ from collections.abc import Iterator
 
 from ferryvm.policy.condition import Condition, Is, Like, read
 from ferryvm.policy.fact import Fact, find
-from ferryvm.policy.fault import quote
 from ferryvm.policy.model import Action, Choice, Policy, Rule
 from ferryvm.policy.predicate import ANY, NOT, Test, When
+from ferryvm.toml.fault import quote
 
 
 def write(policy: Policy) -> str:

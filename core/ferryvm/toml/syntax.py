@@ -9,9 +9,10 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
-from ferryvm.policy import keys
-from ferryvm.policy.fault import Fault
-from ferryvm.policy.position import Place, last_key
+from ferryvm.toml.allowed import headed
+from ferryvm.toml.fault import Fault
+from ferryvm.toml.position import Place, last_key
+from ferryvm.toml.table import Table
 
 _AT = re.compile(r" \(at (?:line (\d+), column (\d+)|end of document)\)$")
 
@@ -29,8 +30,8 @@ class SyntaxFault(NamedTuple):
     fault: Fault
 
 
-def syntax_fault(error: ValueError, text: str) -> SyntaxFault:
-    """Why `tomllib.loads` refused a text."""
+def syntax_fault(error: ValueError, text: str, keys: type[Table]) -> SyntaxFault:
+    """Why `tomllib.loads` refused a text, which was to have some keys."""
     message, text = str(error), text.replace("\r\n", "\n")  # as it has counted
     at = _AT.search(message)
     long = None if at else _long_number(text)
@@ -38,14 +39,14 @@ def syntax_fault(error: ValueError, text: str) -> SyntaxFault:
         return long
     place = _end(text) if at and not at[1] else (int(at[1]), int(at[2])) if at else (1, 1)
     if _TWICE.match(message):
-        twice = _twice(text, place)
+        twice = _twice(text, place, keys)
         if twice is not None:
             return twice
     said = _AT.sub("", message)
     return SyntaxFault(place, Fault((), f"not TOML: {said[:1].lower()}{said[1:]}"))
 
 
-def _twice(text: str, place: Place) -> SyntaxFault | None:
+def _twice(text: str, place: Place, keys: type[Table]) -> SyntaxFault | None:
     """The fault of a key or table that a text sets again before a place."""
     lines = text.split("\n")
     before = "\n".join([*lines[: place[0] - 1], lines[place[0] - 1][: place[1] - 1]])
@@ -53,8 +54,7 @@ def _twice(text: str, place: Place) -> SyntaxFault | None:
     if key is None or key.first == key.place:
         return None
     found = f"found again; first in line {key.first[0]}"
-    field = keys.field_at(key.path) if key.path == ("rule",) else None
-    return SyntaxFault(key.place, Fault(key.path, found, keys.allowed(field) if field else "once"))
+    return SyntaxFault(key.place, Fault(key.path, found, headed(keys, key.path) or "once"))
 
 
 def _long_number(text: str) -> SyntaxFault | None:

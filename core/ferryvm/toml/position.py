@@ -13,7 +13,7 @@ import tomllib
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from ferryvm.policy.fault import Path
+from ferryvm.toml.fault import Path
 
 _BLANK = re.compile(r"(?:[ \t\r\n]|#[^\n]*)*")
 """White space, ends of lines and comments: what may stand between any two things."""

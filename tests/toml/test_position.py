@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ferryvm.policy.fault import Path
-from ferryvm.policy.position import Place, last_key, places
+from ferryvm.toml.fault import Path
+from ferryvm.toml.position import Place, last_key, places
 
 DOCUMENT = """\
 # a comment = "not a key"

@@ -1,0 +1,118 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What is wrong with a file: faults in the order of its text, all of them in one error."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterable, Sequence
+
+from ferryvm.errors import FerryError, Position, suggestion
+
+Path = tuple[str | int, ...]
+"""A place in a TOML document: keys, and indices of arrays from 0."""
+
+_WIDTH = 60
+"""Characters of a found value that a message shows at most."""
+
+_LISTED = 24
+"""Names that a message lists at most."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Fault:
+    """Something wrong at one place of a document."""
+
+    path: Path
+    found: str
+    """What is there, or what is wrong with it."""
+    allowed: str = ""
+    """What may stand there; empty where the fault says it all."""
+    nearest: str | None = None
+    """The allowed name that is most like the one that was found."""
+    is_warning: bool = False
+    """The file can be used, but a part of it does nothing."""
+
+    @property
+    def key(self) -> str:
+        """The place as a dotted key; elements of an array count from 1."""
+        return dotted(self.path)
+
+    def __str__(self) -> str:
+        near = f"; did you mean {self.nearest!r}?" if self.nearest else ""
+        allowed = f" (allowed: {self.allowed})" if self.allowed else ""
+        return f"{'warning: ' if self.is_warning else ''}{self.key}: {self.found}{near}{allowed}"
+
+
+@dataclasses.dataclass(frozen=True)
+class PlacedFault:
+    """A fault with its position in a file."""
+
+    position: Position
+    fault: Fault
+
+    def __str__(self) -> str:
+        return f"{self.position}: {self.fault}"
+
+
+class DocumentError(FerryError):
+    """A file that cannot be used: every fault of it, one line each."""
+
+    def __init__(self, faults: Sequence[PlacedFault]) -> None:
+        self.faults = tuple(faults)
+        super().__init__("\n".join(map(str, faults)))
+
+
+def dotted(path: Path) -> str:
+    """`rule[2].when.work` for ("rule", 1, "when", "work")."""
+    text = ""
+    for part in path:
+        if isinstance(part, int):
+            text += f"[{part + 1}]"
+        else:
+            shown = part if part.isprintable() and len(part) <= _WIDTH else show(part)
+            text += f".{shown}" if text else shown
+    return text or "the file"
+
+
+def unknown(path: Path, kind: str, name: str, known: Iterable[str]) -> Fault:
+    """The fault of a name that nothing bears."""
+    names = sorted(known)
+    return Fault(path, f"unknown {kind} {show(name)}", listed(names), nearest(name, names))
+
+
+def listed(names: Iterable[str]) -> str:
+    """What is allowed where one of some names is; how many they are where they are many."""
+    known = sorted(names)
+    shown = ", ".join(known) if len(known) <= _LISTED else f"one of {len(known)}"
+    return shown or "none"
+
+
+def nearest(name: str, names: Sequence[str]) -> str | None:
+    """The name most like `name`, or None; the last part of a dotted name finds it too."""
+    for known in names:
+        if known.rpartition(".")[2] == name:
+            return known
+    quoted = suggestion(name, names)
+    return next((known for known in names if f" {known!r}?" in quoted), None)
+
+
+def show(value: object) -> str:
+    """A value as TOML writes it, cut where it is long."""
+    if isinstance(value, dict):
+        return "a table" if value else "an empty table"
+    if isinstance(value, list):
+        text = f"[{', '.join(show(element) for element in value[:_LISTED])}]"
+    elif isinstance(value, bool):
+        text = str(value).lower()
+    elif isinstance(value, str):
+        text = quote(value)
+    else:
+        text = str(value)
+    return text if len(text) <= _WIDTH else f"{text[: _WIDTH - 3]}..."
+
+
+def quote(text: str) -> str:
+    """A text as TOML writes it."""
+    import json  # not for every run: a run without faults quotes nothing
+
+    return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")
