@@ -2,16 +2,35 @@
 """The vliw backend: regions as programs of a statically scheduled processor, which is simulated.
 
 region ─ lift, passes ─> IR ─ lower, schedule, allocate ─> bundles ─ simulate ─> status, cycles
+                                            ▲
+                                   machine, from a file
 """
 
 from __future__ import annotations
 
+import functools
+import os
 import time
+from typing import TYPE_CHECKING
 
 import ferryvm
 from ferryvm.backend import Capabilities, Code, Compiler, Options
+from ferryvm.errors import FerryError
+from ferryvm.region.fact import too_large
 from ferryvm.region.region import Region
-from ferryvm_backends.vliw.machine.model import Machine
+
+if TYPE_CHECKING:
+    from ferryvm.ir.graph import Module
+    from ferryvm_backends.vliw.code.program import Program
+    from ferryvm_backends.vliw.machine.model import Machine
+
+ENVIRONMENT = "FERRYVM_VLIW_MACHINE"
+"""Names the machine, or its file, where nothing else does."""
+
+_USUAL = "multi16"
+
+LARGEST = 2_000
+"""Instructions of a region with all that it calls, past which it is refused."""
 
 
 class VliwBackend(Compiler):
@@ -19,25 +38,75 @@ class VliwBackend(Compiler):
 
     name = "vliw"
     version = ferryvm.__version__
-    capabilities = Capabilities()
+    capabilities = Capabilities(devices=True)
     stages = ("ir", "vliw")
 
     def __init__(self, machine: Machine | None = None) -> None:
-        """`machine`: the processor; left out, the one that comes with the package."""
+        """`machine`: the processor; left out, what the options or `ENVIRONMENT` name."""
         self._machine = machine
 
+    def probe(self) -> str | None:
+        from ferryvm_backends._llvm.native import processor_problem
+
+        try:
+            self._chosen("")
+        except FerryError as error:
+            return str(error).splitlines()[0]
+        return processor_problem()
+
+    def accepts(self, region: Region) -> str | None:
+        return too_large(region, LARGEST)
+
     def compile(self, region: Region, options: Options) -> Code:
-        from ferryvm.ir.lift import lift
-        from ferryvm.ir.passes import optimise
-        from ferryvm_backends.vliw.code.encode import compile_module
         from ferryvm_backends.vliw.enter import VliwCode
 
         began = time.perf_counter()
-        module = lift(region, options.counting, options.unseen)
-        optimise(module, options.optimize, region.verified)
-        program = compile_module(module, self._machine or find(default_name()))
-        notes = {"total": time.perf_counter() - began}
-        return VliwCode(program, region.entry, region.verified, options, notes)
+        program = self._program(region, options)
+        scheduled = time.perf_counter()
+        notes = {"schedule": scheduled - began}
+        code = VliwCode(program, region.entry, region.verified, options, notes)
+        ended = time.perf_counter()
+        notes["build"], notes["total"] = ended - scheduled, ended - began
+        return code
+
+    def show(self, region: Region, options: Options, stage: str) -> str:
+        if stage not in self.stages:
+            return super().show(region, options, stage)
+        if stage == "ir":
+            from ferryvm.ir.text import module_text
+
+            return module_text(_improved(region, options))
+        from ferryvm_backends.vliw.code.text import program_text
+
+        return program_text(self._program(region, options))
+
+    def _program(self, region: Region, options: Options) -> Program:
+        from ferryvm_backends.vliw.code.encode import compile_module
+
+        machine = self._chosen(options.device)
+        return compile_module(_improved(region, options), machine)
+
+    def _chosen(self, name: str) -> Machine:
+        """Raises FerryError for a machine that is not there, or cannot be used."""
+        if self._machine is not None and not name:
+            return self._machine
+        return _found(name or os.environ.get(ENVIRONMENT, "") or _USUAL)
+
+
+def _improved(region: Region, options: Options) -> Module:
+    from ferryvm.ir.lift import lift
+    from ferryvm.ir.passes import optimise
+
+    module = lift(region, options.counting, options.unseen)
+    optimise(module, max(options.optimize, 1), region.verified)
+    return module
+
+
+@functools.cache
+def _found(name: str) -> Machine:
+    from ferryvm_backends.vliw.machine.read import find
+
+    return find(name)
 
 
 BACKEND = VliwBackend()

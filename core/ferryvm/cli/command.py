@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import importlib
 import logging
 import os
 import sys
@@ -10,50 +11,56 @@ import sys
 import click
 
 import ferryvm
-from ferryvm.cli.backends import backends
-from ferryvm.cli.bisect import bisect
-from ferryvm.cli.conformance import conformance
-from ferryvm.cli.diff import diff
-from ferryvm.cli.doctor import doctor
-from ferryvm.cli.explain import explain
-from ferryvm.cli.fuzz import fuzz
-from ferryvm.cli.policy import policy
-from ferryvm.cli.program import assemble, compile_, disassemble, verify
-from ferryvm.cli.reduce import reduce
-from ferryvm.cli.repl import repl
-from ferryvm.cli.replay import replay
-from ferryvm.cli.run import Interrupted, Trapped, resume, run
-from ferryvm.cli.show import isa
+from ferryvm.cli.ended import Interrupted, Trapped
 from ferryvm.errors import FerryError
 
+_COMMANDS = {
+    "run": "run.run",
+    "resume": "run.resume",
+    "explain": "explain.explain",
+    "asm": "program.assemble",
+    "compile": "program.compile_",
+    "dis": "program.disassemble",
+    "verify": "program.verify",
+    "diff": "diff.diff",
+    "conformance": "conformance.conformance",
+    "fuzz": "fuzz.fuzz",
+    "replay": "replay.replay",
+    "bisect": "bisect.bisect",
+    "reduce": "reduce.reduce",
+    "repl": "repl.repl",
+    "isa": "show.isa",
+    "backends": "backends.backends",
+    "doctor": "doctor.doctor",
+    "policy": "policy.policy",
+}
+"""Module and function of each command, imported when it is needed: all of them take 0.1 s."""
 
-@click.group(context_settings={"help_option_names": ["-h", "--help"]})
+
+class _Commands(click.Group):
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return sorted(_COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name in _COMMANDS and cmd_name not in self.commands:
+            module, _, function = _COMMANDS[cmd_name].partition(".")
+            found = getattr(importlib.import_module(f"ferryvm.cli.{module}"), function)
+            self.add_command(found, cmd_name)
+        return super().get_command(ctx, cmd_name)
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        if args and args[0] not in _COMMANDS:
+            for name in _COMMANDS:  # one of them is suggested
+                self.get_command(ctx, name)
+        return super().resolve_command(ctx, args)
+
+
+@click.group(cls=_Commands, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(ferryvm.__version__, prog_name="ferry")
 def ferry() -> None:
     """Run programs on the engines of ferryvm, and move them between engines."""
-
-
-for _command in (
-    run,
-    resume,
-    explain,
-    assemble,
-    compile_,
-    disassemble,
-    verify,
-    diff,
-    conformance,
-    fuzz,
-    replay,
-    bisect,
-    reduce,
-    repl,
-    isa,
-    backends,
-    doctor,
-    policy,
-):
-    ferry.add_command(_command)
 
 
 class _StderrHandler(logging.Handler):

@@ -13,9 +13,10 @@ from typing import TYPE_CHECKING
 import click
 
 import ferryvm
+from ferryvm.cli.ended import Interrupted, Trapped
 from ferryvm.cli.engine import make_engine, policy_option, write
 from ferryvm.cli.program import naming
-from ferryvm.cli.run import Interrupted, Trapped, with_source_line
+from ferryvm.cli.run import with_source_line
 from ferryvm.engine import Engine, ProgramInterrupted, TrapError
 
 if TYPE_CHECKING:

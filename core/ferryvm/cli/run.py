@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 import ferryvm
+from ferryvm.cli.ended import Interrupted, Trapped
 from ferryvm.cli.engine import make_engine, policy_option, write
 from ferryvm.cli.program import naming, refuse_same_file
 from ferryvm.durable import probe_file, replace_file
@@ -25,15 +26,6 @@ from ferryvm.engine.execution import UNLIMITED, Statistics
 from ferryvm.errors import Diagnostic, FerryError, Position
 from ferryvm.machine.control import Status
 from ferryvm.machine.memory import Limits
-
-
-class Interrupted(click.ClickException):
-    """A run was interrupted; click would hide the place behind an `Abort` of its own."""
-
-
-class Trapped(click.ClickException):
-    """A program trapped; the message is all that is shown of it."""
-
 
 _LARGEST_SOURCE = 16 << 20
 """Bytes of a source file that is read again to show a line of it."""

@@ -14,6 +14,8 @@ import dataclasses
 from collections import Counter, defaultdict
 
 from ferryvm.backend import RefusalError
+from ferryvm.isa.emitter import Condition
+from ferryvm.isa.type import I64
 from ferryvm_backends.vliw.code.bank import assign_files
 from ferryvm_backends.vliw.code.operation import (
     Code,
@@ -92,11 +94,12 @@ class _Ranges:
                     if source is None:
                         needed(operand, placed.cycle + 1)
             for target in operation.targets():
-                leaves = placed.cycle + self.machine.delay_slots + 1
+                # One more: what lands as the target begins must not land there.
+                leaves = placed.cycle + self.machine.delay_slots + 2
                 if operation.name == "exit":
                     leaves += max(scheduled.drain(placed, self.machine.delay_slots), 0)
                 for register in live[target]:
-                    needed(register, min(leaves, scheduled.length))
+                    needed(register, min(leaves, scheduled.length + 1))
             if operation.result is not None:
                 result = operation.result
                 self.weight[result] += 1 if block.is_cold else 16
@@ -175,7 +178,7 @@ def _spill(code: Code, register: Register) -> None:
                 if is_truth:
                     value = code.register(FileKind.INTEGER, is_spill=True)
                     operations.append(
-                        MachineOperation("truth_to_i32", (), (fresh,), value, pc=operation.pc)
+                        MachineOperation("select", (), (fresh, 1, 0), value, pc=operation.pc)
                     )
                 operations.append(
                     MachineOperation("store", (), (0, value), None, place, pc=operation.pc)
@@ -184,7 +187,4 @@ def _spill(code: Code, register: Register) -> None:
 
 
 def _is_set(word: Register, truth: Register, pc: int) -> MachineOperation:
-    from ferryvm.isa.emitter import Condition
-    from ferryvm.isa.type import I64
-
     return MachineOperation("compare", (I64, Condition.NE), (word, 0), truth, pc=pc)

@@ -248,6 +248,9 @@ class _Lowering:
         if operation.type is not None:
             self.values[operation] = result
 
+    def _do_truth_to_i32(self, operation: Operation, p: Operand) -> Operand:
+        return self._do("select", (), (p, 1, 0))
+
     def _do_canonical(self, operation: Operation, a: Operand) -> Operand:
         return self._canonical(operation.fact(0, Type), operation.arguments[0], a)
 
@@ -390,7 +393,7 @@ class _Lowering:
     def _store_kept(self, value: Value) -> None:
         operand = self._value(value)
         if value.type is TRUTH:
-            operand = self._do("truth_to_i32", (), (operand,))
+            operand = self._do("select", (), (operand, 1, 0))
         self._store(Segment.CALLS, self.calling.base, WORD_BYTES * self.slots[value], operand)
 
     def _load_kept(self, value: Value) -> None:

@@ -181,7 +181,7 @@ _NAMES = {
     Work.SHIFT: "shl shr_s shr_u",
     Work.EXTEND: "wrap extend_s",
     Work.SELECT: "select",
-    Work.BOOLEAN: "all any none truth_to_i32",
+    Work.BOOLEAN: "all any none",
     Work.COUNT: "clz ctz popcnt",
     Work.MULTIPLY: "mul",
     Work.DIVIDE: "div_s div_u rem_s rem_u",

@@ -34,8 +34,8 @@ def _block(program: Program, start: int, end: int) -> Iterator[str]:
     widths = [max(len(row[column]) for row in rows) for column in range(len(head))]
     yield f"{program.labels[start]}:"
     for row in rows:
-        number, *cells = (cell.ljust(width) for cell, width in zip(row, widths, strict=True))
-        yield "  ".join([number.rstrip().rjust(widths[0]), *cells]).rstrip()
+        first, *rest = (cell.ljust(width) for cell, width in zip(row, widths, strict=True))
+        yield "  ".join([first.rstrip().rjust(widths[0]), *rest]).rstrip()
     yield ""
 
 

@@ -239,7 +239,7 @@ class _Translation(Arithmetic):
             return
         there = _Context(context.flights)
         if context.target == _STOP:
-            place = b.gep(self.frame, [word(_Frame.cycles.offset)], source_etype=_BYTE)  # type: ignore[attr-defined]  # a field
+            place = b.gep(self.frame, [word(_Frame.cycles.offset)], source_etype=_BYTE)
             b.store(b.load(self.cycles), place)
             b.ret(word(0))
         elif context.target == _DYNAMIC:
@@ -420,7 +420,7 @@ class _Translation(Arithmetic):
         b.store(value, place, align=1)
 
 
-_TRUTHS = {"all": (0, 1), "any": (0, 1), "none": (0,), "truth_to_i32": (0,), "select": (0,)}
+_TRUTHS = {"all": (0, 1), "any": (0, 1), "none": (0,), "select": (0,)}
 
 
 def _is_truth(slot: Slot, number: int) -> bool:
