@@ -349,7 +349,7 @@ def test_repl_runs_on_the_default_policy_and_goes_back_to_it() -> None:
     assert (code, err) == (0, "")
     shown = [line.partition(" ")[0] for line in out.splitlines()]
     assert shown == ["mixed", "switch", "mixed", "=>"]
-    assert out.startswith("mixed (of llvm, opencl, reference, switch, threaded, mixed)\n")
+    assert out.startswith("mixed (of llvm, opencl, reference, switch, threaded, vliw, mixed)\n")
     assert out.endswith("=> 4\n")
 
 

@@ -14,7 +14,7 @@ import time
 from typing import TYPE_CHECKING
 
 import ferryvm
-from ferryvm.backend import Capabilities, Code, Compiler, Options
+from ferryvm.backend import BackendError, Capabilities, Code, Compiler, Options
 from ferryvm.errors import FerryError
 from ferryvm.region.fact import too_large
 from ferryvm.region.region import Region
@@ -50,8 +50,8 @@ class VliwBackend(Compiler):
 
         try:
             self._chosen("")
-        except FerryError as error:
-            return str(error).splitlines()[0]
+        except BackendError as error:
+            return str(error).removeprefix("vliw: ")
         return processor_problem()
 
     def accepts(self, region: Region) -> str | None:
@@ -87,10 +87,15 @@ class VliwBackend(Compiler):
         return compile_module(_improved(region, options), machine)
 
     def _chosen(self, name: str) -> Machine:
-        """Raises FerryError for a machine that is not there, or cannot be used."""
+        """Raises BackendError for a machine that is not there, or cannot be used."""
         if self._machine is not None and not name:
             return self._machine
-        return _found(name or os.environ.get(ENVIRONMENT, "") or _USUAL)
+        try:
+            return _found(name or os.environ.get(ENVIRONMENT, "") or _USUAL)
+        except FerryError as error:
+            first, *more = str(error).splitlines()
+            rest = f" (and {len(more)} more)" if more else ""
+            raise BackendError(f"vliw: {first}{rest}") from None
 
 
 def _improved(region: Region, options: Options) -> Module:

@@ -79,7 +79,8 @@ class ChoiceKeys(Table):
     """Further counts after which a region that was given up is tried again; 0 is never."""
     device: str = Options.device
     """For a backend with devices the one to compile for: to `opencl` `cpu`, `gpu`, or a part of a
-    platform's name, a colon, and a part of a device's name. Left out, it takes one by itself."""
+    platform's name, a colon, and a part of a device's name; to `vliw` a machine's name or file.
+    Left out, it takes one by itself."""
 
 
 def _name_or_table(entry: object) -> object:

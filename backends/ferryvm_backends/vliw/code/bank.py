@@ -10,6 +10,7 @@ PACT 2000.)
 from __future__ import annotations
 
 from collections import Counter, defaultdict
+from collections.abc import Iterator
 
 from ferryvm.backend import RefusalError
 from ferryvm_backends.vliw.code.operation import Code, MachineBlock, MachineOperation, Register
@@ -65,6 +66,7 @@ class _Assignment:
         """Have no operation read more registers of a file than it has ports."""
         operations: list[MachineOperation] = []
         for operation in block.operations:
+            operations += self._constants(operation)
             read = dict.fromkeys(operation.registers())
             taken: Counter[str] = Counter()
             for register in read:
@@ -79,6 +81,16 @@ class _Assignment:
                 taken[copy.file] += 1
             operations.append(operation)
         block.operations = operations
+
+    def _constants(self, operation: MachineOperation) -> Iterator[MachineOperation]:
+        """Moves for the constants of an operation that a bundle has no room for."""
+        while len(found := operation.constants()) > self.machine.immediates:
+            constant = found[-1]
+            kind = operation.kind_of(operation.operands.index(constant))
+            register = self.code.register(kind, is_spill=True)
+            self._choose(register, 1)
+            yield MachineOperation("move", (), (constant,), register, pc=operation.pc)
+            operation.operands = tuple(register if o == constant else o for o in operation.operands)
 
     def _copy(self, register: Register, taken: Counter[str]) -> Register:
         copy = self.code.register(register.kind, is_spill=True)

@@ -13,7 +13,7 @@ import enum
 from collections.abc import Iterator
 
 from ferryvm_backends.vliw.code.liveness import Live
-from ferryvm_backends.vliw.code.operation import MachineBlock, MachineOperation, Register
+from ferryvm_backends.vliw.code.operation import MachineBlock, MachineOperation, Register, Segment
 from ferryvm_backends.vliw.machine.model import Machine
 
 
@@ -92,6 +92,8 @@ def dependences(block: MachineBlock, live: Live) -> list[list[Dependence]]:
             for other in memory:
                 mine += _memory(block.operations, other, number)
             memory.append(number)
+            if operation.place.segment is Segment.SPILL and number and operation.result:
+                wait(number - 1, Reason.MEMORY)  # earlier it would take a register for longer
         if operation.name == "store":
             for other in exits[-1:]:
                 wait(other, Reason.LEFT)

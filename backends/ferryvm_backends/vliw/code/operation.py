@@ -94,6 +94,18 @@ class MachineOperation:
         """The registers that it reads."""
         return (each for each in self.operands if isinstance(each, Register))
 
+    def constants(self) -> list[int | MachineBlock]:
+        """The constants that its bundle has to hold: a base of nothing is none."""
+        operands = self.operands
+        if self.place is not None and operands[0] == 0:
+            operands = operands[1:]
+        return list(dict.fromkeys(each for each in operands if not isinstance(each, Register)))
+
+    def kind_of(self, number: int) -> FileKind:
+        """What an operand is."""
+        is_truth = self.name in _TRUTHS and (number == 0 or self.name != "select")
+        return FileKind.BOOLEAN if is_truth else FileKind.INTEGER
+
     def targets(self) -> tuple[MachineBlock, ...]:
         """Where control may go on after it, other than at the next operation."""
         return self.others if self.target is None else (self.target,)
@@ -174,6 +186,8 @@ def _shown(operand: Operand) -> str:
 
 
 _EFFECTS = frozenset({"store", "exit", "jump", "jump_to", "stop"})
+_TRUTHS = frozenset({"all", "any", "none", "exit", "select"})
+"""Operations with truths among their operands: all of them, or the first of `select`."""
 _NAMES = {
     Work.MOVE: "move",
     Work.ADD: "add sub",

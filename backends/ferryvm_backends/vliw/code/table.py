@@ -55,11 +55,9 @@ class Table:
             return None
         bypassed = tuple(self._bypass(setter, cycle) for setter in setters)
         read: dict[str, set[Register]] = {}
-        constants = set(self._constants[cycle])
+        constants = self._constants[cycle] | set(operation.constants())
         for operand, source in zip(operation.operands, bypassed, strict=True):
-            if not isinstance(operand, Register):
-                constants.add(operand)
-            elif source is None:
+            if isinstance(operand, Register) and source is None:
                 if operand.file not in unit.reads:
                     return None
                 read.setdefault(operand.file, set()).add(operand)

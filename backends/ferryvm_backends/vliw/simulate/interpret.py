@@ -130,9 +130,10 @@ class _Run:
             work = work_of(slot.name, slot.static)
             self.busy[slot.unit] = self.cycle + unit.work[work].interval
             self.counts.issued[slot.unit] += 1
-            for source in slot.sources:
+            for number, source in enumerate(slot.sources):
                 if isinstance(source, Immediate):
-                    constants.add(source.bits)
+                    if source.bits or slot.place is None or number:  # a base of nothing is none
+                        constants.add(source.bits)
                 elif isinstance(source, Read):
                     reads[source.file].add(source.number)
                     if machine.files[source.file].name not in unit.reads:

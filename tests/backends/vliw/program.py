@@ -1,0 +1,66 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Programs of machines, and what they leave in memory."""
+
+from __future__ import annotations
+
+import ctypes
+import dataclasses
+
+import ferryvm
+from ferryvm.ir.lift import lift
+from ferryvm.ir.passes import optimise
+from ferryvm.machine.control import REGISTER_BYTES, ControlBlock
+from ferryvm.machine.memory import Limits
+from ferryvm.machine.state import Machine as State
+from ferryvm.region.region import Region, region
+from ferryvm.verify import verify
+from ferryvm_backends.vliw.code.encode import compile_module
+from ferryvm_backends.vliw.code.program import Program
+from ferryvm_backends.vliw.local import LocalMemory
+from ferryvm_backends.vliw.machine.model import Machine
+from ferryvm_backends.vliw.simulate.interpret import Counts, interpret
+from ferryvm_backends.vliw.simulate.native import NativeProgram
+
+SMALL = Limits(stack=8 << 10, heap=64 << 10, first_heap=16 << 10)
+
+
+@dataclasses.dataclass(frozen=True)
+class Ended:
+    """How a run ended: what it took, and all memory of the machine."""
+
+    counts: Counts
+    registers: bytes
+    """The first half of the control block."""
+    memory: dict[str, bytes]
+    """But for the control block."""
+
+
+def whole(text: str) -> Region:
+    """The whole of a Skiff program."""
+    return region(verify(ferryvm.compile(text)), "program")
+
+
+def compiled(part: Region, machine: Machine, counting: bool = False) -> Program:
+    """The program of a region."""
+    module = lift(part, counting)
+    optimise(module, 2, part.verified)
+    return compile_module(module, machine)
+
+
+def run(program: Program, part: Region, is_native: bool, budget: int = 1 << 40) -> Ended:
+    """Run a program from the state that its region's program begins in."""
+    state, local = State(part.verified, SMALL), LocalMemory(program, part.verified)
+    list(local.send(state.control))
+    memory = local.memory
+    if is_native:
+        counts = NativeProgram(program).run(memory, budget)
+    else:
+        counts = interpret(program, memory, budget)
+    found = {s.value: bytes(b.data) for s, b in memory.segments.items()}
+    return Ended(counts, bytes(local.control)[:REGISTER_BYTES], found | {"control": b""})
+
+
+def status(ended: Ended) -> int:
+    """Of the control block that is left."""
+    padded = ended.registers.ljust(ctypes.sizeof(ControlBlock), b"\0")
+    return ControlBlock.from_buffer_copy(padded).status
