@@ -57,6 +57,7 @@ class LocalMemory:
         for segment, (_, size) in _host(control).items():
             if segment not in segments or len(segments[segment]) != size:
                 segments[segment] = np.zeros(size, np.uint8)
+                self._used = 0 if segment is Segment.HEAP else self._used
         for segment, end in self._in_use(control).items():
             # What is free of the heap is zero, for a machine that had the same memory before, too.
             end = max(end, self._used) if segment is Segment.HEAP else end

@@ -115,6 +115,14 @@ def test_a_machine_that_is_not_there_is_told_with_those_that_are(
     assert "cannot be read" in str(VliwBackend().probe())
 
 
+def test_a_machine_with_a_smaller_heap_can_follow() -> None:
+    part = whole("(define v (make-vector i64 500)) (vector-ref v 499)")
+    code = VliwBackend(find("multi16")).compile(part, Options())
+    for heap in (16 << 10, 8 << 10):
+        state = State(part.verified, dataclasses.replace(SMALL, first_heap=heap))
+        assert entered(code, state) is Status.HALT
+
+
 def test_what_is_free_of_the_heap_is_zero_for_the_next_machine() -> None:
     part = whole(
         "(define v (make-vector i64 50)) (define s (vector-ref v 49)) (vector-set! v 49 7) s"
