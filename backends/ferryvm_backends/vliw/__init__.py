@@ -75,7 +75,7 @@ class VliwBackend(Compiler):
         if stage == "ir":
             from ferryvm.ir.text import module_text
 
-            return module_text(_improved(region, options))
+            return module_text(improved(region, options))
         from ferryvm_backends.vliw.code.text import program_text
 
         return program_text(self._program(region, options))
@@ -84,7 +84,7 @@ class VliwBackend(Compiler):
         from ferryvm_backends.vliw.code.encode import compile_module
 
         machine = self._chosen(options.device)
-        return compile_module(_improved(region, options), machine)
+        return compile_module(improved(region, options), machine)
 
     def _chosen(self, name: str) -> Machine:
         """Raises BackendError for a machine that is not there, or cannot be used."""
@@ -98,12 +98,19 @@ class VliwBackend(Compiler):
             raise BackendError(f"vliw: {first}{rest}") from None
 
 
-def _improved(region: Region, options: Options) -> Module:
+def improved(region: Region, options: Options) -> Module:
+    """The IR that code is made of."""
     from ferryvm.ir.lift import lift
     from ferryvm.ir.passes import optimise
+    from ferryvm.ir.passes.range import ask_ranges
+    from ferryvm.ir.passes.unswitch import unswitch
 
     module = lift(region, options.counting, options.unseen)
     optimise(module, max(options.optimize, 1), region.verified)
+    if options.optimize >= 2:
+        for body in module.bodies:
+            if ask_ranges(body):
+                unswitch(body)
     return module
 
 

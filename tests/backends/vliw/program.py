@@ -7,13 +7,13 @@ import ctypes
 import dataclasses
 
 import ferryvm
-from ferryvm.ir.lift import lift
-from ferryvm.ir.passes import optimise
+from ferryvm.backend import Options
 from ferryvm.machine.control import REGISTER_BYTES, ControlBlock
 from ferryvm.machine.memory import Limits
 from ferryvm.machine.state import Machine as State
 from ferryvm.region.region import Region, region
 from ferryvm.verify import verify
+from ferryvm_backends.vliw import improved
 from ferryvm_backends.vliw.code.encode import compile_module
 from ferryvm_backends.vliw.code.program import Program
 from ferryvm_backends.vliw.local import LocalMemory
@@ -42,9 +42,7 @@ def whole(text: str) -> Region:
 
 def compiled(part: Region, machine: Machine, counting: bool = False) -> Program:
     """The program of a region."""
-    module = lift(part, counting)
-    optimise(module, 2, part.verified)
-    return compile_module(module, machine)
+    return compile_module(improved(part, Options(counting=counting)), machine)
 
 
 def run(program: Program, part: Region, is_native: bool, budget: int = 1 << 40) -> Ended:

@@ -44,6 +44,11 @@ def test_they_agree_on_random_programs(number: int) -> None:
         assert slow == fast
 
 
+def test_what_a_decided_branch_never_leads_to_is_left_out() -> None:
+    part = region(verify(generate(1212, 59, Kind.SKIFF)), "program")
+    compiled(part, find("multi16"), counting=True)
+
+
 def test_a_program_that_looks_gives_control_back_in_time() -> None:
     part = whole("(define i 0) (while (>= i 0) (set! i (- 1 i)))")
     program = compiled(part, find("multi16"))

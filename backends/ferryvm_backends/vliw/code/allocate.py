@@ -18,6 +18,7 @@ from ferryvm.isa.emitter import Condition
 from ferryvm.isa.type import I64
 from ferryvm_backends.vliw.code.bank import assign_files
 from ferryvm_backends.vliw.code.operation import (
+    EXITS,
     Code,
     MachineBlock,
     MachineOperation,
@@ -96,7 +97,7 @@ class _Ranges:
             for target in operation.targets():
                 # One more: what lands as the target begins must not land there.
                 leaves = placed.cycle + self.machine.delay_slots + 2
-                if operation.name == "exit":
+                if operation.name in EXITS:
                     leaves += max(scheduled.drain(placed, self.machine.delay_slots), 0)
                 for register in live[target]:
                     needed(register, min(leaves, scheduled.length + 1))

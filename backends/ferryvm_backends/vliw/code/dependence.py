@@ -13,7 +13,14 @@ import enum
 from collections.abc import Iterator
 
 from ferryvm_backends.vliw.code.liveness import Live
-from ferryvm_backends.vliw.code.operation import MachineBlock, MachineOperation, Register, Segment
+from ferryvm_backends.vliw.code.operation import (
+    BRANCHES,
+    EXITS,
+    MachineBlock,
+    MachineOperation,
+    Register,
+    Segment,
+)
 from ferryvm_backends.vliw.machine.model import Machine
 
 
@@ -111,8 +118,8 @@ def dependences(block: MachineBlock, live: Live) -> list[list[Dependence]]:
                 if result in live[target]:
                     wait(other, Reason.LEFT)
             last[result] = number
-        if operation.name in ("exit", "jump", "jump_to", "stop"):
-            is_end = operation.name != "exit"
+        if operation.name in BRANCHES:
+            is_end = operation.name not in EXITS
             for other in effects:
                 wait(other, Reason.DONE)
             needed = live[operation.target] if operation.target is not None else frozenset()

@@ -20,12 +20,14 @@ from ferryvm_backends.vliw.code.program import (
     Source,
 )
 from ferryvm_backends.vliw.code.table import Placed
+from ferryvm_backends.vliw.code.unroll import unroll_loops
 from ferryvm_backends.vliw.machine.model import FileKind, Machine
 
 
 def compile_module(module: Module, machine: Machine) -> Program:
     """The program of a region. Raises RefusalError for what the machine cannot do."""
     code = lower(module)
+    unroll_loops(code)
     return encode(code, allocate(code, machine), machine)
 
 

@@ -32,6 +32,7 @@ from ferryvm.isa.trap import Trap
 from ferryvm.isa.type import CANONICAL_NAN, I64, WORD_BYTES, Type, to_float
 from ferryvm.machine.control import DESCRIPTOR_WORDS, ControlBlock, Status
 from ferryvm_backends.vliw.code.across import live_across_calls
+from ferryvm_backends.vliw.code.move import moves
 from ferryvm_backends.vliw.code.operation import (
     Code,
     MachineBlock,
@@ -136,12 +137,15 @@ class _Lowering:
         """Those that have a block of their own."""
         self.block = MachineBlock("")
         self.pc = -1
+        self.reached: set[Block] = set()
+        """Those of them that something leads to, decided branches considered."""
         self.cold: list[MachineBlock] = []
         self.waiting: list[tuple[MachineBlock, Block]] = []
         """Blocks that nothing but an exit leads to, and where they go."""
 
     def run(self) -> None:
         entry = self.body.blocks[0]
+        self.reached.add(entry)
         self.blocks[entry] = MachineBlock(entry.label)
         if self.number is not None:
             self.blocks[entry] = self.calling.entries[self.number]
@@ -158,7 +162,8 @@ class _Lowering:
                     self.values[parameter] = self._register(parameter)
         for block in self.body.blocks:
             found = self.blocks.get(block)
-            if found is not None:
+            if block in self.reached:
+                assert found is not None
                 self._open(found)
                 if block is entry and self.number is None:
                     self._set(self.frame, "shl", (I64,), (self._read_field("fp"), 3))
@@ -203,7 +208,7 @@ class _Lowering:
         self.block.operations.append(operation)
 
     def _do(self, name: str, static: tuple[object, ...], operands: tuple[Operand, ...]) -> Register:
-        kind = FileKind.BOOLEAN if name in ("compare", "all", "any", "none", "expired") else None
+        kind = FileKind.BOOLEAN if name in ("compare", "all", "any", "none") else None
         result = self.code.register(kind or FileKind.INTEGER)
         self._emit(MachineOperation(name, static, operands, result))
         return result
@@ -329,7 +334,7 @@ class _Lowering:
         self._leave_if(operation, p, Status.GUARD, exit_id=number)
 
     def _do_poll(self, operation: Operation) -> None:
-        self._leave_if(operation, self._do("expired", (), ()), Status.INTERRUPTED)
+        self._leave_on(operation, "exit_expired", (), Status.INTERRUPTED)
 
     def _do_check_entry(self, operation: Operation) -> None:
         self._do_poll(operation)
@@ -366,18 +371,18 @@ class _Lowering:
         for place, (number, callee) in enumerate(candidates):
             calling.returns[callee].append(back)
             to = calling.entries[callee]
-            moves = list(zip(calling.parameters[callee], given, strict=True))
+            wanted = list(zip(calling.parameters[callee], given, strict=True))
             if place + 1 < len(candidates):
                 assert number is not None
                 is_it = self._do("compare", (I64, Condition.EQ), (number, callee))
                 here, way = self.block, MachineBlock(f"{back.label}.to{callee}")
                 self._emit(MachineOperation("exit", (), (is_it,), target=way))
                 self._open(way)
-                self._move(moves)
+                self._move(wanted)
                 self._emit(MachineOperation("jump", target=to))
                 self.block = here
             else:
-                self._move(moves)
+                self._move(wanted)
                 self._emit(MachineOperation("jump", target=to))
         self._open(back)
         self._set(calling.base, "sub", (I64,), (calling.base, self.size))
@@ -442,12 +447,22 @@ class _Lowering:
     def _leave_if(
         self, operation: Operation, p: Operand, status: Status, **fields: Operand
     ) -> None:
+        if p != 0:
+            self._leave_on(operation, "exit", (p,), status, **fields)
+
+    def _leave_on(
+        self,
+        operation: Operation,
+        name: str,
+        operands: tuple[Operand, ...],
+        status: Status,
+        **fields: Operand,
+    ) -> None:
+        """Leave by way of a block of its own."""
         assert operation.state is not None
-        if p == 0:
-            return
         here = self.block
         cold = MachineBlock(f"leave{len(self.cold)}", is_cold=True)
-        self._emit(MachineOperation("exit", (), (p,), None, None, cold))
+        self._emit(MachineOperation(name, (), operands, None, None, cold))
         self._open(cold)
         self._leave(operation.state, status, fields)
         self.block = here
@@ -498,7 +513,7 @@ class _Lowering:
         if end.name == "switch":
             for number, edge in enumerate(end.edges[:-1]):
                 p = self._do("compare", (I64, Condition.EQ), (operands[0], number))
-                self._exit(p, edge)
+                self._exit("exit", p, edge)
             return self._go(end.edges[-1])
         if end.name == "jump":
             return self._go(end.edges[0])
@@ -517,18 +532,18 @@ class _Lowering:
     def _branch(self, p: Operand, yes: Edge, no: Edge) -> Block | None:
         # What is joined to this block, or goes round a loop, is not left for.
         if (yes.block in self.blocks) > (no.block in self.blocks) and not yes.is_back:
-            self._exit(p, yes)
+            self._exit("exit", p, yes)
             return self._go(no)
         if isinstance(p, int):
             return self._go(yes if p else no)
-        self._exit(self._do("none", (), (p,)), no)
+        self._exit("exit_unless", p, no)
         return self._go(yes)
 
-    def _exit(self, p: Operand, edge: Edge) -> None:
-        """Go along an edge if a truth holds: by way of a block of its own."""
+    def _exit(self, name: str, p: Operand, edge: Edge) -> None:
+        """Go along an edge if a truth holds, or does not: by way of a block of its own."""
         here = self.block
         block = MachineBlock(f"{here.label}.{edge.block.label}.{self.code.registers}")
-        self._emit(MachineOperation("exit", (), (p,), None, None, block))
+        self._emit(MachineOperation(name, (), (p,), None, None, block))
         self._open(block)
         onward = self._go(edge)
         if onward is not None:
@@ -542,29 +557,20 @@ class _Lowering:
             for parameter, argument in pairs:
                 self.values[parameter] = self._value(argument)
             return edge.block
-        moves = []
+        wanted = []
         for parameter, argument in pairs:
             to = self.values[parameter]
             assert isinstance(to, Register)
-            moves.append((to, self._value(argument)))
-        self._move(moves)
+            wanted.append((to, self._value(argument)))
+        self._move(wanted)
+        self.reached.add(edge.block)
         self._emit(MachineOperation("jump", target=self.blocks[edge.block]))
         return None
 
-    def _move(self, moves: Iterable[tuple[Register, Operand]]) -> None:
+    def _move(self, wanted: Iterable[tuple[Register, Operand]]) -> None:
         """Set registers, all at once."""
-        left = [(to, value) for to, value in moves if to is not value]
-        while left:
-            read = [value for _, value in left]
-            ready = next((each for each in left if each[0] not in read), None)
-            if ready is None:  # they go round
-                to = left[0][0]
-                saved = self.code.register(to.kind)
-                self._emit(MachineOperation("move", (), (to,), saved))
-                left = [(a, saved if b is to else b) for a, b in left]
-                ready = left[0]
-            left.remove(ready)
-            self._emit(MachineOperation("move", (), (ready[1],), ready[0]))
+        for operation in moves(self.code, wanted):
+            self._emit(operation)
 
     def _return(self, operands: list[Operand]) -> None:
         if self.number is not None:

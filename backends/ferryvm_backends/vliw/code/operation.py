@@ -7,8 +7,9 @@ with `stop`. Operations that compute are those of the region IR. Besides them th
     move a                    a; of words or of truths
     load  segment a + offset  1, 2, 4 or 8 bytes, zeros above
     store segment a + offset, b
-    expired                   whether the time that the program was given is over
     exit p, block             go on there if p holds
+    exit_unless p, block      go on there if it does not
+    exit_expired block        go on there if the time that the program was given is over
     jump block
     jump_to a                 go on in the block that a is the number of
     stop                      give control back
@@ -185,8 +186,11 @@ def _shown(operand: Operand) -> str:
     return repr(operand) if isinstance(operand, Register) else f"{operand:#x}"
 
 
-_EFFECTS = frozenset({"store", "exit", "jump", "jump_to", "stop"})
-_TRUTHS = frozenset({"all", "any", "none", "exit", "select"})
+EXITS = frozenset({"exit", "exit_unless", "exit_expired"})
+"""Operations by which control may leave a block in the middle."""
+BRANCHES = EXITS | {"jump", "jump_to", "stop"}
+_EFFECTS = BRANCHES | {"store"}
+_TRUTHS = frozenset({"all", "any", "none", "exit", "exit_unless", "select"})
 """Operations with truths among their operands: all of them, or the first of `select`."""
 _NAMES = {
     Work.MOVE: "move",
@@ -207,6 +211,6 @@ _NAMES = {
     Work.CONVERT: "to_float_s to_float_u to_int_s to_int_u promote demote",
     Work.LOAD: "load",
     Work.STORE: "store",
-    Work.BRANCH: "expired exit jump jump_to stop",
+    Work.BRANCH: " ".join(BRANCHES),
 }
 _WORK = {name: work for work, names in _NAMES.items() for name in names.split()}

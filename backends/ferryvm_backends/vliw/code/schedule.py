@@ -13,7 +13,13 @@ import dataclasses
 from ferryvm.backend import RefusalError
 from ferryvm_backends.vliw.code.dependence import Dependence, dependences, distance
 from ferryvm_backends.vliw.code.liveness import Live, live_at_entry
-from ferryvm_backends.vliw.code.operation import Code, MachineBlock, MachineOperation, Register
+from ferryvm_backends.vliw.code.operation import (
+    EXITS,
+    Code,
+    MachineBlock,
+    MachineOperation,
+    Register,
+)
 from ferryvm_backends.vliw.code.table import Placed, Table
 from ferryvm_backends.vliw.machine.model import Machine, Work
 
@@ -67,7 +73,7 @@ def schedule(code: Code, machine: Machine) -> Schedule:
     blocks = {block: _Block(block, machine, live).run() for block in code.blocks}
     for each in list(blocks.values()):
         for placed in each.placed:
-            if placed.operation.name == "exit":
+            if placed.operation.name in EXITS:
                 assert placed.operation.target is not None
                 drain = each.drain(placed, machine.delay_slots)
                 target = blocks[placed.operation.target]

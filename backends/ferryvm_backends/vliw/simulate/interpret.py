@@ -13,7 +13,7 @@ import dataclasses
 from collections import Counter, defaultdict
 
 from ferryvm.errors import FerryError
-from ferryvm_backends.vliw.code.operation import work_of
+from ferryvm_backends.vliw.code.operation import BRANCHES, work_of
 from ferryvm_backends.vliw.code.program import (
     Bundle,
     Bypass,
@@ -31,10 +31,6 @@ _MASK = (1 << 64) - 1
 
 class HazardError(FerryError):
     """A schedule does what the machine cannot."""
-
-
-def _is_taken(slot: Slot, given: tuple[int, ...]) -> bool:
-    return slot.name in ("jump", "jump_to", "stop") or (slot.name == "exit" and bool(given[0]))
 
 
 @dataclasses.dataclass
@@ -56,7 +52,7 @@ class _Landing:
 
 
 def interpret(program: Program, memory: Memory, budget: int) -> Counts:
-    """Run a program until it stops; after `budget` cycles `expired` holds. Raises HazardError."""
+    """Run a program until it stops; after `budget` cycles its time is over. Raises HazardError."""
     return _Run(program, memory, budget).run()
 
 
@@ -92,7 +88,7 @@ class _Run:
                         self.memory.store(slot.place.segment, where, slot.place.size, given[1])
                     except IndexError as error:
                         raise self._hazard(f"a store to {error}") from None
-                elif branch < 0 and _is_taken(slot, given):
+                elif branch < 0 and self._is_taken(slot, given):
                     branch = self.cycle + self.machine.delay_slots
                     target = given[0] if slot.name == "jump_to" else slot.target
             self.cycle += 1
@@ -102,6 +98,17 @@ class _Run:
                     self.counts.cycles = self.cycle
                     return self.counts
                 at, branch = target, -1
+
+    def _is_taken(self, slot: Slot, given: tuple[int, ...]) -> bool:
+        """Whether an operation is a branch that is taken."""
+        match slot.name:
+            case "exit":
+                return bool(given[0])
+            case "exit_unless":
+                return not given[0]
+            case "exit_expired":
+                return self.cycle >= self.budget
+        return slot.name in BRANCHES
 
     def _land(self) -> None:
         landing = self.landing.pop(self.cycle, ())
@@ -156,8 +163,6 @@ class _Run:
                 return self.outputs[unit]
 
     def _result(self, slot: Slot, given: tuple[int, ...]) -> int:
-        if slot.name == "expired":
-            return self.cycle >= self.budget
         if slot.place is not None:
             where = (given[0] + slot.place.offset) & _MASK
             return self.memory.load(slot.place.segment, where, slot.place.size)

@@ -23,7 +23,7 @@ from ferryvm.isa.type import F32, F64, Type
 from ferryvm_backends._llvm.arithmetic import I1, LLVM_TYPE, WORD, Arithmetic, word
 from ferryvm_backends._llvm.build import compile_module
 from ferryvm_backends._llvm.native import NativeCode
-from ferryvm_backends.vliw.code.operation import Segment, work_of
+from ferryvm_backends.vliw.code.operation import BRANCHES, EXITS, Segment, work_of
 from ferryvm_backends.vliw.code.program import Bypass, Immediate, Program, Read, Slot, Source
 from ferryvm_backends.vliw.machine.model import FileKind
 from ferryvm_backends.vliw.simulate.interpret import Counts, HazardError
@@ -187,7 +187,7 @@ class _Translation(Arithmetic):
         bundle = self.program.bundles[at]
         given = [tuple(self._read(slot, n) for n in range(len(slot.sources))) for slot in bundle]
         results = [
-            self._result(slot, operands, now) if slot.has_result else None
+            self._result(slot, operands) if slot.has_result else None
             for slot, operands in zip(bundle, given, strict=True)
         ]
         flights = self._shift(context)
@@ -202,13 +202,18 @@ class _Translation(Arithmetic):
             self._next(at, onward)
             return
         for slot, operands in zip(bundle, given, strict=True):
-            if slot.name in ("exit", "jump", "jump_to", "stop"):
-                self._leave(at, onward, slot, operands)
+            if slot.name in BRANCHES:
+                self._leave(at, onward, slot, operands, now)
                 return
         self._next(at, onward)
 
     def _leave(
-        self, at: int, context: _Context, slot: Slot, operands: tuple[ir.Value, ...]
+        self,
+        at: int,
+        context: _Context,
+        slot: Slot,
+        operands: tuple[ir.Value, ...],
+        now: ir.Value,
     ) -> None:
         """Go on with a branch on its way."""
         target = _STOP if slot.target is None else slot.target
@@ -216,12 +221,17 @@ class _Translation(Arithmetic):
             self.builder.store(operands[0], self.to)
             target = _DYNAMIC
         taken = dataclasses.replace(context, target=target, branch=self.machine.delay_slots)
-        if slot.name != "exit":
+        if slot.name not in EXITS:
             self._next(at, taken)
             return
         b = self.builder
         yes, no = (self.function.append_basic_block(f"b{at}.{n}") for n in ("taken", "not"))
-        b.cbranch(operands[0], yes, no)
+        if slot.name == "exit_expired":
+            b.cbranch(b.icmp_unsigned(">=", now, self.budget), yes, no)
+        elif slot.name == "exit":
+            b.cbranch(operands[0], yes, no)
+        else:
+            b.cbranch(operands[0], no, yes)
         b.position_at_end(yes)
         self._next(at, taken)
         b.position_at_end(no)
@@ -303,10 +313,8 @@ class _Translation(Arithmetic):
                 value = self.builder.load(self.outputs[unit])
                 return self.builder.trunc(value, I1) if is_truth else value
 
-    def _result(self, slot: Slot, operands: tuple[ir.Value, ...], now: ir.Value) -> ir.Value:
+    def _result(self, slot: Slot, operands: tuple[ir.Value, ...]) -> ir.Value:
         b = self.builder
-        if slot.name == "expired":
-            return b.icmp_unsigned(">=", now, self.budget)
         if slot.name == "load":
             return self._load(slot, operands)
         if slot.name in ("move", "select"):
@@ -425,7 +433,7 @@ _TRUTHS = {"all": (0, 1), "any": (0, 1), "none": (0,), "select": (0,)}
 
 def _is_truth(slot: Slot, number: int) -> bool:
     """Whether an operand is a truth."""
-    if slot.name == "exit":
+    if slot.name in EXITS:
         return True
     if slot.name == "move":
         return slot.is_truth

@@ -1,0 +1,90 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Several rounds of a loop as one block, so that what they have in common with nothing overlaps.
+
+    b0: … exit … v = move w; jump b0   ─>   b0: … exit … … exit' … v = move w'; jump b0
+                                                          └─> what the target wants in its registers
+
+Each round gets registers of its own, and takes what the round before passed to it without a move.
+Whether the time is over is looked at once a pass. For loops that are one block.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ferryvm_backends.vliw.code.liveness import Live, live_at_entry
+from ferryvm_backends.vliw.code.move import moves
+from ferryvm_backends.vliw.code.operation import (
+    EXITS,
+    Code,
+    MachineBlock,
+    MachineOperation,
+    Operand,
+    Register,
+)
+
+_MOST_ROUNDS = 8
+_LARGEST = 96
+"""Operations of a block that is made."""
+
+
+def unroll_loops(code: Code) -> None:
+    """Unroll the loops of code that are one block and short."""
+    live = live_at_entry(code)
+    for block in list(code.blocks):
+        if block.operations[-1].target is block and not block.is_cold:
+            rounds = min(_MOST_ROUNDS, _LARGEST // len(block.operations))
+            if rounds >= 2:
+                _Unrolling(code, block, live).run(rounds)
+
+
+class _Unrolling:
+    def __init__(self, code: Code, block: MachineBlock, live: Live) -> None:
+        self.code, self.block, self.live = code, block, live
+        self.now: dict[Register, Operand] = {}
+        """What is in place of a register, where something is."""
+        self.ways: list[MachineBlock] = []
+
+    def run(self, rounds: int) -> None:
+        """Replace the block's operations by those of so many rounds."""
+        found: list[MachineOperation] = []
+        for number in range(rounds):
+            for operation in self.block.operations[:-1]:
+                if operation.name != "exit_expired" or number == rounds - 1:
+                    found += self._operation(operation)
+        carried = sorted(self.live[self.block], key=lambda each: each.number)
+        found += moves(self.code, [(r, self.now[r]) for r in carried if r in self.now])
+        self.block.operations = [*found, self.block.operations[-1]]
+        place = self.code.blocks.index(self.block) + 1
+        self.code.blocks[place:place] = self.ways
+
+    def _value(self, operand: Operand) -> Operand:
+        return self.now.get(operand, operand) if isinstance(operand, Register) else operand
+
+    def _operation(self, old: MachineOperation) -> Iterator[MachineOperation]:
+        operands = tuple(self._value(each) for each in old.operands)
+        if old.name == "move":
+            assert old.result is not None
+            self.now[old.result] = operands[0]
+            return
+        new = MachineOperation(old.name, old.static, operands, None, old.place, old.target)
+        new.others, new.pc = old.others, old.pc
+        if old.result is not None:
+            new.result = self.now[old.result] = self.code.register(old.result.kind)
+        if old.name in EXITS:
+            assert old.target is not None
+            new.target = self._way(old.target, old.pc)
+        yield new
+
+    def _way(self, target: MachineBlock, pc: int) -> MachineBlock:
+        """A block that brings values to where another one wants them."""
+        wanted = sorted(self.live[target], key=lambda each: each.number)
+        found = list(
+            moves(self.code, [(r, self.now[r]) for r in wanted if self.now.get(r, r) is not r])
+        )
+        if not found:
+            return target
+        way = MachineBlock(f"{target.label}.{self.code.registers}", found, target.is_cold)
+        way.operations.append(MachineOperation("jump", target=target, pc=pc))
+        self.ways.append(way)
+        return way

@@ -1,0 +1,87 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Two loops instead of one whose checks depend on a doubt that does not vary.
+
+    in front:  doubt?  ├─ yes ─> the loop as it was
+                       └─ no  ─> a copy without the checks `trap_if all(p, doubt)`
+
+For compilers whose optimiser does not do that by itself with what `range` has asked. (Allen,
+Kennedy: Optimizing Compilers for Modern Architectures, 2001, section 9.7.) Only inner loops are
+looked at. Needs `hoist` before it, for one way into each loop; keeps every effect and exit.
+"""
+
+from __future__ import annotations
+
+from ferryvm.ir.duplicate import Copy, Nest
+from ferryvm.ir.flow import Flow, Loop
+from ferryvm.ir.graph import Block, Body, Edge, Operation, Terminator, Value
+from ferryvm.ir.passes.prune import prune
+
+
+def unswitch(body: Body) -> int:
+    """Make two loops of one where checks depend on a doubt; how many loops that were."""
+    done: set[Block] = set()
+    made = 0
+    while (found := _next(body, done)) is not None:
+        _split(body, *found)
+        made += 1
+    if made:
+        prune(body)
+    return made
+
+
+def _next(body: Body, done: set[Block]) -> tuple[Flow, Loop, Nest, Value] | None:
+    """A loop that is to become two, and the doubt."""
+    flow = Flow(body)
+    home = flow.homes()
+    loops = flow.loops()
+    for loop in loops:
+        head = flow.blocks[loop.head]
+        if head in done or any(o is not loop and o.blocks < loop.blocks for o in loops):
+            continue
+        done.add(head)
+        ways = [edge for s, edge in flow.incoming[loop.head] if s not in loop.blocks]
+        nest = Nest(flow, loop)
+        if len(ways) != 1 or not nest.has_one_way_out:
+            continue
+        for place in loop.blocks:
+            for operation in flow.blocks[place].operations:
+                doubt = _doubt(operation, home, loop)
+                if doubt is not None:
+                    return flow, loop, nest, doubt
+    return None
+
+
+def _doubt(operation: Operation, home: dict[Value, int], loop: Loop) -> Value | None:
+    """What has to hold, besides what varies, for a check to fail."""
+    if operation.name != "trap_if":
+        return None
+    both = operation.arguments[0]
+    if not isinstance(both, Operation) or both.name != "all":
+        return None
+    outside = [each for each in both.arguments if home.get(each) not in loop.blocks]
+    return outside[0] if len(outside) == 1 else None
+
+
+def _split(body: Body, flow: Flow, loop: Loop, nest: Nest, doubt: Value) -> None:
+    head = flow.blocks[loop.head]
+    (way,) = (edge for s, edge in flow.incoming[loop.head] if s not in loop.blocks)
+    home = flow.homes()
+    spared = {
+        operation
+        for place in loop.blocks
+        for operation in flow.blocks[place].operations
+        if _doubt(operation, home, loop) is doubt
+    }
+    copy = Copy(body, nest, "sure")
+    for old, new in copy.blocks.items():
+        pairs = zip(old.operations, new.operations, strict=True)
+        new.operations = [twin for each, twin in pairs if each not in spared]
+    front = Block(copy.label(head, "doubt"), head.pc)
+    ways = [Block(copy.label(head, name), head.pc) for name in ("plain", "front")]
+    for block, target in zip(ways, (head, copy.blocks[head]), strict=True):
+        block.terminator = Terminator("jump", edges=(Edge(target, [*way.arguments]),))
+    edges = tuple(Edge(block, []) for block in ways)
+    front.terminator = Terminator("branch", (), (doubt,), edges=edges)
+    way.block, way.arguments = front, []
+    place = body.blocks.index(copy.blocks[head])
+    body.blocks[place:place] = [front, *ways]
