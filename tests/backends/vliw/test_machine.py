@@ -62,9 +62,9 @@ def test_multi16_has_units_for_everything_with_their_latencies() -> None:
     assert all(unit.reads == unit.writes == every for unit in machine.units)
 
 
-def test_multi16_is_a_machine_of_100_mhz_with_16_mib() -> None:
+def test_multi16_is_a_machine_of_100_mhz_with_256_mib() -> None:
     machine = find("multi16")
-    assert (machine.clock, machine.memory, machine.instructions) == (100.0, 16 << 20, 65536)
+    assert (machine.clock, machine.memory, machine.instructions) == (100.0, 256 << 20, 65536)
     assert (machine.delay_slots, machine.immediates) == (3, 8)
     assert machine.predication
     assert machine.bypass
@@ -110,7 +110,9 @@ def test_a_machine_of_the_package_runs_every_operation_and_has_no_warnings(
 @pytest.mark.parametrize("name", shipped())
 def test_a_machine_of_the_package_is_seen_among_the_examples_and_explained(name: str) -> None:
     example = ROOT / "configs" / "vliw" / f"{name}.toml"
-    assert os.readlink(example) == os.path.relpath(shipped()[name], example.parent)
+    folder = ROOT / "backends" / "ferryvm_backends" / "vliw" / "machine"
+    assert os.readlink(example) == os.path.relpath(folder / f"{name}.toml", example.parent)
+    assert example.read_bytes() == shipped()[name].read_bytes()
     licence, *comment = example.read_text(encoding="utf-8").partition("\n\n")[0].splitlines()
     assert licence == "# SPDX-License-Identifier: Apache-2.0"
     assert len(comment) >= 3
