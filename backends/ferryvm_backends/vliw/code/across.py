@@ -4,8 +4,7 @@
 from __future__ import annotations
 
 from ferryvm.ir.graph import Block, Body, Constant, Operation, Value
-
-_CALLS = frozenset({"call", "call_indirect"})
+from ferryvm.ir.operation import SHAPES, Role
 
 
 def live_across_calls(body: Body) -> dict[Operation, list[Value]]:
@@ -31,7 +30,7 @@ def _above(
         live.update(at_entry[edge.block])
     for operation in (block.end, *reversed(block.operations)):
         live.pop(operation, None)
-        if operation.name in _CALLS:
+        if SHAPES[operation.name].role is Role.CALLS:
             assert operation.state is not None
             needed = {**live, **dict.fromkeys(operation.state.uses())}
             found[operation] = [each for each in needed if not isinstance(each, Constant)]

@@ -41,6 +41,7 @@ from ferryvm_backends.vliw.code.operation import (
     Place,
     Register,
     Segment,
+    canonical_type,
 )
 from ferryvm_backends.vliw.machine.model import FileKind
 
@@ -50,25 +51,8 @@ _STATUS = {
     "halt": Status.HALT,
     "host": Status.HOST,
 }
-_CANONICAL = frozenset(
-    [
-        "fadd",
-        "fsub",
-        "fmul",
-        "fdiv",
-        "fsqrt",
-        "fceil",
-        "ffloor",
-        "ftrunc",
-        "fnearest",
-        "promote",
-        "demote",
-        "canonical",
-        "to_float_s",
-        "to_float_u",
-    ]
-)
-"""Operations whose NaN is the canonical one."""
+_NEVER_RAW = frozenset({"canonical", "to_float_s", "to_float_u"})
+"""Operations of the region IR that yield no NaN but the canonical one."""
 _SAME = frozenset({"extend_u", "reinterpret", "to_slot", "from_slot"})
 """Operations whose result has the bits of their operand, as registers hold words."""
 _CALLS_BYTES = 64 << 10
@@ -261,7 +245,9 @@ class _Lowering:
 
     def _canonical(self, t: Type, value: Value, a: Operand) -> Operand:
         """The canonical bits of a float."""
-        if isinstance(value, Operation) and value.name in _CANONICAL:
+        if isinstance(value, Operation) and (
+            value.name in _NEVER_RAW or canonical_type(value.name, value.static) is not None
+        ):
             return a
         if isinstance(a, int):
             return CANONICAL_NAN[t] if math.isnan(to_float(t, a)) else a

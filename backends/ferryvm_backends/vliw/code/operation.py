@@ -24,7 +24,7 @@ import enum
 from collections.abc import Iterator
 
 from ferryvm.ir.graph import Static
-from ferryvm.isa.type import Type
+from ferryvm.isa.type import F32, F64, Type
 from ferryvm_backends.vliw.machine.model import FileKind, Work
 
 
@@ -86,11 +86,6 @@ class MachineOperation:
         """What a unit has to be able to do for it."""
         return work_of(self.name, self.static)
 
-    @property
-    def has_effect(self) -> bool:
-        """Whether it does more than to set a register."""
-        return self.name in _EFFECTS
-
     def registers(self) -> Iterator[Register]:
         """The registers that it reads."""
         return (each for each in self.operands if isinstance(each, Register))
@@ -132,11 +127,6 @@ class MachineBlock:
     operations: list[MachineOperation] = dataclasses.field(default_factory=list)
     is_cold: bool = False
     """It is entered once at most: control leaves the code by it."""
-
-    def targets(self) -> Iterator[MachineBlock]:
-        """The blocks that control may go on in."""
-        for operation in self.operations:
-            yield from operation.targets()
 
 
 Operand = Register | int | MachineBlock
@@ -180,6 +170,17 @@ def work_of(name: str, static: tuple[Static, ...]) -> Work:
     return _WORK[name]
 
 
+def canonical_type(name: str, static: tuple[Static, ...]) -> Type | None:
+    """The type of an operation's result if that is a float whose NaN the machine makes canonical."""
+    if name in _CONVERTED:
+        return _CONVERTED[name]
+    if _WORK.get(name) not in _FLOAT_ARITHMETIC:
+        return None
+    t = static[0]
+    assert isinstance(t, Type)
+    return t
+
+
 def _shown(operand: Operand) -> str:
     if isinstance(operand, MachineBlock):
         return f"@{operand.label}"
@@ -189,7 +190,6 @@ def _shown(operand: Operand) -> str:
 EXITS = frozenset({"exit", "exit_unless", "exit_expired"})
 """Operations by which control may leave a block in the middle."""
 BRANCHES = EXITS | {"jump", "jump_to", "stop"}
-_EFFECTS = BRANCHES | {"store"}
 _TRUTHS = frozenset({"all", "any", "none", "exit", "exit_unless", "select"})
 """Operations with truths among their operands: all of them, or the first of `select`."""
 _NAMES = {
@@ -213,4 +213,8 @@ _NAMES = {
     Work.STORE: "store",
     Work.BRANCH: " ".join(BRANCHES),
 }
+_FLOAT_ARITHMETIC = frozenset(
+    {Work.FLOAT_ADD, Work.FLOAT_MULTIPLY, Work.FLOAT_DIVIDE, Work.FLOAT_ROOT, Work.FLOAT_ROUND}
+)
+_CONVERTED = {"promote": F64, "demote": F32}
 _WORK = {name: work for work, names in _NAMES.items() for name in names.split()}

@@ -13,13 +13,10 @@ from collections.abc import Callable
 
 from ferryvm.ir.graph import Static
 from ferryvm.isa.evaluation import PythonArithmetic
-from ferryvm.isa.type import CANONICAL_NAN, F32, F64, Type, signed, to_float
+from ferryvm.isa.type import CANONICAL_NAN, Type, signed, to_float
+from ferryvm_backends.vliw.code.operation import canonical_type, work_of
+from ferryvm_backends.vliw.machine.model import Work
 
-_DIVISIONS = frozenset({"div_s", "div_u", "rem_s", "rem_u"})
-_SHIFTS = frozenset({"shl", "shr_s", "shr_u"})
-_FLOATS = frozenset(
-    {"fadd", "fsub", "fmul", "fdiv", "fsqrt", "fceil", "ffloor", "ftrunc", "fnearest"}
-)
 _ARITHMETIC = PythonArithmetic()
 
 
@@ -27,19 +24,17 @@ def compute(name: str, static: tuple[Static, ...], operands: tuple[int, ...]) ->
     """The result of an operation, for any operands."""
     if name == "move":
         return operands[0]
-    if name in _DIVISIONS and operands[1] == 0:
+    work = work_of(name, static)
+    if work is Work.DIVIDE and operands[1] == 0:
         return 0
-    if name in _SHIFTS:
+    if work is Work.SHIFT:
         operands = operands[0], operands[1] % _type(static).bits
     if name in ("to_int_s", "to_int_u") and not _fits(name, static, operands[0]):
         return 0
     method: Callable[..., int] = getattr(_ARITHMETIC, name)
     found = int(method(*static, *operands))
-    if name in _FLOATS:
-        return _canonical(_type(static), found)
-    if name == "promote":
-        return _canonical(F64, found)
-    return _canonical(F32, found) if name == "demote" else found
+    t = canonical_type(name, static)
+    return found if t is None else _canonical(t, found)
 
 
 def _type(static: tuple[Static, ...]) -> Type:

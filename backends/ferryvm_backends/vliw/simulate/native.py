@@ -19,24 +19,19 @@ from llvmlite import ir
 from ferryvm.ir.graph import Static
 from ferryvm.ir.operation import computed_types
 from ferryvm.isa.numeric import canonical
-from ferryvm.isa.type import F32, F64, Type
+from ferryvm.isa.type import Type
 from ferryvm_backends._llvm.arithmetic import I1, LLVM_TYPE, WORD, Arithmetic, word
 from ferryvm_backends._llvm.build import compile_module
 from ferryvm_backends._llvm.native import NativeCode
-from ferryvm_backends.vliw.code.operation import BRANCHES, EXITS, Segment, work_of
+from ferryvm_backends.vliw.code.operation import BRANCHES, EXITS, Segment, canonical_type, work_of
 from ferryvm_backends.vliw.code.program import Bypass, Immediate, Program, Read, Slot, Source
-from ferryvm_backends.vliw.machine.model import FileKind
+from ferryvm_backends.vliw.machine.model import FileKind, Work
 from ferryvm_backends.vliw.simulate.interpret import Counts, HazardError
 from ferryvm_backends.vliw.simulate.memory import Memory
 
 _SEGMENTS = list(Segment)
 _POINTER = ir.PointerType()
 _BYTE = ir.IntType(8)
-_DIVISIONS = frozenset({"div_s", "div_u", "rem_s", "rem_u"})
-_SHIFTS = frozenset({"shl", "shr_s", "shr_u"})
-_FLOATS = frozenset(
-    {"fadd", "fsub", "fmul", "fdiv", "fsqrt", "fceil", "ffloor", "ftrunc", "fnearest"}
-)
 _STOP = -1
 """As a branch's target: the program stops."""
 _DYNAMIC = -2
@@ -338,19 +333,17 @@ class _Translation(Arithmetic):
         """The result of an operation, for any operands (`arithmetic.compute`)."""
         b = self.builder
         method = getattr(self, name)
-        if name in _DIVISIONS:
+        work = work_of(name, static)
+        if work is Work.DIVIDE:
             return self._division(name, static, operands)
-        if name in _SHIFTS:
+        if work is Work.SHIFT:
             width = ir.Constant(operands[1].type, operands[1].type.width - 1)
             return method(*static, operands[0], b.and_(operands[1], width))
         if name in ("to_int_s", "to_int_u"):
             return self._to_int(name, static, operands[0])
         value = method(*static, *operands)
-        if name in _FLOATS or name in ("promote", "demote"):
-            t = {"promote": F64, "demote": F32}.get(name) or static[0]
-            assert isinstance(t, Type)
-            value = canonical(self, t, value)
-        return value
+        t = canonical_type(name, static)
+        return value if t is None else canonical(self, t, value)
 
     def _division(
         self, name: str, static: tuple[Static, ...], operands: list[ir.Value]
