@@ -59,6 +59,43 @@ Bundle = tuple[Slot, ...]
 
 
 @dataclasses.dataclass(frozen=True)
+class Loop:
+    """A loop that is one block, and how fast it goes round.
+
+    A *pass* is what goes round at once: so many rounds of the program's loop as it was unrolled by.
+    """
+
+    label: str
+    """Of its block."""
+    pc: int
+    """Its first instruction."""
+    rounds: int
+    """Rounds of the program's loop in a pass."""
+    begin: int
+    """The first bundle of those that go round."""
+    end: int
+    """The bundle behind them."""
+    copies: int
+    """Passes that these bundles hold: more than one where values outlive a pass (modulo variable
+    expansion, Lam 1988)."""
+    stages: int
+    """Passes that are under way at the same time; 1 for a loop that is not pipelined."""
+    resource_bound: int
+    """Cycles of a pass that the machine has units for, at least (Rau 1994, section 2.1)."""
+    resource: str
+    """What that comes from: units, slots, or ports of files, by name."""
+    recurrence_bound: int
+    """Cycles of a pass that what one takes from the one before allows, at least (section 2.2)."""
+    reason: str = ""
+    """Why it is not pipelined; nothing for one that is."""
+
+    @property
+    def interval(self) -> int:
+        """Cycles from one pass to the next: the initiation interval."""
+        return (self.end - self.begin) // self.copies
+
+
+@dataclasses.dataclass(frozen=True)
 class Program:
     """Bundles; the first one is entered."""
 
@@ -75,3 +112,5 @@ class Program:
     """Of the segment that calls are noted in."""
     spilled: int
     """Registers that are in memory for want of others."""
+    loops: tuple[Loop, ...] = ()
+    """Those that are one block, in the order of their bundles."""
