@@ -22,23 +22,41 @@ from ferryvm_backends.vliw.code.program import (
 from ferryvm_backends.vliw.code.table import Placed
 from ferryvm_backends.vliw.code.unroll import unroll_loops
 from ferryvm_backends.vliw.machine.model import FileKind, Machine
+from ferryvm_backends.vliw.prove import prove_if_asked
+from ferryvm_backends.vliw.prove.claim import Claim
 
 
 def compile_module(module: Module, machine: Machine) -> Program:
     """The program of a region. Raises RefusalError for what the machine cannot do."""
     code = lower(module)
     unroll_loops(code)
-    return encode(code, allocate(code, machine), machine)
+    allocation = allocate(code, machine)
+    program = encode(code, allocation, machine)
+    prove_if_asked(code, program, claimed(code, allocation, machine))
+    return program
 
 
-def encode(code: Code, allocation: Allocation, machine: Machine) -> Program:
-    """Bundles of code whose registers have numbers. Raises RefusalError if they are too many."""
+def claimed(code: Code, allocation: Allocation, machine: Machine) -> Claim:
+    """Where blocks and registers are in what `encode` makes."""
+    files = {file.name: number for number, file in enumerate(machine.files)}
+    numbers = {r: Read(files[r.file], number) for r, number in allocation.numbers.items()}
+    return Claim(_places(code, allocation)[0], numbers)
+
+
+def _places(code: Code, allocation: Allocation) -> tuple[dict[MachineBlock, int], int]:
+    """The first bundle of each block, and the number of bundles."""
     places: dict[MachineBlock, int] = {}
     size = 0
     for block in code.blocks:
         scheduled = allocation.schedule.blocks[block]
         places[block] = size
         size += scheduled.pad + scheduled.length
+    return places, size
+
+
+def encode(code: Code, allocation: Allocation, machine: Machine) -> Program:
+    """Bundles of code whose registers have numbers. Raises RefusalError if they are too many."""
+    places, size = _places(code, allocation)
     if size > machine.instructions:
         raise RefusalError(
             f"the region takes {size} bundles, and the instruction memory of the machine "

@@ -1,0 +1,30 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a schedule says of itself, and the error of one that is wrong."""
+
+from __future__ import annotations
+
+import dataclasses
+
+from ferryvm.errors import FerryError
+from ferryvm_backends.vliw.code.operation import MachineBlock, Register
+from ferryvm_backends.vliw.code.program import Read
+
+
+@dataclasses.dataclass(frozen=True)
+class Claim:
+    """Where the things of the code are in the program."""
+
+    places: dict[MachineBlock, int]
+    """The first bundle of each block."""
+    numbers: dict[Register, Read]
+    """Where each register stands that is live where a block begins; others may be told, too."""
+
+
+class ScheduleError(FerryError):
+    """A program is not the code that it was made of, or asks of the machine what it has not."""
+
+    def __init__(self, program: str, bundle: int, said: str, *, block: str = "", cycle: int = -1):
+        """`bundle`: its number, or -1; `block` and `cycle`: where it was found from, if from one."""
+        self.program, self.bundle, self.block, self.cycle = program, bundle, block, cycle
+        way = f", cycle {cycle} of block {block}" if block else ""
+        super().__init__(f"{program}: bundle {bundle}{way}: {said}")

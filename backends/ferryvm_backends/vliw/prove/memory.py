@@ -1,0 +1,62 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Which accesses to memory are apart, and orders of stores that come to the same.
+
+Two stores that are apart may change places. Of all orders that come of that one is kept, the first
+in the order of numbers (the lexicographic normal form of Anisimov and Knuth: Inhomogeneous Sorting,
+1979): so two traces leave the same memory if they are equal.
+"""
+
+from __future__ import annotations
+
+from ferryvm_backends.vliw.prove.term import AccessNumber, StoreNumber, Terms, Trace
+
+
+class Memory:
+    """What may touch what."""
+
+    def __init__(self, terms: Terms) -> None:
+        self.terms = terms
+        self._apart: dict[tuple[AccessNumber, AccessNumber], bool] = {}
+
+    def are_apart(self, one: AccessNumber, other: AccessNumber) -> bool:
+        """Whether two accesses have no byte in common, whatever registers hold."""
+        key = (one, other) if one < other else (other, one)
+        found = self._apart.get(key)
+        if found is None:
+            found = self._apart[key] = self._find(*key)
+        return found
+
+    def _find(self, one: AccessNumber, other: AccessNumber) -> bool:
+        a, b = self.terms.accesses[one], self.terms.accesses[other]
+        if a.segment is not b.segment:
+            return True
+        if a.thing is not None and b.thing is not None and a.thing != b.thing:
+            return True
+        far = self.terms.linear(a.address).plus(self.terms.linear(b.address), -1)
+        # What all factors are multiples of cannot be bridged; without factors nothing can.
+        step = 1 << 64
+        for _, factor in far.parts:
+            step = min(step, factor & -factor)
+        distance = (far.constant + a.offset - b.offset) % step
+        return distance >= b.size and step - distance >= a.size
+
+    def after(self, trace: Trace, store: StoreNumber) -> Trace:
+        """A trace with one more store behind it."""
+        access = self.terms.stores[store].access
+        place = begin = len(trace)
+        while begin and self._is_free(trace[begin - 1], access):
+            begin -= 1
+            if trace[begin] > store:
+                place = begin
+        return (*trace[:place], store, *trace[place:])
+
+    def _is_free(self, store: StoreNumber, access: AccessNumber) -> bool:
+        return self.are_apart(self.terms.stores[store].access, access)
+
+    def seen(self, trace: Trace, access: AccessNumber) -> Trace:
+        """The stores of a trace that a load may see."""
+        found: Trace = ()
+        for store in trace:
+            if not self._is_free(store, access):
+                found = self.after(found, store)
+        return found

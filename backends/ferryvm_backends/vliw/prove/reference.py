@@ -1,0 +1,145 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a block means: its operations one after another, on terms.
+
+A block is left by its exits and at its end. One that jumps to itself goes on with the next round,
+so its ways out are without end, and found as they are asked for. Each way out says what it needs of
+the truths that are asked: that all exits before it do not leave.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import enum
+from collections.abc import Iterator, Mapping
+
+from ferryvm_backends.vliw.code.liveness import Live
+from ferryvm_backends.vliw.code.operation import MachineBlock, MachineOperation, Operand, Register
+from ferryvm_backends.vliw.prove.claim import Claim
+from ferryvm_backends.vliw.prove.memory import Memory
+from ferryvm_backends.vliw.prove.term import POISON, Guard, Term, Trace
+
+
+class Leaves(enum.Enum):
+    """How control leaves a block."""
+
+    EXIT = "exit"
+    POLL = "exit if the time is over"
+    JUMP = "jump"
+    COMPUTED = "jump to a computed place"
+    STOP = "stop"
+
+
+@dataclasses.dataclass(frozen=True)
+class WayOut:
+    """A place in which a block may be left, and how everything is then."""
+
+    leaves: Leaves
+    operation: MachineOperation
+    targets: tuple[MachineBlock, ...]
+    values: Mapping[Register, Term]
+    """Of what the targets need."""
+    trace: Trace
+    """The stores before it."""
+    asked: Term | None = None
+    """What an exit depends on, or where a computed jump goes."""
+    holds: bool = True
+    """What an exit's truth is where it leaves."""
+
+    def is_taken(self, truth: bool) -> bool:
+        """Whether an exit leaves, with its truth known."""
+        return truth == self.holds
+
+
+class Reference:
+    """The sequential meaning of a block."""
+
+    def __init__(self, block: MachineBlock, claim: Claim, live: Live, memory: Memory) -> None:
+        self.block, self.claim, self.live = block, claim, live
+        self.memory, self.terms = memory, memory.terms
+        self._values: dict[Register, Term] = {}
+        self._trace: Trace = ()
+        self._found: list[WayOut] = []
+        self._rest = self._run()
+
+    def ways(self) -> Iterator[WayOut]:
+        """The ways out in the order of the block; without end for one that jumps to itself."""
+        number = 0
+        while True:
+            if number == len(self._found):
+                way = next(self._rest, None)
+                if way is None:
+                    return
+                self._found.append(way)
+            yield self._found[number]
+            number += 1
+
+    def _value(self, operand: Operand) -> Term:
+        if isinstance(operand, Register):
+            found = self._values.get(operand)
+            if found is None:
+                is_live = operand in self.live[self.block]
+                found = self.terms.register(operand) if is_live else POISON
+            return found
+        bits = operand if isinstance(operand, int) else self.claim.places[operand]
+        return self.terms.constant(bits)
+
+    def _run(self) -> Iterator[WayOut]:
+        while True:
+            for operation in self.block.operations:
+                way = self._do(operation)
+                if way is not None:
+                    yield way
+            if self.block.operations[-1].target is not self.block:
+                return
+
+    def _do(self, operation: MachineOperation) -> WayOut | None:
+        terms, given = self.terms, [self._value(each) for each in operation.operands]
+        guard = self._guard(operation)
+        match operation.name:
+            case "exit" | "exit_unless":
+                return self._way(Leaves.EXIT, operation, given[0], operation.name == "exit")
+            case "exit_expired":
+                return self._way(Leaves.POLL, operation)
+            case "jump":
+                return self._way(Leaves.JUMP, operation)
+            case "jump_to":
+                return self._way(Leaves.COMPUTED, operation, given[0])
+            case "stop":
+                return self._way(Leaves.STOP, operation)
+            case "store":
+                assert operation.place is not None
+                access = terms.access(operation.place, given[0], guard)
+                self._trace = self.memory.after(self._trace, terms.store(access, given[1], guard))
+                return None
+            case "load":
+                assert operation.place is not None
+                access = terms.access(operation.place, given[0], guard)
+                value = terms.load(access, self.memory.seen(self._trace, access))
+            case "move":
+                value = given[0]
+            case _:
+                name = terms.name(operation.name, operation.static)
+                value = terms.apply(name, [terms.under(guard, each) for each in given])
+        result = operation.result
+        assert result is not None
+        self._values[result] = (
+            value if guard is None else terms.choice(guard, value, self._value(result))
+        )
+        return None
+
+    def _guard(self, operation: MachineOperation) -> Guard | None:
+        """What an operation depends on. Operations with predicates say it here."""
+        found = getattr(operation, "predicate", None)
+        return None if found is None else Guard(self._value(found[0]), found[1])
+
+    def _way(
+        self,
+        leaves: Leaves,
+        operation: MachineOperation,
+        asked: Term | None = None,
+        holds: bool = True,
+    ) -> WayOut:
+        targets = operation.targets()
+        needed = {register for target in targets for register in self.live[target]}
+        values = {register: self._value(register) for register in needed}
+        return WayOut(leaves, operation, targets, values, self._trace, asked, holds)

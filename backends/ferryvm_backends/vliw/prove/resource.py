@@ -1,0 +1,134 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What one bundle asks of the machine, without what was issued before it.
+
+Slots, units, constants, ports that are read, files that units reach, registers and bundles that
+there are. What depends on the bundles before (units that are busy, ports that results land by) is
+in `follow`.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections import defaultdict
+from collections.abc import Iterator
+
+from ferryvm_backends.vliw.code.operation import BRANCHES, work_of
+from ferryvm_backends.vliw.code.program import Bypass, Immediate, Program, Read, Slot, Source
+from ferryvm_backends.vliw.machine.model import FileKind, Machine, Work
+from ferryvm_backends.vliw.prove.claim import ScheduleError
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Predicate:
+    """What has to hold for a slot to do something."""
+
+    source: Source
+    holds: bool
+
+
+def predicate_of(slot: Slot) -> Predicate | None:
+    """What a slot depends on. Programs with predicates say it here."""
+    found = getattr(slot, "predicate", None)
+    return None if found is None else Predicate(*found)
+
+
+def work_of_slot(slot: Slot) -> Work:
+    """What a unit has to be able to do. Raises KeyError for what is no operation."""
+    return Work.BRANCH if slot.name == "repeat" else work_of(slot.name, slot.static)
+
+
+def sources_of(slot: Slot) -> tuple[Source, ...]:
+    """All that a slot takes."""
+    predicate = predicate_of(slot)
+    return slot.sources if predicate is None else (*slot.sources, predicate.source)
+
+
+def check_resources(program: Program) -> None:
+    """Raise ScheduleError for a bundle that the machine could not issue whatever came before."""
+    size, most = len(program.bundles), program.machine.instructions
+    if size > most:
+        said = f"{size} bundles, and the instruction memory holds {most}"
+        raise ScheduleError(program.name, most, said)
+    for number in range(size):
+        for said in _faults(program, number):
+            raise ScheduleError(program.name, number, said)
+
+
+def _faults(program: Program, number: int) -> Iterator[str]:
+    machine, bundle = program.machine, program.bundles[number]
+    if len(bundle) > machine.slots:
+        yield f"{len(bundle)} operations, and the machine has {machine.slots} slots"
+    units: set[int] = set()
+    constants: set[int] = set()
+    reads: dict[int, set[int]] = defaultdict(set)
+    for slot in bundle:
+        if not 0 <= slot.unit < len(machine.units):
+            yield f"{slot.name} on unit {slot.unit}, and the machine has {len(machine.units)}"
+            return
+        if slot.unit in units:
+            yield f"unit {machine.units[slot.unit].name} has two operations"
+        units.add(slot.unit)
+        yield from _slot_faults(program, slot)
+        constants.update(_constants(slot))
+        for source in sources_of(slot):
+            if isinstance(source, Read):
+                reads[source.file].add(source.number)
+    if len(constants) > machine.immediates:
+        yield f"{len(constants)} constants, and a bundle holds {machine.immediates}"
+    for file, registers in reads.items():
+        one = machine.files[file]
+        if len(registers) > one.read_ports:
+            yield f"{len(registers)} reads of file {one.name}, which has {one.read_ports} ports"
+
+
+def _slot_faults(program: Program, slot: Slot) -> Iterator[str]:
+    machine = program.machine
+    unit, what = machine.units[slot.unit], f"{slot.name} (pc {slot.pc})"
+    try:
+        work = work_of_slot(slot)
+    except KeyError:
+        yield f"{what} is no operation of the machine"
+        return
+    if work not in unit.work:
+        yield f"unit {unit.name} cannot do {work.value}, which {what} needs"
+    if predicate_of(slot) is not None and not machine.predication:
+        yield f"{what} has a predicate, and the machine has no predication"
+    for source in sources_of(slot):
+        if isinstance(source, Read):
+            yield from _register_faults(machine, source, unit.reads, f"{what} on {unit.name} reads")
+        elif isinstance(source, Bypass):
+            if not machine.bypass:
+                yield f"{what} takes from a unit, and the machine has no bypass"
+            elif not 0 <= source.unit < len(machine.units):
+                yield f"{what} takes from unit {source.unit}, which is not there"
+    if slot.written is not None:
+        said = f"{what} on {unit.name} writes"
+        yield from _register_faults(machine, slot.written, unit.writes, said)
+        file = machine.files[slot.written.file]
+        if slot.is_truth != (file.kind is FileKind.BOOLEAN):
+            yield f"{said} file {file.name}, which is {file.kind.value}"
+    if (slot.name == "store" or slot.name in BRANCHES) and slot.has_result:
+        yield f"{what} cannot have a result"
+    if slot.target is not None and not 0 <= slot.target < len(program.bundles):
+        yield f"{what} goes to bundle {slot.target}, which is not there"
+
+
+def _register_faults(
+    machine: Machine, register: Read, reached: frozenset[str], said: str
+) -> Iterator[str]:
+    if not 0 <= register.file < len(machine.files):
+        yield f"{said} file {register.file}, which is not there"
+        return
+    file = machine.files[register.file]
+    if file.name not in reached:
+        yield f"{said} file {file.name}, which the unit does not reach"
+    if not 0 <= register.number < file.registers:
+        yield f"{said} register {register.number} of file {file.name}, which has {file.registers}"
+
+
+def _constants(slot: Slot) -> Iterator[int]:
+    for number, source in enumerate(slot.sources):
+        is_base = slot.place is not None and number == 0
+        # A base of nothing is no constant.
+        if isinstance(source, Immediate) and (source.bits or not is_base):
+            yield source.bits

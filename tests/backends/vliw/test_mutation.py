@@ -1,0 +1,99 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Whatever change of a program changes what it does is found."""
+
+from __future__ import annotations
+
+import dataclasses
+import random
+from collections.abc import Iterable
+
+import pytest
+
+from ferryvm_backends.vliw.code.program import Bundle, Program
+from ferryvm_backends.vliw.machine.read import find, shipped
+from ferryvm_backends.vliw.prove.claim import ScheduleError
+
+from .mutation import Proved, damaged, proved
+from .program import run, whole
+
+PROGRAMS = {
+    "vectors": """
+        (define a (make-vector i64 6)) (define b (make-vector f32 6)) (define i 0)
+        (while (< i 6) (vector-set! a i (* i i)) (vector-set! b i 0.5f32) (set! i (+ i 1)))
+        (vector-ref a 7)
+    """,
+    "nest": """
+        (define v (make-vector f64 4)) (define s 0.0) (define i 0)
+        (while (< i 4)
+          (define j 0)
+          (while (< j 4)
+            (set! s (+ s (* (vector-ref v j) 0.5)))
+            (vector-set! v j (f64 (+ i j)))
+            (set! j (+ j 1)))
+          (set! i (+ i 1)))
+        s
+    """,
+    "calls": "(define (f n) (if (< n 2) n (+ (f (- n 1)) (f (- n 2))))) (f 4)",
+    "division": "(define d 3) (define s 0) (while (> d -3) (set! s (+ s (/ 100 d))) (set! d (- d 1))) s",
+}
+_BUDGETS = (40, 1 << 40)
+_MOST = 20_000
+
+
+class _Limited(list[Bundle]):
+    """Bundles of which no more than so many are fetched."""
+
+    def __init__(self, bundles: Iterable[Bundle]) -> None:
+        super().__init__(bundles)
+        self.left = _MOST
+        self.fetched: set[int] = set()
+
+    def __getitem__(self, number):  # type: ignore[no-untyped-def,override]  # one of several forms
+        self.left -= 1
+        if self.left < 0 or number < 0:
+            raise TimeoutError
+        self.fetched.add(number)
+        return super().__getitem__(number)
+
+
+def _outcome(given: Proved, program: Program, budget: int) -> tuple[object, set[int]]:
+    """What is left of a run, but for what only the code sees, or how it failed; and the bundles
+    that were fetched."""
+    bundles = _Limited(program.bundles)
+    limited = dataclasses.replace(program, bundles=bundles)  # type: ignore[arg-type]  # a list does
+    try:
+        ended = run(limited, given.part, is_native=False, budget=budget)
+    except Exception as error:  # noqa: BLE001 - whatever a program that is not one brings about
+        return type(error), bundles.fetched
+    return (ended.registers, {**ended.memory, "spill": b"", "calls": b""}), bundles.fetched
+
+
+def search(given: Proved, seed: int, count: int) -> tuple[int, int, list[str]]:
+    """How many of some changes matter, how many are found, and those that matter and are not."""
+    chance = random.Random(seed)
+    rights = [_outcome(given, given.program, budget) for budget in _BUDGETS]
+    fetched = set().union(*(fetched for _, fetched in rights))
+    matter, found, missed = 0, 0, []
+    for _ in range(count):
+        what, program = damaged(given.program, chance, fetched)
+        try:
+            given.prove(program)
+            is_found = False
+        except ScheduleError:
+            is_found = True
+        found += is_found
+        pairs = zip(_BUDGETS, rights, strict=True)
+        if any(_outcome(given, program, budget)[0] != right for budget, (right, _) in pairs):
+            matter += 1
+            missed += [] if is_found else [what]
+    return matter, found, missed
+
+
+@pytest.mark.parametrize("machine", sorted(shipped()))
+@pytest.mark.parametrize("name", sorted(PROGRAMS))
+def test_every_change_that_matters_is_found(machine: str, name: str) -> None:
+    given = proved(whole(PROGRAMS[name]), find(machine))
+    given.prove()
+    matter, found, missed = search(given, seed=7, count=30)
+    assert not missed
+    assert 5 < matter <= found
