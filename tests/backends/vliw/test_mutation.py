@@ -33,6 +33,14 @@ PROGRAMS = {
           (set! i (+ i 1)))
         s
     """,
+    "alias": """
+        (define a (make-vector i64 4)) (define i 0)
+        (while (< i 4)
+          (vector-set! a (vector-ref a (- 3 i)) 2)
+          (vector-set! a i (+ (vector-ref a 0) 1))
+          (set! i (+ i 1)))
+        (+ (vector-ref a 2) (vector-ref a 3))
+    """,
     "calls": "(define (f n) (if (< n 2) n (+ (f (- n 1)) (f (- n 2))))) (f 4)",
     "division": "(define d 3) (define s 0) (while (> d -3) (set! s (+ s (/ 100 d))) (set! d (- d 1))) s",
 }

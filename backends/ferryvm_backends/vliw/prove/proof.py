@@ -89,11 +89,28 @@ class _Proof:
         if self.claim.places[first] != 0:
             raise ScheduleError(self.program.name, 0, f"the entry is not block {first.label}")
         for block in self.code.blocks:
+            self._check_claim(block)
+        for block in self.code.blocks:
             # Those that nothing leads to are followed, too, as if nothing was on its way.
             if block not in self.reached:
                 self._enter(block, _Context())
             while self.left:
                 self._block(*self.left.popleft())
+
+    def _check_claim(self, block: MachineBlock) -> None:
+        """Raise ScheduleError unless what a block needs stands in places of its own."""
+        place = self.claim.places[block]
+        owners: dict[Read, Register] = {}
+        for register in sorted(self.live[block], key=lambda each: each.number):
+            found = self.claim.numbers.get(register)
+            if found is None:
+                said = f"{register}, which block {block.label} needs, stands nowhere"
+                raise ScheduleError(self.program.name, place, said)
+            if found in owners:
+                said = f"{owners[found]} and {register} are both needed by block {block.label}"
+                said += f" in {self.follower.place(found)}"
+                raise ScheduleError(self.program.name, place, said)
+            owners[found] = register
 
     def _enter(self, block: MachineBlock, context: _Context) -> None:
         if (block, context) not in self.known:
@@ -117,16 +134,8 @@ class _Proof:
 
     def _start(self, block: MachineBlock, context: _Context) -> State:
         state = State(self.claim.places[block])
-        owners: dict[Read, Register] = {}
-        for register in self.live[block]:
-            place = self._place(register, block)
-            if place in owners:
-                said = f"{owners[place]} and {register} are both needed by block {block.label}"
-                said += f" in {self.follower.place(place)}"
-                raise ScheduleError(self.program.name, state.at, said)
-            owners[place] = register
-            if register not in context.missing:
-                state.registers[place] = self.terms.register(register)
+        for register in self.live[block] - context.missing:
+            state.registers[self.claim.numbers[register]] = self.terms.register(register)
         for each in context.late:
             value = POISON if each.register is None else self.terms.register(each.register)
             landing = Landing(each.unit, each.written, value, each.bundle)
@@ -135,13 +144,6 @@ class _Proof:
         if block not in self.references:
             self.references[block] = Reference(block, self.claim, self.live, self.memory)
         return state
-
-    def _place(self, register: Register, block: MachineBlock) -> Read:
-        found = self.claim.numbers.get(register)
-        if found is None:
-            said = f"{register}, which block {block.label} needs, stands nowhere"
-            raise ScheduleError(self.program.name, self.claim.places[block], said)
-        return found
 
     def _is_followed(self, state: State, block: MachineBlock) -> bool:
         """Whether what a way does further on is not known from what it did before."""
@@ -181,10 +183,11 @@ class _Proof:
                 if not state.is_over:
                     continue
             if not self._is_there(state, way, target):
-                if way.leaves is not Leaves.POLL:
+                if way.leaves is not Leaves.POLL and way.targets != (block,):
                     elsewhere = elsewhere or self._elsewhere(target, way)
             elif said := self._difference(state, way):
-                wrong = wrong or said
+                # The last look at the time is nearest to where the machine looked.
+                wrong = said if way.leaves is Leaves.POLL else wrong or said
             elif way.leaves is Leaves.JUMP and polls and not state.has_looked:
                 wrong = wrong or f"{_NEVER_LOOKED} on a way to block {way.targets[0].label}"
             else:
@@ -224,7 +227,7 @@ class _Proof:
                     return f"block {each.label} is not among what jumps to computed places reach"
         for target in way.targets:
             for register in sorted(self.live[target], key=lambda each: each.number):
-                found = self._coming(state, self._place(register, target))[-1]
+                found = self._coming(state, self.claim.numbers[register])[-1]
                 if found != way.values[register]:
                     place = self.follower.place(self.claim.numbers[register])
                     differ = self.explain.values(found, way.values[register])
