@@ -351,3 +351,11 @@ def test_a_load_sees_the_stores_before_it_and_no_other() -> None:
         _storing(8, (ONE,), (TWO,), (SEEN, THREE))
     with pytest.raises(ScheduleError, match=r"does not see the store heap\[load control"):
         _storing(8, (ONE,), (), (THREE,), (SEEN,))
+
+
+def test_a_block_has_an_end() -> None:
+    hand = Hand()
+    entry = hand.block("entry")
+    entry.operations = [op("store", 0, 1, place=TOP)]
+    with pytest.raises(ScheduleError, match="block entry does not end with a jump or stop"):
+        hand.prove([(store(TOP, NIL, Immediate(1)),)], {entry: 0}, NO_LOOP)

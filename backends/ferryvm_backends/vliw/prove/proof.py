@@ -21,7 +21,13 @@ import dataclasses
 from collections import deque
 
 from ferryvm_backends.vliw.code.liveness import live_at_entry
-from ferryvm_backends.vliw.code.operation import Code, MachineBlock, Register
+from ferryvm_backends.vliw.code.operation import (
+    BRANCHES,
+    EXITS,
+    Code,
+    MachineBlock,
+    Register,
+)
 from ferryvm_backends.vliw.code.program import Program, Read
 from ferryvm_backends.vliw.prove.claim import Claim, ScheduleError
 from ferryvm_backends.vliw.prove.explain import Explainer
@@ -98,8 +104,11 @@ class _Proof:
                 self._block(*self.left.popleft())
 
     def _check_claim(self, block: MachineBlock) -> None:
-        """Raise ScheduleError unless what a block needs stands in places of its own."""
+        """Raise ScheduleError unless a block has an end, and what it needs places of its own."""
         place = self.claim.places[block]
+        if not block.operations or block.operations[-1].name not in BRANCHES - EXITS:
+            said = f"block {block.label} does not end with a jump or stop"
+            raise ScheduleError(self.program.name, place, said)
         owners: dict[Read, Register] = {}
         for register in sorted(self.live[block], key=lambda each: each.number):
             found = self.claim.numbers.get(register)
