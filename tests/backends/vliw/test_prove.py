@@ -322,6 +322,13 @@ def test_a_register_that_is_needed_stands_somewhere() -> None:
         wrong.prove()
 
 
+def test_a_program_tells_of_the_memory_that_its_code_needs() -> None:
+    right = given("calls")
+    program = dataclasses.replace(right.program, call_bytes=8)
+    with pytest.raises(ScheduleError, match=r"tells of 8 bytes for calls, and the code has \d+"):
+        right.prove(program)
+
+
 def test_an_error_knows_where_it_was_found() -> None:
     right = given("nest")
     program = next(_inverted(right.program))

@@ -20,7 +20,7 @@ from ferryvm_backends.vliw.code.operation import (
     Segment,
 )
 from ferryvm_backends.vliw.code.program import Bundle, Immediate, Loop, Program, Read, Slot, Source
-from ferryvm_backends.vliw.machine.model import FileKind
+from ferryvm_backends.vliw.machine.model import FileKind, Machine
 from ferryvm_backends.vliw.machine.read import read_text
 from ferryvm_backends.vliw.prove.claim import Claim, ScheduleError
 from ferryvm_backends.vliw.prove.proof import prove
@@ -98,9 +98,15 @@ class Hand:
         self.code.blocks.append(MachineBlock(label))
         return self.code.blocks[-1]
 
-    def prove(self, bundles: list[Bundle], places: dict[MachineBlock, int], loop: Loop) -> None:
+    def prove(
+        self,
+        bundles: list[Bundle],
+        places: dict[MachineBlock, int],
+        loop: Loop,
+        machine: Machine = MACHINE,
+    ) -> None:
         labels = {place: block.label for block, place in places.items()}
-        program = Program("hand", MACHINE, tuple(bundles), labels, (), (), 0, 0, 0, (loop,))
+        program = Program("hand", machine, tuple(bundles), labels, (), (), 0, 0, 0, (loop,))
         prove(self.code, program, Claim(places, self.numbers))
 
 
@@ -359,3 +365,71 @@ def test_a_block_has_an_end() -> None:
     entry.operations = [op("store", 0, 1, place=TOP)]
     with pytest.raises(ScheduleError, match="block entry does not end with a jump or stop"):
         hand.prove([(store(TOP, NIL, Immediate(1)),)], {entry: 0}, NO_LOOP)
+
+
+# --- predicates -----------------------------------------------------------------------------
+
+
+class Depending(MachineOperation):
+    """An operation that is done if a register has a truth."""
+
+    predicate: tuple[Register, bool]
+
+
+@dataclasses.dataclass(frozen=True)
+class DependingSlot(Slot):
+    """A slot that does something if its source has a truth."""
+
+    predicate: tuple[Source, bool] | None = None
+
+
+def _depending(truth: bool = True, may: bool = True) -> None:
+    """Prove code with a sum that is either of two, and a store that is done in one case; `truth`: of
+    the slot of one sum."""
+    hand = Hand()
+    (entry,) = (hand.block("entry"),)
+    v0, v1 = (hand.code.register(FileKind.INTEGER) for _ in range(2))
+    p = hand.code.register(FileKind.BOOLEAN)
+
+    def on(holds: bool, operation: MachineOperation) -> MachineOperation:
+        found = Depending(
+            *(getattr(operation, each.name) for each in dataclasses.fields(operation))
+        )
+        found.predicate = p, holds
+        return found
+
+    def if_(holds: bool, slot: Slot) -> Slot:
+        words = {each.name: getattr(slot, each.name) for each in dataclasses.fields(slot)}
+        return DependingSlot(**words, predicate=(TRUTH, holds))
+
+    entry.operations = [
+        op("load", 0, to=v0, place=TOP),
+        op("compare", v0, 8, to=p),
+        on(True, op("add", v0, 1, to=v1)),
+        on(False, op("add", v0, 2, to=v1)),
+        on(False, op("store", v0, v1, place=HEAP)),
+        op("store", 0, v1, place=TOP),
+        op("stop"),
+    ]
+    bundles = [
+        (load(TOP, NIL, r(0)),),
+        (),
+        (do(ALU, "compare", r(0), EIGHT, to=TRUTH),),
+        (if_(False, do(ALU, "add", r(0), Immediate(2), to=r(1))),),
+        (if_(truth, do(ALU, "add", r(0), Immediate(1), to=r(1))),),
+        (if_(False, store(HEAP, r(0), r(1))),),
+        (store(TOP, NIL, r(1)), go("stop", None)),
+        (),
+    ]
+    hand.prove(bundles, {entry: 0}, NO_LOOP, dataclasses.replace(MACHINE, predication=may))
+
+
+def test_what_depends_on_a_truth_is_done_if_that_holds() -> None:
+    _depending()
+    with pytest.raises(ScheduleError, match=r"what is stored to heap\[.* should be .*#1 instead of #2"):
+        _depending(truth=False)
+
+
+def test_predicates_are_for_machines_that_have_them() -> None:
+    with pytest.raises(ScheduleError, match="has a predicate, and the machine has no predication"):
+        _depending(may=False)

@@ -87,6 +87,18 @@ class State:
     """Whether it was looked at."""
     arrivals: dict[int, int] = dataclasses.field(default_factory=dict)
     """How often a branch has led to a bundle."""
+    shape: object = None
+    """What was on its way when control came round a loop the last time."""
+
+    def on_its_way(self) -> object:
+        """Results that are to land and units that are at work, whatever the values."""
+        landing = [
+            (cycle - self.cycle, each.unit, each.written)
+            for cycle in sorted(self.landing)
+            for each in self.landing[cycle]
+        ]
+        ready = sorted((u, c - self.cycle) for u, c in self.ready.items() if c > self.cycle)
+        return landing, ready
 
     def copy(self) -> State:
         """A state that can be changed by itself."""

@@ -94,6 +94,7 @@ class _Proof:
         first = self.code.blocks[0]
         if self.claim.places[first] != 0:
             raise ScheduleError(self.program.name, 0, f"the entry is not block {first.label}")
+        self._check_words()
         for block in self.code.blocks:
             self._check_claim(block)
         for block in self.code.blocks:
@@ -102,6 +103,18 @@ class _Proof:
                 self._enter(block, _Context())
             while self.left:
                 self._block(*self.left.popleft())
+
+    def _check_words(self) -> None:
+        """Raise ScheduleError unless a program tells of its code what whoever enters it needs."""
+        code, program = self.code, self.program
+        for name, told, found in (
+            ("guards", program.guards, code.guards),
+            ("words of spilled registers", program.spill_words, code.spills),
+            ("bytes for calls", program.call_bytes, code.call_bytes),
+        ):
+            if told != found:
+                said = f"the program tells of {told} {name}, and the code has {found}"
+                raise ScheduleError(program.name, 0, said)
 
     def _check_claim(self, block: MachineBlock) -> None:
         """Raise ScheduleError unless a block has an end, and what it needs places of its own."""
@@ -163,8 +176,10 @@ class _Proof:
         if loop is None:
             said = "control goes round here, and comes to no block"
             raise self._error(state, said)
-        # When all passes that were under way have ended, and once more.
-        is_known = count > -(-loop.stages // max(loop.copies, 1)) + 2
+        # When all passes that were under way have ended, and once more; and what is on its way comes
+        # again as it was.
+        before, state.shape = state.shape, state.on_its_way()
+        is_known = count > -(-loop.stages // max(loop.copies, 1)) + 2 and before == state.shape
         if is_known and not state.has_looked and self._polls(block):
             raise self._error(state, f"{_NEVER_LOOKED} in a loop")
         return not is_known
