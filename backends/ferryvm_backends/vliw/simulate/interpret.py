@@ -10,7 +10,8 @@ one port, two results of one unit in one cycle, a constant or read too many.
 from __future__ import annotations
 
 import dataclasses
-from collections import Counter, defaultdict
+from collections import Counter, defaultdict, deque
+from collections.abc import Iterator
 
 from ferryvm.errors import FerryError
 from ferryvm_backends.vliw.code.operation import BRANCHES, work_of
@@ -43,6 +44,17 @@ class Counts:
 
 
 @dataclasses.dataclass
+class _Branch:
+    """A branch on its way."""
+
+    due: int
+    """The last cycle before it takes effect."""
+    target: int | None
+    """The bundle where control goes on; None: nowhere."""
+    is_exit: bool
+
+
+@dataclasses.dataclass
 class _Landing:
     """A result on its way."""
 
@@ -70,7 +82,9 @@ class _Run:
 
     def run(self) -> Counts:
         """Run from the first bundle on."""
-        at, branch, target = 0, -1, None
+        at = 0
+        branches: deque[_Branch] = deque()
+        """Those on their way, the next one first."""
         while True:
             self._land()
             bundle = self.program.bundles[at]
@@ -88,27 +102,37 @@ class _Run:
                         self.memory.store(slot.place.segment, where, slot.place.size, given[1])
                     except IndexError as error:
                         raise self._hazard(f"a store to {error}") from None
-                elif branch < 0 and self._is_taken(slot, given):
-                    branch = self.cycle + self.machine.delay_slots
-                    target = given[0] if slot.name == "jump_to" else slot.target
-            self.cycle += 1
+                elif not any(each.is_exit for each in branches):
+                    branches.extend(self._taken(slot, given))
             at += 1
-            if branch == self.cycle - 1:
+            if branches and branches[0].due == self.cycle:
+                target = branches.popleft().target
                 if target is None:
-                    self.counts.cycles = self.cycle
+                    self.counts.cycles = self.cycle + 1
                     return self.counts
-                at, branch = target, -1
+                at = target
+            self.cycle += 1
 
-    def _is_taken(self, slot: Slot, given: tuple[int, ...]) -> bool:
-        """Whether an operation is a branch that is taken."""
+    def _taken(self, slot: Slot, given: tuple[int, ...]) -> Iterator[_Branch]:
+        """The branch of an operation, if it is one and taken."""
+        due = self.cycle + self.machine.delay_slots
+        is_over = self.cycle >= self.budget
         match slot.name:
-            case "exit":
-                return bool(given[0])
-            case "exit_unless":
-                return not given[0]
+            case "exit" | "exit_unless":
+                if bool(given[0]) is (slot.name == "exit"):
+                    yield _Branch(due, slot.target, is_exit=True)
             case "exit_expired":
-                return self.cycle >= self.budget
-        return slot.name in BRANCHES
+                if is_over:
+                    yield _Branch(due, slot.target, is_exit=True)
+            case "repeat":
+                if is_over and slot.target is not None:
+                    yield _Branch(due, slot.target, is_exit=True)
+                else:
+                    yield _Branch(due, slot.again, is_exit=False)
+            case "jump" | "stop":
+                yield _Branch(due, slot.target, is_exit=False)
+            case "jump_to":
+                yield _Branch(due, given[0], is_exit=False)
 
     def _land(self) -> None:
         landing = self.landing.pop(self.cycle, ())
@@ -128,6 +152,8 @@ class _Run:
         machine = self.machine
         if len(bundle) > machine.slots:
             raise self._hazard(f"{len(bundle)} operations")
+        if sum(slot.name in BRANCHES for slot in bundle) > 1:
+            raise self._hazard("two branches")
         constants: set[int] = set()
         reads: dict[int, set[int]] = defaultdict(set)
         for slot in bundle:

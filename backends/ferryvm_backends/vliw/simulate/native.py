@@ -51,13 +51,26 @@ class _Flight:
 
 
 @dataclasses.dataclass(frozen=True)
+class _Branch:
+    """A branch on its way."""
+
+    target: int
+    left: int
+    """Cycles until control goes on there; 0: after this one."""
+    is_exit: bool
+
+
+@dataclasses.dataclass(frozen=True)
 class _Context:
     """What is on its way when a bundle is fetched."""
 
     flights: tuple[_Flight, ...] = ()
-    target: int = 0
-    branch: int = -1
-    """Cycles until control goes on at the target; -1: it does not."""
+    branches: tuple[_Branch, ...] = ()
+    """The next one first."""
+
+    def branching(self, target: int, left: int, is_exit: bool) -> _Context:
+        """With one more branch on its way."""
+        return _Context(self.flights, (*self.branches, _Branch(target, left, is_exit)))
 
 
 class _Frame(ctypes.Structure):
@@ -192,8 +205,8 @@ class _Translation(Arithmetic):
         for slot, operands in zip(bundle, given, strict=True):
             if slot.name == "store":
                 self._store(slot, operands)
-        onward = _Context(tuple(sorted(flights)), context.target, context.branch)
-        if context.branch >= 0:
+        onward = _Context(tuple(sorted(flights)), context.branches)
+        if any(each.is_exit for each in context.branches):
             self._next(at, onward)
             return
         for slot, operands in zip(bundle, given, strict=True):
@@ -211,17 +224,22 @@ class _Translation(Arithmetic):
         now: ir.Value,
     ) -> None:
         """Go on with a branch on its way."""
+        delay = self.machine.delay_slots
         target = _STOP if slot.target is None else slot.target
         if slot.name == "jump_to":
             self.builder.store(operands[0], self.to)
             target = _DYNAMIC
-        taken = dataclasses.replace(context, target=target, branch=self.machine.delay_slots)
-        if slot.name not in EXITS:
-            self._next(at, taken)
+        onward = context
+        if slot.again is not None:
+            onward = context.branching(slot.again, delay, is_exit=False)
+        if slot.target is None or slot.name not in EXITS:
+            is_back = slot.again is not None
+            self._next(at, onward if is_back else context.branching(target, delay, is_exit=False))
             return
+        taken = context.branching(target, delay, is_exit=True)
         b = self.builder
         yes, no = (self.function.append_basic_block(f"b{at}.{n}") for n in ("taken", "not"))
-        if slot.name == "exit_expired":
+        if slot.name in ("exit_expired", "repeat"):
             b.cbranch(b.icmp_unsigned(">=", now, self.budget), yes, no)
         elif slot.name == "exit":
             b.cbranch(operands[0], yes, no)
@@ -230,29 +248,27 @@ class _Translation(Arithmetic):
         b.position_at_end(yes)
         self._next(at, taken)
         b.position_at_end(no)
-        self._next(at, context)
+        self._next(at, onward)
 
     def _next(self, at: int, context: _Context) -> None:
         """Go on in the next cycle."""
         b = self.builder
-        if context.branch < 0:
-            b.branch(self._block(at + 1, context))
+        left = tuple(dataclasses.replace(each, left=each.left - 1) for each in context.branches)
+        if not left or left[0].left >= 0:
+            b.branch(self._block(at + 1, _Context(context.flights, left)))
             return
-        if context.branch > 0:
-            left = dataclasses.replace(context, branch=context.branch - 1)
-            b.branch(self._block(at + 1, left))
-            return
-        there = _Context(context.flights)
-        if context.target == _STOP:
+        there = _Context(context.flights, left[1:])
+        target = left[0].target
+        if target == _STOP:
             place = b.gep(self.frame, [word(_Frame.cycles.offset)], source_etype=_BYTE)
             b.store(b.load(self.cycles), place)
             b.ret(word(0))
-        elif context.target == _DYNAMIC:
+        elif target == _DYNAMIC:
             chosen = b.switch(b.load(self.to), self.fault)
             for target in self.program.returns:
                 chosen.add_case(word(target), self._block(target, there))
         else:
-            b.branch(self._block(context.target, there))
+            b.branch(self._block(target, there))
 
     # --- results ----------------------------------------------------------------------------
 
