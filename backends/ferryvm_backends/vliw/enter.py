@@ -6,8 +6,9 @@ from __future__ import annotations
 import ctypes
 import dataclasses
 import time
-from collections import Counter
 from collections.abc import Iterable, Mapping
+
+import numpy as np
 
 from ferryvm.backend import Activity, BackendError, Code, Options
 from ferryvm.failure import described
@@ -15,6 +16,7 @@ from ferryvm.machine.control import REGISTER_BYTES, ControlBlock, Status
 from ferryvm.verify import Verified
 from ferryvm_backends.vliw.code.program import Program
 from ferryvm_backends.vliw.local import LocalMemory
+from ferryvm_backends.vliw.simulate.count import Words
 from ferryvm_backends.vliw.simulate.native import NativeProgram
 
 SLICE = 2_000_000
@@ -27,6 +29,8 @@ _FUNCTION = ctypes.CFUNCTYPE(ctypes.c_uint32, ctypes.c_void_p)
 class Totals:
     """What all entries took."""
 
+    bundles: Words
+    """Times that each bundle was fetched: what is said of operations follows from it."""
     entries: int = 0
     cycles: int = 0
     """Of programs."""
@@ -37,8 +41,6 @@ class Totals:
     """Bytes."""
     instructions: int = 0
     seconds: float = 0.0
-    issued: Counter[int] = dataclasses.field(default_factory=Counter)
-    """Operations by unit."""
 
 
 class VliwCode(Code):
@@ -55,7 +57,8 @@ class VliwCode(Code):
         notes: Mapping[str, float],
     ) -> None:
         """`entry`: a pc."""
-        self.program, self.notes, self.totals = program, notes, Totals()
+        self.program, self.notes = program, notes
+        self.totals = Totals(bundles=np.zeros(len(program.bundles), np.int64))
         self._entry, self._limit = entry, options.guard_limit
         self._failures = dict.fromkeys(program.guards, 0)
         self._local = LocalMemory(program, verified)
@@ -90,7 +93,7 @@ class VliwCode(Code):
         while True:
             counts = self._native.run(self._local.memory, SLICE)
             totals.cycles += counts.cycles
-            totals.issued += counts.issued
+            totals.bundles += counts.bundles
             is_over = left.status == Status.INTERRUPTED
             if not is_over or left.pc != self._entry or control.interrupt:
                 break

@@ -12,7 +12,8 @@ from __future__ import annotations
 import dataclasses
 from collections import Counter, defaultdict
 
-from ferryvm.errors import FerryError
+import numpy as np
+
 from ferryvm_backends.vliw.code.operation import BRANCHES, work_of
 from ferryvm_backends.vliw.code.program import (
     Bundle,
@@ -24,22 +25,10 @@ from ferryvm_backends.vliw.code.program import (
     Source,
 )
 from ferryvm_backends.vliw.simulate.arithmetic import compute
+from ferryvm_backends.vliw.simulate.count import Counts, HazardError, Issue
 from ferryvm_backends.vliw.simulate.memory import Memory
 
 _MASK = (1 << 64) - 1
-
-
-class HazardError(FerryError):
-    """A schedule does what the machine cannot."""
-
-
-@dataclasses.dataclass
-class Counts:
-    """What a run took."""
-
-    cycles: int = 0
-    issued: Counter[int] = dataclasses.field(default_factory=Counter)
-    """Operations by unit."""
 
 
 @dataclasses.dataclass
@@ -65,7 +54,8 @@ class _Run:
         self.landing: dict[int, list[_Landing]] = defaultdict(list)
         self.busy: dict[int, int] = {}
         """The first cycle in which a unit takes the next operation."""
-        self.counts = Counts()
+        self.issued: Counter[int] = Counter()
+        self.fetched = np.zeros(len(program.bundles), np.int64)
         self.cycle = 0
 
     def run(self) -> Counts:
@@ -74,6 +64,7 @@ class _Run:
         while True:
             self._land()
             bundle = self.program.bundles[at]
+            self.fetched[at] += 1
             self._check(bundle)
             operands = [tuple(map(self._read, slot.sources)) for slot in bundle]
             # Loads see memory as it is before the stores of the cycle.
@@ -95,8 +86,8 @@ class _Run:
             at += 1
             if branch == self.cycle - 1:
                 if target is None:
-                    self.counts.cycles = self.cycle
-                    return self.counts
+                    Issue(self.program).counts(self.cycle, self.fetched)
+                    return Counts(self.cycle, self.fetched, self.issued)
                 at, branch = target, -1
 
     def _is_taken(self, slot: Slot, given: tuple[int, ...]) -> bool:
@@ -136,7 +127,7 @@ class _Run:
                 raise self._hazard(f"unit {unit.name} is not ready for {slot.name}")
             work = work_of(slot.name, slot.static)
             self.busy[slot.unit] = self.cycle + unit.work[work].interval
-            self.counts.issued[slot.unit] += 1
+            self.issued[slot.unit] += 1
             for number, source in enumerate(slot.sources):
                 if isinstance(source, Immediate):
                     if source.bits or slot.place is None or number:  # a base of nothing is none
