@@ -252,6 +252,11 @@ class Compiler(Backend):
         """The region's code. Called in any thread; raises RefusalError for what it does not do
         after all, BackendError where it fails."""
 
+    def check_device(self, device: str) -> None:
+        """Raise FerryError with all that is wrong where `Options.device` cannot be this. Asked only
+        of one that has devices, before anything is run."""
+        return
+
     def show(self, region: Region, options: Options, stage: str) -> str:
         """A stage of the compilation as text. Raises BackendError for one that it has not."""
         known = ", ".join(self.stages) or "nothing"

@@ -57,6 +57,9 @@ class VliwBackend(Compiler):
     def accepts(self, region: Region) -> str | None:
         return too_large(region, LARGEST)
 
+    def check_device(self, device: str) -> None:
+        _found(device)
+
     def compile(self, region: Region, options: Options) -> Code:
         from ferryvm_backends.vliw.enter import VliwCode
 
@@ -90,12 +93,14 @@ class VliwBackend(Compiler):
         """Raises BackendError for a machine that is not there, or cannot be used."""
         if self._machine is not None and not name:
             return self._machine
+        named = os.environ.get(ENVIRONMENT, "")
         try:
-            return _found(name or os.environ.get(ENVIRONMENT, "") or _USUAL)
+            return _found(name or named or _USUAL)
         except FerryError as error:
             first, *more = str(error).splitlines()
             rest = f" (and {len(more)} more)" if more else ""
-            raise BackendError(f"vliw: {first}{rest}") from None
+            source = f" ({ENVIRONMENT})" if named and not name else ""
+            raise BackendError(f"vliw: {first}{rest}{source}") from None
 
 
 def improved(region: Region, options: Options) -> Module:

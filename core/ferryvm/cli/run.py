@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 import ferryvm
+from ferryvm.cli.device import device_option
 from ferryvm.cli.ended import Interrupted, Trapped
 from ferryvm.cli.engine import make_engine, policy_option, write
 from ferryvm.cli.program import naming, refuse_same_file
@@ -59,6 +60,7 @@ def _options(command: Callable[..., None]) -> Callable[..., None]:
         (
             click.option("--backend", metavar="NAME",
                          help="One backend alone; see `ferry backends`."),
+            device_option,
             policy_option,
             click.option("--trace", type=click.Path(path_type=Path, dir_okay=False),
                          metavar="FILE", help="Write compilations and transfers as a trace for "
@@ -107,10 +109,15 @@ def resume(state: Path, stack_limit: int, heap_limit: int, **options: Any) -> No
 
 
 def _engine(
-    stack: int, heap: int, backend: str | None, policy: Path | None, **_others: Any
+    stack: int,
+    heap: int,
+    backend: str | None,
+    policy: Path | None,
+    device: str | None,
+    **_others: Any,
 ) -> Engine:
     limits = Limits(stack=stack, heap=heap)
-    return make_engine(backend, policy, limits=limits, output=functools.partial(write, 1))
+    return make_engine(backend, policy, device, limits=limits, output=functools.partial(write, 1))
 
 
 def _run(
@@ -118,13 +125,12 @@ def _run(
     start: Callable[[Engine], Execution],
     engine: Engine,
     began: float,
-    backend: str | None,
-    policy: Path | None,
     trace: Path | None,
     fuel: int | None,
     count: bool,
     save: Path | None,
     stats: str | None,
+    **_others: Any,
 ) -> None:
     if save is not None:
         if file.suffix in ferryvm.SUFFIXES:  # a state may replace the one that it came from

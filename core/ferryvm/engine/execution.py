@@ -137,22 +137,27 @@ class Engine:
         backend: str | None = None,
         *,
         policy: Policy | None = None,
+        device: str = "",
         limits: Limits | None = None,
         hosts: Mapping[str, HostFunction] | None = None,
         output: Output | None = None,
         registry: Registry | None = None,
     ) -> None:
         """`backend`: one by name; without one `policy` says which, or the default policy.
+        `device`: what the backend of that name compiles for; empty: what it takes by itself.
         `hosts`: host functions offered beside the standard ones; `output`: where programs write,
         collected for the result if None.
 
-        Raises UnknownNameError or BackendError if there is no such usable backend.
+        Raises UnknownNameError or BackendError if there is no such usable backend, and FerryError
+        for a device that it cannot compile for.
         """
         self.registry = registry or Registry()
         if backend is not None and policy is not None:
             raise FerryError(f"backend {backend!r} and a policy: an engine takes one of them")
+        if device and backend is None:
+            raise FerryError(f"device {device!r}: a backend has to be named that compiles for it")
         if backend is not None:
-            self.backend = runnable(self.registry, backend)
+            self.backend = runnable(self.registry, backend, device)
         else:
             self.backend = mixed(self.registry, policy or default())
         self.limits = limits or Limits()
