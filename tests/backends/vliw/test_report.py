@@ -134,6 +134,8 @@ def test_a_loop_is_told_with_its_bounds_its_line_and_the_passes_that_were_run() 
     bundles[10:14] = 7, 7, 6, 6
     bundles[16:19] = 5
     found = figures(dataclasses.replace(program, loops=loops), bundles)["regions"][0]["loops"]
+    page = (Path(__file__).parents[3] / "docs" / "vliw.md").read_text(encoding="utf-8")
+    assert all(f"`{key}`" in page for key in found[0])
     assert found == [
         {
             "block": "b3",
