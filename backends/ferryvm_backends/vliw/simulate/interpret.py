@@ -13,7 +13,8 @@ import dataclasses
 from collections import Counter, defaultdict, deque
 from collections.abc import Iterator
 
-from ferryvm.errors import FerryError
+import numpy as np
+
 from ferryvm_backends.vliw.code.operation import BRANCHES, work_of
 from ferryvm_backends.vliw.code.program import (
     Bundle,
@@ -25,22 +26,10 @@ from ferryvm_backends.vliw.code.program import (
     Source,
 )
 from ferryvm_backends.vliw.simulate.arithmetic import compute
+from ferryvm_backends.vliw.simulate.count import Counts, HazardError, Issue
 from ferryvm_backends.vliw.simulate.memory import Memory
 
 _MASK = (1 << 64) - 1
-
-
-class HazardError(FerryError):
-    """A schedule does what the machine cannot."""
-
-
-@dataclasses.dataclass
-class Counts:
-    """What a run took."""
-
-    cycles: int = 0
-    issued: Counter[int] = dataclasses.field(default_factory=Counter)
-    """Operations by unit."""
 
 
 @dataclasses.dataclass
@@ -77,7 +66,8 @@ class _Run:
         self.landing: dict[int, list[_Landing]] = defaultdict(list)
         self.busy: dict[int, int] = {}
         """The first cycle in which a unit takes the next operation."""
-        self.counts = Counts()
+        self.issued: Counter[int] = Counter()
+        self.fetched = np.zeros(len(program.bundles), np.int64)
         self.cycle = 0
 
     def run(self) -> Counts:
@@ -88,6 +78,7 @@ class _Run:
         while True:
             self._land()
             bundle = self.program.bundles[at]
+            self.fetched[at] += 1
             self._check(bundle)
             operands = [tuple(map(self._read, slot.sources)) for slot in bundle]
             # Loads see memory as it is before the stores of the cycle.
@@ -108,8 +99,9 @@ class _Run:
             if branches and branches[0].due == self.cycle:
                 target = branches.popleft().target
                 if target is None:
-                    self.counts.cycles = self.cycle + 1
-                    return self.counts
+                    cycles = self.cycle + 1
+                    Issue(self.program).counts(cycles, self.fetched)
+                    return Counts(cycles, self.fetched, self.issued)
                 at = target
             self.cycle += 1
 
@@ -162,7 +154,7 @@ class _Run:
                 raise self._hazard(f"unit {unit.name} is not ready for {slot.name}")
             work = work_of(slot.name, slot.static)
             self.busy[slot.unit] = self.cycle + unit.work[work].interval
-            self.counts.issued[slot.unit] += 1
+            self.issued[slot.unit] += 1
             for number, source in enumerate(slot.sources):
                 if isinstance(source, Immediate):
                     if source.bits or slot.place is None or number:  # a base of nothing is none

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import ctypes
 import dataclasses
-from collections import Counter
 
 import numpy as np
 from llvmlite import ir
@@ -26,7 +25,7 @@ from ferryvm_backends._llvm.native import NativeCode
 from ferryvm_backends.vliw.code.operation import BRANCHES, EXITS, Segment, canonical_type, work_of
 from ferryvm_backends.vliw.code.program import Bypass, Immediate, Program, Read, Slot, Source
 from ferryvm_backends.vliw.machine.model import FileKind, Work
-from ferryvm_backends.vliw.simulate.interpret import Counts, HazardError
+from ferryvm_backends.vliw.simulate.count import Counts, HazardError, Issue
 from ferryvm_backends.vliw.simulate.memory import Memory
 
 _SEGMENTS = list(Segment)
@@ -88,29 +87,26 @@ class NativeProgram:
     """A program that can be run."""
 
     def __init__(self, program: Program) -> None:
-        self.program = program
+        self.program, self._issue = program, Issue(program)
         module = _Translation(program).run()
         self._code = NativeCode(compile_module(module, merge_tails=True))
         kind = ctypes.CFUNCTYPE(ctypes.c_uint64, ctypes.c_void_p)
         self._run = kind(self._code.function_address("run"))
 
     def run(self, memory: Memory, budget: int) -> Counts:
-        """As `interpret`. Raises HazardError for a store to where there is no memory."""
+        """As `interpret`. Raises HazardError for a store to where there is no memory, and for counts that
+        no machine can have."""
         frame = _Frame()
         for number, segment in enumerate(_SEGMENTS):
             bytes_ = memory.segments[segment]
             frame.segments[2 * number] = bytes_.ctypes.data
             frame.segments[2 * number + 1] = len(bytes_)
         frame.budget = budget
-        bundles = np.zeros(len(self.program.bundles), np.uint64)
+        bundles = np.zeros(len(self.program.bundles), np.int64)
         frame.counts = bundles.ctypes.data
         if self._run(ctypes.addressof(frame)):
             raise HazardError(f"{self.program.name}: a store to where there is no memory")
-        issued: Counter[int] = Counter()
-        for bundle, count in zip(self.program.bundles, bundles.tolist(), strict=True):
-            for slot in bundle:
-                issued[slot.unit] += count
-        return Counts(frame.cycles, issued)
+        return self._issue.counts(frame.cycles, bundles)
 
 
 class _Translation(Arithmetic):
