@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import ctypes
+from typing import Any
 
 import numpy as np
 
@@ -17,7 +18,7 @@ class Issues:
     def __init__(self, code: VliwCode) -> None:
         self.code = code
         self.counts = np.zeros(len(code.program.bundles), np.uint64)
-        program = code._native
+        program: Any = code._native
         simulate, kind = program._run, ctypes.c_uint64 * len(self.counts)
 
         def counted(address: int) -> int:
