@@ -25,6 +25,7 @@ from benchmarks import (
     startup,
     table,
     transfer,
+    vliw,
     whole,
 )
 from benchmarks.benchmark import BENCHMARKS, BY_NAME, Benchmark, BenchmarkError, Scale
@@ -225,6 +226,42 @@ def opencl_command(
         if json_path:
             record.write(json_path, opencl.as_json(found, settings, on))
     _refuse([fault for part in found for fault in part.faults()])
+
+
+@main.command("vliw")
+@_rounds(5)
+@click.option(
+    "--programs",
+    callback=_known(lambda: [program.name for program in vliw.PROGRAMS]),
+    metavar="NAME,...",
+    help="Default: all seven.",
+)
+@click.option(
+    "--machines",
+    default=",".join(vliw.MACHINES),
+    show_default=True,
+    metavar="NAME,...",
+    help="Machines of the package, or files.",
+)
+@QUICK
+@JSON
+def vliw_command(
+    rounds: int,
+    programs: tuple[str, ...] | None,
+    machines: str,
+    quick: bool,
+    json_path: str | None,
+) -> None:
+    """Cycles of programs on simulated machines, their loops, and how fast they are simulated."""
+    chosen = [each for each in vliw.PROGRAMS if programs is None or each.name in programs]
+    named = [name for name in machines.split(",") if name]
+    scale = Scale.QUICK if quick else vliw.FULL
+    found = vliw.measure(chosen, named, rounds, scale, _progress)
+    if json_path != "-":
+        found.show(Console(width=None if sys.stdout.isatty() else WIDTH))
+    if json_path:
+        record.write(json_path, found.as_json())
+    _refuse(found.failures)
 
 
 @main.command("transfer")

@@ -121,6 +121,11 @@ class Artifact(abc.ABC):
         """Take away the cell in front of `pc`, if there is one."""
         raise NotImplementedError(f"{type(self).__name__} has no cells")
 
+    def figures(self) -> Mapping[str, Mapping[str, object]]:
+        """What backends tell of what they have done for it, as data that JSON can hold, by their
+        names; those that tell nothing are left out."""
+        return {}
+
 
 @dataclasses.dataclass(frozen=True)
 class Finding:
@@ -239,6 +244,11 @@ class Code(abc.ABC):
     def activity(self) -> Activity:
         """What it has done so far."""
 
+    def account(self) -> object:
+        """What it has done so far, in the backend's own form, for `Compiler.report`; None where
+        there is nothing to tell besides `activity`. It may be asked of code that is lost."""
+        return None
+
 
 class Compiler(Backend):
     """A backend that runs regions, entered from an interpreter and left to it."""
@@ -251,6 +261,16 @@ class Compiler(Backend):
     def compile(self, region: Region, options: Options) -> Code:
         """The region's code. Called in any thread; raises RefusalError for what it does not do
         after all, BackendError where it fails."""
+
+    def check_device(self, device: str) -> None:
+        """Raise FerryError with all that is wrong where `Options.device` cannot be this. Asked only
+        of one that has devices, before anything is run."""
+        return
+
+    def report(self, accounts: Sequence[object]) -> Mapping[str, object]:
+        """The backend's own figures of a program, as data that JSON can hold. `accounts`: what its
+        codes gave, in the order in which places of the program got hot."""
+        return {}
 
     def show(self, region: Region, options: Options, stage: str) -> str:
         """A stage of the compilation as text. Raises BackendError for one that it has not."""

@@ -63,6 +63,11 @@ class OpenClBackend(Compiler):
     def accepts(self, region: Region) -> str | None:
         return too_large(region, LARGEST)
 
+    def check_device(self, device: str) -> None:
+        from ferryvm_backends.opencl.device import find
+
+        find(device)
+
     def compile(self, region: Region, options: Options) -> Code:
         from ferryvm.ir.c import ENTRY
         from ferryvm_backends.opencl.build import build, session

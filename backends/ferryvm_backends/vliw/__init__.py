@@ -8,9 +8,11 @@ region ─ lift, passes ─> IR ─ lower, schedule, allocate ─> bundles ─ s
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 import os
 import time
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import ferryvm
@@ -57,10 +59,14 @@ class VliwBackend(Compiler):
     def accepts(self, region: Region) -> str | None:
         return too_large(region, LARGEST)
 
+    def check_device(self, device: str) -> None:
+        _found(device)
+
     def compile(self, region: Region, options: Options) -> Code:
         from ferryvm_backends.vliw.enter import VliwCode
 
         began = time.perf_counter()
+        options = dataclasses.replace(options, device=self._named(options.device))
         program = self._program(region, options)
         scheduled = time.perf_counter()
         notes = {"schedule": scheduled - began}
@@ -68,6 +74,12 @@ class VliwBackend(Compiler):
         ended = time.perf_counter()
         notes["build"], notes["total"] = ended - scheduled, ended - began
         return code
+
+    def report(self, accounts: Sequence[object]) -> Mapping[str, object]:
+        from ferryvm_backends.vliw.account import Account
+        from ferryvm_backends.vliw.report import report
+
+        return report([each for each in accounts if isinstance(each, Account)])
 
     def show(self, region: Region, options: Options, stage: str) -> str:
         if stage not in self.stages:
@@ -86,16 +98,23 @@ class VliwBackend(Compiler):
         machine = self._chosen(options.device)
         return compile_module(improved(region, options), machine)
 
+    def _named(self, device: str) -> str:
+        """What chooses the machine: a name or a file; empty where it was given as a value."""
+        if device or self._machine is not None:
+            return device
+        return os.environ.get(ENVIRONMENT, "") or _USUAL
+
     def _chosen(self, name: str) -> Machine:
         """Raises BackendError for a machine that is not there, or cannot be used."""
         if self._machine is not None and not name:
             return self._machine
         try:
-            return _found(name or os.environ.get(ENVIRONMENT, "") or _USUAL)
+            return _found(self._named(name))
         except FerryError as error:
             first, *more = str(error).splitlines()
             rest = f" (and {len(more)} more)" if more else ""
-            raise BackendError(f"vliw: {first}{rest}") from None
+            source = f" ({ENVIRONMENT})" if os.environ.get(ENVIRONMENT) and not name else ""
+            raise BackendError(f"vliw: {first}{rest}{source}") from None
 
 
 def improved(region: Region, options: Options) -> Module:

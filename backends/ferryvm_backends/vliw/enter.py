@@ -6,13 +6,15 @@ from __future__ import annotations
 import ctypes
 import dataclasses
 import time
-from collections import Counter
 from collections.abc import Iterable, Mapping
+
+import numpy as np
 
 from ferryvm.backend import Activity, BackendError, Code, Options
 from ferryvm.failure import described
 from ferryvm.machine.control import REGISTER_BYTES, ControlBlock, Status
 from ferryvm.verify import Verified
+from ferryvm_backends.vliw.account import Account, Totals
 from ferryvm_backends.vliw.code.program import Program
 from ferryvm_backends.vliw.local import LocalMemory
 from ferryvm_backends.vliw.simulate.native import NativeProgram
@@ -21,24 +23,6 @@ SLICE = 2_000_000
 """Cycles after which a program gives control back, where it looks whether it has to."""
 
 _FUNCTION = ctypes.CFUNCTYPE(ctypes.c_uint32, ctypes.c_void_p)
-
-
-@dataclasses.dataclass
-class Totals:
-    """What all entries took."""
-
-    entries: int = 0
-    cycles: int = 0
-    """Of programs."""
-    transfer_cycles: int = 0
-    to_device: int = 0
-    """Bytes."""
-    to_host: int = 0
-    """Bytes."""
-    instructions: int = 0
-    seconds: float = 0.0
-    issued: Counter[int] = dataclasses.field(default_factory=Counter)
-    """Operations by unit."""
 
 
 class VliwCode(Code):
@@ -54,9 +38,11 @@ class VliwCode(Code):
         options: Options,
         notes: Mapping[str, float],
     ) -> None:
-        """`entry`: a pc."""
-        self.program, self.notes, self.totals = program, notes, Totals()
+        """`entry`: a pc; `options.device`: what the machine was chosen by."""
+        self.program, self.notes = program, notes
+        self.totals = Totals(bundles=np.zeros(len(program.bundles), np.int64))
         self._entry, self._limit = entry, options.guard_limit
+        self._device, self._verified = options.device, verified
         self._failures = dict.fromkeys(program.guards, 0)
         self._local = LocalMemory(program, verified)
         self._native = NativeProgram(program)
@@ -90,7 +76,7 @@ class VliwCode(Code):
         while True:
             counts = self._native.run(self._local.memory, SLICE)
             totals.cycles += counts.cycles
-            totals.issued += counts.issued
+            totals.bundles += counts.bundles
             is_over = left.status == Status.INTERRUPTED
             if not is_over or left.pc != self._entry or control.interrupt:
                 break
@@ -117,6 +103,16 @@ class VliwCode(Code):
         pc = self.program.guards[number]
         self._failures[pc] += 1
         return Status.GUARD if self._failures[pc] >= self._limit else Status.LEAVE
+
+    def account(self) -> Account:
+        """Its totals as they are now."""
+        source = self._verified.program.source_map
+        found = {
+            pc: source.position(pc) for pc in (self._entry, *(l.pc for l in self.program.loops))
+        }
+        positions = {pc: position for pc, position in found.items() if position is not None}
+        totals = dataclasses.replace(self.totals, bundles=self.totals.bundles.copy())
+        return Account(self.program, self._device, self._entry, positions, totals)
 
     def activity(self) -> Activity:
         totals = self.totals

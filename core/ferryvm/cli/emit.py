@@ -37,14 +37,25 @@ def show_regions(file: Path, optimize: bool | None) -> None:
 
 
 def emit(
-    file: Path, stage: str, name: str, backend: str | None, level: int, optimize: bool | None
+    file: Path,
+    stage: str,
+    name: str,
+    backend: str | None,
+    device: str,
+    level: int,
+    optimize: bool | None,
 ) -> None:
     """Print a stage of the compilation of a region; by which backend, if it is not said, the stage
-    tells."""
+    tells. `device`: what it compiles for; empty: what it takes by itself."""
     from ferryvm.backend import Options
     from ferryvm.region.region import region
     from ferryvm.registry import Registry
 
+    registry = Registry()
+    if backend is not None and device:
+        from ferryvm.engine.runnable import check_device
+
+        check_device(registry.get(backend), device)
     verified = _verified(file, optimize)
     with naming(file):
         found = region(verified, name)
@@ -57,14 +68,13 @@ def emit(
             optimise(module, level, verified)
             click.echo(module_text(module), nl=False)
             return
-    registry = Registry()
     compiler = _of_stage(registry, stage) if backend is None else _named(registry, backend, stage)
     with naming(file):
         reason = compiler.accepts(found)
         if reason is not None:
             who = f"backend {compiler.name!r}"
             raise FerryError(f"{who} does not take region {found.name}: {reason}")
-        click.echo(compiler.show(found, Options(optimize=level), stage), nl=False)
+        click.echo(compiler.show(found, Options(optimize=level, device=device), stage), nl=False)
 
 
 def _named(registry: Registry, backend: str, stage: str) -> Compiler:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from ferryvm.cli.device import check_device_option
 from ferryvm.engine import Engine
 from ferryvm.machine.host import Output
 from ferryvm.machine.memory import Limits
@@ -28,6 +29,7 @@ policy_option = click.option(
 def make_engine(
     backend: str | None,
     policy: Path | None,
+    device: str | None = None,
     *,
     limits: Limits | None = None,
     output: Output | None = None,
@@ -35,9 +37,10 @@ def make_engine(
 ) -> Engine:
     """The engine for a backend or a policy, of which one may be given.
 
-    `default`: instead of the engine's own choice where neither is. Raises UsageError for both,
-    PolicyError, and as `Engine`.
+    `default`: instead of the engine's own choice where neither is. Raises UsageError for both, or
+    for a device without a backend, PolicyError, and as `Engine`.
     """
+    check_device_option(backend, device)
     if backend is not None and policy is not None:
         raise click.UsageError("--backend and --policy: one of them is allowed")
     registry = Registry()
@@ -48,7 +51,14 @@ def make_engine(
         chosen = policies.load(policy, registry.names)
     elif backend is None:
         chosen = default
-    return Engine(backend, policy=chosen, limits=limits, output=output, registry=registry)
+    return Engine(
+        backend,
+        policy=chosen,
+        device=device or "",
+        limits=limits,
+        output=output,
+        registry=registry,
+    )
 
 
 def write(descriptor: int, data: bytes) -> None:

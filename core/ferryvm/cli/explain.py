@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 import click
 
 import ferryvm
+from ferryvm.cli.device import device_option
 from ferryvm.cli.ended import Interrupted, Trapped
 from ferryvm.cli.engine import make_engine, policy_option, write
 from ferryvm.cli.program import naming
@@ -31,12 +32,18 @@ _INDENT = 4
 @click.argument("file", type=click.Path(path_type=Path))
 @policy_option
 @click.option("--backend", metavar="NAME", help="One backend instead of a policy.")
+@device_option
 @click.option(
     "--count", is_flag=True, help="Count instructions exactly: slower, and shares of them."
 )
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def explain(
-    file: Path, policy: Path | None, backend: str | None, count: bool, as_json: bool
+    file: Path,
+    policy: Path | None,
+    backend: str | None,
+    device: str | None,
+    count: bool,
+    as_json: bool,
 ) -> None:
     """Run FILE and print what was compiled, by whom, and why.
 
@@ -48,7 +55,7 @@ def explain(
     from ferryvm.policy import default
 
     output = functools.partial(write, 2)
-    engine = make_engine(backend, policy, output=output, default=default())
+    engine = make_engine(backend, policy, device, output=output, default=default())
     observer = Observer()
     observer.watch(engine)
     with naming(file):

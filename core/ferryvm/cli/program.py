@@ -10,6 +10,7 @@ from pathlib import Path
 import click
 
 import ferryvm
+from ferryvm.cli.device import check_device_option, device_option
 from ferryvm.errors import FerryError
 from ferryvm.verify import verify as check
 
@@ -78,6 +79,7 @@ def assemble(file: Path, output: Path | None, peephole: bool) -> None:
     metavar="NAME",
     help="Compiler whose stage is shown (the first that has it, llvm before others).",
 )
+@device_option
 @click.option("--optimize", type=click.IntRange(0, 3), help="Level of its optimiser (2).")
 def compile_(
     file: Path,
@@ -87,6 +89,7 @@ def compile_(
     emit: str | None,
     region: str | None,
     backend: str | None,
+    device: str | None,
     optimize: int | None,
 ) -> None:
     """Compile FILE (.skiff) into an image.
@@ -96,10 +99,12 @@ def compile_(
     asked = [name for name, given in (("--regions", regions), ("--emit", emit)) if given]
     if output is not None and asked:
         raise click.UsageError(f"{asked[0]} writes no image: leave out --output")
-    shown = {"--region": region, "--backend": backend, "--optimize": optimize}
+    texts = {"--region": region, "--backend": backend, "--device": device}
+    shown: dict[str, object] = {**texts, "--optimize": optimize}
     for name, given in shown.items():
         if given is not None and emit is None:
             raise click.UsageError(f"{name} says what --emit shows: add --emit STAGE")
+    check_device_option(backend, device)
     if len(asked) > 1:
         raise click.UsageError("--regions and --emit show different things: leave out one")
     if asked:
@@ -109,7 +114,7 @@ def compile_(
             shower.show_regions(file, peephole)
         else:
             level = 2 if optimize is None else optimize
-            shower.emit(file, emit, region or "program", backend, level, peephole)
+            shower.emit(file, emit, region or "program", backend, device or "", level, peephole)
         return
     _check_suffix(file, ".skiff", "`ferry asm` takes .fasm")
     _write_image(file, output, peephole is not False)

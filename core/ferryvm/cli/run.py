@@ -17,12 +17,13 @@ from typing import TYPE_CHECKING, Any
 import click
 
 import ferryvm
+from ferryvm.cli.device import device_option
 from ferryvm.cli.ended import Interrupted, Trapped
 from ferryvm.cli.engine import make_engine, policy_option, write
 from ferryvm.cli.program import naming, refuse_same_file
 from ferryvm.durable import probe_file, replace_file
 from ferryvm.engine import Engine, Execution, ProgramInterrupted, RunResult, TrapError
-from ferryvm.engine.execution import UNLIMITED, Statistics
+from ferryvm.engine.execution import UNLIMITED
 from ferryvm.errors import Diagnostic, FerryError, Position
 from ferryvm.machine.control import Status
 from ferryvm.machine.memory import Limits
@@ -59,6 +60,7 @@ def _options(command: Callable[..., None]) -> Callable[..., None]:
         (
             click.option("--backend", metavar="NAME",
                          help="One backend alone; see `ferry backends`."),
+            device_option,
             policy_option,
             click.option("--trace", type=click.Path(path_type=Path, dir_okay=False),
                          metavar="FILE", help="Write compilations and transfers as a trace for "
@@ -107,10 +109,15 @@ def resume(state: Path, stack_limit: int, heap_limit: int, **options: Any) -> No
 
 
 def _engine(
-    stack: int, heap: int, backend: str | None, policy: Path | None, **_others: Any
+    stack: int,
+    heap: int,
+    backend: str | None,
+    policy: Path | None,
+    device: str | None,
+    **_others: Any,
 ) -> Engine:
     limits = Limits(stack=stack, heap=heap)
-    return make_engine(backend, policy, limits=limits, output=functools.partial(write, 1))
+    return make_engine(backend, policy, device, limits=limits, output=functools.partial(write, 1))
 
 
 def _run(
@@ -118,13 +125,12 @@ def _run(
     start: Callable[[Engine], Execution],
     engine: Engine,
     began: float,
-    backend: str | None,
-    policy: Path | None,
     trace: Path | None,
     fuel: int | None,
     count: bool,
     save: Path | None,
     stats: str | None,
+    **_others: Any,
 ) -> None:
     if save is not None:
         if file.suffix in ferryvm.SUFFIXES:  # a state may replace the one that it came from
@@ -177,13 +183,13 @@ def _drive(
         _save(execution, save)
         raise Interrupted(with_source_line(str(error), error.position)) from None
     except TrapError as error:
-        _report(stats, execution.statistics, load_seconds, Status.TRAP, trap=error.kind.name)
+        _report(stats, execution, load_seconds, Status.TRAP, trap=error.kind.name)
         raise Trapped(with_source_line(str(error), error.position)) from None
     if result.status is Status.FUEL:
         where = execution.machine.position or f"pc {execution.machine.control.pc}"
         click.echo(f"ferry: {where}: out of fuel after {fuel} instructions", err=True)
         _save(execution, save)
-    _report(stats, result.statistics, load_seconds, result.status, result)
+    _report(stats, execution, load_seconds, result.status, result)
 
 
 def with_source_line(message: str, position: Position | None) -> str:
@@ -222,7 +228,7 @@ def check_writable(path: Path) -> None:
 
 def _report(
     stats: str | None,
-    statistics: Statistics,
+    execution: Execution,
     load_seconds: float,
     status: Status,
     result: RunResult | None = None,
@@ -233,7 +239,7 @@ def _report(
     value = result.value if result else None
     if isinstance(value, float) and not math.isfinite(value):
         value = str(value)  # type: ignore[assignment]  # JSON has no such numbers
-    seconds = statistics.seconds
+    statistics = execution.statistics
     figures = {
         "backend": statistics.backend,
         "status": status.name.lower(),
@@ -241,8 +247,9 @@ def _report(
         "result_type": str(result.type) if result and result.type else None,
         "result_bits": f"{result.bits:#x}" if result and result.bits is not None else None,
         "trap": trap,
-        "seconds": {**dataclasses.asdict(seconds), "load": load_seconds},
+        "seconds": {**dataclasses.asdict(statistics.seconds), "load": load_seconds},
         "instructions": statistics.instructions,
+        "backends": execution.figures(),
     }
     text = json.dumps(figures, indent=2)
     if stats == "-":

@@ -43,8 +43,8 @@ class Compilers:
         forcing: frozenset[Forcing],
         shadow: Shadow | None,
     ) -> None:
-        """`observe`: have code keep figures of `Activity`."""
-        self._find, self._journal, self._observe = find, journal, observe
+        """`find`: the backend of a name; `observe`: have code keep figures of `Activity`."""
+        self.find, self._journal, self._observe = find, journal, observe
         self._forcing, self._shadow = forcing, shadow
         self._said: set[str] = set()
 
@@ -87,7 +87,7 @@ class Compilers:
     def _code(self, place: Place, choice: Choice, options: Options) -> Code:
         region = place.region
         assert region is not None
-        compiler = self._find(choice.backend)
+        compiler = self.find(choice.backend)
         if not isinstance(compiler, Compiler):
             raise BackendError(f"backend {choice.backend!r} compiles no regions")
         if options.device and not compiler.capabilities.devices:

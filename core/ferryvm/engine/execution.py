@@ -137,22 +137,27 @@ class Engine:
         backend: str | None = None,
         *,
         policy: Policy | None = None,
+        device: str = "",
         limits: Limits | None = None,
         hosts: Mapping[str, HostFunction] | None = None,
         output: Output | None = None,
         registry: Registry | None = None,
     ) -> None:
         """`backend`: one by name; without one `policy` says which, or the default policy.
+        `device`: what the backend of that name compiles for; empty: what it takes by itself.
         `hosts`: host functions offered beside the standard ones; `output`: where programs write,
         collected for the result if None.
 
-        Raises UnknownNameError or BackendError if there is no such usable backend.
+        Raises UnknownNameError or BackendError if there is no such usable backend, and FerryError
+        for a device that it cannot compile for.
         """
         self.registry = registry or Registry()
         if backend is not None and policy is not None:
             raise FerryError(f"backend {backend!r} and a policy: an engine takes one of them")
+        if device and backend is None:
+            raise FerryError(f"device {device!r}: a backend has to be named that compiles for it")
         if backend is not None:
-            self.backend = runnable(self.registry, backend)
+            self.backend = runnable(self.registry, backend, device)
         else:
             self.backend = mixed(self.registry, policy or default())
         self.limits = limits or Limits()
@@ -207,6 +212,8 @@ class Execution:
         self.output = engine.output or self._collected.append
         """Where the program writes."""
         self._prepared: dict[tuple[str, frozenset[Forcing]], tuple[Interpreter, Artifact]] = {}
+        self._last: Artifact | None = None
+        """What ran last."""
         self._all_counted = True
         self._busy = threading.Lock()
 
@@ -214,6 +221,12 @@ class Execution:
     def instructions(self) -> int | None:
         """Instructions completed since the program's start; None once a run did not count."""
         return self.machine.control.instructions if self._all_counted else None
+
+    def figures(self) -> Mapping[str, Mapping[str, object]]:
+        """What the backends of the last run tell of it themselves, by their names: data that JSON can
+        hold. It is counted from when they prepared the program, so also by executions that share
+        that with this one (`again`, `fork`)."""
+        return {} if self._last is None else self._last.figures()
 
     def save(self, path: str | Path) -> None:
         """Write the state to a file; any backend can go on from it. Raises ImageError."""
@@ -275,6 +288,7 @@ class Execution:
             self.machine.control.interrupt = 0  # from here on, whoever sets it means this run
             began = time.perf_counter()
             chosen, artifact = self._prepare(backend, forcing)
+            self._last = artifact
             prepare_seconds = time.perf_counter() - began
             if counting and not chosen.capabilities.fuel:
                 raise RefusalError(f"backend {chosen.name!r} cannot count instructions")

@@ -16,7 +16,7 @@ from __future__ import annotations
 import dataclasses
 import threading
 import weakref
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING
 
 from ferryvm.backend import (
@@ -191,6 +191,12 @@ class MixedArtifact(Artifact):
                 if self._may_stop and status in _LAST:
                     self._wait_for_verdicts(machine)
                 return status
+
+    def figures(self) -> Mapping[str, Mapping[str, object]]:
+        from ferryvm.engine.figure import figures  # few runs are asked
+
+        found = figures(self.journal.placements, self._compilers.find)
+        return {**self.inner.figures(), **found}
 
     def _interpret(self, machine: Machine, counting: bool) -> Status:
         if not self._may_stop:

@@ -16,7 +16,7 @@ import ctypes
 import logging
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
 from ferryvm.backend import Artifact, Forcing, Interpreter
@@ -226,3 +226,6 @@ class _ObservedArtifact(Artifact):
 
     def remove(self, pc: int, counting: bool) -> None:
         self._inner.remove(pc, counting)
+
+    def figures(self) -> Mapping[str, Mapping[str, object]]:
+        return self._inner.figures()

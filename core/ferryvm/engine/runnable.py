@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ferryvm.backend import BackendError, Compiler, Interpreter
+from ferryvm.backend import Backend, BackendError, Compiler, Interpreter
 from ferryvm.registry import Registry
 
 if TYPE_CHECKING:
@@ -14,22 +14,32 @@ if TYPE_CHECKING:
     from ferryvm.policy import Policy
 
 
-def runnable(registry: Registry, name: str) -> Interpreter:
+def runnable(registry: Registry, name: str, device: str = "") -> Interpreter:
     """The backend of that name, ready to run whole programs.
 
     A compiler comes with an interpreter, for what it leaves and for where it cannot be entered; it
-    compiles the whole program at once, and what it refuses is an error. Raises as `Registry.get`.
+    compiles the whole program at once, and what it refuses is an error. `device`: what it compiles
+    for. Raises as `Registry.get` and `check_device`.
     """
     backend = registry.get(name)
+    if device:
+        check_device(backend, device)
     if isinstance(backend, Interpreter):
         return backend
     if not isinstance(backend, Compiler):
         raise BackendError(f"backend {name!r} is neither an interpreter nor a compiler")
     from ferryvm.policy import Policy
 
-    made = mixed(registry, Policy.for_compiler(name), name)
+    made = mixed(registry, Policy.for_compiler(name, device=device), name)
     made.version = backend.version
     return made
+
+
+def check_device(backend: Backend, device: str) -> None:
+    """Raise FerryError with all that is wrong where a backend cannot compile for a device."""
+    if not isinstance(backend, Compiler) or not backend.capabilities.devices:
+        raise BackendError(f"backend {backend.name!r} has no devices, and so no {device!r}")
+    backend.check_device(device)
 
 
 MIXED = "mixed"

@@ -269,6 +269,9 @@ class _CheckedCode(Code):
     def activity(self) -> Activity:
         return self._code.activity()
 
+    def account(self) -> object:
+        return self._code.account()
+
 
 def _prepared(program: Verified, backend: Interpreter) -> Artifact:
     try:

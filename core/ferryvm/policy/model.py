@@ -122,9 +122,10 @@ class Policy:
     shadow: Shadow | None = None
 
     @classmethod
-    def for_compiler(cls, name: str, interpreter: str = INTERPRETER) -> Policy:
+    def for_compiler(cls, name: str, interpreter: str = INTERPRETER, device: str = "") -> Policy:
         """What `--backend NAME` means for a compiler: the whole program, at once, or an error."""
-        choice = Choice(name, Options(optimize=3, background=False, required=True))
+        options = Options(optimize=3, background=False, required=True, device=device)
+        choice = Choice(name, options)
         rule = Rule(f"everything to {name}", backends=(choice,))
         return cls(interpreter, PROMPT, (rule,), whole_program=True)
 

@@ -18,7 +18,8 @@ from ferryvm_backends.vliw.code.encode import compile_module
 from ferryvm_backends.vliw.code.program import Program
 from ferryvm_backends.vliw.local import LocalMemory
 from ferryvm_backends.vliw.machine.model import Machine
-from ferryvm_backends.vliw.simulate.interpret import Counts, interpret
+from ferryvm_backends.vliw.simulate.count import Counts
+from ferryvm_backends.vliw.simulate.interpret import interpret
 from ferryvm_backends.vliw.simulate.native import NativeProgram
 
 SMALL = Limits(stack=8 << 10, heap=64 << 10, first_heap=16 << 10)

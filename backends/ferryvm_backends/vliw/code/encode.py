@@ -89,7 +89,7 @@ def encode(code: Code, allocation: Allocation, machine: Machine) -> Program:
             operation.result is not None and operation.result.kind is FileKind.BOOLEAN,
             operation.place,
             None if operation.target is None else places[operation.target],
-            operation.pc,
+            pc=operation.pc,
         )
 
     for block, scheduled in allocation.schedule.blocks.items():

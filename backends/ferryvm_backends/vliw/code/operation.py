@@ -10,6 +10,7 @@ with `stop`. Operations that compute are those of the region IR. Besides them th
     exit p, block             go on there if p holds
     exit_unless p, block      go on there if it does not
     exit_expired block        go on there if the time that the program was given is over
+    repeat [block]            go round a pipelined loop; with a block: go on there if the time is over
     jump block
     jump_to a                 go on in the block that a is the number of
     stop                      give control back
@@ -187,7 +188,7 @@ def _shown(operand: Operand) -> str:
     return repr(operand) if isinstance(operand, Register) else f"{operand:#x}"
 
 
-EXITS = frozenset({"exit", "exit_unless", "exit_expired"})
+EXITS = frozenset({"exit", "exit_unless", "exit_expired", "repeat"})
 """Operations by which control may leave a block in the middle."""
 BRANCHES = EXITS | {"jump", "jump_to", "stop"}
 _TRUTHS = frozenset({"all", "any", "none", "exit", "exit_unless", "select"})

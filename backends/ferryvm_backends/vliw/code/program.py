@@ -52,6 +52,8 @@ class Slot:
     place: Place | None = None
     target: int | None = None
     """Number of the bundle that control may go on in."""
+    again: int | None = None
+    """Number of the bundle that a `repeat` goes back to."""
     pc: int = -1
 
 

@@ -51,6 +51,8 @@ def slot_text(program: Program, slot: Slot) -> str:
         if slot.place is not None and number == 0:
             text = f"{slot.place.segment.value}[{text}+{slot.place.offset}]"
         parts.append(text)
+    if slot.again is not None:
+        parts.append(f"b{slot.again}")
     if slot.target is not None:
         parts.append(f"b{slot.target}")
     said = " ".join(parts)

@@ -9,7 +9,9 @@ A cycle is a *bundle*: at most one operation for each unit. What holds of time:
   unit. With `bypass` an operation can take it from there, which takes no port, and a result that
   nobody reads later need not be written to a file.
 - A branch issued in cycle t that is taken goes on in its target in cycle t + delay_slots + 1. What is
-  issued in between is done, but for branches.
+  issued in between is done. While an exit is on its way, that is a branch that depends on something,
+  later branches do nothing; what is issued behind one that is always taken takes effect in its turn.
+  There is one branch in a bundle at most.
 - A load reads memory as it is before the stores of its own cycle.
 """
 

@@ -6,9 +6,9 @@
 It is `machine/model.py` once more, for all values at once: where a branch depends on a truth that
 is not known there are two states afterwards, one in which it holds and one in which it does not.
 
-At most a jump and an exit are on their way. While an exit is, later branches do nothing; one that
-is issued in the delay slots of a jump takes effect in its own turn, when control is at the jump's
-target.
+Branches that are always taken can be on their way together; each takes effect in its own turn, and
+so does an exit behind them, when control is at their targets. While an exit is on its way, later
+branches do nothing.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ import dataclasses
 import enum
 from collections.abc import Sequence
 
-from ferryvm_backends.vliw.code.operation import BRANCHES, Place
+from ferryvm_backends.vliw.code.operation import BRANCHES, Place, work_of
 from ferryvm_backends.vliw.code.program import Bypass, Immediate, Program, Read, Slot, Source
 from ferryvm_backends.vliw.prove.claim import ScheduleError
 from ferryvm_backends.vliw.prove.memory import Memory
-from ferryvm_backends.vliw.prove.resource import predicate_of, work_of_slot
+from ferryvm_backends.vliw.prove.resource import predicate_of
 from ferryvm_backends.vliw.prove.term import POISON, Guard, Term, Trace
 
 
@@ -56,6 +56,8 @@ class Branch:
     """Where it was issued."""
     operand: Term = POISON
     """Where a computed jump goes."""
+    is_exit: bool = False
+    """Whether later branches do nothing."""
 
 
 @dataclasses.dataclass(slots=True)
@@ -72,8 +74,8 @@ class State:
     """By the first cycle that sees the results."""
     ready: dict[int, int] = dataclasses.field(default_factory=dict)
     """The first cycle in which a unit takes its next operation."""
-    jump: Branch | None = None
-    exit: Branch | None = None
+    branches: tuple[Branch, ...] = ()
+    """Those on their way, the next one first."""
     left: Branch | None = None
     """The branch by which control has left for what is no bundle of its own."""
     last: int = -1
@@ -169,7 +171,7 @@ class Follower:
                 state.trace = self.memory.after(state.trace, store)
         found = [state]
         for step, operands in zip(steps, given, strict=True):
-            if step.slot.name in BRANCHES or step.slot.name == "repeat":
+            if step.slot.name in BRANCHES:
                 found += self._branch(state, step.slot, operands)
         for each in found:
             self._advance(each)
@@ -236,25 +238,38 @@ class Follower:
 
     def _branch(self, state: State, slot: Slot, operands: Sequence[Term]) -> list[State]:
         """Have a branch on its way; the state besides in which an exit was taken."""
-        if state.exit is not None or (state.jump is not None and slot.name not in _CONDITIONAL):
+        if state.branches and state.branches[-1].is_exit:
             return []
         cycle = state.cycle + self.machine.delay_slots + 1
         target: int | Aim = Aim.STOP if slot.target is None else slot.target
-        if slot.name in ("exit", "exit_unless"):
-            return self._exit(state, Branch(cycle, target, state.at), slot, operands[0])
-        if slot.name in ("exit_expired", "repeat"):
-            state.has_looked = True
-            over = state if state.is_over else state.copy()
-            over.is_over = True
-            if slot.name == "exit_expired":
-                over.exit = Branch(cycle, target, state.at)
-            elif over is not state:
-                state.jump = Branch(cycle, target, state.at)
-            return [] if over is state else [over]
-        operand = operands[0] if slot.name == "jump_to" else POISON
-        aim = Aim.COMPUTED if slot.name == "jump_to" else target
-        state.jump = Branch(cycle, aim, state.at, operand)
+        leaving = Branch(cycle, target, state.at, is_exit=True)
+        match slot.name:
+            case "exit" | "exit_unless":
+                return self._exit(state, leaving, slot, operands[0])
+            case "exit_expired":
+                return self._look(state, leaving, None)
+            case "repeat":
+                assert slot.again is not None
+                again = Branch(cycle, slot.again, state.at)
+                if slot.target is not None:
+                    return self._look(state, leaving, again)
+                state.branches += (again,)
+            case "jump_to":
+                state.branches += (Branch(cycle, Aim.COMPUTED, state.at, operands[0]),)
+            case _:
+                state.branches += (Branch(cycle, target, state.at),)
         return []
+
+    def _look(self, state: State, leaving: Branch, again: Branch | None) -> list[State]:
+        """Look whether the time is over; once it is, it stays so."""
+        state.has_looked = True
+        over = state if state.is_over else state.copy()
+        over.branches += (leaving,)
+        over.is_over = True
+        if over is state:
+            return []
+        state.branches += () if again is None else (again,)
+        return [over]
 
     def _exit(self, state: State, branch: Branch, slot: Slot, asked: Term) -> list[State]:
         if asked == POISON:
@@ -263,29 +278,25 @@ class Follower:
         bits = self.terms.bits(asked)
         truth = state.truths.get(asked) if bits is None else bool(bits)
         if truth is not None:
-            if truth == leaves:
-                state.exit = branch
+            state.branches += (branch,) if truth == leaves else ()
             return []
         taken = state.copy()
-        taken.exit = branch
+        taken.branches += (branch,)
         taken.truths[asked], state.truths[asked] = leaves, not leaves
         return [taken]
 
     def _advance(self, state: State) -> None:
         state.cycle += 1
         state.at += 1
-        for branch in (state.jump, state.exit):
-            if branch is not None and branch.cycle == state.cycle:
-                self._arrive(state, branch)
-        if state.jump is not None and state.jump.cycle == state.cycle:
-            state.jump = None
-        if state.exit is not None and state.exit.cycle == state.cycle:
-            state.exit = None
+        if state.branches and state.branches[0].cycle == state.cycle:
+            branch, *rest = state.branches
+            state.branches = tuple(rest)
+            self._arrive(state, branch)
 
     def _arrive(self, state: State, branch: Branch) -> None:
         state.last = branch.bundle
         if isinstance(branch.target, int):
-            state.at, state.left = branch.target, None
+            state.at = branch.target
             state.arrivals[state.at] = state.arrivals.get(state.at, 0) + 1
         else:
             state.left = branch
@@ -300,7 +311,7 @@ class Follower:
         return found
 
     def _step(self, slot: Slot) -> _Step:
-        timing = self.machine.units[slot.unit].work[work_of_slot(slot)]
+        timing = self.machine.units[slot.unit].work[work_of(slot.name, slot.static)]
         constants = tuple(
             self.terms.constant(source.bits) if isinstance(source, Immediate) else None
             for source in slot.sources
@@ -348,7 +359,3 @@ class Follower:
 
     def _error(self, state: State, said: str) -> ScheduleError:
         return ScheduleError(self.program.name, state.at, said, block=self.block, cycle=state.cycle)
-
-
-_CONDITIONAL = frozenset({"exit", "exit_unless", "exit_expired"})
-"""Exits: they take effect even if a jump is on its way."""

@@ -149,7 +149,7 @@ class _Proof:
             for state in self.follower.cycle(left.pop()):
                 if state.left is not None:
                     self._arrive(state, block, None)
-                elif state.at in self.blocks and state.exit is None and state.jump is None:
+                elif state.at in self.blocks and not state.branches:
                     self._arrive(state, block, self.blocks[state.at])
                 elif self._is_followed(state, block):
                     left.append(state)
@@ -244,8 +244,8 @@ class _Proof:
             if state.left.operand != way.asked:
                 differ = self.explain.values(state.left.operand, way.asked)
                 return f"where control goes to (pc {way.operation.pc}) {differ}"
-            if state.exit is not None:
-                return "an exit is on its way when control goes to a computed place"
+            if state.branches:
+                return "a branch is on its way when control goes to a computed place"
             for each in way.targets:
                 if self.claim.places[each] not in self.program.returns:
                     return f"block {each.label} is not among what jumps to computed places reach"

@@ -14,7 +14,7 @@ from collections.abc import Iterator
 
 from ferryvm_backends.vliw.code.operation import BRANCHES, work_of
 from ferryvm_backends.vliw.code.program import Bypass, Immediate, Program, Read, Slot, Source
-from ferryvm_backends.vliw.machine.model import FileKind, Machine, Work
+from ferryvm_backends.vliw.machine.model import FileKind, Machine
 from ferryvm_backends.vliw.prove.claim import ScheduleError
 
 
@@ -30,11 +30,6 @@ def predicate_of(slot: Slot) -> Predicate | None:
     """What a slot depends on. Programs with predicates say it here."""
     found = getattr(slot, "predicate", None)
     return None if found is None else Predicate(*found)
-
-
-def work_of_slot(slot: Slot) -> Work:
-    """What a unit has to be able to do. Raises KeyError for what is no operation."""
-    return Work.BRANCH if slot.name == "repeat" else work_of(slot.name, slot.static)
 
 
 def sources_of(slot: Slot) -> tuple[Source, ...]:
@@ -58,6 +53,8 @@ def _faults(program: Program, number: int) -> Iterator[str]:
     machine, bundle = program.machine, program.bundles[number]
     if len(bundle) > machine.slots:
         yield f"{len(bundle)} operations, and the machine has {machine.slots} slots"
+    if sum(slot.name in BRANCHES for slot in bundle) > 1:
+        yield "two branches"
     units: set[int] = set()
     constants: set[int] = set()
     reads: dict[int, set[int]] = defaultdict(set)
@@ -85,7 +82,7 @@ def _slot_faults(program: Program, slot: Slot) -> Iterator[str]:
     machine = program.machine
     unit, what = machine.units[slot.unit], f"{slot.name} (pc {slot.pc})"
     try:
-        work = work_of_slot(slot)
+        work = work_of(slot.name, slot.static)
     except KeyError:
         yield f"{what} is no operation of the machine"
         return
@@ -109,8 +106,11 @@ def _slot_faults(program: Program, slot: Slot) -> Iterator[str]:
             yield f"{said} file {file.name}, which is {file.kind.value}"
     if (slot.name == "store" or slot.name in BRANCHES) and slot.has_result:
         yield f"{what} cannot have a result"
-    if slot.target is not None and not 0 <= slot.target < len(program.bundles):
-        yield f"{what} goes to bundle {slot.target}, which is not there"
+    for target in (slot.target, slot.again):
+        if target is not None and not 0 <= target < len(program.bundles):
+            yield f"{what} goes to bundle {target}, which is not there"
+    if (slot.name == "repeat") != (slot.again is not None):
+        yield f"{what} goes back to {slot.again}, which is for repeat alone to say"
 
 
 def _register_faults(

@@ -10,9 +10,11 @@ one port, two results of one unit in one cycle, a constant or read too many.
 from __future__ import annotations
 
 import dataclasses
-from collections import Counter, defaultdict
+from collections import Counter, defaultdict, deque
+from collections.abc import Iterator
 
-from ferryvm.errors import FerryError
+import numpy as np
+
 from ferryvm_backends.vliw.code.operation import BRANCHES, work_of
 from ferryvm_backends.vliw.code.program import (
     Bundle,
@@ -24,22 +26,21 @@ from ferryvm_backends.vliw.code.program import (
     Source,
 )
 from ferryvm_backends.vliw.simulate.arithmetic import compute
+from ferryvm_backends.vliw.simulate.count import Counts, HazardError, Issue
 from ferryvm_backends.vliw.simulate.memory import Memory
 
 _MASK = (1 << 64) - 1
 
 
-class HazardError(FerryError):
-    """A schedule does what the machine cannot."""
-
-
 @dataclasses.dataclass
-class Counts:
-    """What a run took."""
+class _Branch:
+    """A branch on its way."""
 
-    cycles: int = 0
-    issued: Counter[int] = dataclasses.field(default_factory=Counter)
-    """Operations by unit."""
+    due: int
+    """The last cycle before it takes effect."""
+    target: int | None
+    """The bundle where control goes on; None: nowhere."""
+    is_exit: bool
 
 
 @dataclasses.dataclass
@@ -65,15 +66,19 @@ class _Run:
         self.landing: dict[int, list[_Landing]] = defaultdict(list)
         self.busy: dict[int, int] = {}
         """The first cycle in which a unit takes the next operation."""
-        self.counts = Counts()
+        self.issued: Counter[int] = Counter()
+        self.fetched = np.zeros(len(program.bundles), np.int64)
         self.cycle = 0
 
     def run(self) -> Counts:
         """Run from the first bundle on."""
-        at, branch, target = 0, -1, None
+        at = 0
+        branches: deque[_Branch] = deque()
+        """Those on their way, the next one first."""
         while True:
             self._land()
             bundle = self.program.bundles[at]
+            self.fetched[at] += 1
             self._check(bundle)
             operands = [tuple(map(self._read, slot.sources)) for slot in bundle]
             # Loads see memory as it is before the stores of the cycle.
@@ -88,27 +93,38 @@ class _Run:
                         self.memory.store(slot.place.segment, where, slot.place.size, given[1])
                     except IndexError as error:
                         raise self._hazard(f"a store to {error}") from None
-                elif branch < 0 and self._is_taken(slot, given):
-                    branch = self.cycle + self.machine.delay_slots
-                    target = given[0] if slot.name == "jump_to" else slot.target
-            self.cycle += 1
+                elif not any(each.is_exit for each in branches):
+                    branches.extend(self._taken(slot, given))
             at += 1
-            if branch == self.cycle - 1:
+            if branches and branches[0].due == self.cycle:
+                target = branches.popleft().target
                 if target is None:
-                    self.counts.cycles = self.cycle
-                    return self.counts
-                at, branch = target, -1
+                    cycles = self.cycle + 1
+                    Issue(self.program).counts(cycles, self.fetched)
+                    return Counts(cycles, self.fetched, self.issued)
+                at = target
+            self.cycle += 1
 
-    def _is_taken(self, slot: Slot, given: tuple[int, ...]) -> bool:
-        """Whether an operation is a branch that is taken."""
+    def _taken(self, slot: Slot, given: tuple[int, ...]) -> Iterator[_Branch]:
+        """The branch of an operation, if it is one and taken."""
+        due = self.cycle + self.machine.delay_slots
+        is_over = self.cycle >= self.budget
         match slot.name:
-            case "exit":
-                return bool(given[0])
-            case "exit_unless":
-                return not given[0]
+            case "exit" | "exit_unless":
+                if bool(given[0]) is (slot.name == "exit"):
+                    yield _Branch(due, slot.target, is_exit=True)
             case "exit_expired":
-                return self.cycle >= self.budget
-        return slot.name in BRANCHES
+                if is_over:
+                    yield _Branch(due, slot.target, is_exit=True)
+            case "repeat":
+                if is_over and slot.target is not None:
+                    yield _Branch(due, slot.target, is_exit=True)
+                else:
+                    yield _Branch(due, slot.again, is_exit=False)
+            case "jump" | "stop":
+                yield _Branch(due, slot.target, is_exit=False)
+            case "jump_to":
+                yield _Branch(due, given[0], is_exit=False)
 
     def _land(self) -> None:
         landing = self.landing.pop(self.cycle, ())
@@ -128,6 +144,8 @@ class _Run:
         machine = self.machine
         if len(bundle) > machine.slots:
             raise self._hazard(f"{len(bundle)} operations")
+        if sum(slot.name in BRANCHES for slot in bundle) > 1:
+            raise self._hazard("two branches")
         constants: set[int] = set()
         reads: dict[int, set[int]] = defaultdict(set)
         for slot in bundle:
@@ -136,7 +154,7 @@ class _Run:
                 raise self._hazard(f"unit {unit.name} is not ready for {slot.name}")
             work = work_of(slot.name, slot.static)
             self.busy[slot.unit] = self.cycle + unit.work[work].interval
-            self.counts.issued[slot.unit] += 1
+            self.issued[slot.unit] += 1
             for number, source in enumerate(slot.sources):
                 if isinstance(source, Immediate):
                     if source.bits or slot.place is None or number:  # a base of nothing is none

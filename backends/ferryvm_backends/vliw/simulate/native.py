@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import ctypes
 import dataclasses
-from collections import Counter
 
 import numpy as np
 from llvmlite import ir
@@ -26,7 +25,7 @@ from ferryvm_backends._llvm.native import NativeCode
 from ferryvm_backends.vliw.code.operation import BRANCHES, EXITS, Segment, canonical_type, work_of
 from ferryvm_backends.vliw.code.program import Bypass, Immediate, Program, Read, Slot, Source
 from ferryvm_backends.vliw.machine.model import FileKind, Work
-from ferryvm_backends.vliw.simulate.interpret import Counts, HazardError
+from ferryvm_backends.vliw.simulate.count import Counts, HazardError, Issue
 from ferryvm_backends.vliw.simulate.memory import Memory
 
 _SEGMENTS = list(Segment)
@@ -51,13 +50,26 @@ class _Flight:
 
 
 @dataclasses.dataclass(frozen=True)
+class _Branch:
+    """A branch on its way."""
+
+    target: int
+    left: int
+    """Cycles until control goes on there; 0: after this one."""
+    is_exit: bool
+
+
+@dataclasses.dataclass(frozen=True)
 class _Context:
     """What is on its way when a bundle is fetched."""
 
     flights: tuple[_Flight, ...] = ()
-    target: int = 0
-    branch: int = -1
-    """Cycles until control goes on at the target; -1: it does not."""
+    branches: tuple[_Branch, ...] = ()
+    """The next one first."""
+
+    def branching(self, target: int, left: int, is_exit: bool) -> _Context:
+        """With one more branch on its way."""
+        return _Context(self.flights, (*self.branches, _Branch(target, left, is_exit)))
 
 
 class _Frame(ctypes.Structure):
@@ -75,29 +87,26 @@ class NativeProgram:
     """A program that can be run."""
 
     def __init__(self, program: Program) -> None:
-        self.program = program
+        self.program, self._issue = program, Issue(program)
         module = _Translation(program).run()
         self._code = NativeCode(compile_module(module, merge_tails=True))
         kind = ctypes.CFUNCTYPE(ctypes.c_uint64, ctypes.c_void_p)
         self._run = kind(self._code.function_address("run"))
 
     def run(self, memory: Memory, budget: int) -> Counts:
-        """As `interpret`. Raises HazardError for a store to where there is no memory."""
+        """As `interpret`. Raises HazardError for a store to where there is no memory, and for counts that
+        no machine can have."""
         frame = _Frame()
         for number, segment in enumerate(_SEGMENTS):
             bytes_ = memory.segments[segment]
             frame.segments[2 * number] = bytes_.ctypes.data
             frame.segments[2 * number + 1] = len(bytes_)
         frame.budget = budget
-        bundles = np.zeros(len(self.program.bundles), np.uint64)
+        bundles = np.zeros(len(self.program.bundles), np.int64)
         frame.counts = bundles.ctypes.data
         if self._run(ctypes.addressof(frame)):
             raise HazardError(f"{self.program.name}: a store to where there is no memory")
-        issued: Counter[int] = Counter()
-        for bundle, count in zip(self.program.bundles, bundles.tolist(), strict=True):
-            for slot in bundle:
-                issued[slot.unit] += count
-        return Counts(frame.cycles, issued)
+        return self._issue.counts(frame.cycles, bundles)
 
 
 class _Translation(Arithmetic):
@@ -192,8 +201,8 @@ class _Translation(Arithmetic):
         for slot, operands in zip(bundle, given, strict=True):
             if slot.name == "store":
                 self._store(slot, operands)
-        onward = _Context(tuple(sorted(flights)), context.target, context.branch)
-        if context.branch >= 0:
+        onward = _Context(tuple(sorted(flights)), context.branches)
+        if any(each.is_exit for each in context.branches):
             self._next(at, onward)
             return
         for slot, operands in zip(bundle, given, strict=True):
@@ -211,17 +220,22 @@ class _Translation(Arithmetic):
         now: ir.Value,
     ) -> None:
         """Go on with a branch on its way."""
+        delay = self.machine.delay_slots
         target = _STOP if slot.target is None else slot.target
         if slot.name == "jump_to":
             self.builder.store(operands[0], self.to)
             target = _DYNAMIC
-        taken = dataclasses.replace(context, target=target, branch=self.machine.delay_slots)
-        if slot.name not in EXITS:
-            self._next(at, taken)
+        onward = context
+        if slot.again is not None:
+            onward = context.branching(slot.again, delay, is_exit=False)
+        if slot.target is None or slot.name not in EXITS:
+            is_back = slot.again is not None
+            self._next(at, onward if is_back else context.branching(target, delay, is_exit=False))
             return
+        taken = context.branching(target, delay, is_exit=True)
         b = self.builder
         yes, no = (self.function.append_basic_block(f"b{at}.{n}") for n in ("taken", "not"))
-        if slot.name == "exit_expired":
+        if slot.name in ("exit_expired", "repeat"):
             b.cbranch(b.icmp_unsigned(">=", now, self.budget), yes, no)
         elif slot.name == "exit":
             b.cbranch(operands[0], yes, no)
@@ -230,29 +244,27 @@ class _Translation(Arithmetic):
         b.position_at_end(yes)
         self._next(at, taken)
         b.position_at_end(no)
-        self._next(at, context)
+        self._next(at, onward)
 
     def _next(self, at: int, context: _Context) -> None:
         """Go on in the next cycle."""
         b = self.builder
-        if context.branch < 0:
-            b.branch(self._block(at + 1, context))
+        left = tuple(dataclasses.replace(each, left=each.left - 1) for each in context.branches)
+        if not left or left[0].left >= 0:
+            b.branch(self._block(at + 1, _Context(context.flights, left)))
             return
-        if context.branch > 0:
-            left = dataclasses.replace(context, branch=context.branch - 1)
-            b.branch(self._block(at + 1, left))
-            return
-        there = _Context(context.flights)
-        if context.target == _STOP:
+        there = _Context(context.flights, left[1:])
+        target = left[0].target
+        if target == _STOP:
             place = b.gep(self.frame, [word(_Frame.cycles.offset)], source_etype=_BYTE)
             b.store(b.load(self.cycles), place)
             b.ret(word(0))
-        elif context.target == _DYNAMIC:
+        elif target == _DYNAMIC:
             chosen = b.switch(b.load(self.to), self.fault)
             for target in self.program.returns:
                 chosen.add_case(word(target), self._block(target, there))
         else:
-            b.branch(self._block(context.target, there))
+            b.branch(self._block(target, there))
 
     # --- results ----------------------------------------------------------------------------
 

@@ -53,24 +53,24 @@ def _next(body: Body, done: set[Block]) -> tuple[Flow, Loop, Nest, Value] | None
 
 def _doubt(operation: Operation, home: dict[Value, int], loop: Loop) -> Value | None:
     """What has to hold, besides what varies, for a check to fail."""
-    if operation.name != "trap_if":
-        return None
-    both = operation.arguments[0]
-    if not isinstance(both, Operation) or both.name != "all":
-        return None
-    outside = [each for each in both.arguments if home.get(each) not in loop.blocks]
+    outside = [each for each in _both(operation) if home.get(each) not in loop.blocks]
     return outside[0] if len(outside) == 1 else None
+
+
+def _both(operation: Operation) -> tuple[Value, ...]:
+    """What has to hold together for a check to fail; nothing where it is not so."""
+    p = operation.arguments[0] if operation.name == "trap_if" else None
+    return p.arguments if isinstance(p, Operation) and p.name == "all" else ()
 
 
 def _split(body: Body, flow: Flow, loop: Loop, nest: Nest, doubt: Value) -> None:
     head = flow.blocks[loop.head]
     (way,) = (edge for s, edge in flow.incoming[loop.head] if s not in loop.blocks)
-    home = flow.homes()
     spared = {
         operation
         for place in loop.blocks
         for operation in flow.blocks[place].operations
-        if _doubt(operation, home, loop) is doubt
+        if doubt in _both(operation)
     }
     copy = Copy(body, nest, "sure")
     for old, new in copy.blocks.items():

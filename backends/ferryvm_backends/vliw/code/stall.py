@@ -1,0 +1,206 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Why nothing is issued in a bundle that is empty: what the next operation was waiting for.
+
+    cycle   issued
+    7       load          b
+    8                     \\  load_use: what is issued next reads what the load yields,
+    9                     /  which is there three cycles after it
+    10      add b, 1
+
+It is worked out of the bundles alone: where operations are when they are issued as early as can be,
+something that one of them needs gets ready in the very cycle in which it is issued. Where several
+do, the first in the order of `Cause` is told.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Callable, Iterator
+
+from ferryvm_backends.vliw.code.operation import BRANCHES, EXITS, work_of
+from ferryvm_backends.vliw.code.program import Bypass, Program, Read, Slot
+from ferryvm_backends.vliw.machine.model import Timing, Work
+
+
+class Cause(enum.Enum):
+    """What a cycle in which nothing is issued is spent on; the value is what reports call it."""
+
+    LOAD = "load_use"
+    """The next operation waits for the result of a load."""
+    FLOAT = "float_latency"
+    """It waits for the result of float arithmetic."""
+    LATENCY = "latency"
+    """It waits for another result."""
+    BRANCH = "branch_delay"
+    """There is nothing to do in the delay slots of a branch, or it has to wait for whether the branch
+    is taken."""
+    UNIT = "unit_busy"
+    """A unit takes no operation yet: its interval."""
+    PORT = "port_conflict"
+    """Its result would land together with others that there are no ports for, or in one unit."""
+    REGISTER = "register_reuse"
+    """It overwrites what others still read, or write before."""
+    LANDING = "landing"
+    """The block begins with empty cycles, in which lands what was issued before an exit to it."""
+    OTHER = "other"
+    """None of these: operands of one cycle that no ports could be found for, for example."""
+
+
+_ORDER = list(Cause)
+_FLOAT = frozenset(work for work in Work if work.value.startswith("float_")) | {Work.CONVERT}
+
+_Back = Callable[[int], int | None]
+"""The bundle that is fetched so many cycles before; None: the block was not entered then."""
+
+
+def stalls(program: Program) -> tuple[Cause | None, ...]:
+    """For each bundle why it is empty; None for one that is not."""
+    return _Stalls(program).run()
+
+
+class _Stalls:
+    def __init__(self, program: Program) -> None:
+        self.program, self.bundles, self.machine = program, program.bundles, program.machine
+        self.found: list[Cause | None] = [None] * len(program.bundles)
+        timings = [timing for unit in self.machine.units for timing in unit.work.values()]
+        self.reach = 1 + max(max(timing.latency, timing.interval) for timing in timings)
+        self.reach += self.machine.delay_slots
+        """Cycles that anything can wait for anything, at most."""
+
+    def run(self) -> tuple[Cause | None, ...]:
+        starts = sorted({0, *self.program.labels})
+        for start, end in zip(starts, [*starts[1:], len(self.bundles)], strict=True):
+            self._block(start, end)
+        for loop in self.program.loops:
+            if loop.stages > 1:  # others wait for nothing of the pass before
+                self._kernel(loop.begin, loop.end)
+        return tuple(self.found)
+
+    def _block(self, start: int, end: int) -> None:
+        first = next((at for at in range(start, end) if self.bundles[at]), end)
+        following: int | None = None
+        for at in reversed(range(start, end)):
+            if self.bundles[at]:
+                following = at
+            elif at < first:
+                self.found[at] = Cause.LANDING
+            elif following is None:
+                self.found[at] = Cause.BRANCH
+            elif following > at + 1:
+                self.found[at] = self.found[at + 1]
+            else:
+                self.found[at] = self._why(following, _block_before(following, start))
+
+    def _kernel(self, begin: int, end: int) -> None:
+        """A loop that begins a pass before the last one has ended."""
+        for at in range(begin, end):
+            following = at
+            while not self.bundles[following]:
+                following = begin + (following + 1 - begin) % (end - begin)
+            if following != at:
+                self.found[at] = self._why(following, _loop_before(following, begin, end))
+
+    def _why(self, at: int, back: _Back) -> Cause:
+        """What the operations of a bundle waited for that stands behind an empty one."""
+        causes = {cause for slot in self.bundles[at] for cause in self._waits(slot, at, back)}
+        return min(causes, key=_ORDER.index, default=Cause.OTHER)
+
+    def _waits(self, slot: Slot, at: int, back: _Back) -> Iterator[Cause]:
+        """What gets ready for an operation in the very cycle in which it is issued."""
+        before = list(self._before(back))
+        yield from self._results(slot, before)
+        yield from self._places(slot, before)
+        if slot.written is not None:
+            yield from self._registers(slot, slot.written, at, before)
+        if slot.name in BRANCHES:
+            yield from self._in_slots(at, back)
+
+    def _results(self, slot: Slot, before: list[tuple[int, Slot]]) -> Iterator[Cause]:
+        """Results that it reads, or that have to be there where it leads to; and branches."""
+        slots = self.machine.delay_slots
+        reads = {source for source in slot.sources if isinstance(source, Read)}
+        units = {source.unit for source in slot.sources if isinstance(source, Bypass)}
+        has_effect = slot.name == "store" or slot.written is not None
+        for far, other in before:
+            latency = self._timing(other).latency
+            is_read = other.written in reads or other.unit in units
+            if other.has_result and is_read and far == latency:
+                yield self._class(other)
+            if other.has_result and slot.name in BRANCHES and far == latency - slots - 1:
+                yield self._class(other)
+            if other.name in EXITS and has_effect and far == slots + 1:
+                yield Cause.BRANCH
+
+    def _places(self, slot: Slot, before: list[tuple[int, Slot]]) -> Iterator[Cause]:
+        """Units, and ports: those that it would have needed a cycle earlier."""
+        mine, landing = self._timing(slot).latency, 0
+        for far, other in before:
+            timing = self._timing(other)
+            if other.unit == slot.unit and far == timing.interval > 1:
+                yield Cause.UNIT
+            if slot.has_result and other.has_result and far == timing.latency - mine + 1:
+                if other.unit == slot.unit:
+                    yield Cause.PORT
+                if slot.written and other.written and other.written.file == slot.written.file:
+                    landing += 1
+        if slot.written and landing >= self.machine.files[slot.written.file].write_ports:
+            yield Cause.PORT
+
+    def _registers(
+        self, slot: Slot, written: Read, at: int, before: list[tuple[int, Slot]]
+    ) -> Iterator[Cause]:
+        """Registers that were in use until then."""
+        mine = self._timing(slot).latency
+        for far, other in before:
+            if other.written == written and far == self._timing(other).latency + 1 - mine:
+                yield Cause.REGISTER
+        reader = at + mine - 1
+        if reader < len(self.bundles) and any(
+            written in each.sources for each in self.bundles[reader]
+        ):
+            yield Cause.REGISTER
+
+    def _in_slots(self, at: int, back: _Back) -> Iterator[Cause]:
+        """What those wait for that keep a branch from being issued earlier: they must be done, or
+        their results be there, when it takes effect."""
+        slots = self.machine.delay_slots
+        for more in range(1, min(slots, len(self.bundles) - 1 - at) + 1):
+            for slot in self.bundles[at + more]:
+                is_needed = slot.name == "store" and more == slots
+                if slot.has_result:
+                    is_needed = more == slots + 1 - self._timing(slot).latency
+                if is_needed:
+                    yield from self._waits(slot, at + more, _later(at, more, back))
+
+    def _before(self, back: _Back) -> Iterator[tuple[int, Slot]]:
+        """What was issued before, and how many cycles before."""
+        for far in range(1, self.reach + 1):
+            number = back(far)
+            if number is None:
+                return
+            for slot in self.bundles[number]:
+                yield far, slot
+
+    def _timing(self, slot: Slot) -> Timing:
+        return self.machine.units[slot.unit].work[work_of(slot.name, slot.static)]
+
+    def _class(self, slot: Slot) -> Cause:
+        work = work_of(slot.name, slot.static)
+        if work is Work.LOAD:
+            return Cause.LOAD
+        return Cause.FLOAT if work in _FLOAT else Cause.LATENCY
+
+
+def _block_before(at: int, start: int) -> _Back:
+    """What is fetched before a bundle of a block."""
+    return lambda far: at - far if at - far >= start else None
+
+
+def _loop_before(at: int, begin: int, end: int) -> _Back:
+    """The same, in a loop that goes round for ever."""
+    return lambda far: begin + (at - far - begin) % (end - begin)
+
+
+def _later(at: int, more: int, back: _Back) -> _Back:
+    """The same, of a bundle that is fetched some cycles after another one."""
+    return lambda far: at + more - far if far <= more else back(far - more)

@@ -1,0 +1,247 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Runs on a simulated machine, checked: its code did the work, and nothing of it was left over.
+
+    kernel   an interpreter runs the program, and calls the kernel's code
+    whole    the program is one region, entered once
+
+Every stay in compiled code is watched: it has to be code of the machine asked for, and to end where
+the program, or the kernel, does.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+from benchmarks.benchmark import BenchmarkError
+from benchmarks.opencl.watched import result_of
+from benchmarks.report import identity
+from benchmarks.vliw.bundle import Issues
+from benchmarks.vliw.figure import Building, Figure, Kernel, LoopFigure
+from benchmarks.vliw.program import Simulated
+from ferryvm.engine import Engine
+from ferryvm.engine.journal import Attempt
+from ferryvm.engine.observe import Observer
+from ferryvm.errors import FerryError
+from ferryvm.hooks import TransferEvent
+from ferryvm.machine.control import Status
+from ferryvm.policy import Policy
+from ferryvm.policy.fact import open_fact
+from ferryvm.policy.model import build
+from ferryvm.region.code import code as code_of
+from ferryvm.verify import Verified
+from ferryvm_backends.vliw import enter
+from ferryvm_backends.vliw.enter import VliwCode
+from ferryvm_backends.vliw.machine.model import Machine
+from ferryvm_backends.vliw.machine.read import find
+
+VLIW = "vliw"
+
+_NEVER = 10**12
+
+_ENDS = frozenset([Status.HALT, Status.HOST])
+"""Statuses that the last stay of a whole program has: it has ended, or prints its result."""
+
+_SLICE = 1 << 62
+"""Cycles; more than any program here takes."""
+
+
+@contextlib.contextmanager
+def unsliced() -> Iterator[None]:
+    """Have programs run to their end: code that begins in the middle, where a slice of time was
+    over, is of a smaller region, and what follows that would be the interpreter's."""
+    before, enter.SLICE = enter.SLICE, _SLICE
+    try:
+        yield
+    finally:
+        enter.SLICE = before
+
+
+@contextlib.contextmanager
+def fatal() -> Iterator[None]:
+    """Have what ferryvm raises be an error of the benchmark."""
+    try:
+        yield
+    except FerryError as error:
+        raise BenchmarkError(str(error)) from error
+
+
+def machine_of(name: str) -> Machine:
+    """The machine of a name or a file. Raises BenchmarkError if there is none."""
+    with fatal():
+        return find(name)
+
+
+def policy(machine: str, kernel: str | None = None) -> Policy:
+    """The whole program on a machine, or one function of it alone; nothing else is compiled."""
+    backend = {"name": VLIW, "device": machine, "optimize": 3}
+    backend |= {"background": False, "required": True}
+    rule: dict[str, Any] = {"name": "measured", "backends": [backend]}
+    profile: dict[str, Any] = {"enabled": False}
+    if kernel is not None:
+        rule["when"] = {"function": kernel}
+        profile = {"loop_threshold": _NEVER, "function_threshold": 1, "scope_threshold": _NEVER}
+    return build({"whole_program": kernel is None, "profile": profile, "rule": [rule]}, open_fact)
+
+
+def run_on(backend: str, program: Simulated, verified: Verified) -> int | float:
+    """The result on another backend."""
+    with fatal():
+        found = Engine(backend).start(verified).run()
+    if found.statistics.backend != backend:
+        raise BenchmarkError(f"asked for {backend}, ran on {found.statistics.backend}")
+    return result_of(program, found)
+
+
+class Runs:
+    """Runs of a program, all of it or its kernel, with code of one machine."""
+
+    def __init__(
+        self,
+        program: Simulated,
+        verified: Verified,
+        machine: str,
+        expected: int | float,
+        is_whole: bool,
+    ) -> None:
+        """`machine`: its name or file; `expected`: the result that each run has to have."""
+        self._program, self._verified, self.expected = program, verified, expected
+        self._machine, self._is_whole = machine_of(machine), is_whole
+        self._observer = Observer(transfers=True)
+        self._kernel = code_of(verified).names.index(program.kernel)
+        with fatal():
+            engine = Engine(policy=policy(machine, None if is_whole else program.kernel))
+            self._observer.watch(engine)
+            self._execution = engine.start(verified)
+
+    def run(self) -> list[TransferEvent]:
+        """The stays in compiled code of one more run. Raises BenchmarkError unless that did all
+        that it had to, and rightly."""
+        self._observer.transfers.clear()
+        with fatal(), unsliced():
+            self._execution = self._execution.again()
+            value = result_of(self._program, self._execution.run())
+        if identity(value) != identity(self.expected):
+            name = self._machine.name
+            raise BenchmarkError(f"expected {self.expected!r}, found {value!r} on {name}")
+        stays = list(self._observer.transfers)
+        check_stays(stays, self._is_whole, self._is_left)
+        return stays
+
+    def code(self) -> VliwCode:
+        """What was compiled. Raises BenchmarkError if that is not one region for this machine."""
+        attempts = [happening.detail for happening in self._observer.happenings]
+        return code_for([a for a in attempts if isinstance(a, Attempt)], self._machine)
+
+    @property
+    def entry(self) -> int:
+        """The pc that the kernel begins at."""
+        return self._verified.program.functions[self._kernel].entry
+
+    def calls(self, stays: Sequence[TransferEvent]) -> int:
+        """How many of these stays began where the kernel does."""
+        return sum(stay.entry == self.entry for stay in stays)
+
+    def loops(self, issues: Issues) -> list[LoopFigure]:
+        """The loops that were run, longest first."""
+        names, places = code_of(self._verified).names, self._verified.program.source_map
+        found = [
+            LoopFigure(
+                loop,
+                names[self._verified.owner(loop.pc)],
+                str(places.position(loop.pc) or f"pc {loop.pc}"),
+                count,
+            )
+            for loop in issues.code.program.loops
+            if (count := issues.between(loop.begin, loop.end))
+        ]
+        return sorted(found, key=lambda each: -each.cycles)
+
+    def _is_left(self, pc: int) -> bool:
+        return self._verified.owner(pc) != self._kernel
+
+
+def check_stays(
+    stays: Sequence[TransferEvent], is_whole: bool, is_left: Callable[[int], bool]
+) -> None:
+    """Raise BenchmarkError unless compiled code did all that it had to.
+
+    `is_left`: whether a pc is outside the kernel.
+    """
+    if not stays:
+        raise BenchmarkError(f"the code of {VLIW} was never entered")
+    for number, stay in enumerate(stays, 1):
+        if is_whole:
+            is_over = number == len(stays) and stay.status in _ENDS
+        else:
+            is_over = stay.status is Status.LEAVE and is_left(stay.exit)
+        if not is_over:
+            raise BenchmarkError(
+                f"{stay.region} left its work to the interpreter at pc {stay.exit}, "
+                f"with {stay.status.name}"
+            )
+
+
+def code_for(attempts: Sequence[Attempt], machine: Machine) -> VliwCode:
+    """The code of the one attempt to compile.
+
+    Raises BenchmarkError if there were others, or it failed, or is for another machine.
+    """
+    if len(attempts) != 1:
+        regions = ", ".join(attempt.region for attempt in attempts) or "nothing"
+        raise BenchmarkError(f"one region was to be compiled for {machine.name}: {regions} was")
+    (attempt,) = attempts
+    code = attempt.code
+    if not isinstance(code, VliwCode):
+        reason = attempt.reason or attempt.outcome.value
+        raise BenchmarkError(f"{VLIW} has no code of {attempt.region}: {reason}")
+    if code.program.machine != machine:
+        name = code.program.machine.name
+        raise BenchmarkError(f"asked for the machine {machine.name}, compiled for {name}")
+    return code
+
+
+def kernel_of(runs: Runs) -> Kernel:
+    """What the calls of a program's kernel take."""
+    calls = runs.calls(runs.run())
+    return Kernel(runs.code().totals.cycles, calls)
+
+
+class Whole:
+    """A whole program, compiled, and run once to have it so."""
+
+    def __init__(self, runs: Runs) -> None:
+        self._runs = runs
+        runs.run()
+        self._code = runs.code()
+        self._issues = Issues(self._code)
+
+    @property
+    def building(self) -> Building:
+        """What compiling took."""
+        code = self._code
+        return Building(len(code.program.bundles), code.notes["schedule"], code.notes["build"])
+
+    def round(self, kernel: Kernel, figure: Figure | None) -> Figure:
+        """The figure after one more run. Raises BenchmarkError if it took other cycles."""
+        totals = self._code.totals
+        before = dataclasses.replace(totals, issued=totals.issued.copy())
+        self._issues.clear()
+        self._runs.run()
+        cycles = totals.cycles - before.cycles
+        if figure is None:
+            figure = Figure(
+                self._runs.expected,
+                kernel,
+                self.building,
+                cycles,
+                totals.transfer_cycles - before.transfer_cycles,
+                totals.issued.total() - before.issued.total(),
+                loops=self._runs.loops(self._issues),
+            )
+        elif figure.cycles != cycles:
+            raise BenchmarkError(f"it took {figure.cycles} cycles, then {cycles}")
+        figure.seconds.append(totals.seconds - before.seconds)
+        return figure
