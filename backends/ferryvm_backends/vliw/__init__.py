@@ -40,6 +40,7 @@ class VliwBackend(Compiler):
     version = ferryvm.__version__
     capabilities = Capabilities(devices=True)
     stages = ("ir", "vliw")
+    pictures = ("vliw",)
 
     def __init__(self, machine: Machine | None = None) -> None:
         """`machine`: the processor; left out, what the options or `ENVIRONMENT` name."""
@@ -79,6 +80,13 @@ class VliwBackend(Compiler):
         from ferryvm_backends.vliw.code.text import program_text
 
         return program_text(self._program(region, options))
+
+    def picture(self, region: Region, options: Options, stage: str) -> str:
+        if stage not in self.pictures:
+            return super().picture(region, options, stage)
+        from ferryvm_backends.vliw.show.render import page
+
+        return page(self._program(region, options), region.verified.program.source_map)
 
     def _program(self, region: Region, options: Options) -> Program:
         from ferryvm_backends.vliw.code.encode import compile_module

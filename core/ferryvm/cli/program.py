@@ -70,7 +70,10 @@ def assemble(file: Path, output: Path | None, peephole: bool) -> None:
     "--emit",
     metavar="STAGE",
     help="Print how a region is compiled, and write nothing: ir, or a stage of a compiler "
-    "(llvm, optimized, asm, opencl).",
+    "(llvm, optimized, asm, opencl, vliw).",
+)
+@click.option(
+    "--html", type=_FILE, metavar="FILE", help="Draw the stage in a page instead of printing it."
 )
 @click.option("--region", metavar="NAME", help="Region to be shown (program: the whole).")
 @click.option(
@@ -85,6 +88,7 @@ def compile_(
     peephole: bool | None,
     regions: bool,
     emit: str | None,
+    html: Path | None,
     region: str | None,
     backend: str | None,
     optimize: int | None,
@@ -96,7 +100,7 @@ def compile_(
     asked = [name for name, given in (("--regions", regions), ("--emit", emit)) if given]
     if output is not None and asked:
         raise click.UsageError(f"{asked[0]} writes no image: leave out --output")
-    shown = {"--region": region, "--backend": backend, "--optimize": optimize}
+    shown = {"--html": html, "--region": region, "--backend": backend, "--optimize": optimize}
     for name, given in shown.items():
         if given is not None and emit is None:
             raise click.UsageError(f"{name} says what --emit shows: add --emit STAGE")
@@ -109,7 +113,7 @@ def compile_(
             shower.show_regions(file, peephole)
         else:
             level = 2 if optimize is None else optimize
-            shower.emit(file, emit, region or "program", backend, level, peephole)
+            shower.emit(file, emit, region or "program", backend, level, peephole, html)
         return
     _check_suffix(file, ".skiff", "`ferry asm` takes .fasm")
     _write_image(file, output, peephole is not False)
