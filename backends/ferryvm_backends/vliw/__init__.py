@@ -99,11 +99,16 @@ class VliwBackend(Compiler):
         if self._machine is not None and not name:
             return self._machine
         try:
-            return _found(name or os.environ.get(ENVIRONMENT, "") or _USUAL)
+            return _found(name or usual())
         except FerryError as error:
             first, *more = str(error).splitlines()
             rest = f" (and {len(more)} more)" if more else ""
             raise BackendError(f"vliw: {first}{rest}") from None
+
+
+def usual() -> str:
+    """The name or file of the machine that is taken where options name none."""
+    return os.environ.get(ENVIRONMENT, "") or _USUAL
 
 
 def improved(region: Region, options: Options) -> Module:
