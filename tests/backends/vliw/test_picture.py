@@ -18,7 +18,7 @@ from ferryvm_backends.vliw.show.view import NO_LINE, picture
 from .picture import REASON, TEXT, Drawn, Page, drawn, with_loops
 from .program import whole
 
-EVIL = "</script><script>alert(1)</script>\u202e<img src=x>.skiff"
+EVIL = "' \" x </script><script>alert(1)</script>\u202e<img src=x>.skiff"
 
 
 @pytest.fixture(scope="module")
@@ -127,6 +127,18 @@ def test_every_link_leads_to_a_block_and_every_branch_has_one(made: Drawn, shown
     assert branches
 
 
+def test_a_return_says_where_it_may_go_on_and_these_blocks_say_so() -> None:
+    calling = drawn("call.skiff", text="(define (f n) (if (< n 2) n (+ (f (- n 1)) 1)))\n(f 9)\n")
+    program = calling.program
+    labels = [program.labels[bundle] for bundle in program.returns]
+    assert len(labels) > 1
+    found = picture(program, calling.source_map)
+    assert [block.label for block in found.blocks if block.is_return] == labels
+    cells = [cell for block in found.blocks for row in block.rows for cell in row.cells if cell]
+    tips = [cell.tip.splitlines()[-1] for cell in cells if cell.name == "jump_to"]
+    assert set(tips) == {f"goes on in one of: {', '.join(labels)}"}
+
+
 def test_page_names_nothing_to_load(shown: Page) -> None:
     for tag, attributes, _ in shown.elements:
         assert "src" not in attributes, tag
@@ -149,8 +161,14 @@ def test_names_and_lines_cannot_become_markup(tmp_path: Path) -> None:
         assert not shown.of("img")
         assert not shown.of("b")
         assert "\u202e" not in text
+        for attributes, _ in shown.of("button"):
+            assert list(attributes) == ["type", "class", "data-line", "aria-pressed", "title"]
         assert "\\u202e<img src=x>.skiff" in shown.text
-    assert "(print! s) ; <b>&amp;\"'</b>" in Page(page(evil.program, evil.source_map)).text
+    shown = Page(page(evil.program, evil.source_map))
+    text = "(print! s) ; <b>&amp;\"'</b>"
+    assert text in shown.text
+    tips = [attributes["title"].split("\n") for attributes, _ in shown.of("td", "op")]
+    assert {tip[3] for tip in tips if tip[2].endswith(":8")} == {text}
 
 
 def test_a_source_that_is_not_there_leaves_positions(tmp_path: Path) -> None:

@@ -263,6 +263,9 @@ class _Painter:
             where,
             self.texts.get(line, "") if line else "",
         ]
+        if slot.name == "jump_to":
+            labels = ", ".join(self.target(bundle).label for bundle in program.returns)
+            tip.append(f"goes on in one of: {labels}")
         return Cell(
             operation_name(slot),
             self.number(line),
