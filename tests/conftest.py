@@ -3,13 +3,19 @@
 
 from __future__ import annotations
 
+import shutil
 import signal
+from collections.abc import Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
 import ferryvm
 from ferryvm_backends import ferryvm_backends
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser
 
 BACKENDS = tuple(entry.name for entry in ferryvm_backends())
 
@@ -43,3 +49,21 @@ def empty_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     folder = tmp_path / "cache"
     monkeypatch.setenv("FERRYVM_CACHE_DIR", str(folder))
     return folder
+
+
+BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
+
+
+@pytest.fixture(scope="session")
+def browser() -> Iterator[Browser]:
+    """A browser to look at pages with."""
+    from playwright.sync_api import sync_playwright  # few tests need it
+
+    found = next(filter(None, map(shutil.which, BROWSERS)), None)
+    if found is None:
+        pytest.skip(f"no browser is installed: none of {', '.join(BROWSERS)}")
+    with sync_playwright() as playwright:
+        # Tests may run as root, where Chromium's sandbox cannot; the pages are our own.
+        started = playwright.chromium.launch(executable_path=found, args=["--no-sandbox"])
+        yield started
+        started.close()

@@ -2,16 +2,23 @@
 """The in-tree backends: every folder here without a leading underscore is one.
 
 A backend's package exports `BACKEND`, a `ferryvm.backend.Backend`. It is imported when it is first
-asked for, so that what it needs is not loaded for the sake of another.
+asked for, so that what it needs is not loaded for the sake of another. One that has a module
+`command` brings the command of `ferry` that is called as it: `COMMAND` there, of click.
 """
 
 from __future__ import annotations
 
 import importlib
 import pkgutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
 
 from ferryvm.backend import Backend
-from ferryvm.hooks import BackendEntry, hookimpl
+from ferryvm.hooks import BackendEntry, CommandEntry, hookimpl
+
+if TYPE_CHECKING:
+    import click
 
 
 def _load(name: str) -> Backend:
@@ -19,11 +26,32 @@ def _load(name: str) -> Backend:
     return backend
 
 
+def _load_command(name: str) -> click.Command:
+    command: click.Command = importlib.import_module(f"{__name__}.{name}.command").COMMAND
+    return command
+
+
+def _folders() -> Iterator[str]:
+    """Names of the backends."""
+    for module in pkgutil.iter_modules(__path__):
+        if module.ispkg and not module.name.startswith("_"):
+            yield module.name
+
+
 @hookimpl
 def ferryvm_backends() -> list[BackendEntry]:
     """One entry a folder."""
     return [
-        BackendEntry(module.name, lambda name=module.name: _load(name))  # type: ignore[misc]
-        for module in pkgutil.iter_modules(__path__)
-        if module.ispkg and not module.name.startswith("_")
+        BackendEntry(name, lambda name=name: _load(name))  # type: ignore[misc]
+        for name in _folders()
+    ]
+
+
+@hookimpl
+def ferryvm_commands() -> list[CommandEntry]:
+    """One entry a folder that has a command."""
+    return [
+        CommandEntry(name, lambda name=name: _load_command(name))  # type: ignore[misc]
+        for name in _folders()
+        if any((Path(path) / name / "command.py").is_file() for path in __path__)
     ]

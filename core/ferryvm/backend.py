@@ -277,5 +277,13 @@ class Compiler(Backend):
         known = ", ".join(self.stages) or "nothing"
         raise BackendError(f"backend {self.name!r} shows no {stage!r}; it has: {known}")
 
+    def picture(self, region: Region, options: Options, stage: str) -> str:
+        """A stage of the compilation as a page: HTML that needs no other file and no network, see
+        `ferryvm.page`. Raises BackendError for one that it has no picture of."""
+        known = ", ".join(self.pictures) or "nothing"
+        raise BackendError(f"backend {self.name!r} has no picture of {stage!r}; it has: {known}")
+
     stages: tuple[str, ...] = ()
     """What `show` can show."""
+    pictures: tuple[str, ...] = ()
+    """Those of them that `picture` can draw."""

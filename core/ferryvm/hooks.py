@@ -17,6 +17,8 @@ import pluggy
 from ferryvm.backend import Backend
 
 if TYPE_CHECKING:
+    import click
+
     from ferryvm.machine.control import Status
     from ferryvm.region.region import Region
 
@@ -30,6 +32,14 @@ class BackendEntry:
 
     name: str
     load: Callable[[], Backend]
+
+
+@dataclasses.dataclass(frozen=True)
+class CommandEntry:
+    """A command of `ferry` by name, not loaded yet: it is loaded when it is called, or listed."""
+
+    name: str
+    load: Callable[[], click.Command]
 
 
 FactValue = bool | int | float | str
@@ -85,6 +95,17 @@ def ferryvm_backends() -> list[BackendEntry]:
 
     `load` is called when the backend is first asked for; importing the libraries it needs belongs
     there, so that a library that is missing concerns only those who ask for this backend.
+    """
+    raise NotImplementedError  # a specification: plugins implement it
+
+
+@hookspec
+def ferryvm_commands() -> list[CommandEntry]:
+    """The commands of `ferry` that this plugin brings: commands or groups of click.
+
+    Called when `ferry` is given a name that is none of its own, and for its help. A command raises
+    FerryError for what a user has to be told in one line, with exit code 2; what it returns is its
+    exit code.
     """
     raise NotImplementedError  # a specification: plugins implement it
 

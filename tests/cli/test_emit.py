@@ -93,13 +93,29 @@ FAULTS = {
     ("--optimize", "1"): "--optimize says what --emit shows",
     ("--regions", "-o", "x.fvm"): "--regions writes no image: leave out --output",
     ("--regions", "--emit", "ir"): "show different things: leave out one",
+    ("--html", "x.html"): "--html says what --emit shows: add --emit STAGE",
+    ("--emit", "ir", "--html", "x.html"): "the stage 'ir' has no picture: leave out --html",
+    (
+        "--emit",
+        "asm",
+        "--html",
+        "x.html",
+    ): "backend 'llvm' has no picture of 'asm'; it has: nothing",
+    ("--emit", "vliw", "--html", FIB): "is the input; name another file to write",
+    ("--emit", "vliw", "--html", str(EXAMPLES)): "cannot be written: Is a directory",
     ("--emit", "ir", "--optimize", "7"): "7 is not in the range 0<=x<=3",
 }
 
 
 @pytest.mark.parametrize("arguments", FAULTS)
-def test_a_wrong_request_is_one_clear_line(arguments: tuple[str, ...]) -> None:
+def test_a_wrong_request_is_one_clear_line(
+    arguments: tuple[str, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    before = Path(FIB).read_bytes()
     assert FAULTS[arguments] in refused(FIB, *arguments)
+    assert not list(tmp_path.iterdir())
+    assert Path(FIB).read_bytes() == before
 
 
 def test_the_file_is_named_where_it_is_wrong() -> None:
@@ -109,3 +125,13 @@ def test_the_file_is_named_where_it_is_wrong() -> None:
 
 def test_a_stage_tells_which_compiler_shows_it() -> None:
     assert "__kernel" in printed(FIB, "--emit", "opencl")
+
+
+def test_a_picture_is_written_and_nothing_is_printed(tmp_path: Path) -> None:
+    page = tmp_path / "loop.html"
+    name = "fib-by-loop/loop.1"
+    assert printed(FIB, "--emit", "vliw", "--region", name, "--html", str(page)) == ""
+    text = page.read_text(encoding="utf-8")
+    assert f"<title>Schedule of {name} on multi16" in text
+    assert f"{FIB}:12" in text
+    assert list(tmp_path.iterdir()) == [page]

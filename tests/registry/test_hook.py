@@ -7,14 +7,17 @@ import logging
 import types
 from collections.abc import Callable, Mapping
 
+import click
 import pytest
 
 import ferryvm
 from ferryvm import plugin
+from ferryvm.cli.brought import Brought
 from ferryvm.engine import Engine
 from ferryvm.engine.journal import Event, Outcome
 from ferryvm.engine.observe import Observer
-from ferryvm.hooks import BackendEntry, PlacementEvent, TransferEvent, hookimpl
+from ferryvm.errors import FerryError
+from ferryvm.hooks import BackendEntry, CommandEntry, PlacementEvent, TransferEvent, hookimpl
 from ferryvm.machine.control import Status
 from ferryvm.policy import Choice, Options, Policy, Profile, Rule
 from ferryvm.policy.predicate import When, read
@@ -64,6 +67,81 @@ def test_ferryvm_backends_brings_backends() -> None:
 
 class Mine(ReferenceBackend):
     name = "mine"
+
+
+def brought(**loaders: Callable[[], object]) -> Brought:
+    """Commands by name, of a plugin `p`."""
+    plugins = plugin.Plugins(discover=False)
+    entries = [CommandEntry(name, load) for name, load in loaders.items()]  # type: ignore[arg-type]
+    hook = types.SimpleNamespace(ferryvm_commands=hookimpl(lambda: entries))
+    plugins.register(hook, plugin.Plugin("p"))
+    return Brought(plugins, ["run"])
+
+
+def test_ferryvm_commands_brings_commands_that_are_loaded_when_they_are_wanted() -> None:
+    loaded = []
+
+    def load() -> click.Command:
+        loaded.append(1)
+        return click.Command("greet")
+
+    found = brought(greet=load)
+    assert list(found.names) == ["greet"]
+    assert found.get("run") is None
+    assert not loaded
+    assert found.get("greet") is found.loadable["greet"] is found.get("greet")
+    assert loaded == [1]
+
+
+def test_ferryvm_commands_of_a_taken_name_is_left_out_and_told(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    plugins = plugin.Plugins(discover=False)
+    for name in ("p", "q"):
+        entries = [CommandEntry(c, lambda c=c: click.Command(c)) for c in ("run", "greet", name)]  # type: ignore[misc]
+        hook = types.SimpleNamespace(ferryvm_commands=hookimpl(lambda entries=entries: entries))
+        plugins.register(hook, plugin.Plugin(name))
+    found = Brought(plugins, ["run"])
+    assert list(found.names) == ["greet", "p", "q"]
+    assert [record.getMessage() for record in caplog.records] == [
+        "command name 'run' of p is ferry's own",
+        "command name 'run' of q is ferry's own",
+        "command name 'greet' of q is taken by p",
+    ]
+
+
+def test_ferryvm_commands_that_do_not_load_concern_no_other(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    found = brought(greet=lambda: click.Command("greet"), raising=lambda: _raise(), text=lambda: "")
+    with pytest.raises(FerryError, match="'raising' of p does not load: ValueError: no wish to"):
+        found.get("raising")
+    with pytest.raises(FerryError, match="'text' of p loads as a str, not a command of click"):
+        found.get("text")
+    assert not caplog.records
+    assert list(found.loadable) == ["greet"]
+    assert len(caplog.records) == 2
+
+
+@pytest.mark.parametrize(
+    ("returned", "what"),
+    [
+        (None, "returned None, not a list of CommandEntry"),
+        ([3], "returned an int in its list, not a CommandEntry"),
+        ([CommandEntry("Greet", list)], "returned a command of the name 'Greet'; small letters"),  # type: ignore[arg-type]
+        ([CommandEntry("greet", 3)], "returned an int to load command 'greet' by, no function"),  # type: ignore[arg-type]
+    ],
+)
+def test_ferryvm_commands_that_returns_what_it_should_not_is_told(
+    caplog: pytest.LogCaptureFixture, returned: object, what: str
+) -> None:
+    plugins = plugin.Plugins(discover=False)
+    hook = types.SimpleNamespace(ferryvm_commands=hookimpl(lambda: returned))
+    plugins.register(hook, plugin.Plugin("p"))
+    assert not Brought(plugins, []).names
+    (record,) = caplog.records
+    assert record.getMessage().startswith(f"plugin p ferryvm_commands {what}")
+    assert record.getMessage().endswith("; it is not called again")
 
 
 def test_ferryvm_placement_is_told_of_each_event() -> None:

@@ -77,7 +77,7 @@ BROKEN = {
         """,
         (
             "plugin bad:bad implements ferryvm_backend, which is no hook; did you mean "
-            "'ferryvm_backends'? (known: ferryvm_backends, ferryvm_placement, ferryvm_policy_facts, "
+            "'ferryvm_backends'? (known: ferryvm_backends, ferryvm_commands, ferryvm_placement, ferryvm_policy_facts, "
             "ferryvm_transfer)"
         ),
     ),
@@ -297,6 +297,68 @@ def test_a_program_runs_although_a_plugin_is_broken(site: Path, tmp_path: Path) 
     code, out, err = ferry(site, "run", str(program))
     assert (code, out) == (0, "7\n")
     assert re.fullmatch(r"ferry: plugin bad:bad does not load: ImportError: .*\n", err)
+
+
+COMMANDS = """
+import click
+from ferryvm.errors import FerryError
+from ferryvm.hooks import CommandEntry, hookimpl
+
+@click.command()
+@click.argument("name")
+def greet(name):
+    \"\"\"Say hello to NAME.\"\"\"
+    if name == "nobody":
+        raise FerryError("there is nobody")
+    click.echo(f"hello {name}")
+    return 7
+
+def broken():
+    raise ImportError("no module named x")
+
+@hookimpl
+def ferryvm_commands():
+    return [CommandEntry("greet", lambda: greet), CommandEntry("broken", broken)]
+"""
+"""A plugin with a command that works and one that does not load."""
+
+BROKEN_COMMAND = (
+    "ferry: command 'broken' of tally:tally does not load: ImportError: no module named x"
+)
+
+
+def test_a_command_of_a_plugin_is_one_of_ferry(site: Path) -> None:
+    plant(site, "tally", COMMANDS)
+    assert ferry(site, "greet", "you") == (7, "hello you\n", "")
+    assert ferry(site, "greet", "nobody") == (2, "", "ferry: there is nobody\n")
+    code, _, err = ferry(site, "gret")
+    assert (code, err.splitlines()[-1]) == (
+        2,
+        "ferry: No such command 'gret'. Did you mean 'greet'?",
+    )
+    assert ferry(site, "greet", "you", FERRYVM_PLUGINS="none")[0] == 2
+
+
+def test_help_lists_commands_of_plugins_and_tells_of_what_does_not_load(site: Path) -> None:
+    plant(site, "tally", COMMANDS)
+    code, out, err = ferry(site, "--help")
+    assert code == 0
+    assert re.search(r"^  greet +Say hello to NAME\.$", out, re.MULTILINE)
+    assert re.search(r"^  run ", out, re.MULTILINE)
+    assert "broken" not in out
+    (line,) = err.splitlines()
+    assert line.startswith(BROKEN_COMMAND)
+    assert line.endswith(REMEDY.format("tally"))
+    code, out, err = ferry(site, "broken")
+    assert (code, out) == (2, "")
+    assert err.startswith(BROKEN_COMMAND)
+    assert len(err.splitlines()) == 1
+
+
+def test_our_own_commands_ask_no_plugin_for_theirs(site: Path) -> None:
+    plant(site, "tally", COMMANDS.replace("    return [", "    raise ValueError; return ["))
+    assert ferry(site, "isa", "nop")[2] == ""
+    assert "ferryvm_commands raised ValueError" in ferry(site, "greet", "you")[2]
 
 
 # --- documentation --------------------------------------------------------------------------

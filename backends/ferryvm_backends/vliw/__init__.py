@@ -42,6 +42,7 @@ class VliwBackend(Compiler):
     version = ferryvm.__version__
     capabilities = Capabilities(devices=True)
     stages = ("ir", "vliw")
+    pictures = ("vliw",)
 
     def __init__(self, machine: Machine | None = None) -> None:
         """`machine`: the processor; left out, what the options or `ENVIRONMENT` name."""
@@ -92,6 +93,13 @@ class VliwBackend(Compiler):
 
         return program_text(self._program(region, options))
 
+    def picture(self, region: Region, options: Options, stage: str) -> str:
+        if stage not in self.pictures:
+            return super().picture(region, options, stage)
+        from ferryvm_backends.vliw.show.render import page
+
+        return page(self._program(region, options), region.verified.program.source_map)
+
     def _program(self, region: Region, options: Options) -> Program:
         from ferryvm_backends.vliw.code.encode import compile_module
 
@@ -100,21 +108,24 @@ class VliwBackend(Compiler):
 
     def _named(self, device: str) -> str:
         """What chooses the machine: a name or a file; empty where it was given as a value."""
-        if device or self._machine is not None:
-            return device
-        return os.environ.get(ENVIRONMENT, "") or _USUAL
+        return device or ("" if self._machine is not None else usual())
 
     def _chosen(self, name: str) -> Machine:
         """Raises BackendError for a machine that is not there, or cannot be used."""
         if self._machine is not None and not name:
             return self._machine
         try:
-            return _found(self._named(name))
+            return _found(name or usual())
         except FerryError as error:
             first, *more = str(error).splitlines()
             rest = f" (and {len(more)} more)" if more else ""
             source = f" ({ENVIRONMENT})" if os.environ.get(ENVIRONMENT) and not name else ""
             raise BackendError(f"vliw: {first}{rest}{source}") from None
+
+
+def usual() -> str:
+    """The name or file of the machine that is taken where options name none."""
+    return os.environ.get(ENVIRONMENT, "") or _USUAL
 
 
 def improved(region: Region, options: Options) -> Module:

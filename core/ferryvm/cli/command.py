@@ -7,12 +7,16 @@ import importlib
 import logging
 import os
 import sys
+from typing import TYPE_CHECKING
 
 import click
 
 import ferryvm
 from ferryvm.cli.ended import Interrupted, Trapped
 from ferryvm.errors import FerryError
+
+if TYPE_CHECKING:
+    from ferryvm.cli.brought import Brought
 
 _COMMANDS = {
     "run": "run.run",
@@ -38,11 +42,15 @@ _COMMANDS = {
 
 
 class _Commands(click.Group):
+    """Our own commands, then those of plugins, which are looked for where a name is none of ours."""
+
     def list_commands(self, ctx: click.Context) -> list[str]:
-        return sorted(_COMMANDS)
+        return sorted({*_COMMANDS, *_brought(ctx).loadable})
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        if cmd_name in _COMMANDS and cmd_name not in self.commands:
+        if cmd_name not in _COMMANDS:
+            return _brought(ctx).get(cmd_name)
+        if cmd_name not in self.commands:
             module, _, function = _COMMANDS[cmd_name].partition(".")
             found = getattr(importlib.import_module(f"ferryvm.cli.{module}"), function)
             self.add_command(found, cmd_name)
@@ -51,10 +59,24 @@ class _Commands(click.Group):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        if args and args[0] not in _COMMANDS:
-            for name in _COMMANDS:  # one of them is suggested
-                self.get_command(ctx, name)
+        if args and args[0] not in _COMMANDS and args[0] not in _brought(ctx).names:
+            for name in self.list_commands(ctx):  # one of them is suggested
+                command = self.get_command(ctx, name)
+                if command is not None:
+                    self.commands.setdefault(name, command)
         return super().resolve_command(ctx, args)
+
+
+def _brought(ctx: click.Context) -> Brought:
+    """The commands of plugins, found once in a call."""
+    key = f"{__name__}.brought"
+    if key not in ctx.meta:
+        from ferryvm.cli.brought import Brought
+        from ferryvm.plugin import Plugins
+
+        ctx.meta[key] = Brought(Plugins(), _COMMANDS)
+    found: Brought = ctx.meta[key]
+    return found
 
 
 @click.group(cls=_Commands, context_settings={"help_option_names": ["-h", "--help"]})

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 import click
 
 import ferryvm
-from ferryvm.cli.program import naming
+from ferryvm.cli.program import naming, refuse_same_file
+from ferryvm.cli.run import check_writable
 from ferryvm.errors import FerryError, UnknownNameError
 from ferryvm.verify import Verified, verify
 
@@ -44,13 +45,17 @@ def emit(
     device: str,
     level: int,
     optimize: bool | None,
+    html: Path | None = None,
 ) -> None:
-    """Print a stage of the compilation of a region; by which backend, if it is not said, the stage
-    tells. `device`: what it compiles for; empty: what it takes by itself."""
+    """Print a stage of the compilation of a region, or draw it in a page; by which backend, if it
+    is not said, the stage tells. `device`: what it compiles for; empty: what it takes by itself."""
     from ferryvm.backend import Options
     from ferryvm.region.region import region
     from ferryvm.registry import Registry
 
+    if html is not None:
+        refuse_same_file(file, html)
+        check_writable(html)
     registry = Registry()
     if backend is not None and device:
         from ferryvm.engine.runnable import check_device
@@ -60,6 +65,8 @@ def emit(
     with naming(file):
         found = region(verified, name)
         if stage == IR:
+            if html is not None:
+                raise FerryError(f"the stage {IR!r} has no picture: leave out --html")
             from ferryvm.ir.lift import lift
             from ferryvm.ir.passes import optimise
             from ferryvm.ir.text import module_text
@@ -74,7 +81,14 @@ def emit(
         if reason is not None:
             who = f"backend {compiler.name!r}"
             raise FerryError(f"{who} does not take region {found.name}: {reason}")
-        click.echo(compiler.show(found, Options(optimize=level, device=device), stage), nl=False)
+        options = Options(optimize=level, device=device)
+        if html is None:
+            click.echo(compiler.show(found, options, stage), nl=False)
+            return
+        page = compiler.picture(found, options, stage)
+    from ferryvm.page import write
+
+    write(html, page)
 
 
 def _named(registry: Registry, backend: str, stage: str) -> Compiler:

@@ -71,7 +71,10 @@ def assemble(file: Path, output: Path | None, peephole: bool) -> None:
     "--emit",
     metavar="STAGE",
     help="Print how a region is compiled, and write nothing: ir, or a stage of a compiler "
-    "(llvm, optimized, asm, opencl).",
+    "(llvm, optimized, asm, opencl, vliw).",
+)
+@click.option(
+    "--html", type=_FILE, metavar="FILE", help="Draw the stage in a page instead of printing it."
 )
 @click.option("--region", metavar="NAME", help="Region to be shown (program: the whole).")
 @click.option(
@@ -87,6 +90,7 @@ def compile_(
     peephole: bool | None,
     regions: bool,
     emit: str | None,
+    html: Path | None,
     region: str | None,
     backend: str | None,
     device: str | None,
@@ -100,7 +104,7 @@ def compile_(
     if output is not None and asked:
         raise click.UsageError(f"{asked[0]} writes no image: leave out --output")
     texts = {"--region": region, "--backend": backend, "--device": device}
-    shown: dict[str, object] = {**texts, "--optimize": optimize}
+    shown: dict[str, object] = {"--html": html, **texts, "--optimize": optimize}
     for name, given in shown.items():
         if given is not None and emit is None:
             raise click.UsageError(f"{name} says what --emit shows: add --emit STAGE")
@@ -114,7 +118,8 @@ def compile_(
             shower.show_regions(file, peephole)
         else:
             level = 2 if optimize is None else optimize
-            shower.emit(file, emit, region or "program", backend, device or "", level, peephole)
+            region_name = region or "program"
+            shower.emit(file, emit, region_name, backend, device or "", level, peephole, html)
         return
     _check_suffix(file, ".skiff", "`ferry asm` takes .fasm")
     _write_image(file, output, peephole is not False)

@@ -1,14 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A report with every verdict in it, as a file, and a browser to look at it with."""
+"""A report with every verdict in it, as a file."""
 
 from __future__ import annotations
 
-import shutil
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser, sync_playwright
 
 import ferryvm
 from ferryvm.testing import Differ, Schedule
@@ -16,8 +13,6 @@ from ferryvm.testing.report import Report, examine, report, write
 from ferryvm.verify import verify
 
 from .suspects import registry
-
-BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 
 FLOATS = """
 (define v (make-vector f64 2))
@@ -65,15 +60,3 @@ def file(made: Report, tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("report") / "report.html"
     write(path, made)
     return path
-
-
-@pytest.fixture(scope="session")
-def browser() -> Iterator[Browser]:
-    found = next(filter(None, map(shutil.which, BROWSERS)), None)
-    if found is None:
-        pytest.skip(f"no browser is installed: none of {', '.join(BROWSERS)}")
-    with sync_playwright() as playwright:
-        # Tests may run as root, where Chromium's sandbox cannot; the page is our own.
-        started = playwright.chromium.launch(executable_path=found, args=["--no-sandbox"])
-        yield started
-        started.close()

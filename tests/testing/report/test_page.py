@@ -14,9 +14,10 @@ import ferryvm
 from ferryvm.cli.command import ferry
 from ferryvm.errors import FerryError
 from ferryvm.isa import F32, F64, I32, I64
+from ferryvm.page import shown
 from ferryvm.testing import Comparison, Differ, Schedule, Verdict
 from ferryvm.testing.report import Evidence, Report, examine, page, report, write
-from ferryvm.testing.report.text import digits, seconds, shown, word
+from ferryvm.testing.report.text import digits, seconds, word
 from ferryvm.testing.report.view import LOOKS
 from ferryvm.verify import verify
 

@@ -39,13 +39,17 @@ def _block(program: Program, start: int, end: int) -> Iterator[str]:
     yield ""
 
 
+def operation_name(slot: Slot) -> str:
+    """What the operation of a slot is called."""
+    if slot.place is not None:
+        return f"{slot.name}{8 * slot.place.size}"
+    static = ".".join(getattr(each, "value", str(each)) for each in slot.static)
+    return f"{slot.name}.{static}" if static else slot.name
+
+
 def slot_text(program: Program, slot: Slot) -> str:
     """What one slot says."""
-    static = ".".join(getattr(each, "value", str(each)) for each in slot.static)
-    name = f"{slot.name}.{static}" if static else slot.name
-    if slot.place is not None:
-        name = f"{slot.name}{8 * slot.place.size}"
-    parts = [name]
+    parts = [operation_name(slot)]
     for number, source in enumerate(slot.sources):
         text = _source(program, source)
         if slot.place is not None and number == 0:

@@ -137,6 +137,11 @@ class Machine:
                 return each
         raise KeyError(name)
 
+    @property
+    def cost(self) -> float:
+        """Of all units and files together, in what the description counts it in."""
+        return sum(file.cost for file in self.files) + sum(unit.cost for unit in self.units)
+
     def units_for(self, work: Work) -> tuple[Unit, ...]:
         """The units that can do something, in the order of the description."""
         return tuple(unit for unit in self.units if work in unit.work)

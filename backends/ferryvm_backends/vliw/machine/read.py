@@ -37,13 +37,18 @@ def find(name_or_path: str) -> Machine:
     Without a suffix and a slash it is a name; UnknownNameError lists those there are. Raises what
     `load` raises.
     """
+    return load(path_of(name_or_path))
+
+
+def path_of(name_or_path: str) -> Path:
+    """The file that a machine is in. Raises UnknownNameError as `find`."""
     path = Path(name_or_path)
     if path.suffix or path.name != name_or_path:
-        return load(path)
+        return path
     known = shipped()
     if name_or_path not in known:
         raise UnknownNameError("machine", name_or_path, known)
-    return load(known[name_or_path])
+    return known[name_or_path]
 
 
 def load(path: Path) -> Machine:
@@ -56,10 +61,11 @@ def load(path: Path) -> Machine:
 
 def read_text(text: str, file: str) -> Machine:
     """The machine in a text; `file` is what messages call it. Raises and logs as `load`."""
-    return settle(*examine(text, file, MachineKeys, _judge), MachineError)
+    return settle(*examine(text, file, MachineKeys, judge), MachineError)
 
 
-def _judge(document: dict[str, Any]) -> tuple[Machine | None, list[Fault]]:
+def judge(document: dict[str, Any]) -> tuple[Machine | None, list[Fault]]:
+    """The machine that the tables of a file describe, None if they have errors, and all faults."""
     faults = list(key_faults(MachineKeys, document))
     faults += rule_faults(document, faults)
     if not all(one.is_warning for one in faults):

@@ -7,6 +7,7 @@ import dataclasses
 import itertools
 
 from ferryvm.isa import INSTRUCTIONS, Flow, Type
+from ferryvm.page import shown
 from ferryvm.program import Program
 from ferryvm.testing.differential import Comparison, Verdict
 from ferryvm.testing.region import Region
@@ -103,9 +104,9 @@ def _conflict(
     others = [name for name in one.backends if name != report.against]
     return Conflict(
         anchor(program, number),
-        text.shown(result.name),
-        text.shown(report.against),
-        text.shown(parting.bad if parting else ", ".join(others)),
+        shown(result.name),
+        shown(report.against),
+        shown(parting.bad if parting else ", ".join(others)),
         _texts(found.field, found.left, found.right) if found else ("", "", ""),
         one.is_counted,
         _texts(parting.difference.field, parting.difference.left, parting.difference.right)
@@ -114,12 +115,12 @@ def _conflict(
         _where(evidence),
         _lines(result.program, evidence),
         [_fields(group) for group in evidence.groups],
-        text.shown(evidence.reason or ""),
+        shown(evidence.reason or ""),
     )
 
 
 def _texts(*parts: str) -> tuple[str, str, str]:
-    field, good, bad = map(text.shown, parts)
+    field, good, bad = map(shown, parts)
     return field, good, bad
 
 
@@ -135,7 +136,7 @@ def _where(evidence: Evidence) -> list[tuple[str, str]]:
         found.append(("source", str(parting.position)))
     found += [(region.kind, _region(region)) for region in parting.regions]
     found.append(("shows when", f"{parting.way.value}, entered at {text.number(parting.entered)}"))
-    return [(name, text.shown(value)) for name, value in found]
+    return [(name, shown(value)) for name, value in found]
 
 
 def _region(region: Region) -> str:
@@ -158,9 +159,7 @@ def _lines(program: Verified, evidence: Evidence) -> list[Line]:
         if number == len(pairs) - 1:
             parted = parting.difference
             sides = [
-                dataclasses.replace(side, after=text.shown(f"{parted.field}: {value}"))
-                if side
-                else None
+                dataclasses.replace(side, after=shown(f"{parted.field}: {value}")) if side else None
                 for side, value in zip(sides, (parted.left, parted.right), strict=True)
             ]
         found.append(Line(text.number(start + number), sides[0], sides[1], css))
@@ -180,10 +179,10 @@ def _side(verified: Verified, line: TraceLine) -> Side:
     return Side(
         line.pc,
         line.mnemonic,
-        text.shown(line.immediate),
+        shown(line.immediate),
         "" if effect == "→" else effect,
-        text.shown(line.then),
-        text.shown(source),
+        shown(line.then),
+        shown(source),
     )
 
 
@@ -223,11 +222,11 @@ def _field(part: Part, has_bits: bool) -> Field:
         if side is None:
             return "none"
         if isinstance(side, str):
-            return text.shown(side)
+            return shown(side)
         return text.word(part.type, side) if part.type or has_bits else text.number(side)
 
     return Field(
-        text.shown(part.name),
+        shown(part.name),
         str(part.type or ""),
         value(part.good),
         value(part.bad),

@@ -1,25 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The page: one HTML file that needs nothing else, no network and no other file.
-
-Its template escapes every text, its script is the only one that the page allows (by its hash, in
-a content security policy), and the same policy forbids to load anything.
-"""
+"""The page of a report."""
 
 from __future__ import annotations
 
-import base64
 import collections
 import functools
-import hashlib
-from importlib import resources
 from pathlib import Path
 from typing import Any
 
 import jinja2
 
-from ferryvm.durable import replace_file
-from ferryvm.errors import FerryError
+import ferryvm.page
 from ferryvm.isa import INSTRUCTIONS
+from ferryvm.page import shown
 from ferryvm.testing.report import text, view
 from ferryvm.testing.report.conflict import conflicts
 from ferryvm.testing.report.coverage import Coverage, total
@@ -36,29 +29,13 @@ _CHAPTERS = {
 """Titles by chapter of the instruction table; the order is the page's."""
 
 
-def _file(name: str) -> str:
-    return (resources.files(__package__) / "template" / name).read_text(encoding="utf-8")
-
-
 @functools.cache
 def _template() -> jinja2.Template:
-    environment = jinja2.Environment(
-        loader=jinja2.FunctionLoader(_file),
-        autoescape=True,
-        undefined=jinja2.StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    environment.policies["json.dumps_kwargs"] = {"separators": (",", ":")}
-    environment.filters["number"] = text.number
-    environment.filters["plural"] = text.plural
-    return environment.get_template("page.html")
+    return ferryvm.page.template(__package__, {"number": text.number, "plural": text.plural})
 
 
 def page(report: Report) -> str:
     """The page of a report, as HTML."""
-    script = _file("script.js")
-    digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
     columns, rows = view.rows(report)
     found = collections.Counter(
         one.verdict for result in report.results for one in result.comparisons
@@ -67,11 +44,8 @@ def page(report: Report) -> str:
     return _template().render(
         report=report,
         made=report.made.strftime("%Y-%m-%d %H:%M %Z"),
-        against=text.shown(report.against),
-        versions=[(text.shown(n), text.shown(v)) for n, v in report.versions.items()],
-        script=script,
-        style=_file("style.css"),
-        digest=digest,
+        against=shown(report.against),
+        versions=[(shown(n), shown(v)) for n, v in report.versions.items()],
         counts=[(look, found[verdict]) for verdict, look in view.LOOKS.items()],
         comparisons=found.total(),
         columns=columns,
@@ -91,15 +65,8 @@ def page(report: Report) -> str:
 
 
 def write(path: Path, report: Report) -> None:
-    """Write the page to a file: whoever reads it sees the old file or the new one.
-
-    Raises FerryError where it cannot be written.
-    """
-    content = page(report).encode()
-    try:
-        replace_file(path, content)
-    except OSError as error:
-        raise FerryError(f"{path}: cannot be written: {error.strerror}") from None
+    """Write the page to a file, as `ferryvm.page.write`."""
+    ferryvm.page.write(path, page(report))
 
 
 def _chapters(everything: Coverage) -> list[dict[str, Any]]:
@@ -133,7 +100,7 @@ def _runs(report: Report) -> list[dict[str, Any]]:
         coverage = result.coverage
         found.append(
             {
-                "name": text.shown(result.name),
+                "name": shown(result.name),
                 "is_seen": coverage is not None,
                 "instructions": len(coverage.counts) if coverage else 0,
                 "edges": coverage.edge_count if coverage else 0,

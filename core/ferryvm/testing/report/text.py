@@ -14,14 +14,6 @@ ABSENT = "\N{EN DASH}"
 """Stands where there is nothing to say."""
 
 
-def shown(text: str) -> str:
-    """A text with every character that does not print (or turns the direction of what follows)
-    written as an escape: names of files may hold anything."""
-    return "".join(
-        character if character.isprintable() else ascii(character)[1:-1] for character in text
-    )
-
-
 def number(value: int) -> str:
     """A whole number with its thousands apart."""
     return f"{value:,}"

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import dataclasses
 
+from ferryvm.page import shown
 from ferryvm.testing.differential import Comparison, Verdict
 from ferryvm.testing.report import text
 from ferryvm.testing.report.result import Report, Result
@@ -75,12 +76,12 @@ def rows(report: Report) -> tuple[list[str], list[Row]]:
             at = [i for i, one in enumerate(result.comparisons) if one.backends == column]
             cells.append(_cell(result, number, at[0]) if at else None)
         verdicts = " ".join(sorted({cell.look.css for cell in cells if cell}))
-        found.append(Row(text.shown(result.name), cells, verdicts))
+        found.append(Row(shown(result.name), cells, verdicts))
     return [_column_name(column) for column in columns], found
 
 
 def _column_name(backends: tuple[str, ...]) -> str:
-    return text.shown(" ⇄ ".join(backends))
+    return shown(" ⇄ ".join(backends))
 
 
 def anchor(program: int, comparison: int) -> str:
@@ -96,7 +97,7 @@ def _cell(result: Result, program: int, number: int) -> Cell:
         text.seconds(one.seconds) if ran else "",
         text.number(one.instructions) if ran else "",
         text.plural(one.moves, "move") if ran and len(one.backends) > 1 else "",
-        text.shown(one.reason or ""),
+        shown(one.reason or ""),
         anchor(program, number) if is_conflict else "",
     )
 

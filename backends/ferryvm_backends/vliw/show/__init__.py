@@ -1,0 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Schedules as pictures.
+
+Program, source map ── view ──> Picture ── template ──> a page of HTML
+"""

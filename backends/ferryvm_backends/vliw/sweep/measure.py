@@ -1,0 +1,125 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What variants of a machine cost, and what a program takes on each."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+from ferryvm.backend import BackendError, Code, Options
+from ferryvm.engine import Engine
+from ferryvm.errors import FerryError
+from ferryvm.failure import one_line
+from ferryvm.hooks import BackendEntry, hookimpl
+from ferryvm.region.region import Region
+from ferryvm.registry import Registry
+from ferryvm.verify import Verified
+from ferryvm_backends import ferryvm_backends
+from ferryvm_backends.vliw import VliwBackend
+from ferryvm_backends.vliw.enter import VliwCode
+from ferryvm_backends.vliw.machine.model import Machine
+from ferryvm_backends.vliw.machine.read import judge
+from ferryvm_backends.vliw.sweep.vary import Value, Variant
+
+
+@dataclasses.dataclass(frozen=True)
+class Figures:
+    """What a run took."""
+
+    cycles: int
+    """All: what programs of the machine took, and moving memory to them and back."""
+    transfer_cycles: int
+    """The latter of them."""
+    milliseconds: float
+    """Of these cycles, at the machine's clock."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Result:
+    """What became of a variant."""
+
+    settings: Mapping[str, Value]
+    cost: float | None
+    """None where it is no machine."""
+    figures: Figures | None
+    """None where the program could not be run on it."""
+    reason: str = ""
+    """Why not."""
+
+
+def measure(program: Verified, variants: Iterable[Variant]) -> Iterator[Result]:
+    """What became of each variant, when it has been tried.
+
+    Raises FerryError where the program ends in a trap, or otherwise than on the variant before,
+    which is no machine's fault.
+    """
+    ended: tuple[object, str] | None = None
+    for variant in variants:
+        machine, faults = judge(variant.document)
+        if machine is None:
+            reason = "; ".join(str(fault) for fault in faults if not fault.is_warning)
+            yield Result(variant.settings, None, None, reason)
+            continue
+        try:
+            figures, end = _run(program, machine)
+        except BackendError as error:
+            reason = one_line(str(error)).removeprefix(f"backend {VliwBackend.name!r}: ")
+            yield Result(variant.settings, machine.cost, None, reason)
+            continue
+        if ended is not None and end != ended:
+            raise FerryError(
+                f"with {variant} the program ends otherwise than before: a fault of vliw"
+            )
+        ended = end
+        yield Result(variant.settings, machine.cost, figures)
+
+
+def _run(program: Verified, machine: Machine) -> tuple[Figures, tuple[object, str]]:
+    """What a run took, and how it ended: its result's bits and its output.
+
+    Raises BackendError for what is refused or lost: the backend is required, nothing replaces it.
+    """
+    backend = _Recorder(machine)
+    registry = Registry(discover=False)
+    registry.register(backend, "sweep")
+    result = Engine(VliwBackend.name, registry=registry).start(program).run()
+    transfer = sum(code.totals.transfer_cycles for code in backend.codes)
+    cycles = transfer + sum(code.totals.cycles for code in backend.codes)
+    figures = Figures(cycles, transfer, cycles / machine.clock / 1e3)
+    return figures, (result.bits, result.output)
+
+
+class _Recorder(VliwBackend):
+    """The backend for one machine, in the place of the usual one; it keeps the codes that it made."""
+
+    def __init__(self, machine: Machine) -> None:
+        super().__init__(machine)
+        self.codes: list[VliwCode] = []
+
+    def compile(self, region: Region, options: Options) -> Code:
+        code = super().compile(region, options)
+        assert isinstance(code, VliwCode)
+        self.codes.append(code)
+        return code
+
+    @hookimpl
+    def ferryvm_backends(self) -> list[BackendEntry]:
+        others = [entry for entry in ferryvm_backends() if entry.name != self.name]
+        return [*others, BackendEntry(self.name, lambda: self)]
+
+
+def front(results: Sequence[Result]) -> list[Result]:
+    """The Pareto front, cheapest first: those that nothing is both cheaper and as fast as, or as
+    cheap and faster."""
+    ran = [one for one in results if one.figures is not None and one.cost is not None]
+
+    def key(one: Result) -> tuple[float, int]:
+        assert one.cost is not None
+        assert one.figures is not None
+        return one.cost, one.figures.cycles
+
+    found: list[Result] = []
+    for one in sorted(ran, key=key):
+        if not found or key(one)[1] < key(found[-1])[1] or key(one) == key(found[-1]):
+            found.append(one)
+    return found
