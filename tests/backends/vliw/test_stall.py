@@ -144,7 +144,7 @@ def test_a_pipelined_loop_waits_for_the_pass_before() -> None:
     loop = Loop("b", 0, 1, 0, 5, 1, 2, 2, "memory", 5)
     pipelined = dataclasses.replace(looping, loops=(loop,))
     assert stalls(looping) == (None, Cause.OTHER, None, BRANCH, BRANCH)
-    assert stalls(pipelined) == (None, Cause.OTHER, None, LOAD, LOAD)
+    assert stalls(pipelined) == (None, Cause.INITIATION, None, LOAD, LOAD)
 
 
 @pytest.mark.parametrize("machine", shipped())

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Unrolled loops take fewer cycles, and leave in the same states."""
+"""Loops that are unrolled or pipelined take fewer cycles, and leave in the same states."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ferryvm.engine.observe import Observer
 from ferryvm.hooks import BackendEntry, hookimpl
 from ferryvm.registry import Registry
 from ferryvm_backends.vliw import VliwBackend, enter
-from ferryvm_backends.vliw.code import encode
+from ferryvm_backends.vliw.code.modulo import pipeline
 from ferryvm_backends.vliw.machine.read import find
 
 from .program import compiled, run, whole
@@ -55,13 +55,21 @@ def test_the_state_is_that_of_the_loop_as_it_was(
     monkeypatch: pytest.MonkeyPatch, machine: str, name: str
 ) -> None:
     part = whole(LOOPS[name])
-    unrolled = run(compiled(part, find(machine)), part, is_native=True)
-    monkeypatch.setattr(encode, "unroll_loops", lambda code: None)
+    code = compiled(part, find(machine))
+    assert not any(loop.reason for loop in code.loops)
+    pipelined = run(code, part, is_native=True)
+    monkeypatch.setattr(pipeline, "schedule_round", lambda *_: None)
+    code = compiled(part, find(machine))
+    assert all(loop.reason == "no schedule was found" for loop in code.loops)
+    unrolled = run(code, part, is_native=True)
+    monkeypatch.setattr(pipeline, "rounds_of", lambda _: 1)
     plain = run(compiled(part, find(machine)), part, is_native=True)
-    for each in (plain, unrolled):  # what only the code sees differs
+    for each in (plain, unrolled, pipelined):  # what only the code sees differs
         each.memory.update(spill=b"", calls=b"")
     assert (unrolled.registers, unrolled.memory) == (plain.registers, plain.memory)
+    assert (pipelined.registers, pipelined.memory) == (plain.registers, plain.memory)
     assert unrolled.counts.cycles < plain.counts.cycles
+    assert pipelined.counts.cycles < plain.counts.cycles
 
 
 class Plugin:

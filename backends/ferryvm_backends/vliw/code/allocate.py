@@ -1,24 +1,21 @@
 # SPDX-License-Identifier: Apache-2.0
 """Which number each register has in its file.
 
-A register is *taken*, block by block, from the cycle in which its first value lands to the last that
-reads it, or in which something that was issued before an exit could still land on the way that reads
-it. A result that is only taken from its unit's output register takes none. Registers that are taken
-at the same time anywhere get different numbers (Chaitin: Register Allocation and Spilling via Graph
-Coloring, 1982; greedily here). Where a file has too few, some registers become words of memory.
+Registers that are taken at the same time anywhere (`span.py`) get different numbers (Chaitin: Register
+Allocation and Spilling via Graph Coloring, 1982; greedily here). Where a file has too few, some
+registers become words of memory. Registers of pipelined loops cannot: there loops are given up.
 """
 
 from __future__ import annotations
 
 import dataclasses
-from collections import Counter, defaultdict
 
 from ferryvm.backend import RefusalError
 from ferryvm.isa.emitter import Condition
 from ferryvm.isa.type import I64
 from ferryvm_backends.vliw.code.bank import assign_files
+from ferryvm_backends.vliw.code.modulo.pipeline import Loops
 from ferryvm_backends.vliw.code.operation import (
-    EXITS,
     Code,
     MachineBlock,
     MachineOperation,
@@ -26,7 +23,8 @@ from ferryvm_backends.vliw.code.operation import (
     Register,
     Segment,
 )
-from ferryvm_backends.vliw.code.schedule import Schedule, Scheduled, schedule
+from ferryvm_backends.vliw.code.schedule import Schedule, schedule
+from ferryvm_backends.vliw.code.span import Span, Spans
 from ferryvm_backends.vliw.code.table import Placed
 from ferryvm_backends.vliw.machine.model import FileKind, Machine
 
@@ -45,111 +43,75 @@ class Allocation:
     """Registers that are in memory."""
 
 
-def allocate(code: Code, machine: Machine) -> Allocation:
+def allocate(code: Code, loops: Loops, machine: Machine) -> Allocation:
     """Schedule code and give its registers numbers, spilling where needed. Raises RefusalError."""
     spilled = 0
     for _ in range(_ROUNDS):
-        assign_files(code, machine)
-        found = schedule(code, machine)
-        ranges = _Ranges(found, machine)
-        numbers, failed = _colour(ranges, machine)
+        pipelined = {block: each.scheduled for block, each in loops.pipelined.items()}
+        assign_files(code, machine, pipelined)
+        found = schedule(code, machine, pipelined)
+        spans = Spans(found, machine)
+        try:
+            numbers, failed = _colour(spans, machine)
+        except _CrowdedError as error:
+            if not loops.give_up(f"file {error.file} has too few registers"):
+                raise RefusalError(
+                    f"the machine {machine.name} has too few registers in file {error.file}"
+                ) from None
+            continue
         if not failed:
-            return Allocation(found, numbers, ranges.written, spilled)
+            return Allocation(found, numbers, spans.written, spilled)
         spilled += len(failed)
         for register in failed:
             _spill(code, register)
     raise RefusalError(f"the machine {machine.name} has too few registers for the region")
 
 
-class _Ranges:
-    """When registers are taken."""
+class _CrowdedError(Exception):
+    """A register that cannot be in memory finds no place."""
 
-    def __init__(self, found: Schedule, machine: Machine) -> None:
-        self.live, self.machine = found.live, machine
-        self.taken: dict[Register, dict[MachineBlock, tuple[int, int]]] = defaultdict(dict)
-        self.weight: Counter[Register] = Counter()
-        self.written: set[Placed] = set()
-        for scheduled in found.blocks.values():
-            self._block(scheduled)
-
-    def _block(self, scheduled: Scheduled) -> None:
-        block, live = scheduled.block, self.live
-        begins: dict[Register, int] = {}
-        ends: dict[Register, int] = {}
-        setter: dict[Register, Placed] = {}
-        from_before: set[Register] = set()
-
-        def needed(register: Register, end: int) -> None:
-            ends[register] = max(ends.get(register, 0), end)
-            if register in setter:
-                self.written.add(setter[register])
-            else:
-                begins[register] = 0
-                from_before.add(register)
-
-        for placed in scheduled.placed:
-            operation = placed.operation
-            for operand, source in zip(operation.operands, placed.bypassed, strict=True):
-                if isinstance(operand, Register):
-                    self.weight[operand] += 1 if block.is_cold else 16
-                    if source is None:
-                        needed(operand, placed.cycle + 1)
-            for target in operation.targets():
-                # One more: what lands as the target begins must not land there.
-                leaves = placed.cycle + self.machine.delay_slots + 2
-                if operation.name in EXITS:
-                    leaves += max(scheduled.drain(placed, self.machine.delay_slots), 0)
-                for register in live[target]:
-                    needed(register, min(leaves, scheduled.length + 1))
-            if operation.result is not None:
-                result = operation.result
-                self.weight[result] += 1 if block.is_cold else 16
-                begins[result] = min(begins.get(result, placed.landing), placed.landing)
-                ends[result] = max(ends.get(result, 0), placed.landing + 1)
-                setter[result] = placed
-        set_here = {p.operation.result for p in self.written if p.operation.result is not None}
-        for register, begin in begins.items():
-            if register in from_before or register in set_here:
-                self.taken[register][block] = begin, ends[register]
+    def __init__(self, file: str) -> None:
+        super().__init__(file)
+        self.file = file
 
 
-def _colour(ranges: _Ranges, machine: Machine) -> tuple[dict[Register, int], list[Register]]:
-    """Numbers of registers, and the registers that are to be spilled."""
+def _colour(spans: Spans, machine: Machine) -> tuple[dict[Register, int], list[Register]]:
+    """Numbers of registers, and the registers that are to be spilled. Raises _CrowdedError."""
     numbers: dict[Register, int] = {}
-    used: dict[tuple[str, int], dict[MachineBlock, list[tuple[int, int]]]] = {}
+    used: dict[tuple[str, int], dict[MachineBlock, list[Span]]] = {}
     failed: list[Register] = []
 
     def cost(register: Register) -> float:
-        length = sum(end - begin for begin, end in ranges.taken[register].values())
-        return ranges.weight[register] / max(length, 1)
+        there = spans.taken[register].values()
+        length = sum(end - begin for each in there for begin, end in each)
+        return spans.weight[register] / max(length, 1)
+
+    def must_stay(register: Register) -> bool:
+        return register.is_spill or register in spans.fixed
 
     # Those that are worst to spill come first.
-    order = sorted(ranges.taken, key=lambda r: (not r.is_spill, -cost(r), r.number))
+    order = sorted(spans.taken, key=lambda r: (not must_stay(r), -cost(r), r.number))
     for register in order:
         for number in range(machine.file(register.file).registers):
             there = used.setdefault((register.file, number), {})
-            if not _meets(ranges.taken[register], there):
+            if not _meets(spans.taken[register], there):
                 numbers[register] = number
-                for block, span in ranges.taken[register].items():
-                    there.setdefault(block, []).append(span)
+                for block, taken in spans.taken[register].items():
+                    there.setdefault(block, []).extend(taken)
                 break
         else:
-            if register.is_spill:
-                raise RefusalError(
-                    f"the machine {machine.name} has too few registers in file {register.file}"
-                )
+            if must_stay(register):
+                raise _CrowdedError(register.file)
             failed.append(register)
     return numbers, failed
 
 
-def _meets(
-    taken: dict[MachineBlock, tuple[int, int]],
-    there: dict[MachineBlock, list[tuple[int, int]]],
-) -> bool:
+def _meets(taken: dict[MachineBlock, list[Span]], there: dict[MachineBlock, list[Span]]) -> bool:
     return any(
         begin < other_end and other < end
-        for block, (begin, end) in taken.items()
+        for block, spans in taken.items()
         for other, other_end in there.get(block, ())
+        for begin, end in spans
     )
 
 

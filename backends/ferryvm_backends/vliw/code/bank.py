@@ -10,16 +10,19 @@ PACT 2000.)
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 
 from ferryvm.backend import RefusalError
 from ferryvm_backends.vliw.code.operation import Code, MachineBlock, MachineOperation, Register
 from ferryvm_backends.vliw.machine.model import FileKind, Machine, RegisterFile
 
 
-def assign_files(code: Code, machine: Machine) -> None:
-    """Give each register without a file one. Raises RefusalError where there is no file for it."""
-    _Assignment(code, machine).run()
+def assign_files(code: Code, machine: Machine, apart: Collection[MachineBlock]) -> None:
+    """Give each register without a file one. Raises RefusalError where there is no file for it.
+
+    `apart`: blocks that get no moves, since they see to ports themselves.
+    """
+    _Assignment(code, machine).run(apart)
 
 
 class _Assignment:
@@ -31,7 +34,7 @@ class _Assignment:
         self.together: dict[Register, Counter[Register]] = defaultdict(Counter)
         self.load: Counter[str] = Counter()
 
-    def run(self) -> None:
+    def run(self, apart: Collection[MachineBlock]) -> None:
         uses: Counter[Register] = Counter()
         for block in self.code.blocks:
             weight = 1 if block.is_cold else 16
@@ -47,7 +50,8 @@ class _Assignment:
             if not register.file:
                 self._choose(register, count)
         for block in self.code.blocks:
-            self._separate(block)
+            if block not in apart:
+                self._separate(block)
 
     def _choose(self, register: Register, count: int) -> None:
         files = self.files[register.kind]

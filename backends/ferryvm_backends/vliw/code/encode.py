@@ -4,23 +4,26 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Iterator
 
 from ferryvm.backend import RefusalError
 from ferryvm.ir.graph import Module
 from ferryvm_backends.vliw.code.allocate import Allocation, allocate
 from ferryvm_backends.vliw.code.lower import lower
+from ferryvm_backends.vliw.code.modulo.pipeline import Loops
 from ferryvm_backends.vliw.code.operation import Code, MachineBlock, Operand, Register
 from ferryvm_backends.vliw.code.program import (
     Bundle,
     Bypass,
     Immediate,
+    Loop,
     Program,
     Read,
     Slot,
     Source,
 )
+from ferryvm_backends.vliw.code.schedule import check_units
 from ferryvm_backends.vliw.code.table import Placed
-from ferryvm_backends.vliw.code.unroll import unroll_loops
 from ferryvm_backends.vliw.machine.model import FileKind, Machine
 from ferryvm_backends.vliw.prove import prove_if_asked
 from ferryvm_backends.vliw.prove.claim import Claim
@@ -29,10 +32,12 @@ from ferryvm_backends.vliw.prove.claim import Claim
 def compile_module(module: Module, machine: Machine) -> Program:
     """The program of a region. Raises RefusalError for what the machine cannot do."""
     code = lower(module)
-    unroll_loops(code)
-    allocation = allocate(code, machine)
-    program = encode(code, allocation, machine)
-    prove_if_asked(code, program, claimed(code, allocation, machine))
+    check_units(code, machine)
+    loops = Loops(code, machine)
+    allocation = allocate(code, loops, machine)
+    program = encode(code, loops, allocation, machine)
+    before, copies = loops.before()
+    prove_if_asked(before, program, claimed(code, allocation, machine).of(copies))
     return program
 
 
@@ -54,7 +59,7 @@ def _places(code: Code, allocation: Allocation) -> tuple[dict[MachineBlock, int]
     return places, size
 
 
-def encode(code: Code, allocation: Allocation, machine: Machine) -> Program:
+def encode(code: Code, loops: Loops, allocation: Allocation, machine: Machine) -> Program:
     """Bundles of code whose registers have numbers. Raises RefusalError if they are too many."""
     places, size = _places(code, allocation)
     if size > machine.instructions:
@@ -75,7 +80,7 @@ def encode(code: Code, allocation: Allocation, machine: Machine) -> Program:
             return Immediate(places[operand])
         return read(operand) if unit is None else Bypass(unit)
 
-    def slot(placed: Placed) -> Slot:
+    def slot(placed: Placed, again: int | None) -> Slot:
         operation = placed.operation
         pairs = zip(operation.operands, placed.bypassed, strict=True)
         is_written = operation.result is not None and placed in allocation.written
@@ -89,13 +94,15 @@ def encode(code: Code, allocation: Allocation, machine: Machine) -> Program:
             operation.result is not None and operation.result.kind is FileKind.BOOLEAN,
             operation.place,
             None if operation.target is None else places[operation.target],
-            pc=operation.pc,
+            again if operation.name == "repeat" else None,
+            operation.pc,
         )
 
     for block, scheduled in allocation.schedule.blocks.items():
         first = places[block] + scheduled.pad
+        again = None if scheduled.again is None else first + scheduled.again
         for placed in scheduled.placed:
-            slots[first + placed.cycle].append(slot(placed))
+            slots[first + placed.cycle].append(slot(placed, again))
     bundles: list[Bundle] = [
         tuple(sorted(slots[n], key=lambda each: each.unit)) for n in range(size)
     ]
@@ -113,4 +120,25 @@ def encode(code: Code, allocation: Allocation, machine: Machine) -> Program:
         code.spills,
         code.call_bytes,
         allocation.spilled,
+        tuple(sorted(_loops(loops, allocation, places), key=lambda each: each.begin)),
     )
+
+
+def _loops(loops: Loops, allocation: Allocation, places: dict[MachineBlock, int]) -> Iterator[Loop]:
+    """What is said of the loops that are one block."""
+    for block, plan in loops.plans.items():
+        scheduled, pipelined = allocation.schedule.blocks[block], plan.pipelined
+        first = places[block] + scheduled.pad
+        yield Loop(
+            block.label,
+            plan.operations[0].pc,
+            plan.rounds,
+            first + (scheduled.again or 0),
+            first + scheduled.length,
+            1 if pipelined is None else pipelined.copies,
+            1 if pipelined is None else pipelined.stages,
+            plan.bounds.resource,
+            plan.bounds.resource_name,
+            plan.bounds.recurrence,
+            plan.reason,
+        )

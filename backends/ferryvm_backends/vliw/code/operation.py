@@ -120,7 +120,7 @@ class MachineOperation:
         return f"{self.result} = {text}" if self.result is not None else text
 
 
-@dataclasses.dataclass(eq=False, slots=True)
+@dataclasses.dataclass(eq=False, slots=True, repr=False)
 class MachineBlock:
     """Operations that run one after another, unless one leaves."""
 
@@ -128,6 +128,9 @@ class MachineBlock:
     operations: list[MachineOperation] = dataclasses.field(default_factory=list)
     is_cold: bool = False
     """It is entered once at most: control leaves the code by it."""
+
+    def __repr__(self) -> str:
+        return f"MachineBlock({self.label!r})"
 
 
 Operand = Register | int | MachineBlock

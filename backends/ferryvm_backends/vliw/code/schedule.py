@@ -9,6 +9,7 @@ exits as in Hwu et al.: The Superblock, J. Supercomputing 1993).
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Mapping
 
 from ferryvm.backend import RefusalError
 from ferryvm_backends.vliw.code.dependence import Dependence, dependences, distance
@@ -37,14 +38,21 @@ class Scheduled:
     length: int
     pad: int = 0
     """Cycles in front in which what was issued before the block lands."""
+    again: int | None = None
+    """The cycle that a pipelined loop goes back to from its end."""
 
     def drain(self, leaving: Placed, delay_slots: int) -> int:
         """Cycles that results issued by the time an exit takes effect need to land after that."""
         end = leaving.cycle + delay_slots + 1
-        return max(
-            (p.landing - end for p in self.placed if p.operation.result and p.cycle < end),
-            default=0,
-        )
+        issued = (p.landing - end for p in self.placed if p.operation.result and p.cycle < end)
+        late = max(issued, default=0)
+        if self.again is not None and leaving.cycle >= self.again:
+            around = self.length - self.again
+            for each in self.placed:
+                if each.operation.result and each.cycle >= self.again:
+                    passes = (end - 1 - each.cycle) // around
+                    late = max(late, each.landing + passes * around - end)
+        return late
 
 
 @dataclasses.dataclass
@@ -66,11 +74,14 @@ def check_units(code: Code, machine: Machine) -> None:
                 )
 
 
-def schedule(code: Code, machine: Machine) -> Schedule:
-    """The schedule of all blocks. Raises RefusalError where there is none."""
-    check_units(code, machine)
+def schedule(code: Code, machine: Machine, pipelined: Mapping[MachineBlock, Scheduled]) -> Schedule:
+    """The schedule of all blocks; `pipelined`: of some. Raises RefusalError where there is none."""
     live = live_at_entry(code)
-    blocks = {block: _Block(block, machine, live).run() for block in code.blocks}
+    blocks = {
+        block: pipelined.get(block) or _Block(block, machine, live).run() for block in code.blocks
+    }
+    for each in blocks.values():
+        each.pad = 0
     for each in list(blocks.values()):
         for placed in each.placed:
             if placed.operation.name in EXITS:

@@ -42,6 +42,8 @@ class Cause(enum.Enum):
     """It overwrites what others still read, or write before."""
     LANDING = "landing"
     """The block begins with empty cycles, in which lands what was issued before an exit to it."""
+    INITIATION = "initiation_interval"
+    """The next pass of a pipelined loop does not begin yet."""
     OTHER = "other"
     """None of these: operands of one cycle that no ports could be found for, for example."""
 
@@ -72,8 +74,12 @@ class _Stalls:
         for start, end in zip(starts, [*starts[1:], len(self.bundles)], strict=True):
             self._block(start, end)
         for loop in self.program.loops:
-            if loop.stages > 1:  # others wait for nothing of the pass before
+            if not loop.reason:  # others wait for nothing of the pass before
                 self._kernel(loop.begin, loop.end)
+                start = max(each for each in starts if each <= loop.begin)
+                for at in range(start, loop.end):
+                    if self.found[at] is Cause.OTHER:
+                        self.found[at] = Cause.INITIATION
         return tuple(self.found)
 
     def _block(self, start: int, end: int) -> None:

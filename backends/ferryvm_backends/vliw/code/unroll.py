@@ -5,14 +5,14 @@
                                                           └─> what the target wants in its registers
 
 Each round gets registers of its own, and takes what the round before passed to it without a move.
-Whether the time is over is looked at once a pass. For loops that are one block.
+Whether the time is over is looked at once a pass. For loops that are one block and not pipelined.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ferryvm_backends.vliw.code.liveness import Live, live_at_entry
+from ferryvm_backends.vliw.code.liveness import Live
 from ferryvm_backends.vliw.code.move import moves
 from ferryvm_backends.vliw.code.operation import (
     EXITS,
@@ -28,14 +28,15 @@ _LARGEST = 96
 """Operations of a block that is made."""
 
 
-def unroll_loops(code: Code) -> None:
-    """Unroll the loops of code that are one block and short."""
-    live = live_at_entry(code)
-    for block in list(code.blocks):
-        if block.operations[-1].target is block and not block.is_cold:
-            rounds = min(_MOST_ROUNDS, _LARGEST // len(block.operations))
-            if rounds >= 2:
-                _Unrolling(code, block, live).run(rounds)
+def rounds_of(block: MachineBlock) -> int:
+    """How many rounds of a loop are to be one block."""
+    return max(1, min(_MOST_ROUNDS, _LARGEST // len(block.operations)))
+
+
+def unroll(code: Code, block: MachineBlock, live: Live, rounds: int) -> None:
+    """Have a loop's block hold so many rounds."""
+    if rounds > 1:
+        _Unrolling(code, block, live).run(rounds)
 
 
 class _Unrolling:

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Mapping
 
 from ferryvm.errors import FerryError
 from ferryvm_backends.vliw.code.operation import MachineBlock, Register
@@ -18,6 +19,10 @@ class Claim:
     """The first bundle of each block."""
     numbers: dict[Register, Read]
     """Where each register stands that is live where a block begins; others may be told, too."""
+
+    def of(self, copies: Mapping[MachineBlock, MachineBlock]) -> Claim:
+        """Of the copies of blocks alone."""
+        return Claim({copy: self.places[block] for block, copy in copies.items()}, self.numbers)
 
 
 class ScheduleError(FerryError):

@@ -1,0 +1,260 @@
+# SPDX-License-Identifier: Apache-2.0
+"""One round of a loop: its operations, where their operands come from, and what waits for what.
+
+Registers that a round passes to the next one are gone here: whoever reads one takes the value of the
+round before. An edge with distance d says that an operation waits for another one d rounds earlier.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+from collections.abc import Iterator
+
+from ferryvm.isa.type import I64, WORD_BYTES
+from ferryvm_backends.vliw.code.dependence import Reason, is_apart
+from ferryvm_backends.vliw.code.liveness import Live
+from ferryvm_backends.vliw.code.operation import (
+    EXITS,
+    MachineBlock,
+    MachineOperation,
+    Operand,
+    Register,
+)
+
+_FARTHEST = 64
+"""Rounds that are looked at for two accesses of one line to meet."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Made:
+    """The result of an operation, of this round or of one before."""
+
+    node: int
+    distance: int = 0
+
+
+@dataclasses.dataclass(frozen=True)
+class Kept:
+    """A register that does not change in the loop."""
+
+    register: Register
+
+
+@dataclasses.dataclass(frozen=True)
+class _Entry:
+    """What a register holds as the round begins; only while a graph is made."""
+
+    register: Register
+
+
+Source = Made | Kept | int
+_Value = Made | Kept | int | _Entry
+
+
+@dataclasses.dataclass(eq=False)
+class Node:
+    """An operation of the round."""
+
+    number: int
+    operation: MachineOperation
+    """Its operands and result mean nothing here."""
+    sources: tuple[Source, ...]
+    needed: dict[Register, Source]
+    """Of an exit: what its target wants in which register."""
+    initial: Register | None = None
+    """What holds the result of the round before the first one, if anyone reads it."""
+
+    @property
+    def is_exit(self) -> bool:
+        """Whether control may leave the loop by it."""
+        return self.operation.name in EXITS and self.operation.target is not None
+
+
+@dataclasses.dataclass(frozen=True)
+class Wait:
+    """The second operation waits for the first, so many rounds earlier."""
+
+    first: int
+    second: int
+    reason: Reason
+    distance: int = 0
+
+
+class Round:
+    """A round of a loop that is one block, or several rounds of the program's together."""
+
+    def __init__(self, block: MachineBlock, live: Live, rounds: int = 1) -> None:
+        self.block = block
+        self.nodes: list[Node] = []
+        self._read(block, live, rounds)
+        self.repeat = next(n.number for n in self.nodes if n.operation.name == "repeat")
+        self.waits = list(dict.fromkeys([*self._values(), *self._exits(), *self._memory()]))
+
+    # --- operations -------------------------------------------------------------------------
+
+    def _read(self, block: MachineBlock, live: Live, rounds: int) -> None:
+        operations = block.operations[:-1]
+        changed = {o.result for o in operations if o.result is not None}
+        now: dict[Register, _Value] = {}
+        found: list[tuple[MachineOperation, list[_Value], dict[Register, _Value]]] = []
+        polls = [o for o in operations if o.name == "exit_expired"]
+
+        def value(operand: Operand) -> _Value:
+            if not isinstance(operand, Register):
+                assert isinstance(operand, int)
+                return operand
+            return now.get(operand, _Entry(operand) if operand in changed else Kept(operand))
+
+        for round_, operation in ((n, each) for n in range(rounds) for each in operations):
+            is_last = round_ == rounds - 1
+            if operation.name == "exit_expired" and not (is_last and operation is polls[-1]):
+                continue  # the time is looked at once a round
+            if operation.name == "move":
+                assert operation.result is not None
+                now[operation.result] = value(operation.operands[0])
+                continue
+            operands = [value(each) for each in operation.operands]
+            needed: dict[Register, _Value] = {}
+            if operation.name in EXITS:
+                assert operation.target is not None
+                wanted = sorted(live[operation.target], key=lambda each: each.number)
+                needed = {r: value(r) for r in wanted if r in changed}
+            if operation.result is not None:
+                now[operation.result] = Made(len(found))
+            new = _repeat(operation) if operation.name == "exit_expired" else operation
+            found.append((new, operands, needed))
+        if not polls:
+            found.append((MachineOperation("repeat", pc=block.operations[-1].pc), [], {}))
+        self._pass_on(found, now, sorted(live[block] & changed, key=lambda each: each.number))
+
+    def _pass_on(
+        self,
+        found: list[tuple[MachineOperation, list[_Value], dict[Register, _Value]]],
+        now: dict[Register, _Value],
+        carried: list[Register],
+    ) -> None:
+        """Have the next round take what this one leaves in registers."""
+        next_: dict[Register, Source] = {}
+        initial: dict[int, Register] = {}
+        for register in carried:
+            last = now.get(register, _Entry(register))
+            if last == _Entry(register):
+                next_[register] = Kept(register)
+                continue
+            if not isinstance(last, Made) or last.node in initial:
+                # One operation has one result of the round before the first.
+                move = MachineOperation("move", result=register, pc=self.block.operations[-1].pc)
+                found.append((move, [last], {}))
+                last = Made(len(found) - 1)
+            initial[last.node] = register
+            next_[register] = Made(last.node, 1)
+
+        def source(value: _Value) -> Source:
+            return next_[value.register] if isinstance(value, _Entry) else value
+
+        for number, (operation, operands, needed) in enumerate(found):
+            self.nodes.append(
+                Node(
+                    number,
+                    operation,
+                    tuple(source(each) for each in operands),
+                    {register: source(each) for register, each in needed.items()},
+                    initial.get(number),
+                )
+            )
+
+    # --- what waits for what ----------------------------------------------------------------
+
+    def _values(self) -> Iterator[Wait]:
+        for node in self.nodes:
+            for source in node.sources:
+                if isinstance(source, Made):
+                    yield Wait(source.node, node.number, Reason.VALUE, source.distance)
+
+    def _exits(self) -> Iterator[Wait]:
+        exits = [node for node in self.nodes if node.is_exit]
+        for first, second in itertools.pairwise(exits):
+            yield Wait(first.number, second.number, Reason.ORDER)
+        if exits:
+            yield Wait(exits[-1].number, exits[0].number, Reason.ORDER, 1)
+        for node in exits:
+            for source in node.needed.values():
+                if isinstance(source, Made):
+                    yield Wait(source.node, node.number, Reason.LANDED, source.distance)
+        for node in self.nodes:
+            if node.operation.name == "store" and exits:
+                before = [each for each in exits if each.number < node.number]
+                after = [each for each in exits if each.number > node.number]
+                last = before[-1] if before else exits[-1]
+                yield Wait(last.number, node.number, Reason.LEFT, 0 if before else 1)
+                following = after[0] if after else exits[0]
+                yield Wait(node.number, following.number, Reason.DONE, 0 if after else 1)
+
+    def _memory(self) -> Iterator[Wait]:
+        accesses = [node for node in self.nodes if node.operation.place is not None]
+        for one in accesses:
+            for other in accesses:
+                names = one.operation.name, other.operation.name
+                if "store" not in names:
+                    continue
+                distance = self._meet(one, other)
+                if distance is not None:
+                    reason = Reason.MEMORY if names[0] == "load" else Reason.ORDER
+                    yield Wait(one.number, other.number, reason, distance)
+
+    def _meet(self, one: Node, other: Node) -> int | None:
+        """The fewest rounds after which the second access may touch what the first one does."""
+        first, second = one.operation.place, other.operation.place
+        assert first is not None
+        assert second is not None
+        if is_apart(first, second):
+            return None
+        least = 0 if one.number < other.number else 1
+        root, offset = self._line(one.sources[0])
+        root_, offset_ = self._line(other.sources[0])
+        step = self._step(root)
+        if root != root_ or step is None:
+            return least
+        begin, begin_ = first.offset + offset, second.offset + offset_
+        for distance in range(least, _FARTHEST if step else least + 1):
+            between = _signed(begin_ + distance * step - begin)
+            if -second.size < between < first.size:
+                return distance
+        return None
+
+    def _line(self, source: Source) -> tuple[Source, int]:
+        """An address as something and a constant."""
+        offset = 0
+        while isinstance(source, Made) and source.distance == 0:
+            node = self.nodes[source.node]
+            name, (a, b) = node.operation.name, (*node.sources, 0, 0)[:2]
+            if name not in ("add", "sub") or node.operation.static != (I64,):
+                break
+            if isinstance(b, int):
+                source, offset = a, offset + (b if name == "add" else -b)
+            elif isinstance(a, int) and name == "add":
+                source, offset = b, offset + a
+            else:
+                break
+        if isinstance(source, int):
+            return 0, offset + source
+        return source, offset
+
+    def _step(self, root: Source) -> int | None:
+        """What is added to a line's root in each round; None if that is not known."""
+        if not isinstance(root, Made):
+            return 0
+        if root.distance == 0:
+            return None
+        again, step = self._line(Made(root.node))
+        return step if again == root else None
+
+
+def _repeat(poll: MachineOperation) -> MachineOperation:
+    return MachineOperation("repeat", target=poll.target, pc=poll.pc)
+
+
+def _signed(number: int) -> int:
+    half = 1 << (8 * WORD_BYTES - 1)
+    return (number + half) % (2 * half) - half

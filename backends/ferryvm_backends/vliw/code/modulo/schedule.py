@@ -1,0 +1,168 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The cycle and the unit of each operation of a pipelined loop's round.
+
+Iterative modulo scheduling (Rau 1994, section 3): operations with the longest way to the end of the
+round come first; one that finds no place takes it from others, which have to look for another one,
+until there is peace or patience ends, and the interval is made longer.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+
+from ferryvm_backends.vliw.code.dependence import distance
+from ferryvm_backends.vliw.code.modulo.bound import edges, latency
+from ferryvm_backends.vliw.code.modulo.graph import Node, Round, Wait
+from ferryvm_backends.vliw.code.modulo.table import ModuloTable, Operand
+from ferryvm_backends.vliw.machine.model import Machine
+
+_PATIENCE = 8
+"""Times that an operation may be placed, on average."""
+
+
+@dataclasses.dataclass
+class RoundSchedule:
+    """A round whose operations have cycles from 0 on."""
+
+    loop: Round
+    interval: int
+    table: ModuloTable
+
+
+def schedule_round(
+    loop: Round, machine: Machine, least: int, most: int, unbypassed: frozenset[Operand]
+) -> RoundSchedule | None:
+    """A schedule with the shortest interval that is found from `least` to `most` cycles."""
+    graph = edges(loop, machine)
+    for interval in range(least, most + 1):
+        heights = graph.heights(len(loop.nodes), interval)
+        if heights is None:
+            continue
+        found = _Attempt(loop, machine, interval, heights.tolist(), unbypassed).run()
+        if found is not None:
+            return found
+    return None
+
+
+class _Attempt:
+    """With one interval."""
+
+    def __init__(
+        self,
+        loop: Round,
+        machine: Machine,
+        interval: int,
+        heights: list[int],
+        unbypassed: frozenset[Operand],
+    ) -> None:
+        self.loop, self.machine, self.interval, self.heights = loop, machine, interval, heights
+        self.table = ModuloTable(loop, machine, interval, unbypassed)
+        self.into: list[list[Wait]] = [[] for _ in loop.nodes]
+        self.out: list[list[Wait]] = [[] for _ in loop.nodes]
+        for wait in loop.waits:
+            self.into[wait.second].append(wait)
+            self.out[wait.first].append(wait)
+        self.fastest = [latency(node.operation, machine) for node in loop.nodes]
+        self.last: dict[int, int] = {}
+        """Where each operation was placed last."""
+
+    def run(self) -> RoundSchedule | None:
+        left = {node.number for node in self.loop.nodes}
+        for _ in range(_PATIENCE * len(left)):
+            if not left:
+                return self._normal()
+            number = min(left, key=lambda n: (-self.heights[n], n))
+            left.discard(number)
+            evicted = self._place(self.loop.nodes[number])
+            if evicted is None:
+                return None
+            left |= evicted
+        return None if left else self._normal()
+
+    def _normal(self) -> RoundSchedule:
+        """With the first operation in the first stage; cycles keep their place in the interval."""
+        table = self.table
+        first = min(spot.cycle for spot in table.spots.values())
+        shift = -(first // self.interval) * self.interval
+        table.spots = {
+            number: dataclasses.replace(spot, cycle=spot.cycle + shift)
+            for number, spot in table.spots.items()
+        }
+        return RoundSchedule(self.loop, self.interval, table)
+
+    def _place(self, node: Node) -> set[int] | None:
+        """Place an operation; those that have lost their places. None if it is not to be done."""
+        earliest, latest = self._earliest(node), self._latest(node)
+        is_bound = any(w.first in self.table.spots for w in self.into[node.number])
+        if latest is not None and not is_bound:
+            cycles = range(latest, latest - self.interval, -1)
+        else:
+            end = earliest + self.interval - 1
+            cycles = range(earliest, min(end, end if latest is None else latest) + 1)
+        for cycle in cycles:
+            if self._fits(node, cycle) and self._on_some_unit(node, cycle):
+                self.last[node.number] = cycle
+                return set()
+        return self._force(node, earliest)
+
+    def _fits(self, node: Node, cycle: int) -> bool:
+        """Whether the branch back is where a round ends."""
+        if node.number != self.loop.repeat:
+            return True
+        return (cycle + self.machine.delay_slots + 1) % self.interval == 0
+
+    def _on_some_unit(self, node: Node, cycle: int) -> bool:
+        return any(self.table.place(node, cycle, unit) for unit in self.table.units(node))
+
+    def _force(self, node: Node, earliest: int) -> set[int] | None:
+        cycle = earliest
+        if node.number in self.last:
+            cycle = max(cycle, self.last[node.number] + 1)
+        while not self._fits(node, cycle):
+            cycle += 1
+        evicted: set[int] = set()
+        while not self._on_some_unit(node, cycle):
+            rivals = self.table.rivals(node, cycle)
+            if not rivals:
+                return None
+            self.table.evict(rivals[0])
+            evicted.add(rivals[0])
+        self.last[node.number] = cycle
+        for wait in self.out[node.number]:
+            other = self.table.spots.get(wait.second)
+            if other is None or wait.second == node.number:
+                continue
+            if other.cycle < cycle + self._far(wait):
+                self.table.evict(wait.second)
+                evicted.add(wait.second)
+        return evicted
+
+    def _far(self, wait: Wait) -> int:
+        """Cycles from the issue of one operation to the other's, of the same round's number."""
+        spots = self.table.spots
+        first, second = (
+            spots[n].latency if n in spots else self.fastest[n] for n in (wait.first, wait.second)
+        )
+        return distance(wait.reason, first, second, self.machine) - self.interval * wait.distance
+
+    def _earliest(self, node: Node) -> int:
+        spots = self.table.spots
+        return max(
+            (
+                spots[w.first].cycle + self._far(w)
+                for w in self.into[node.number]
+                if w.first in spots
+            ),
+            default=0,
+        )
+
+    def _latest(self, node: Node) -> int | None:
+        spots = self.table.spots
+        return min(
+            (
+                spots[w.second].cycle - self._far(w)
+                for w in self.out[node.number]
+                if w.second in spots
+            ),
+            default=None,
+        )

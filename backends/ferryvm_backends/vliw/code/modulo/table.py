@@ -1,0 +1,300 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the operations of a pipelined loop take in each cycle, modulo the initiation interval.
+
+Besides units, slots and constants these are ways for values. An operand is taken from its unit's
+output register wherever that still has it; otherwise from a file, and which one is decided here, by
+the ports that are left. A result that is only taken from its unit takes neither port nor register. A register
+that does not change in the loop can be read from any file: it gets a copy there.
+
+Whatever is decided between two operations is undone when one of them loses its place.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections import Counter, defaultdict
+
+from ferryvm_backends.vliw.code.modulo.graph import Kept, Made, Node, Round
+from ferryvm_backends.vliw.code.operation import BRANCHES, Register
+from ferryvm_backends.vliw.machine.model import FileKind, Machine
+
+_Key = tuple[object, ...]
+
+Operand = tuple[int, int]
+"""Number of an operation, and of one of its operands."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Spot:
+    """Where an operation of the round is."""
+
+    cycle: int
+    unit: int
+    latency: int
+
+    @property
+    def landing(self) -> int:
+        """The first cycle that sees the result."""
+        return self.cycle + self.latency
+
+
+@dataclasses.dataclass(frozen=True)
+class FromUnit:
+    """An operand stands in a unit's output register."""
+
+    unit: int
+
+
+@dataclasses.dataclass(frozen=True)
+class FromFile:
+    """An operand is read from a file."""
+
+    file: str
+
+
+class ModuloTable:
+    """The reservations of a loop whose rounds begin every `interval` cycles."""
+
+    def __init__(
+        self, loop: Round, machine: Machine, interval: int, unbypassed: frozenset[Operand]
+    ) -> None:
+        """`unbypassed`: operands that have to come from files."""
+        self.loop, self.machine, self.interval = loop, machine, interval
+        self.unbypassed = unbypassed
+        self.spots: dict[int, Spot] = {}
+        self.ways: dict[Operand, FromUnit | FromFile] = {}
+        self.files: dict[int, str] = {}
+        """The file that each written result goes to."""
+        self._held: dict[_Key, Counter[object]] = defaultdict(Counter)
+        self._own: dict[int, list[tuple[_Key, object]]] = {}
+        self._links: dict[Operand, list[tuple[_Key, object]]] = {}
+        self._load: Counter[str] = Counter()
+        self._kinds = {file.name: file.kind for file in machine.files}
+        self._uses: dict[int, list[tuple[Operand, int]]] = defaultdict(list)
+        """Who reads the result of each operation, and how many rounds later."""
+        self.needed: set[int] = set()
+        """Operations whose results exits need, and so have to be in registers."""
+        for node in loop.nodes:
+            for index, source in enumerate(node.sources):
+                if isinstance(source, Made):
+                    self._uses[source.node].append(((node.number, index), source.distance))
+            for source in node.needed.values():
+                if isinstance(source, Made):
+                    self.needed.add(source.node)
+
+    # --- placing ----------------------------------------------------------------------------
+
+    def units(self, node: Node) -> list[int]:
+        """The units that can do an operation."""
+        work = node.operation.work
+        return [n for n, unit in enumerate(self.machine.units) if work in unit.work]
+
+    def place(self, node: Node, cycle: int, unit: int) -> bool:
+        """Issue an operation, if that can be."""
+        timing = self.machine.units[unit].work[node.operation.work]
+        spot = Spot(cycle, unit, timing.latency)
+        taken: list[tuple[_Key, object]] = []
+        if not self._take_own(node, spot, timing.interval, taken):
+            self._release(taken)
+            return False
+        self._own[node.number], self.spots[node.number] = taken, spot
+        if self._link(node):
+            return True
+        self.evict(node.number)
+        return False
+
+    def evict(self, number: int) -> None:
+        """Take an operation's place away."""
+        for operand, _ in self._uses[number]:
+            self._unlink(operand)
+        for index in range(len(self.loop.nodes[number].sources)):
+            self._unlink((number, index))
+        self._release(self._own.pop(number))
+        del self.spots[number]
+
+    def rivals(self, node: Node, cycle: int) -> list[int]:
+        """Operations that may be in the way of one: those that are issued on its units or land there
+        together with it, then those that are issued with it, then those that it has to do with."""
+        units = self.units(node)
+        found: dict[int, None] = {}
+        for name in ("busy", "land"):
+            for unit in units:
+                timing = self.machine.units[unit].work[node.operation.work]
+                at = cycle if name == "busy" else cycle + timing.latency
+                holders = self._held.get((name, unit, at % self.interval), ())
+                found.update((n, None) for n in holders if isinstance(n, int))
+        same = cycle % self.interval
+        found.update((n, None) for n, s in self.spots.items() if s.cycle % self.interval == same)
+        found.update((s.node, None) for s in node.sources if isinstance(s, Made))
+        found.update((user, None) for (user, _), _ in self._uses[node.number])
+        found.update(dict.fromkeys(self.spots))
+        return [n for n in found if n in self.spots and n != node.number]
+
+    def _take_own(
+        self, node: Node, spot: Spot, interval: int, taken: list[tuple[_Key, object]]
+    ) -> bool:
+        machine, operation = self.machine, node.operation
+        now = spot.cycle % self.interval
+        if interval > self.interval:
+            return False
+        wanted: list[tuple[_Key, object, int]] = [(("slot", now), node.number, machine.slots)]
+        if operation.name in BRANCHES:
+            wanted.append((("branch", now), node.number, 1))
+        for more in range(interval):
+            key = "busy", spot.unit, (spot.cycle + more) % self.interval
+            wanted.append((key, node.number, 1))
+        if operation.result is not None:
+            landing = spot.landing % self.interval
+            if self._held.get(("hold", spot.unit, landing)):
+                return False
+            wanted.append((("land", spot.unit, landing), node.number, 1))
+        for index, source in enumerate(node.sources):
+            is_base = operation.place is not None and index == 0 and source == 0
+            if isinstance(source, int) and not is_base:
+                wanted.append((("constant", now), source, machine.immediates))
+        return all(self._take(key, holder, limit, taken) for key, holder, limit in wanted)
+
+    def _take(
+        self, key: _Key, holder: object, limit: int, taken: list[tuple[_Key, object]]
+    ) -> bool:
+        held = self._held[key]
+        if holder not in held and len(held) >= limit:
+            return False
+        held[holder] += 1
+        taken.append((key, holder))
+        return True
+
+    def _release(self, taken: list[tuple[_Key, object]]) -> None:
+        for key, holder in taken:
+            held = self._held[key]
+            held[holder] -= 1
+            if not held[holder]:
+                del held[holder]
+                if key[0] == "write":
+                    assert isinstance(holder, int)
+                    self._load[self.files.pop(holder)] -= 1
+
+    # --- ways of values ---------------------------------------------------------------------
+
+    def _link(self, node: Node) -> bool:
+        """Decide how values come to an operation, and from it to others."""
+        number = node.number
+        if number in self.needed and not self._write(number, self._own[number]):
+            return False
+        for index, source in enumerate(node.sources):
+            operand = number, index
+            if isinstance(source, Kept) and not self._keep(operand, source.register):
+                return False
+            if not isinstance(source, Made) or source.node not in self.spots:
+                continue
+            if not self._connect(operand, source.node, source.distance):
+                return False
+        return all(
+            self._connect(operand, number, distance)
+            for operand, distance in self._uses[number]
+            if operand[0] != number and operand[0] in self.spots
+        )
+
+    def _unlink(self, operand: Operand) -> None:
+        self._release(self._links.pop(operand, []))
+        self.ways.pop(operand, None)
+
+    def _connect(self, operand: Operand, maker: int, distance: int) -> bool:
+        self._unlink(operand)
+        taken: list[tuple[_Key, object]] = []
+        way = self._bypass(operand, maker, distance, taken) or self._file(
+            operand, maker, distance, taken
+        )
+        if way is None:
+            self._release(taken)
+            return False
+        self.ways[operand], self._links[operand] = way, taken
+        return True
+
+    def _bypass(
+        self, operand: Operand, maker: int, distance: int, taken: list[tuple[_Key, object]]
+    ) -> FromUnit | None:
+        spot, user = self.spots[maker], self.spots[operand[0]]
+        read = user.cycle + self.interval * distance
+        if not self.machine.bypass or operand in self.unbypassed:
+            return None
+        if not spot.landing <= read < spot.landing + self.interval:
+            return None
+        slots = [each % self.interval for each in range(spot.landing + 1, read + 1)]
+        if any(self._held.get(("land", spot.unit, each)) for each in slots):
+            return None
+        for each in slots:
+            self._take(("hold", spot.unit, each), operand, 1 << 30, taken)
+        return FromUnit(spot.unit)
+
+    def _file(
+        self, operand: Operand, maker: int, distance: int, taken: list[tuple[_Key, object]]
+    ) -> FromFile | None:
+        user = self.spots[operand[0]]
+        stage = user.cycle // self.interval + distance
+        unit = self.machine.units[user.unit]
+        for name in self._candidates(maker):
+            mark = len(taken)
+            if (
+                name in unit.reads
+                and self._read(name, user.cycle, (maker, stage), taken)
+                and self._write_to(maker, name, taken)
+            ):
+                return FromFile(name)
+            self._release(taken[mark:])
+            del taken[mark:]
+        return None
+
+    def _candidates(self, maker: int) -> list[str]:
+        """Files that a result may be in, the emptiest first."""
+        if maker in self.files:
+            return [self.files[maker]]
+        unit = self.machine.units[self.spots[maker].unit]
+        result = self.loop.nodes[maker].operation.result
+        assert result is not None
+        fitting = [f for f in self._of_kind(result.kind) if f in unit.writes]
+        return sorted(fitting, key=lambda name: self._load[name])
+
+    def _of_kind(self, kind: FileKind) -> list[str]:
+        return [name for name, each in self._kinds.items() if each is kind]
+
+    def _read(self, name: str, cycle: int, value: object, taken: list[tuple[_Key, object]]) -> bool:
+        key = "read", name, cycle % self.interval
+        return self._take(key, value, self.machine.file(name).read_ports, taken)
+
+    def _write(self, maker: int, taken: list[tuple[_Key, object]]) -> bool:
+        return any(self._write_to(maker, name, taken) for name in self._candidates(maker))
+
+    def _write_to(self, maker: int, name: str, taken: list[tuple[_Key, object]]) -> bool:
+        key = "write", name, self.spots[maker].landing % self.interval
+        if not self._take(key, maker, self.machine.file(name).write_ports, taken):
+            return False
+        if maker not in self.files:
+            self.files[maker] = name
+            self._load[name] += 1
+        return True
+
+    def _keep(self, operand: Operand, register: Register) -> bool:
+        """Read a register that does not change in the loop."""
+        user = self.spots[operand[0]]
+        unit = self.machine.units[user.unit]
+        now = user.cycle % self.interval
+        fitting = [name for name in self._of_kind(register.kind) if name in unit.reads]
+        there = {
+            way.file
+            for each, way in self.ways.items()
+            if isinstance(way, FromFile) and self._source(each) == Kept(register)
+        }
+        taken: list[tuple[_Key, object]] = []
+        order = sorted(
+            fitting,
+            key=lambda n: (register not in self._held.get(("read", n, now), ()), n not in there),
+        )
+        for name in order:
+            if self._read(name, user.cycle, register, taken):
+                self.ways[operand], self._links[operand] = FromFile(name), taken
+                return True
+        return False
+
+    def _source(self, operand: Operand) -> object:
+        return self.loop.nodes[operand[0]].sources[operand[1]]
