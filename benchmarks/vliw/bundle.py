@@ -1,15 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How often each bundle of a program was issued: what the simulator counts and then sums up."""
+"""How often each bundle of a program was issued."""
 
 from __future__ import annotations
 
-import ctypes
-from typing import Any
-
-import numpy as np
-
 from ferryvm_backends.vliw.enter import VliwCode
-from ferryvm_backends.vliw.simulate import native
 
 
 class Issues:
@@ -17,22 +11,19 @@ class Issues:
 
     def __init__(self, code: VliwCode) -> None:
         self.code = code
-        self.counts = np.zeros(len(code.program.bundles), np.uint64)
-        program: Any = code._native
-        simulate, kind = program._run, ctypes.c_uint64 * len(self.counts)
-
-        def counted(address: int) -> int:
-            ended: int = simulate(address)
-            frame = native._Frame.from_address(address)
-            self.counts += np.ctypeslib.as_array(kind.from_address(frame.counts))
-            return ended
-
-        program._run = counted
+        self.clear()
 
     def clear(self) -> None:
         """Begin again."""
-        self.counts[:] = 0
+        self._before = self.code.totals.bundles.copy()
 
     def between(self, begin: int, end: int) -> int:
         """Cycles in the bundles from one up to another."""
-        return int(self.counts[begin:end].sum())
+        return int((self.code.totals.bundles - self._before)[begin:end].sum())
+
+    @property
+    def operations(self) -> int:
+        """Operations that were issued."""
+        counts = (self.code.totals.bundles - self._before).tolist()
+        bundles = self.code.program.bundles
+        return sum(len(bundle) * count for bundle, count in zip(bundles, counts, strict=True))

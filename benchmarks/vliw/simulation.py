@@ -227,7 +227,7 @@ class Whole:
     def round(self, kernel: Kernel, figure: Figure | None) -> Figure:
         """The figure after one more run. Raises BenchmarkError if it took other cycles."""
         totals = self._code.totals
-        before = dataclasses.replace(totals, issued=totals.issued.copy())
+        before = dataclasses.replace(totals)
         self._issues.clear()
         self._runs.run()
         cycles = totals.cycles - before.cycles
@@ -238,7 +238,7 @@ class Whole:
                 self.building,
                 cycles,
                 totals.transfer_cycles - before.transfer_cycles,
-                totals.issued.total() - before.issued.total(),
+                self._issues.operations,
                 loops=self._runs.loops(self._issues),
             )
         elif figure.cycles != cycles:

@@ -354,6 +354,8 @@ class _Lowering:
         if words:
             self._set(self.frame, "add", (I64,), (self.frame, words))
         self._set(calling.base, "add", (I64,), (calling.base, self.size))
+        if not candidates:  # the check in front of the call leaves
+            self._emit(MachineOperation("stop"))
         for place, (number, callee) in enumerate(candidates):
             calling.returns[callee].append(back)
             to = calling.entries[callee]

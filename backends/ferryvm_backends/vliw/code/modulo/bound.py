@@ -95,13 +95,23 @@ def latency(operation: MachineOperation, machine: Machine) -> int:
 def _resource(loop: Round, machine: Machine) -> tuple[int, str]:
     """Cycles that slots, and any set of units that do the same things, are taken by a round."""
     needs: Counter[frozenset[int]] = Counter()
+    alike: Counter[tuple[frozenset[int], int]] = Counter()
+    """Operations by the units that do them and the cycles that these need for one."""
     for node in loop.nodes:
         work = node.operation.work
-        able = [n for n, unit in enumerate(machine.units) if work in unit.work]
-        needs[frozenset(able)] += min(machine.units[n].work[work].interval for n in able)
+        able = frozenset(n for n, unit in enumerate(machine.units) if work in unit.work)
+        interval = min(machine.units[n].work[work].interval for n in able)
+        needs[able] += interval
+        alike[able, interval] += 1
     found = [(-(-len(loop.nodes) // machine.slots), "slots")]
     for units in needs:
         together = sum(cycles for others, cycles in needs.items() if others <= units)
-        groups = dict.fromkeys(machine.units[n].group for n in sorted(units))
-        found.append((-(-together // len(units)), "+".join(groups)))
+        found.append((-(-together // len(units)), _names(units, machine)))
+    for (units, interval), count in alike.items():
+        # A unit does the same in each round, so what it takes is whole operations.
+        found.append((interval * -(-count // len(units)), _names(units, machine)))
     return max(found, key=lambda each: each[0])
+
+
+def _names(units: frozenset[int], machine: Machine) -> str:
+    return "+".join(dict.fromkeys(machine.units[n].group for n in sorted(units)))

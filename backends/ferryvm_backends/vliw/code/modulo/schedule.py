@@ -112,7 +112,8 @@ class _Attempt:
         return (cycle + self.machine.delay_slots + 1) % self.interval == 0
 
     def _on_some_unit(self, node: Node, cycle: int) -> bool:
-        return any(self.table.place(node, cycle, unit) for unit in self.table.units(node))
+        table = self.table
+        return any(table.place(node, cycle, unit) for unit in table.free(node, cycle))
 
     def _force(self, node: Node, earliest: int) -> set[int] | None:
         cycle = earliest

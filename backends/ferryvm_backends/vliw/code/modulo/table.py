@@ -13,12 +13,16 @@ from __future__ import annotations
 
 import dataclasses
 from collections import Counter, defaultdict
+from collections.abc import Iterator
+from typing import Any
 
 from ferryvm_backends.vliw.code.modulo.graph import Kept, Made, Node, Round
 from ferryvm_backends.vliw.code.operation import BRANCHES, Register
-from ferryvm_backends.vliw.machine.model import FileKind, Machine
+from ferryvm_backends.vliw.machine.model import FileKind, Machine, Work
 
-_Key = tuple[object, ...]
+_Key = tuple[Any, ...]
+
+_MARKED = frozenset({"busy", "land", "hold"})
 
 Operand = tuple[int, int]
 """Number of an operation, and of one of its operands."""
@@ -66,9 +70,14 @@ class ModuloTable:
         self.files: dict[int, str] = {}
         """The file that each written result goes to."""
         self._held: dict[_Key, Counter[object]] = defaultdict(Counter)
+        self._marks: dict[tuple[str, int], int] = defaultdict(int)
+        """Cycles in which a unit is at work, a result lands there, or none may: a bit for each."""
         self._own: dict[int, list[tuple[_Key, object]]] = {}
         self._links: dict[Operand, list[tuple[_Key, object]]] = {}
         self._load: Counter[str] = Counter()
+        self._units = {
+            work: [n for n, unit in enumerate(machine.units) if work in unit.work] for work in Work
+        }
         self._kinds = {file.name: file.kind for file in machine.files}
         self._uses: dict[int, list[tuple[Operand, int]]] = defaultdict(list)
         """Who reads the result of each operation, and how many rounds later."""
@@ -86,8 +95,24 @@ class ModuloTable:
 
     def units(self, node: Node) -> list[int]:
         """The units that can do an operation."""
-        work = node.operation.work
-        return [n for n, unit in enumerate(self.machine.units) if work in unit.work]
+        return self._units[node.operation.work]
+
+    def free(self, node: Node, cycle: int) -> Iterator[int]:
+        """The units that could take an operation: a quick look before it is tried to place it."""
+        work, interval = node.operation.work, self.interval
+        if len(self._held[("slot", cycle % interval)]) >= self.machine.slots:
+            return
+        for unit in self._units[work]:
+            timing = self.machine.units[unit].work[work]
+            mask = ((1 << timing.interval) - 1) << cycle % interval
+            mask |= mask >> interval
+            if mask & self._marks["busy", unit]:
+                continue
+            if node.operation.result is not None:
+                bit = 1 << (cycle + timing.latency) % interval
+                if bit & (self._marks["land", unit] | self._marks["hold", unit]):
+                    continue
+            yield unit
 
     def place(self, node: Node, cycle: int, unit: int) -> bool:
         """Issue an operation, if that can be."""
@@ -160,6 +185,8 @@ class ModuloTable:
         held = self._held[key]
         if holder not in held and len(held) >= limit:
             return False
+        if not held and key[0] in _MARKED:
+            self._marks[key[0], key[1]] |= 1 << key[2]
         held[holder] += 1
         taken.append((key, holder))
         return True
@@ -170,6 +197,8 @@ class ModuloTable:
             held[holder] -= 1
             if not held[holder]:
                 del held[holder]
+                if not held and key[0] in _MARKED:
+                    self._marks[key[0], key[1]] &= ~(1 << key[2])
                 if key[0] == "write":
                     assert isinstance(holder, int)
                     self._load[self.files.pop(holder)] -= 1
