@@ -56,8 +56,10 @@ class Part(NamedTuple):
 
 class Place(NamedTuple):
     """What an access touches in a version of a nest where nothing that is stored into overlaps
-    another object."""
+    another object, however often its loops go round."""
 
+    nest: Block
+    """The head of the nest as it was: of accesses in two nests nothing is known."""
     reference: Value
     offset: int
     stride: int
@@ -65,11 +67,14 @@ class Place(NamedTuple):
     bytes: int
 
     def is_apart(self, other: Place) -> bool:
-        """Whether two accesses, one of which stores, have no bytes in common."""
-        return self.reference is not other.reference
+        """Whether two accesses, one of which stores, have no bytes in common, in whichever rounds
+        of the nest's loops they are made."""
+        return self.nest is other.nest and self.reference is not other.reference
 
     def is_in_step(self, other: Place) -> bool:
         """Whether two accesses in one object touch the same bytes or none in common."""
+        if self.nest is not other.nest or self.reference is not other.reference:
+            return False
         distances = self.offset - other.offset, self.stride, other.stride
         return self.bytes == other.bytes and not any(d % self.bytes for d in distances)
 
@@ -157,7 +162,7 @@ class Plan(Builder):
         scales = [scale.bits for _, scale in part.terms if isinstance(scale, Constant)]
         if len(scales) < len(part.terms):
             return None
-        return Place(reference, part.offset, math.gcd(*scales), part.bytes)
+        return Place(self.head, reference, part.offset, math.gcd(*scales), part.bytes)
 
     def is_outside(self, value: Value) -> bool:
         """Whether a value does not vary in the nest."""
