@@ -121,15 +121,21 @@ def improved(region: Region, options: Options) -> Module:
     """The IR that code is made of."""
     from ferryvm.ir.lift import lift
     from ferryvm.ir.passes import optimise
+    from ferryvm.ir.passes.address import share_bases
+    from ferryvm.ir.passes.hoist import hoist
+    from ferryvm.ir.passes.number import number
+    from ferryvm.ir.passes.prune import prune
     from ferryvm.ir.passes.range import ask_ranges
     from ferryvm.ir.passes.unswitch import unswitch
 
     module = lift(region, options.counting, options.unseen)
-    optimise(module, max(options.optimize, 1), region.verified)
+    optimise(module, max(options.optimize, 1), region.verified, unrolled=True)
     if options.optimize >= 2:
         for body in module.bodies:
             if ask_ranges(body):
-                unswitch(body)
+                unswitch(body, module.places)
+            for each in (share_bases, hoist, number, prune):
+                each(body)
     return module
 
 

@@ -149,7 +149,7 @@ def _may_touch(a: MachineOperation, b: MachineOperation, between: list[MachineOp
     """Whether two accesses may have a byte in common."""
     assert a.place is not None
     assert b.place is not None
-    if a.place.segment is not b.place.segment:
+    if a.place.is_apart(b.place):
         return False
     one, two = a.operands[0], b.operands[0]
     begin, other = a.place.offset, b.place.offset
