@@ -122,10 +122,11 @@ def improved(region: Region, options: Options) -> Module:
     from ferryvm.ir.lift import lift
     from ferryvm.ir.passes import optimise
     from ferryvm.ir.passes.address import share_bases
-    from ferryvm.ir.passes.hoist import hoist
+    from ferryvm.ir.passes.hoist import add_fronts, hoist
     from ferryvm.ir.passes.number import number
     from ferryvm.ir.passes.prune import prune
     from ferryvm.ir.passes.range import ask_ranges
+    from ferryvm.ir.passes.strength import add_to_addresses
     from ferryvm.ir.passes.unswitch import unswitch
 
     module = lift(region, options.counting, options.unseen)
@@ -134,7 +135,8 @@ def improved(region: Region, options: Options) -> Module:
         for body in module.bodies:
             if ask_ranges(body):
                 unswitch(body, module.places)
-            for each in (share_bases, hoist, number, prune):
+            add_fronts(body, of_branches=True)
+            for each in (share_bases, hoist, number, prune, add_to_addresses, hoist, prune):
                 each(body)
     return module
 
