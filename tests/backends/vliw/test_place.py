@@ -10,7 +10,7 @@ from ferryvm.ir import touch
 from ferryvm.ir.graph import Block, Parameter, Value
 from ferryvm.isa.type import I64
 from ferryvm_backends.vliw import improved
-from ferryvm_backends.vliw.code.dependence import Reason, dependences
+from ferryvm_backends.vliw.code.dependence import Reason, dependences, is_apart
 from ferryvm_backends.vliw.code.encode import compile_module
 from ferryvm_backends.vliw.code.lower import lower
 from ferryvm_backends.vliw.code.operation import (
@@ -108,7 +108,7 @@ def test_the_element_loop_of_a_filter_has_little_besides_its_arithmetic() -> Non
     assert sum(name in ("add", "shl", "mul", "compare") for name in names) <= 5
     places = [operation.place for operation in loop.operations if operation.place is not None]
     *loads, store = places
-    assert all(each.is_apart(store) for each in loads)
+    assert all(is_apart(each, store) for each in loads)
 
 
 @pytest.mark.parametrize(

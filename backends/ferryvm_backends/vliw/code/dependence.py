@@ -18,6 +18,7 @@ from ferryvm_backends.vliw.code.operation import (
     EXITS,
     MachineBlock,
     MachineOperation,
+    Place,
     Register,
     Segment,
 )
@@ -145,11 +146,20 @@ def _memory(operations: list[MachineOperation], other: int, number: int) -> Iter
         yield Dependence(other, Reason.MEMORY if a.name == "load" else Reason.ORDER)
 
 
+def is_apart(one: Place, other: Place) -> bool:
+    """Whether two accesses, one of which stores, have no byte in common, whatever their addresses are
+    and in whichever rounds of loops they are made."""
+    if one.segment is not other.segment:
+        return True
+    a, b = one.object, other.object
+    return a is not None and b is not None and a.is_apart(b)
+
+
 def _may_touch(a: MachineOperation, b: MachineOperation, between: list[MachineOperation]) -> bool:
     """Whether two accesses may have a byte in common."""
     assert a.place is not None
     assert b.place is not None
-    if a.place.is_apart(b.place):
+    if is_apart(a.place, b.place):
         return False
     one, two = a.operands[0], b.operands[0]
     begin, other = a.place.offset, b.place.offset

@@ -70,14 +70,6 @@ class Place:
     object: heap.Place | None = None
     """What it touches of the heap, where that is known."""
 
-    def is_apart(self, other: Place) -> bool:
-        """Whether two accesses, one of which stores, are known to have no byte in common, whatever
-        their addresses are and in whichever rounds of loops they are made."""
-        if self.segment is not other.segment:
-            return True
-        one, two = self.object, other.object
-        return one is not None and two is not None and one.is_apart(two)
-
 
 @dataclasses.dataclass(eq=False, slots=True)
 class MachineOperation:
