@@ -62,8 +62,8 @@ class Place(NamedTuple):
     """The head of the nest as it was: of accesses in two nests nothing is known."""
     reference: Value
     offset: int
-    stride: int
-    """Whatever is added to the offset is a multiple of it; 0: nothing is."""
+    stride: int | None
+    """Whatever is added to the offset is a multiple of it; 0: nothing is; None: that is not known."""
     bytes: int
 
     def is_apart(self, other: Place) -> bool:
@@ -74,6 +74,8 @@ class Place(NamedTuple):
     def is_in_step(self, other: Place) -> bool:
         """Whether two accesses in one object touch the same bytes or none in common."""
         if self.nest is not other.nest or self.reference is not other.reference:
+            return False
+        if self.stride is None or other.stride is None:
             return False
         distances = self.offset - other.offset, self.stride, other.stride
         return self.bytes == other.bytes and not any(d % self.bytes for d in distances)
@@ -153,16 +155,15 @@ class Plan(Builder):
         return reference in self.objects and part in self.objects[reference].parts
 
     def place(self, access: Operation) -> Place | None:
-        """Where a load or store goes, if that is in an object and has constant scales."""
+        """Where a load or store goes, if that is in an object."""
         if access not in self.places:
             return None
         reference, part = self.places[access]
         if not self.is_touched(reference, part):
             return None
         scales = [scale.bits for _, scale in part.terms if isinstance(scale, Constant)]
-        if len(scales) < len(part.terms):
-            return None
-        return Place(self.head, reference, part.offset, math.gcd(*scales), part.bytes)
+        stride = math.gcd(*scales) if len(scales) == len(part.terms) else None
+        return Place(self.head, reference, part.offset, stride, part.bytes)
 
     def is_outside(self, value: Value) -> bool:
         """Whether a value does not vary in the nest."""
