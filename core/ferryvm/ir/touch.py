@@ -196,7 +196,22 @@ class Plan(Builder):
             return
         if self._line_at(count.start, self.front(loop)) is not None:
             self.counts[count.value] = count, loop
-            self.tops[count.value] = self.sub(I64, count.bound, self.constant(I64, 1))
+            self.tops[count.value] = self._top(count)
+
+    def _top(self, count: Count) -> Value:
+        """The largest value that a count has where it is below its bound, or more than that."""
+        top = self.sub(I64, count.bound, self.constant(I64, 1))
+        step = count.step
+        if not isinstance(step, Constant) or not 1 < step.bits < LARGEST_COUNT:
+            return top
+        if not self.is_outside(count.start):
+            return top
+        distance = self.sub(I64, top, count.start)
+        if step.bits & (step.bits - 1):
+            rest = self.rem_u(I64, distance, step)
+        else:
+            rest = self.bit_and(I64, distance, self.constant(I64, step.bits - 1))
+        return self.sub(I64, top, rest)
 
     def front(self, loop: Loop) -> int:
         """The place from which a loop is entered."""
