@@ -54,7 +54,7 @@ def allocate(code: Code, loops: Loops, machine: Machine) -> Allocation:
         try:
             numbers, failed = _colour(spans, machine)
         except _CrowdedError as error:
-            if not loops.give_up(f"file {error.file} has too few registers"):
+            if not loops.give_up(error.file):
                 raise RefusalError(
                     f"the machine {machine.name} has too few registers in file {error.file}"
                 ) from None

@@ -10,9 +10,9 @@ import numpy as np
 import numpy.typing as npt
 
 from ferryvm_backends.vliw.code.dependence import distance
-from ferryvm_backends.vliw.code.modulo.graph import Round
+from ferryvm_backends.vliw.code.modulo.graph import Kept, Round
 from ferryvm_backends.vliw.code.operation import MachineOperation
-from ferryvm_backends.vliw.machine.model import Machine
+from ferryvm_backends.vliw.machine.model import FileKind, Machine
 
 _NEVER = -(1 << 40)
 
@@ -44,13 +44,22 @@ class Edges:
     def heights(self, count: int, interval: int) -> npt.NDArray[np.int64] | None:
         """Cycles from each operation's issue to the end of its round, at least; None where an
         operation would have to wait for itself."""
-        heights = np.zeros(count, np.int64)
+        return self._longest(count, interval, self.second, self.first)
+
+    def depths(self, count: int, interval: int) -> npt.NDArray[np.int64] | None:
+        """Cycles from the beginning of its round to each operation's issue, at least."""
+        return self._longest(count, interval, self.first, self.second)
+
+    def _longest(
+        self, count: int, interval: int, known: npt.NDArray[np.int64], to: npt.NDArray[np.int64]
+    ) -> npt.NDArray[np.int64] | None:
+        found = np.zeros(count, np.int64)
         length = self.delay - interval * self.distance
         for _ in range(count + 1):
-            before = heights.copy()
-            np.maximum.at(heights, self.first, heights[self.second] + length)
-            if np.array_equal(before, heights):
-                return heights
+            before = found.copy()
+            np.maximum.at(found, to, found[known] + length)
+            if np.array_equal(before, found):
+                return found
         return None
 
 
@@ -86,6 +95,13 @@ def bounds(loop: Round, machine: Machine) -> Bounds:
     return Bounds(resource, name, low)
 
 
+def critical_path(loop: Round, machine: Machine) -> int:
+    """Cycles that a round takes, at least."""
+    found = edges(loop, machine).heights(len(loop.nodes), 1 << 32)
+    assert found is not None
+    return int(found.max())
+
+
 def latency(operation: MachineOperation, machine: Machine) -> int:
     """Of the fastest unit."""
     work = operation.work
@@ -94,6 +110,13 @@ def latency(operation: MachineOperation, machine: Machine) -> int:
 
 def _resource(loop: Round, machine: Machine) -> tuple[int, str]:
     """Cycles that slots, and any set of units that do the same things, are taken by a round."""
+    kept = {s.register for node in loop.nodes for s in node.sources if isinstance(s, Kept)}
+    found = [(-(-len(loop.nodes) // machine.slots), "slots")]
+    for kind in FileKind:
+        # What does not change is in no unit's output register.
+        ports = sum(file.read_ports for file in machine.files if file.kind is kind)
+        reads = sum(register.kind is kind for register in kept)
+        found.append((-(-reads // ports), f"ports of {kind.value} files"))
     needs: Counter[frozenset[int]] = Counter()
     alike: Counter[tuple[frozenset[int], int]] = Counter()
     """Operations by the units that do them and the cycles that these need for one."""
@@ -103,7 +126,6 @@ def _resource(loop: Round, machine: Machine) -> tuple[int, str]:
         interval = min(machine.units[n].work[work].interval for n in able)
         needs[able] += interval
         alike[able, interval] += 1
-    found = [(-(-len(loop.nodes) // machine.slots), "slots")]
     for units in needs:
         together = sum(cycles for others, cycles in needs.items() if others <= units)
         found.append((-(-together // len(units)), _names(units, machine)))

@@ -13,7 +13,7 @@ from collections.abc import Mapping
 
 from ferryvm_backends.vliw.code.bank import assign_files
 from ferryvm_backends.vliw.code.liveness import Live, live_at_entry
-from ferryvm_backends.vliw.code.modulo.bound import Bounds, bounds
+from ferryvm_backends.vliw.code.modulo.bound import Bounds, bounds, critical_path
 from ferryvm_backends.vliw.code.modulo.expand import Pipelined, UnfitError, expand
 from ferryvm_backends.vliw.code.modulo.graph import Round
 from ferryvm_backends.vliw.code.modulo.schedule import schedule_round
@@ -29,7 +29,9 @@ _LARGEST = 160
 _WORTH = 0.9
 """More rounds have to bring the bound down to less than this part of it."""
 _SLOWEST = 2
-"""How many times the bound an interval may be."""
+"""How many times the bound an interval may be, if what one round takes is not more."""
+_LONGER = 5
+"""Quarters of an interval that the next one is that is tried where registers are too few."""
 _TRIES = 8
 
 
@@ -45,6 +47,8 @@ class LoopPlan:
     pipelined: Pipelined | None
     reason: str = ""
     """Why it is not pipelined."""
+    interval: int = 0
+    """Cycles from one round to the next, of one that is."""
 
 
 class Loops:
@@ -74,18 +78,23 @@ class Loops:
             copy.operations = [_copied(each, copies) for each in operations]
         return dataclasses.replace(self.code, blocks=list(copies.values())), copies
 
-    def give_up(self, reason: str) -> bool:
-        """Have the largest pipelined loop take fewer rounds together, or not be pipelined; False if
-        there is none."""
+    def give_up(self, file: str) -> bool:
+        """Have the pipelined loop with the most registers in a file take fewer: with fewer rounds
+        together, then with a longer interval, then not pipelined. False if there is none."""
         found = self.pipelined
         if not found:
             return False
-        block = max(found, key=lambda each: found[each].scheduled.length)
+        block = max(found, key=lambda each: _registers(found[each], file))
         plan = self.plans[block]
         ways = set(found[block].ways)
         self.code.blocks[:] = [each for each in self.code.blocks if each not in ways]
         block.operations = plan.operations
-        self.plans[block] = self._plan(block, live_at_entry(self.code), plan.rounds - 1, reason)
+        reason, live = f"file {file} has too few registers", live_at_entry(self.code)
+        if plan.rounds > 1:
+            self.plans[block] = self._plan(block, live, plan.rounds - 1, reason)
+        else:
+            longer = -(-_LONGER * plan.interval // 4)
+            self.plans[block] = self._plan(block, live, 1, reason, longer)
         return True
 
     def _plan(
@@ -94,20 +103,27 @@ class Loops:
         live: Live,
         most: int = _ROUNDS[-1],
         reason: str = "no schedule was found",
+        shortest: int = 1,
     ) -> LoopPlan:
-        """What becomes of a loop with so many rounds together at most, or for which reason not."""
+        """What becomes of a loop.
+
+        `most`: rounds together; `shortest`: interval; `reason`: of what becomes of it where nothing
+        else keeps it from being pipelined.
+        """
         rounds = self._rounds(block, live, most)
         if rounds is None:
-            too_large = f"it has more than {_LARGEST} operations"
-            return self._unrolled(block, live, reason if not most else too_large)
+            return self._unrolled(block, live, f"it has more than {_LARGEST} operations")
         loop = Round(block, live, rounds)
         least = bounds(loop, self.machine)
+        begin = max(least.least, shortest)
+        longest = max(_SLOWEST * least.least, critical_path(loop, self.machine))
         operations = block.operations
         unbypassed: frozenset[Operand] = frozenset()
         for _ in range(_TRIES):
-            slowest = _SLOWEST * least.least + self.machine.delay_slots
-            found = schedule_round(loop, self.machine, least.least, slowest, unbypassed)
+            found = schedule_round(loop, self.machine, begin, longest, unbypassed)
             if found is None:
+                if rounds > 1:
+                    return self._plan(block, live, rounds - 1, reason)
                 break
             try:
                 pipelined = expand(self.code, found, self.machine)
@@ -119,7 +135,7 @@ class Loops:
                 continue
             place = self.code.blocks.index(block) + 1
             self.code.blocks[place:place] = pipelined.ways
-            return LoopPlan(block, operations, rounds, least, pipelined)
+            return LoopPlan(block, operations, rounds, least, pipelined, "", found.interval)
         return self._unrolled(block, live, reason)
 
     def _rounds(self, block: MachineBlock, live: Live, most: int) -> int | None:
@@ -156,3 +172,9 @@ def _copied(
         target=None if operation.target is None else copies[operation.target],
         others=tuple(copies[each] for each in operation.others),
     )
+
+
+def _registers(pipelined: Pipelined, file: str) -> int:
+    """How many registers of a file a loop sets."""
+    results = {placed.operation.result for placed in pipelined.scheduled.placed}
+    return sum(each is not None and each.file == file for each in results)
