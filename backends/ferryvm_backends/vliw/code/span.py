@@ -89,52 +89,57 @@ class Spans:
     # --- pipelined loops --------------------------------------------------------------------
 
     def _loop(self, scheduled: Scheduled, again: int) -> None:
-        """The cycles from `again` on come again and again."""
+        """The cycles from `again` on come again and again.
+
+        They are looked at as often as it takes for everything that was issued in front of them to
+        have landed, and once more for all later times: what a round brings that is under way when
+        the first one is asked for its value is what was moved there in front.
+        """
         length = scheduled.length - again
+        longest = max(placed.latency for placed in scheduled.placed)
+        passes = 1 - (-longest // length)
+        last = again + passes * length
 
         def at(cycle: int) -> int:
-            return cycle if cycle < scheduled.length else again + (cycle - again) % length
+            return cycle if cycle < last + length else last + (cycle - last) % length
 
         needed: dict[Register, set[int]] = defaultdict(set)
         landing: dict[Register, dict[int, list[Placed]]] = defaultdict(lambda: defaultdict(list))
         for placed in scheduled.placed:
             operation = placed.operation
-            for operand, source in zip(operation.operands, placed.bypassed, strict=True):
-                if isinstance(operand, Register) and source is None:
-                    needed[operand].add(placed.cycle)
-            for target in operation.targets():
-                left = placed.cycle + self.machine.delay_slots + 1
-                drain = max(scheduled.drain(placed, self.machine.delay_slots), 0)
-                cycles = {at(each) for each in range(left, left + drain + 1)}
-                for register in self.live[target]:
-                    needed[register] |= cycles
-            if operation.result is not None:
-                landing[operation.result][at(placed.landing)].append(placed)
+            left = self.machine.delay_slots + 1
+            drain = max(scheduled.drain(placed, self.machine.delay_slots), 0)
+            for number in range(passes + 1 if placed.cycle >= again else 1):
+                cycle = placed.cycle + number * length
+                for operand, source in zip(operation.operands, placed.bypassed, strict=True):
+                    if isinstance(operand, Register) and source is None:
+                        needed[operand].add(cycle)
+                for target in operation.targets():
+                    cycles = {at(cycle + each) for each in range(left, left + drain + 1)}
+                    for register in self.live[target]:
+                        needed[register] |= cycles
+                if operation.result is not None:
+                    landing[operation.result][at(cycle + placed.latency)].append(placed)
 
         def before(cycle: int) -> Iterator[int]:
             if cycle > 0:
                 yield cycle - 1
-            if cycle == again:
-                yield scheduled.length - 1
+            if cycle == last:
+                yield last + length - 1
 
         for register, cycles in needed.items():
             taken = set(cycles)
             open_ = list(cycles)
             while open_:
                 cycle = open_.pop()
-                setters = landing[register].get(cycle, [])
-                self.written.update(setters)
-                if all(each.cycle < again for each in setters) and cycle == again:
-                    # What a move in front brings comes from there the first time alone.
-                    new = {*before(cycle)} - ({cycle - 1} if setters else set())
-                elif setters:
+                if setters := landing[register].get(cycle):
+                    self.written.update(setters)
                     continue
-                else:
-                    new = {*before(cycle)}
-                new -= taken
+                new = {each for each in before(cycle) if each not in taken}
                 taken |= new
                 open_ += new
-            self.taken[register][scheduled.block] = _spans(sorted(taken))
+            there = {each if each < again else again + (each - again) % length for each in taken}
+            self.taken[register][scheduled.block] = _spans(sorted(there))
 
 
 def _spans(cycles: list[int]) -> list[Span]:

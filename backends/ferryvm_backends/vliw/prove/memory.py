@@ -30,7 +30,7 @@ class Memory:
         a, b = self.terms.accesses[one], self.terms.accesses[other]
         if a.segment is not b.segment:
             return True
-        if a.thing is not None and b.thing is not None and a.thing != b.thing:
+        if a.object is not None and b.object is not None and a.object.is_apart(b.object):
             return True
         far = self.terms.linear(a.address).plus(self.terms.linear(b.address), -1)
         # What all factors are multiples of cannot be bridged; without factors nothing can.

@@ -17,6 +17,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Sequence
 
+from ferryvm.ir import touch as heap
 from ferryvm.ir.graph import Static
 from ferryvm.isa.type import I64
 from ferryvm_backends.vliw.code.operation import Place, Register, Segment
@@ -60,8 +61,8 @@ class Access:
     address: Term
     offset: int
     size: int
-    thing: object = None
-    """What they belong to, if that is known: bytes of different things are apart."""
+    object: heap.Place | None = None
+    """What they belong to, if that is known."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -154,12 +155,10 @@ class Terms:
         key = self._keys[term]
         return key[1] if key[0] == _CONSTANT else None
 
-    def access(
-        self, place: Place, address: Term, guard: Guard | None = None, thing: object = None
-    ) -> AccessNumber:
+    def access(self, place: Place, address: Term, guard: Guard | None = None) -> AccessNumber:
         """The bytes that an operation touches."""
         address = self.under(guard, address)
-        access = Access(place.segment, address, place.offset, place.size, thing)
+        access = Access(place.segment, address, place.offset, place.size, place.object)
         found = self._access_numbers.get(access)
         if found is None:
             found = self._access_numbers[access] = len(self.accesses)
