@@ -15,6 +15,7 @@ from ferryvm_backends.vliw.code.operation import EXITS, Code
 from ferryvm_backends.vliw.code.program import Bundle, Bypass, Immediate, Program, Read, Slot
 from ferryvm_backends.vliw.machine.model import Machine
 from ferryvm_backends.vliw.prove.claim import Claim
+from ferryvm_backends.vliw.prove.follow import Follower, State
 from ferryvm_backends.vliw.prove.proof import prove
 
 from .program import compiled
@@ -32,6 +33,26 @@ class Proved:
     def prove(self, program: Program | None = None) -> None:
         """Prove the program, or a damaged one."""
         prove(self.code, program or self.program, self.claim)
+
+    def reached(self) -> set[int]:
+        """The bundles that the proof comes to: an exit of a later round that asks what an earlier one
+        has asked is never taken."""
+        found: set[int] = set()
+        with pytest.MonkeyPatch.context() as patch:
+            cycle = Follower.cycle
+
+            def seen(follower: Follower, state: State) -> list[State]:
+                found.add(state.at)
+                return cycle(follower, state)
+
+            patch.setattr(Follower, "cycle", seen)
+            self.prove()
+        return found
+
+    def differing(self, program: Program) -> set[int]:
+        """The bundles in which a program is another one."""
+        pairs = zip(self.program.bundles, program.bundles, strict=True)
+        return {number for number, (one, other) in enumerate(pairs) if one != other}
 
 
 def proved(part: Region, machine: Machine) -> Proved:
