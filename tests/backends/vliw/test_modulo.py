@@ -17,15 +17,17 @@ from ferryvm.engine import Engine
 from ferryvm.engine.observe import Observer
 from ferryvm.registry import Registry
 from ferryvm_backends.vliw import enter
+from ferryvm_backends.vliw.code import allocate
 from ferryvm_backends.vliw.code.dependence import Reason, distance
 from ferryvm_backends.vliw.code.modulo.bound import Bounds, bounds
 from ferryvm_backends.vliw.code.modulo.expand import expand
 from ferryvm_backends.vliw.code.modulo.graph import Kept, Made, Wait
 from ferryvm_backends.vliw.code.modulo.schedule import RoundSchedule, schedule_round
 from ferryvm_backends.vliw.code.modulo.table import FromUnit, ModuloTable
-from ferryvm_backends.vliw.code.operation import EXITS, MachineOperation, Segment
+from ferryvm_backends.vliw.code.operation import EXITS, MachineOperation, Register, Segment
 from ferryvm_backends.vliw.code.program import Loop as Told
 from ferryvm_backends.vliw.code.program import Program
+from ferryvm_backends.vliw.code.span import Spans
 from ferryvm_backends.vliw.machine.model import FileKind, Machine
 from ferryvm_backends.vliw.machine.read import find, shipped
 from ferryvm_backends.vliw.simulate.count import Counts
@@ -85,6 +87,10 @@ COUNTS = """
       (set! total (+ (* total 31) (+ (sum n) (+ (swap n) (find n)))))
       (set! n (+ n 1)))
     total
+"""
+TRAP = """
+    (define v (make-vector i64 9)) (define s 0) (define i 0)
+    (while (< i 50) (set! s (+ s (* i 7))) (vector-set! v i s) (set! i (+ i 1)))
 """
 MACHINES = pytest.mark.parametrize("machine", sorted(shipped()))
 
@@ -519,6 +525,34 @@ def test_a_loop_that_finds_too_few_registers_is_unrolled_and_says_in_which_file(
     assert found
     assert {loop.reason for loop in found} == {f"file {file} has too few registers"}
     assert {loop.stages for loop in found} == {1}
+
+
+@pytest.mark.parametrize("is_given_up", [False, True])
+def test_what_a_loop_leaves_is_in_registers_also_when_it_is_given_up(
+    monkeypatch: pytest.MonkeyPatch, is_given_up: bool
+) -> None:
+    """Whatever may be in memory is, and then a loop is given up: what its exits need is not lost."""
+    part, machine = whole(TRAP), find("wide16")
+    right = run(compiled(part, machine), part, is_native=True)
+    colour, spilled = allocate._colour, list[Register]()
+
+    def crowded(spans: Spans, machine: Machine) -> tuple[dict[Register, int], list[Register]]:
+        found, _ = colour(spans, machine)
+        if not spilled:
+            spilled.extend(r for r in spans.taken if r not in spans.fixed and not r.is_spill)
+            return found, spilled
+        if is_given_up and spans.fixed:
+            raise allocate._CrowdedError("int")
+        return found, []
+
+    monkeypatch.setattr(allocate, "_colour", crowded)
+    program = compiled(part, machine)
+    assert program.spilled == len(spilled) > 0
+    assert [loop.is_pipelined for loop in program.loops] == [not is_given_up]
+    ended = run(program, part, is_native=True)
+    for each in (ended, right):
+        each.memory.update(spill=b"", calls=b"")
+    assert (ended.registers, ended.memory) == (right.registers, right.memory)
 
 
 def test_a_loop_that_is_too_large_is_not_tried() -> None:
