@@ -18,7 +18,6 @@ from typing import Any
 from benchmarks.benchmark import BenchmarkError
 from benchmarks.opencl.watched import result_of
 from benchmarks.report import identity
-from benchmarks.vliw.bundle import Issues
 from benchmarks.vliw.figure import Building, Figure, Kernel, LoopFigure
 from benchmarks.vliw.program import Simulated
 from ferryvm.engine import Engine
@@ -32,9 +31,11 @@ from ferryvm.policy.fact import open_fact
 from ferryvm.policy.model import build
 from ferryvm.region.code import code as code_of
 from ferryvm.verify import Verified
+from ferryvm_backends.vliw.code.program import Program
 from ferryvm_backends.vliw.enter import VliwCode
 from ferryvm_backends.vliw.machine.model import Machine
 from ferryvm_backends.vliw.machine.read import find
+from ferryvm_backends.vliw.simulate.count import Issue, Words
 
 VLIW = "vliw"
 
@@ -128,8 +129,8 @@ class Runs:
         """How many of these stays began where the kernel does."""
         return sum(stay.entry == self.entry for stay in stays)
 
-    def loops(self, issues: Issues) -> list[LoopFigure]:
-        """The loops that were run, longest first."""
+    def loops(self, program: Program, bundles: Words) -> list[LoopFigure]:
+        """The loops that were run, longest first; `bundles`: how often each was fetched."""
         names, places = code_of(self._verified).names, self._verified.program.source_map
         found = [
             LoopFigure(
@@ -138,8 +139,8 @@ class Runs:
                 str(places.position(loop.pc) or f"pc {loop.pc}"),
                 count,
             )
-            for loop in issues.code.program.loops
-            if (count := issues.between(loop.begin, loop.end))
+            for loop in program.loops
+            if (count := int(bundles[loop.begin : loop.end].sum()))
         ]
         return sorted(found, key=lambda each: -each.cycles)
 
@@ -200,7 +201,6 @@ class Whole:
         self._runs = runs
         runs.run()
         self._code = runs.code()
-        self._issues = Issues(self._code)
 
     @property
     def building(self) -> Building:
@@ -211,19 +211,19 @@ class Whole:
     def round(self, kernel: Kernel, figure: Figure | None) -> Figure:
         """The figure after one more run. Raises BenchmarkError if it took other cycles."""
         totals = self._code.totals
-        before = dataclasses.replace(totals)
-        self._issues.clear()
+        before = dataclasses.replace(totals, bundles=totals.bundles.copy())
         self._runs.run()
         cycles = totals.cycles - before.cycles
         if figure is None:
+            program, bundles = self._code.program, totals.bundles - before.bundles
             figure = Figure(
                 self._runs.expected,
                 kernel,
                 self.building,
                 cycles,
                 totals.transfer_cycles - before.transfer_cycles,
-                self._issues.operations,
-                loops=self._runs.loops(self._issues),
+                int(Issue(program).operations(bundles).sum()),
+                loops=self._runs.loops(program, bundles),
             )
         elif figure.cycles != cycles:
             raise BenchmarkError(f"it took {figure.cycles} cycles, then {cycles}")

@@ -5,16 +5,26 @@ from __future__ import annotations
 
 import dataclasses
 import random
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterator
 
 import pytest
 
 from ferryvm.region.region import Region
 from ferryvm_backends.vliw.code import encode
 from ferryvm_backends.vliw.code.operation import EXITS, Code
-from ferryvm_backends.vliw.code.program import Bundle, Bypass, Immediate, Program, Read, Slot
+from ferryvm_backends.vliw.code.program import (
+    Bundle,
+    Bypass,
+    Immediate,
+    Loop,
+    Program,
+    Read,
+    Slot,
+    Source,
+)
 from ferryvm_backends.vliw.machine.model import Machine
 from ferryvm_backends.vliw.prove.claim import Claim
+from ferryvm_backends.vliw.prove.follow import Follower, State
 from ferryvm_backends.vliw.prove.proof import prove
 
 from .program import compiled
@@ -32,6 +42,26 @@ class Proved:
     def prove(self, program: Program | None = None) -> None:
         """Prove the program, or a damaged one."""
         prove(self.code, program or self.program, self.claim)
+
+    def reached(self) -> set[int]:
+        """The bundles that the proof comes to: an exit of a later round that asks what an earlier one
+        has asked is never taken."""
+        found: set[int] = set()
+        with pytest.MonkeyPatch.context() as patch:
+            cycle = Follower.cycle
+
+            def seen(follower: Follower, state: State) -> list[State]:
+                found.add(state.at)
+                return cycle(follower, state)
+
+            patch.setattr(Follower, "cycle", seen)
+            self.prove()
+        return found
+
+    def differing(self, program: Program) -> set[int]:
+        """The bundles in which a program is another one."""
+        pairs = zip(self.program.bundles, program.bundles, strict=True)
+        return {number for number, (one, other) in enumerate(pairs) if one != other}
 
 
 def proved(part: Region, machine: Machine) -> Proved:
@@ -73,6 +103,83 @@ def altered(program: Program, where: Where, **fields: object) -> Program:
     """A program with other words in a slot."""
     number, slot = where
     return changed(program, (number, slot, dataclasses.replace(slot, **fields)))  # type: ignore[arg-type]  # tests
+
+
+# --- kernels of pipelined loops -------------------------------------------------------------
+
+
+def _kernels(program: Program) -> Iterator[tuple[Loop, Where]]:
+    for loop in program.loops:
+        if loop.is_pipelined:
+            yield from ((loop, each) for each in slots(program) if loop.begin <= each[0] < loop.end)
+
+
+def _by(cycles: int) -> Callable[[Program], Iterator[Program]]:
+    def found(program: Program) -> Iterator[Program]:
+        for loop, (number, slot) in _kernels(program):
+            to = number + cycles
+            if loop.begin <= to < loop.end:
+                there = [other for other in program.bundles[to] if other.unit == slot.unit]
+                if there:
+                    yield changed(program, (number, slot, there[0]), (to, there[0], slot))
+                else:
+                    yield moved(program, (number, slot), cycles)
+
+    return found
+
+
+def _other_way(program: Program) -> Iterator[Program]:
+    """What stands in a unit instead of what is in a register, and the other way round."""
+    for _, (number, slot) in _kernels(program):
+        for index, source in enumerate(slot.sources):
+            others: list[Source] = []
+            if isinstance(source, Read):
+                others = [Bypass(u) for u in range(len(program.machine.units)) if u != slot.unit]
+            elif isinstance(source, Bypass):
+                reads = program.machine.units[slot.unit].reads
+                kind = next(f.kind for f in program.machine.files)
+                files = [n for n, f in enumerate(program.machine.files) if f.name in reads]
+                files = [n for n in files if program.machine.files[n].kind is kind]
+                others = [Read(n, r) for n in files for r in range(4)]
+            for other in others:
+                sources = (*slot.sources[:index], other, *slot.sources[index + 1 :])
+                yield altered(program, (number, slot), sources=sources)
+
+
+def _other_copy(program: Program) -> Iterator[Program]:
+    """Registers of the round before or behind."""
+    for loop, (number, slot) in _kernels(program):
+        length = loop.end - loop.begin
+        for step in (-loop.interval, loop.interval):
+            bundle = program.bundles[loop.begin + (number - loop.begin + step) % length]
+            for other in bundle:
+                if (other.unit, other.name, len(other.sources)) != (
+                    *(slot.unit, slot.name),
+                    len(slot.sources),
+                ):
+                    continue
+                if other.written != slot.written:
+                    yield altered(program, (number, slot), written=other.written)
+                for index, source in enumerate(other.sources):
+                    if source != slot.sources[index]:
+                        sources = (*slot.sources[:index], source, *slot.sources[index + 1 :])
+                        yield altered(program, (number, slot), sources=sources)
+
+
+def _other_top(program: Program) -> Iterator[Program]:
+    for loop, (number, slot) in _kernels(program):
+        if slot.name == "repeat":
+            for by in (-loop.interval, -1, 1, 2, loop.interval):
+                yield altered(program, (number, slot), again=max(loop.begin + by, 0))
+
+
+KERNEL_MUTATIONS: dict[str, Callable[[Program], Iterator[Program]]] = {
+    "a cycle earlier": _by(-1),
+    "a cycle later": _by(1),
+    "other way": _other_way,
+    "other copy": _other_copy,
+    "other top": _other_top,
+}
 
 
 # --- at random ------------------------------------------------------------------------------

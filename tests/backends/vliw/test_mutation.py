@@ -13,7 +13,7 @@ from ferryvm_backends.vliw.code.program import Bundle, Program
 from ferryvm_backends.vliw.machine.read import find, shipped
 from ferryvm_backends.vliw.prove.claim import ScheduleError
 
-from .mutation import Proved, damaged, proved
+from .mutation import KERNEL_MUTATIONS, Proved, damaged, proved
 from .program import run, whole
 
 PROGRAMS = {
@@ -79,16 +79,22 @@ def _outcome(given: Proved, program: Program, budget: int) -> tuple[object, set[
 
 
 def search(given: Proved, seed: int, count: int) -> tuple[int, int, list[str]]:
-    """How many of some changes matter, how many are found, and those that matter and are not."""
+    """How many of some random changes matter, how many are found, and those that matter and are not."""
     chance = random.Random(seed)
+    fetched = set().union(
+        *(_outcome(given, given.program, each)[1] for near in _BUDGETS.values() for each in near)
+    )
+    return judge(given, (damaged(given.program, chance, fetched) for _ in range(count)))
+
+
+def judge(given: Proved, changes: Iterable[tuple[str, Program]]) -> tuple[int, int, list[str]]:
+    """How many changes matter, how many are found, and those that matter and are not."""
     rights = {
         budget: [_outcome(given, given.program, each) for each in near]
         for budget, near in _BUDGETS.items()
     }
-    fetched = set().union(*(bundles for found in rights.values() for _, bundles in found))
     matter, found, missed = 0, 0, []
-    for _ in range(count):
-        what, program = damaged(given.program, chance, fetched)
+    for what, program in changes:
         try:
             given.prove(program)
             is_found = False
@@ -113,3 +119,35 @@ def test_every_change_that_matters_is_found(machine: str, name: str) -> None:
     matter, found, missed = search(given, seed=7, count=30)
     assert not missed
     assert 5 < matter <= found
+
+
+SUM = """
+    (define v (make-vector i64 50)) (define s 0) (define i 0)
+    (while (< i 50) (vector-set! v i (* i i)) (set! i (+ i 1)))
+    (set! i 0)
+    (while (< i 50) (set! s (+ s (* 3 (vector-ref v i)))) (set! i (+ i 1)))
+    s
+"""
+
+
+@pytest.mark.parametrize("machine", sorted(shipped()))
+@pytest.mark.parametrize("kind", KERNEL_MUTATIONS)
+def test_a_damaged_kernel_is_found(machine: str, kind: str) -> None:
+    given = proved(whole(SUM), find(machine))
+    assert any(loop.stages > 1 and loop.copies > 1 for loop in given.program.loops)
+    _, fetched = _outcome(given, given.program, 1 << 40)
+    changes = [p for p in KERNEL_MUTATIONS[kind](given.program) if given.differing(p) <= fetched]
+    chosen = random.Random(3).sample(changes, min(20, len(changes)))
+    matter, found, missed = judge(given, ((kind, program) for program in chosen))
+    assert not missed
+    assert 3 < matter <= found
+
+
+@pytest.mark.parametrize("machine", sorted(shipped()))
+def test_a_loop_that_goes_round_to_another_bundle_is_never_right(machine: str) -> None:
+    given = proved(whole(SUM), find(machine))
+    programs = [*KERNEL_MUTATIONS["other top"](given.program)]
+    assert len(programs) >= 10
+    for program in programs:
+        with pytest.raises(ScheduleError):
+            given.prove(program)

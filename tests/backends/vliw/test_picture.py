@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import re
 from pathlib import Path
 
@@ -64,8 +65,10 @@ def test_page_has_as_many_cells_as_there_are_slots_and_as_many_rows_as_bundles(
     made: Drawn, shown: Page
 ) -> None:
     assert len(shown.of("td", "op")) == len(slots(made))
-    rows = [text for attributes, text in shown.of("th") if attributes.get("scope") == "row"]
-    assert rows == [str(number) for number in range(len(made.program.bundles))]
+    heads = [text for attributes, text in shown.of("th") if attributes.get("scope") == "row"]
+    loops = [loop.label for loop in made.program.loops]
+    assert loops
+    assert heads == [*loops, *(str(number) for number in range(len(made.program.bundles)))]
     assert len(shown.of("tr", "stall")) == sum(not bundle for bundle in made.program.bundles) > 0
 
 
@@ -228,7 +231,47 @@ def test_loops_are_listed_with_links_to_their_blocks(made: Drawn) -> None:
         assert links.count(f"#b{start}") >= 2  # in the list, the index and at the block
         assert loop.label in table
     assert REASON in table
-    assert not Page(page(made.program, made.source_map)).of("table", "loops")
+    without = dataclasses.replace(program, loops=())
+    assert not Page(page(without, made.source_map)).of("table", "loops")
+
+
+def test_a_loop_that_is_pipelined_is_a_kernel_however_many_passes_are_under_way(
+    made: Drawn, shown: Page
+) -> None:
+    (loop,) = made.program.loops
+    assert loop.is_pipelined
+    ((_, note),) = shown.of("tr", "note")
+    assert note.startswith("kernel of ")
+    assert note.endswith(
+        f"sum.skiff:4: II {loop.interval}, "
+        f"at least {loop.resource_bound} by resources ({loop.resource}), "
+        f"at least {loop.recurrence_bound} by recurrences, 1 stage"
+    )
+    rows = [a["class"].split() for a, _ in shown.of("tr", "kernel") if "note" not in a["class"]]
+    assert len(rows) == loop.copies * loop.interval
+    assert not shown.of("tr", "loop")
+    several = dataclasses.replace(loop, stages=2)
+    program = dataclasses.replace(made.program, loops=(several,))
+    ((_, note),) = Page(page(program, made.source_map)).of("tr", "note")
+    assert note.endswith(", 2 stages")
+
+
+def test_what_a_pipelined_loop_begins_with_and_its_ways_out_are_outside_its_frame(
+    made: Drawn,
+) -> None:
+    (loop,) = made.program.loops
+    rows = {
+        row.number: row for b in picture(made.program, made.source_map).blocks for row in b.rows
+    }
+    start = next(number for number, label in made.program.labels.items() if label == loop.label)
+    assert start < loop.begin
+    assert {rows[number].kind for number in range(start, loop.begin)} == {""}
+    assert {rows[number].kind for number in range(loop.begin, loop.end)} == {"kernel"}
+    ways = [number for number, text in made.program.labels.items() if text.count(".") > 1]
+    assert ways
+    assert all(rows[number].kind == "" for number in ways)
+    (back,) = [slot for slot in made.program.bundles[loop.end - 4] if slot.name == "repeat"]
+    assert back.again == loop.begin
 
 
 def test_a_stage_without_a_picture_is_refused() -> None:

@@ -121,11 +121,22 @@ def test_thousands_of_bundles_are_drawn_and_can_be_scrolled(
     made = drawn("sum.skiff", tmp_path)
     bundles = made.program.bundles
     times = BUNDLES // len(bundles) + 1
-    long = dataclasses.replace(made.program, bundles=bundles * times)
+    (loop,) = made.program.loops
+    starts = [each * len(bundles) for each in range(times)]
+    long = dataclasses.replace(
+        made.program,
+        bundles=bundles * times,
+        labels={s + n: f"{t} {s}" for s in starts for n, t in made.program.labels.items()},
+        loops=tuple(
+            dataclasses.replace(loop, begin=s + loop.begin, end=s + loop.end) for s in starts
+        ),
+    )
     path = tmp_path / "long.html"
     path.write_text(page(long, made.source_map), encoding="utf-8")
     seen = opened(browser, path, 1280, "light")
-    assert seen.page.locator("tbody tr").count() == len(bundles) * times >= BUNDLES
+    rows = seen.page.locator("table.schedule tbody tr")
+    assert rows.locator("th[scope=row]").count() == len(bundles) * times >= BUNDLES
+    assert seen.page.locator("table.schedule tr.note.kernel").count() == times
     last = seen.page.locator(".op").last
     last.scroll_into_view_if_needed()
     assert last.is_visible()

@@ -172,6 +172,14 @@ def _same_register(program: Program) -> Iterator[Program]:
                 yield altered(program, (number, slot), written=other.written)
 
 
+def _same_file(program: Program) -> Iterator[Program]:
+    for number, slot in slots(program):
+        for other in program.bundles[number]:
+            if other is not slot and slot.written and other.written and not slot.place:
+                beside = dataclasses.replace(other.written, number=other.written.number ^ 1)
+                yield altered(program, (number, slot), written=beside)
+
+
 def _never_set(program: Program) -> Iterator[Program]:
     for number, slot in slots(program):
         if slot.name in ("exit", "exit_unless") and isinstance(slot.sources[0], Read):
@@ -205,7 +213,7 @@ NEEDS = r"which block \S+ needs, should be .* and is "
         ("nest", "multi16", _without("move"), NEEDS, False),
         ("vectors", "multi16", _without("store"), r"the store \S+\[.* is not done, by the", True),
         ("vectors", "multi16", _stores_above, r"the store \S+\[.* should not be done, by", False),
-        ("alias", "multi16", _loads_above, r"load .* does not see the store heap\[", False),
+        ("alias", "wide16", _loads_above, r"load .* does not see the store heap\[", False),
         ("nest", "multi16", _inverted, r"control goes to block \S+, and should leave by the", True),
         (
             "nest",
@@ -223,7 +231,7 @@ NEEDS = r"which block \S+ needs, should be .* and is "
         ("division", "multi16", _busy, r"unit alu\d is not ready for move \(pc -1\) until", True),
         ("division", "multi16", _together, r"of move \(pc -1\) on unit alu\d lands together", True),
         ("nest", "wide16", _same_register, r"lands in int\.\d+ together with one that was", True),
-        ("nest", "multi16", _same_register, r"2 results land in file \S+ together, \d", True),
+        ("nest", "multi16", _same_file, r"2 results land in file \S+ together, \d", True),
         ("nest", "multi16", _never_set, "depends on what was never set", True),
         ("vectors", "multi16", _other_place, r"the store \S+\[.* should be done, and", True),
         (
@@ -243,9 +251,11 @@ def test_a_fault_is_found(
     said: str,
     is_each: bool,
 ) -> None:
-    """`is_each`: no change of the kind leaves a program that is right."""
+    """`is_each`: no change of the kind where control comes to leaves a program that is right."""
     right = given(name, machine)
-    found = messages(right, faults(right.program))
+    reached = right.reached()
+    programs = [each for each in faults(right.program) if right.differing(each) <= reached]
+    found = messages(right, programs)
     assert any(re.search(said, each) for each in found), found
     assert all(found) or not is_each
     assert all(each.startswith(right.program.name + ": bundle ") for each in found if each)

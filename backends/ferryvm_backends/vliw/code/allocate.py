@@ -51,6 +51,7 @@ def allocate(code: Code, loops: Loops, machine: Machine) -> Allocation:
         assign_files(code, machine, pipelined)
         found = schedule(code, machine, pipelined)
         spans = Spans(found, machine)
+        spans.fixed |= loops.registers
         try:
             numbers, failed = _colour(spans, machine)
         except _CrowdedError as error:

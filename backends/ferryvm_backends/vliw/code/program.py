@@ -81,7 +81,8 @@ class Loop:
     """Passes that these bundles hold: more than one where values outlive a pass (modulo variable
     expansion, Lam 1988)."""
     stages: int
-    """Passes that are under way at the same time; 1 for a loop that is not pipelined."""
+    """Passes that are under way at the same time; 1 for a loop that is not pipelined, and for one in
+    which a pass ends as the next one begins."""
     resource_bound: int
     """Cycles of a pass that the machine has units for, at least (Rau 1994, section 2.1)."""
     resource: str
@@ -95,6 +96,11 @@ class Loop:
     def interval(self) -> int:
         """Cycles from one pass to the next: the initiation interval."""
         return (self.end - self.begin) // self.copies
+
+    @property
+    def is_pipelined(self) -> bool:
+        """Whether it was scheduled as one whose passes may overlap."""
+        return not self.reason
 
 
 @dataclasses.dataclass(frozen=True)

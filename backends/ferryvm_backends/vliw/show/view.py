@@ -247,7 +247,7 @@ class _Painter:
             f"at least {loop.resource_bound} by resources"
             + (f" ({loop.resource})" if loop.resource else ""),
             f"at least {loop.recurrence_bound} by recurrences",
-            f"{loop.stages} stages" if loop.stages > 1 else "not pipelined",
+            _stages(loop) if loop.is_pipelined else "not pipelined",
         ]
         return shown(", ".join(parts) + (f": {loop.reason}" if loop.reason else ""))
 
@@ -276,4 +276,8 @@ class _Painter:
 
 
 def _kind(loop: Loop) -> str:
-    return "kernel" if loop.stages > 1 else "loop"
+    return "kernel" if loop.is_pipelined else "loop"
+
+
+def _stages(loop: Loop) -> str:
+    return "1 stage" if loop.stages == 1 else f"{loop.stages} stages"

@@ -18,7 +18,12 @@ from ferryvm_backends.vliw.code.modulo.expand import Pipelined, UnfitError, expa
 from ferryvm_backends.vliw.code.modulo.graph import Round
 from ferryvm_backends.vliw.code.modulo.schedule import schedule_round
 from ferryvm_backends.vliw.code.modulo.table import Operand
-from ferryvm_backends.vliw.code.operation import Code, MachineBlock, MachineOperation
+from ferryvm_backends.vliw.code.operation import (
+    Code,
+    MachineBlock,
+    MachineOperation,
+    Register,
+)
 from ferryvm_backends.vliw.code.unroll import rounds_of, unroll
 from ferryvm_backends.vliw.machine.model import Machine
 
@@ -66,6 +71,14 @@ class Loops:
     def pipelined(self) -> dict[MachineBlock, Pipelined]:
         """Those that are."""
         return {b: p.pipelined for b, p in self.plans.items() if p.pipelined is not None}
+
+    @property
+    def registers(self) -> set[Register]:
+        """Those that pipelined loops read or set as they were: if one is given up it does so again,
+        and what its exits need is in registers."""
+        operations = [o for block in self.pipelined for o in self.plans[block].operations]
+        results = {o.result for o in operations if o.result is not None}
+        return results.union(*(o.registers() for o in operations))
 
     def before(self) -> tuple[Code, dict[MachineBlock, MachineBlock]]:
         """A copy of the code as if no loop were pipelined: what it means. And what is whose copy."""
