@@ -32,6 +32,7 @@ from ferryvm.isa.trap import Trap
 from ferryvm.isa.type import CANONICAL_NAN, I64, WORD_BYTES, Type, to_float
 from ferryvm.machine.control import DESCRIPTOR_WORDS, ControlBlock, Status
 from ferryvm_backends.vliw.code.across import live_across_calls
+from ferryvm_backends.vliw.code.convert import Predicates
 from ferryvm_backends.vliw.code.move import moves
 from ferryvm_backends.vliw.code.operation import (
     Code,
@@ -59,12 +60,12 @@ _CALLS_BYTES = 64 << 10
 """Bytes that recursion may take for what its calls note."""
 
 
-def lower(module: Module) -> Code:
-    """The code of a region."""
+def lower(module: Module, predicates: Predicates) -> Code:
+    """The code of a region; `predicates`: of some of its stores."""
     code = Code(module.name, [], tuple(module.guards))
     calling = Calling(module, code)
-    lowerings = [_Lowering(module.root, code, calling, None)]
-    lowerings += [_Lowering(b, code, calling, number) for number, b in module.functions.items()]
+    bodies = [(None, module.root), *module.functions.items()]
+    lowerings = [_Lowering(body, code, calling, number, predicates) for number, body in bodies]
     for each in lowerings:
         each.run()
     for each in lowerings:
@@ -101,10 +102,17 @@ class Calling:
 
 
 class _Lowering:
-    def __init__(self, body: Body, code: Code, calling: Calling, number: int | None) -> None:
+    def __init__(
+        self,
+        body: Body,
+        code: Code,
+        calling: Calling,
+        number: int | None,
+        predicates: Predicates,
+    ) -> None:
         """`number`: of the function; None for the region's own body."""
         self.body, self.code, self.calling, self.number = body, code, calling, number
-        self.frame = calling.frame
+        self.frame, self.predicates = calling.frame, predicates
         self.across = live_across_calls(body)
         self.slots: dict[Value, int] = {}
         """Words in which values are kept during calls; the first is the return address's."""
@@ -226,6 +234,7 @@ class _Lowering:
 
     def _operation(self, operation: Operation) -> None:
         operands = tuple(self._value(a) for a in operation.arguments)
+        begin = len(self.block.operations)
         special = getattr(self, f"_do_{operation.name}", None)
         if special is not None:
             result = special(operation, *operands)
@@ -236,6 +245,16 @@ class _Lowering:
             result = self._do(operation.name, operation.static, operands)
         if operation.type is not None:
             self.values[operation] = result
+        if operation in self.predicates:
+            self._depend(begin, *self.predicates[operation])
+
+    def _depend(self, begin: int, truth: Value, holds: bool) -> None:
+        """Have the stores of one operation be done only if a truth is so."""
+        p = self._value(truth)
+        assert isinstance(p, Register)
+        for each in self.block.operations[begin:]:
+            if each.name == "store":
+                each.operands, each.holds = (*each.operands, p), holds
 
     def _do_truth_to_i32(self, operation: Operation, p: Operand) -> Operand:
         return self._do("select", (), (p, 1, 0))

@@ -19,6 +19,9 @@ from ferryvm_backends.vliw.machine.model import Machine
 Span = tuple[int, int]
 """Cycles of a block, from the first one up to another."""
 
+_Moment = tuple[int, bool]
+"""A cycle of a loop, and whether it is the first time."""
+
 
 class Spans:
     """When registers are taken."""
@@ -111,29 +114,31 @@ class Spans:
             if operation.result is not None:
                 landing[operation.result][at(placed.landing)].append(placed)
 
-        def before(cycle: int) -> Iterator[int]:
-            if cycle > 0:
-                yield cycle - 1
-            if cycle == again:
-                yield scheduled.length - 1
+        def before(cycle: int, is_first: bool) -> Iterator[_Moment]:
+            if cycle == again and not is_first:
+                yield scheduled.length - 1, True
+                yield scheduled.length - 1, False
+            elif cycle > 0:
+                yield cycle - 1, is_first
 
         for register, cycles in needed.items():
-            taken = set(cycles)
-            open_ = list(cycles)
+            open_: list[_Moment] = [(each, True) for each in cycles]
+            open_ += [(each, False) for each in cycles if each >= again]
+            seen = set(open_)
             while open_:
-                cycle = open_.pop()
-                setters = landing[register].get(cycle, [])
+                cycle, is_first = open_.pop()
+                # What the end of the loop has landing at its top is not on its way the first time.
+                setters = [
+                    placed
+                    for placed in landing[register].get(cycle, [])
+                    if (placed.landing == cycle if is_first else placed.cycle >= again)
+                ]
                 self.written.update(setters)
-                if all(each.cycle < again for each in setters) and cycle == again:
-                    # What a move in front brings comes from there the first time alone.
-                    new = {*before(cycle)} - ({cycle - 1} if setters else set())
-                elif setters:
-                    continue
-                else:
-                    new = {*before(cycle)}
-                new -= taken
-                taken |= new
-                open_ += new
+                if not setters:
+                    new = set(before(cycle, is_first)) - seen
+                    seen |= new
+                    open_ += new
+            taken = {cycle for cycle, _ in seen}
             self.taken[register][scheduled.block] = _spans(sorted(taken))
 
 
