@@ -32,7 +32,6 @@ from ferryvm.policy.fact import open_fact
 from ferryvm.policy.model import build
 from ferryvm.region.code import code as code_of
 from ferryvm.verify import Verified
-from ferryvm_backends.vliw import enter
 from ferryvm_backends.vliw.enter import VliwCode
 from ferryvm_backends.vliw.machine.model import Machine
 from ferryvm_backends.vliw.machine.read import find
@@ -43,21 +42,6 @@ _NEVER = 10**12
 
 _ENDS = frozenset([Status.HALT, Status.HOST])
 """Statuses that the last stay of a whole program has: it has ended, or prints its result."""
-
-_SLICE = 1 << 62
-"""Cycles; more than any program here takes."""
-
-
-@contextlib.contextmanager
-def unsliced() -> Iterator[None]:
-    """Have programs run to their end: code that begins in the middle, where a slice of time was
-    over, is of a smaller region, and what follows that would be the interpreter's."""
-    before, enter.SLICE = enter.SLICE, _SLICE
-    try:
-        yield
-    finally:
-        enter.SLICE = before
-
 
 @contextlib.contextmanager
 def fatal() -> Iterator[None]:
@@ -120,7 +104,7 @@ class Runs:
         """The stays in compiled code of one more run. Raises BenchmarkError unless that did all
         that it had to, and rightly."""
         self._observer.transfers.clear()
-        with fatal(), unsliced():
+        with fatal():
             self._execution = self._execution.again()
             value = result_of(self._program, self._execution.run())
         if identity(value) != identity(self.expected):

@@ -29,7 +29,7 @@ from ferryvm.hooks import TransferEvent
 from ferryvm.machine.control import Status
 from ferryvm.region.region import region
 from ferryvm.verify import Verified, verify
-from ferryvm_backends.vliw import VliwBackend, enter
+from ferryvm_backends.vliw import VliwBackend
 from ferryvm_backends.vliw.code.program import Loop
 
 from .vliw_model import MODELS, pixels, transformed
@@ -138,12 +138,6 @@ def test_other_cycles_than_before_are_an_error() -> None:
 def test_wrong_result_is_an_error() -> None:
     with pytest.raises(BenchmarkError, match="expected 61, found 60 on multi16"):
         runs("looptest", is_whole=True, expected=61).run()
-
-
-def test_slices_are_as_before_when_a_run_has_ended() -> None:
-    before = enter.SLICE
-    runs("looptest", is_whole=True).run()
-    assert before == enter.SLICE
 
 
 def test_what_compiled_code_leaves_to_the_interpreter_is_an_error() -> None:

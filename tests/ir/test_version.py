@@ -132,6 +132,50 @@ def test_what_may_fail_runs_with_its_checks(values: tuple[int, ...]) -> None:
     leaves_as_before(found, machine)
 
 
+STEPS = """
+(define (f v w n)
+  (define i 0)
+  (while (< i n)
+    (let ((j {start}))
+      (while (< j n)
+        (vector-set! v (+ j {more}) (+ (vector-ref w j) i))
+        (set! j (+ j {step}))))
+    (set! i (+ i 1))))
+(f (make-vector i64 12) (make-vector i64 12) {n})
+"""
+
+
+@pytest.mark.parametrize(
+    ("start", "step", "more", "n"),
+    [
+        (0, 4, 3, 12),
+        (0, 4, 3, 9),
+        (0, 4, 4, 9),
+        (1, 5, 1, 12),
+        (1, 5, 0, 12),
+        (2, 3, 0, 12),
+        (2, 3, 1, 12),
+        (0, 3, 2, 12),
+        (0, 3, 3, 12),
+        (7, 4, 0, 3),
+    ],
+)
+def test_the_largest_index_is_one_that_the_steps_come_to(
+    start: int, step: int, more: int, n: int
+) -> None:
+    """Here 12 elements are just enough, or one too few."""
+    text = STEPS.format(start=start, step=step, more=more, n=n)
+    for found, machine in visits(verify(ferryvm.compile(text)), most=300, times=1):
+        if found.name == "f/nest.1":
+            status = leaves_as_before(found, machine)
+            is_over = (n - 1 - start) // step * step + start + more >= 12
+            assert (status is Status.TRAP) is is_over
+            if n > start:
+                assert is_sure(machine, found) is not is_over
+            return
+    raise AssertionError("the program does not come to its nest")
+
+
 def test_a_store_into_another_length_traps_at_that_length() -> None:
     found, machine = at_nest()
     # w[1] is the length of v, and becomes 3 - v[0] = 3 - u[0] there.

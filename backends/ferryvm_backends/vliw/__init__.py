@@ -132,15 +132,23 @@ def improved(region: Region, options: Options) -> Module:
     """The IR that code is made of."""
     from ferryvm.ir.lift import lift
     from ferryvm.ir.passes import optimise
+    from ferryvm.ir.passes.address import share_bases
+    from ferryvm.ir.passes.hoist import add_fronts, hoist
+    from ferryvm.ir.passes.number import number
+    from ferryvm.ir.passes.prune import prune
     from ferryvm.ir.passes.range import ask_ranges
+    from ferryvm.ir.passes.strength import add_to_addresses
     from ferryvm.ir.passes.unswitch import unswitch
 
     module = lift(region, options.counting, options.unseen)
-    optimise(module, max(options.optimize, 1), region.verified)
+    optimise(module, max(options.optimize, 1), region.verified, unrolled=True)
     if options.optimize >= 2:
         for body in module.bodies:
             if ask_ranges(body):
-                unswitch(body)
+                unswitch(body, module.places)
+            add_fronts(body, of_branches=True)
+            for each in (share_bases, hoist, number, prune, add_to_addresses, hoist, prune):
+                each(body)
     return module
 
 

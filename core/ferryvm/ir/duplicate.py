@@ -58,21 +58,62 @@ class Nest:
         return len({edge.block for edge in self.out}) <= 1 and not any(e.is_back for e in self.out)
 
 
-class Copy:
+class Twins:
+    """Copies of operations, each with copies of what else is copied for operands."""
+
+    def __init__(self) -> None:
+        self.values: dict[Value, Value] = {}
+        """What stands in copies for a value, where that is not itself."""
+        self._states: dict[State, State] = {}
+
+    def parameters(self, old: Block, new: Block) -> None:
+        """Give a copy of a block its parameters."""
+        for parameter in old.parameters:
+            twin = self.values[parameter] = Parameter(parameter.type)
+            new.parameters.append(twin)
+
+    def copied(self, old: Operation) -> Operation:
+        """A copy of an operation, but for the end of a block."""
+        new = Operation(old.name, old.type, old.static, self.all(old.arguments))
+        new.state, new.pc = self.state(old.state), old.pc
+        self.values[old] = new
+        return new
+
+    def end(self, old: Terminator, edges: tuple[Edge, ...]) -> Terminator:
+        """A copy of the end of a block, with edges."""
+        new = Terminator(
+            old.name, old.static, self.all(old.arguments), self.state(old.state), edges
+        )
+        new.pc = old.pc
+        return new
+
+    def all(self, values: tuple[Value, ...] | list[Value]) -> tuple[Value, ...]:
+        """What stands for some values."""
+        return tuple([self.values.get(value, value) for value in values])
+
+    def state(self, old: State | None) -> State | None:
+        """A state with what stands for its values."""
+        if old is None:
+            return None
+        if old not in self._states:
+            self._states[old] = old.replace(self.values)
+        return self._states[old]
+
+
+class Copy(Twins):
     """A copy of a nest in its body."""
 
     def __init__(self, body: Body, nest: Nest, prefix: str) -> None:
         """`prefix`: of the labels of new blocks."""
+        super().__init__()
         self.body, self.nest, self.prefix = body, nest, prefix
         self._labels = {block.label for block in body.blocks}
-        self._values: dict[Value, Value] = {}
-        self._states: dict[State, State] = {}
         self.blocks = {each: self._block(each) for each in nest.blocks}
         """Copies of blocks by what they are copies of."""
         left = self._left()
         for old, new in self.blocks.items():
             for operation in old.operations:
-                new.operations.append(self._operation(operation))
+                new.operations.append(self.copied(operation))
             new.terminator = self._terminator(old.end)
         before = {old: [new] for old, new in self.blocks.items()}
         if left is not None:
@@ -81,7 +122,7 @@ class Copy:
 
     def operation(self, old: Operation) -> Operation:
         """The copy of an operation that yields a value."""
-        new = self._values[old]
+        new = self.values[old]
         assert isinstance(new, Operation)
         return new
 
@@ -131,36 +172,15 @@ class Copy:
 
     def _block(self, old: Block) -> Block:
         new = Block(self.label(old), old.pc)
-        for parameter in old.parameters:
-            twin = self._values[parameter] = Parameter(parameter.type)
-            new.parameters.append(twin)
-        return new
-
-    def _operation(self, old: Operation) -> Operation:
-        new = Operation(old.name, old.type, old.static, self._all(old.arguments))
-        new.state, new.pc = self._state(old.state), old.pc
-        self._values[old] = new
+        self.parameters(old, new)
         return new
 
     def _terminator(self, old: Terminator) -> Terminator:
         edges = tuple(
-            Edge(self.blocks.get(e.block, e.block), list(self._all(e.arguments)), e.is_back)
+            Edge(self.blocks.get(e.block, e.block), list(self.all(e.arguments)), e.is_back)
             for e in old.edges
         )
-        arguments = self._all(old.arguments)
-        new = Terminator(old.name, old.static, arguments, self._state(old.state), edges)
-        new.pc = old.pc
-        return new
-
-    def _all(self, values: tuple[Value, ...] | list[Value]) -> tuple[Value, ...]:
-        return tuple([self._values.get(value, value) for value in values])
-
-    def _state(self, old: State | None) -> State | None:
-        if old is None:
-            return None
-        if old not in self._states:
-            self._states[old] = old.replace(self._values)
-        return self._states[old]
+        return self.end(old, edges)
 
 
 def rename(block: Block, new: dict[Value, Value], states: dict[State, State]) -> None:

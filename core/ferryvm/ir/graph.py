@@ -20,10 +20,13 @@ import builtins
 import dataclasses
 import enum
 from collections.abc import Iterator
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from ferryvm.isa.table import Operand
 from ferryvm.isa.type import Type
+
+if TYPE_CHECKING:
+    from ferryvm.ir.touch import Place
 
 
 class Truth(enum.Enum):
@@ -276,6 +279,8 @@ class Module:
     """Bodies of the functions that are called, by number."""
     counting: bool
     """Whether blocks pay for their instructions."""
+    places: dict[Operation, Place] = dataclasses.field(default_factory=dict)
+    """What `version` has found out of accesses to the heap. Who copies one of these copies it."""
 
     @property
     def bodies(self) -> list[Body]:

@@ -70,14 +70,14 @@ def find_count(flow: Flow, loop: Loop, is_outside: Callable[[Value], bool]) -> C
     for place, edge in flow.incoming[loop.head]:
         (backs if place in loop.blocks else entries).append(edge)
     index = head.parameters.index(value)
-    steps = {_step(value, edge.arguments[index], is_outside) for edge in backs}
+    steps = {step_of(value, edge.arguments[index], is_outside) for edge in backs}
     step = steps.pop()
     if steps or step is None or len(entries) != 1:
         return None
     return Count(value, entries[0].arguments[index], bound, step)
 
 
-def _step(value: Value, next_: Value, is_outside: Callable[[Value], bool]) -> Value | None:
+def step_of(value: Value, next_: Value, is_outside: Callable[[Value], bool]) -> Value | None:
     """What is added to a value to make the next one of it."""
     if isinstance(next_, Operation) and next_.name == "add" and next_.arguments[0] is value:
         step = next_.arguments[1]

@@ -56,20 +56,27 @@ class Part(NamedTuple):
 
 class Place(NamedTuple):
     """What an access touches in a version of a nest where nothing that is stored into overlaps
-    another object."""
+    another object, however often its loops go round."""
 
+    nest: Block
+    """The head of the nest as it was: of accesses in two nests nothing is known."""
     reference: Value
     offset: int
-    stride: int
-    """Whatever is added to the offset is a multiple of it; 0: nothing is."""
+    stride: int | None
+    """Whatever is added to the offset is a multiple of it; 0: nothing is; None: that is not known."""
     bytes: int
 
     def is_apart(self, other: Place) -> bool:
-        """Whether two accesses, one of which stores, have no bytes in common."""
-        return self.reference is not other.reference
+        """Whether two accesses, one of which stores, have no bytes in common, in whichever rounds
+        of the nest's loops they are made."""
+        return self.nest is other.nest and self.reference is not other.reference
 
     def is_in_step(self, other: Place) -> bool:
         """Whether two accesses in one object touch the same bytes or none in common."""
+        if self.nest is not other.nest or self.reference is not other.reference:
+            return False
+        if self.stride is None or other.stride is None:
+            return False
         distances = self.offset - other.offset, self.stride, other.stride
         return self.bytes == other.bytes and not any(d % self.bytes for d in distances)
 
@@ -148,16 +155,15 @@ class Plan(Builder):
         return reference in self.objects and part in self.objects[reference].parts
 
     def place(self, access: Operation) -> Place | None:
-        """Where a load or store goes, if that is in an object and has constant scales."""
+        """Where a load or store goes, if that is in an object."""
         if access not in self.places:
             return None
         reference, part = self.places[access]
         if not self.is_touched(reference, part):
             return None
         scales = [scale.bits for _, scale in part.terms if isinstance(scale, Constant)]
-        if len(scales) < len(part.terms):
-            return None
-        return Place(reference, part.offset, math.gcd(*scales), part.bytes)
+        stride = math.gcd(*scales) if len(scales) == len(part.terms) else None
+        return Place(self.head, reference, part.offset, stride, part.bytes)
 
     def is_outside(self, value: Value) -> bool:
         """Whether a value does not vary in the nest."""
@@ -190,7 +196,22 @@ class Plan(Builder):
             return
         if self._line_at(count.start, self.front(loop)) is not None:
             self.counts[count.value] = count, loop
-            self.tops[count.value] = self.sub(I64, count.bound, self.constant(I64, 1))
+            self.tops[count.value] = self._top(count)
+
+    def _top(self, count: Count) -> Value:
+        """The largest value that a count has where it is below its bound, or more than that."""
+        top = self.sub(I64, count.bound, self.constant(I64, 1))
+        step = count.step
+        if not isinstance(step, Constant) or not 1 < step.bits < LARGEST_COUNT:
+            return top
+        if not self.is_outside(count.start):
+            return top
+        distance = self.sub(I64, top, count.start)
+        if step.bits & (step.bits - 1):
+            rest = self.rem_u(I64, distance, step)
+        else:
+            rest = self.bit_and(I64, distance, self.constant(I64, step.bits - 1))
+        return self.sub(I64, top, rest)
 
     def front(self, loop: Loop) -> int:
         """The place from which a loop is entered."""

@@ -30,10 +30,10 @@ LOOPS = {
         (while (< i 50) (vector-set! v i (* i i)) (set! i (+ i 1)))
     """,
     "nest": """
-        (define v (make-vector f64 9)) (define s 0.0) (define i 0)
+        (define v (make-vector f64 17)) (define s 0.0) (define i 0)
         (while (< i 9)
           (define j 0)
-          (while (< j 9)
+          (while (< j 17)
             (set! s (+ s (* (vector-ref v j) 0.5)))
             (vector-set! v j (f64 (+ i j)))
             (set! j (+ j 1)))

@@ -147,8 +147,12 @@ def _memory(operations: list[MachineOperation], other: int, number: int) -> Iter
 
 
 def is_apart(one: Place, other: Place) -> bool:
-    """Whether two accesses have no byte in common, whatever their addresses are."""
-    return one.segment is not other.segment
+    """Whether two accesses, one of which stores, have no byte in common, whatever their addresses are
+    and in whichever rounds of loops they are made."""
+    if one.segment is not other.segment:
+        return True
+    a, b = one.object, other.object
+    return a is not None and b is not None and a.is_apart(b)
 
 
 def _may_touch(a: MachineOperation, b: MachineOperation, between: list[MachineOperation]) -> bool:

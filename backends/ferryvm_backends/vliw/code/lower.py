@@ -11,8 +11,9 @@ The machine's float operations yield the one NaN, so most of `canonical` is noth
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
+from ferryvm.ir import touch
 from ferryvm.ir.graph import (
     TRUTH,
     Block,
@@ -26,10 +27,11 @@ from ferryvm.ir.graph import (
     Virtual,
 )
 from ferryvm.ir.operation import PURE
+from ferryvm.ir.passes.address import accessed
 from ferryvm.ir.passes.prune import edges_to
 from ferryvm.isa.emitter import Condition
 from ferryvm.isa.trap import Trap
-from ferryvm.isa.type import CANONICAL_NAN, I64, WORD_BYTES, Type, to_float
+from ferryvm.isa.type import CANONICAL_NAN, I64, WORD_BYTES, Type, signed, to_float
 from ferryvm.machine.control import DESCRIPTOR_WORDS, ControlBlock, Status
 from ferryvm_backends.vliw.code.across import live_across_calls
 from ferryvm_backends.vliw.code.convert import Predicates
@@ -56,6 +58,9 @@ _NEVER_RAW = frozenset({"canonical", "to_float_s", "to_float_u"})
 """Operations of the region IR that yield no NaN but the canonical one."""
 _SAME = frozenset({"extend_u", "reinterpret", "to_slot", "from_slot"})
 """Operations whose result has the bits of their operand, as registers hold words."""
+_LARGEST_OFFSET = 1 << 31
+"""Of what is added to an address by an access, either way: two accesses on one base whose offsets
+are apart are apart, then."""
 _CALLS_BYTES = 64 << 10
 """Bytes that recursion may take for what its calls note."""
 
@@ -64,8 +69,8 @@ def lower(module: Module, predicates: Predicates) -> Code:
     """The code of a region; `predicates`: of some of its stores."""
     code = Code(module.name, [], tuple(module.guards))
     calling = Calling(module, code)
-    bodies = [(None, module.root), *module.functions.items()]
-    lowerings = [_Lowering(body, code, calling, number, predicates) for number, body in bodies]
+    bodies: list[tuple[int | None, Body]] = [(None, module.root), *module.functions.items()]
+    lowerings = [_Lowering(b, code, calling, n, module.places, predicates) for n, b in bodies]
     for each in lowerings:
         each.run()
     for each in lowerings:
@@ -108,11 +113,13 @@ class _Lowering:
         code: Code,
         calling: Calling,
         number: int | None,
+        places: Mapping[Operation, touch.Place],
         predicates: Predicates,
     ) -> None:
         """`number`: of the function; None for the region's own body."""
         self.body, self.code, self.calling, self.number = body, code, calling, number
-        self.frame, self.predicates = calling.frame, predicates
+        self.places, self.predicates = places, predicates
+        self.frame = calling.frame
         self.across = live_across_calls(body)
         self.slots: dict[Value, int] = {}
         """Words in which values are kept during calls; the first is the return address's."""
@@ -129,6 +136,13 @@ class _Lowering:
         """Those that have a block of their own."""
         self.block = MachineBlock("")
         self.pc = -1
+        self.offsets = {
+            value: signed(I64, bits)
+            for value in accessed(body)
+            if (bits := _added(value)) is not None
+        }
+        """Addresses that are a value and a constant, and needed only for accesses: they are never
+        computed, for the machine adds the constant itself."""
         self.reached: set[Block] = set()
         """Those of them that something leads to, decided branches considered."""
         self.cold: list[MachineBlock] = []
@@ -210,16 +224,29 @@ class _Lowering:
     ) -> None:
         self._emit(MachineOperation(name, static, operands, result))
 
-    def _load(self, segment: Segment, address: Operand, offset: int, size: int = 8) -> Register:
+    def _load(
+        self,
+        segment: Segment,
+        address: Operand,
+        offset: int,
+        size: int = 8,
+        known: touch.Place | None = None,
+    ) -> Register:
         result = self.code.register(FileKind.INTEGER)
-        place = Place(segment, offset, size)
+        place = Place(segment, offset, size, known)
         self._emit(MachineOperation("load", (), (address,), result, place))
         return result
 
     def _store(
-        self, segment: Segment, address: Operand, offset: int, value: Operand, size: int = 8
+        self,
+        segment: Segment,
+        address: Operand,
+        offset: int,
+        value: Operand,
+        size: int = 8,
+        known: touch.Place | None = None,
     ) -> None:
-        place = Place(segment, offset, size)
+        place = Place(segment, offset, size, known)
         self._emit(MachineOperation("store", (), (address, value), None, place))
 
     def _read_field(self, name: str) -> Register:
@@ -233,6 +260,9 @@ class _Lowering:
     # --- operations -------------------------------------------------------------------------
 
     def _operation(self, operation: Operation) -> None:
+        if operation in self.offsets:
+            self.values[operation] = self._value(operation.arguments[0])  # what it is added to
+            return
         operands = tuple(self._value(a) for a in operation.arguments)
         begin = len(self.block.operations)
         special = getattr(self, f"_do_{operation.name}", None)
@@ -256,6 +286,12 @@ class _Lowering:
             if each.name == "store":
                 each.operands, each.holds = (*each.operands, p), holds
 
+    def _do_wrap(self, operation: Operation, a: Operand) -> Operand:
+        value = operation.arguments[0]
+        if isinstance(value, Operation) and value.name == "heap_load" and value.fact(0, int) <= 4:
+            return a  # a register has zeros above it already
+        return self._do("wrap", (), (a,))
+
     def _do_truth_to_i32(self, operation: Operation, p: Operand) -> Operand:
         return self._do("select", (), (p, 1, 0))
 
@@ -275,11 +311,12 @@ class _Lowering:
 
     def _do_canonicalise(self, operation: Operation, *operands: Operand) -> None:
         t = operation.fact(0, Type)
-        pairs = zip(operands[::2], operation.arguments[1::2], operands[1::2], strict=True)
-        for address, value, bits in pairs:
+        given = operation.arguments
+        pairs = zip(given[::2], operands[::2], given[1::2], operands[1::2], strict=True)
+        for where, address, value, bits in pairs:
             seen = self._canonical(t, value, bits)
             if seen is not bits:
-                self._store(Segment.HEAP, address, 0, seen, t.bits // 8)
+                self._store(Segment.HEAP, address, self._offset(where), seen, t.bits // 8)
 
     def _do_word(self, operation: Operation) -> Operand:
         return self._load(Segment.STACK, self.frame, WORD_BYTES * operation.fact(0, int))
@@ -297,10 +334,16 @@ class _Lowering:
         self._store(Segment.STATICS, self._do("shl", (I64,), (index, 3)), 0, value)
 
     def _do_heap_load(self, operation: Operation, address: Operand) -> Operand:
-        return self._load(Segment.HEAP, address, 0, operation.fact(0, int))
+        offset, size = self._offset(operation.arguments[0]), operation.fact(0, int)
+        return self._load(Segment.HEAP, address, offset, size, self.places.get(operation))
 
     def _do_heap_store(self, operation: Operation, address: Operand, value: Operand) -> None:
-        self._store(Segment.HEAP, address, 0, value, operation.fact(0, int))
+        offset, size = self._offset(operation.arguments[0]), operation.fact(0, int)
+        self._store(Segment.HEAP, address, offset, value, size, self.places.get(operation))
+
+    def _offset(self, address: Value) -> int:
+        """What is added to an address where it is accessed."""
+        return self.offsets.get(address, 0)
 
     def _do_heap_pointer(self, operation: Operation) -> Operand:
         return self._read_field("hp")
@@ -594,3 +637,13 @@ class _Lowering:
         self._write_field("sp", self._do("add", (I64,), (at, len(operands))))
         self._write_field("status", int(Status.LEAVE))
         self._emit(MachineOperation("stop"))
+
+
+def _added(value: Value) -> int | None:
+    """The constant that is added to make a value, if it is so made and the constant is small."""
+    if not isinstance(value, Operation) or value.name != "add" or value.static != (I64,):
+        return None
+    more = value.arguments[1]
+    if not isinstance(more, Constant) or abs(signed(I64, more.bits)) > _LARGEST_OFFSET:
+        return None
+    return more.bits

@@ -27,6 +27,7 @@ import dataclasses
 import enum
 from collections.abc import Iterator
 
+from ferryvm.ir import touch as heap
 from ferryvm.ir.graph import Static
 from ferryvm.isa.type import F32, F64, Type
 from ferryvm_backends.vliw.machine.model import FileKind, Work
@@ -67,7 +68,10 @@ class Place:
 
     segment: Segment
     offset: int = 0
+    """Added to the address, modulo 2^64; less than 2^32 either way."""
     size: int = 8
+    object: heap.Place | None = None
+    """What it touches of the heap, where that is known."""
 
 
 @dataclasses.dataclass(eq=False, slots=True)
@@ -127,7 +131,7 @@ class MachineOperation:
         static = " ".join(getattr(each, "value", str(each)) for each in self.static)
         place = ""
         if self.place is not None:
-            place = f" {self.place.segment.value}+{self.place.offset}:{self.place.size}"
+            place = f" {self.place.segment.value}{self.place.offset:+}:{self.place.size}"
         operands = ", ".join(map(_shown, self.given))
         target = f" {self.target.label}" if self.target is not None else ""
         if self.holds is not None:

@@ -54,7 +54,7 @@ def slot_text(program: Program, slot: Slot) -> str:
     for number, source in enumerate(slot.sources):
         text = _source(program, source)
         if slot.place is not None and number == 0:
-            text = f"{slot.place.segment.value}[{text}+{slot.place.offset}]"
+            text = f"{slot.place.segment.value}[{text}{slot.place.offset:+}]"
         parts.append(text)
     if slot.again is not None:
         parts.append(f"b{slot.again}")

@@ -19,6 +19,7 @@ from ferryvm.ir.graph import Static
 from ferryvm.ir.operation import computed_types
 from ferryvm.isa.numeric import canonical
 from ferryvm.isa.type import Type
+from ferryvm.machine.control import ControlBlock
 from ferryvm_backends._llvm.arithmetic import I1, LLVM_TYPE, WORD, Arithmetic, word
 from ferryvm_backends._llvm.build import compile_module
 from ferryvm_backends._llvm.native import NativeCode
@@ -31,6 +32,7 @@ from ferryvm_backends.vliw.simulate.memory import Memory
 _SEGMENTS = list(Segment)
 _POINTER = ir.PointerType()
 _BYTE = ir.IntType(8)
+_INTERRUPT: int = vars(ControlBlock)["interrupt"].offset
 _STOP = -1
 """As a branch's target: the program stops."""
 _DYNAMIC = -2
@@ -78,6 +80,7 @@ class _Frame(ctypes.Structure):
     _fields_ = [
         ("segments", ctypes.c_uint64 * (2 * len(_SEGMENTS))),  # address and size of each
         ("budget", ctypes.c_uint64),
+        ("flag", ctypes.c_uint64),  # address of a host's word that is not 0 when the time is over
         ("cycles", ctypes.c_uint64),
         ("counts", ctypes.c_uint64),  # address of a word a bundle
     ]
@@ -93,15 +96,19 @@ class NativeProgram:
         kind = ctypes.CFUNCTYPE(ctypes.c_uint64, ctypes.c_void_p)
         self._run = kind(self._code.function_address("run"))
 
-    def run(self, memory: Memory, budget: int) -> Counts:
+    def run(self, memory: Memory, budget: int, control: ControlBlock | None = None) -> Counts:
         """As `interpret`. Raises HazardError for a store to where there is no memory, and for counts that
-        no machine can have."""
+        no machine can have. `control`: the host's; its interrupt flag ends the program's time, too."""
         frame = _Frame()
         for number, segment in enumerate(_SEGMENTS):
             bytes_ = memory.segments[segment]
             frame.segments[2 * number] = bytes_.ctypes.data
             frame.segments[2 * number + 1] = len(bytes_)
         frame.budget = budget
+        never = ctypes.c_uint32(0)
+        frame.flag = ctypes.addressof(never)
+        if control is not None:
+            frame.flag = ctypes.addressof(control) + _INTERRUPT
         bundles = np.zeros(len(self.program.bundles), np.int64)
         frame.counts = bundles.ctypes.data
         if self._run(ctypes.addressof(frame)):
@@ -130,6 +137,7 @@ class _Translation(Arithmetic):
         b.store(word(0), self.to)
         self._declare()
         self.budget = self._field("budget")
+        self.flag = b.inttoptr(self._field("flag"), _POINTER)
         self.counts = b.inttoptr(self._field("counts"), _POINTER)
         self.places = [
             (b.inttoptr(self._segment(2 * n), _POINTER), self._segment(2 * n + 1))
@@ -239,7 +247,9 @@ class _Translation(Arithmetic):
         b = self.builder
         yes, no = (self.function.append_basic_block(f"b{at}.{n}") for n in ("taken", "not"))
         if slot.name in ("exit_expired", "repeat"):
-            b.cbranch(b.icmp_unsigned(">=", now, self.budget), yes, no)
+            flag = b.load_atomic(self.flag, "monotonic", align=4, typ=ir.IntType(32))
+            is_told = b.icmp_unsigned("!=", flag, ir.Constant(flag.type, 0))
+            b.cbranch(b.or_(is_told, b.icmp_unsigned(">=", now, self.budget)), yes, no)
         elif slot.name == "exit":
             b.cbranch(operands[0], yes, no)
         else:

@@ -18,6 +18,7 @@ Needs `relax`, which says what is raw, and `version` for loads of other addresse
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import TypeGuard
 
 from ferryvm.ir.graph import Block, Body, Constant, Operation, Value
 from ferryvm.ir.operation import FIXED, PURE
@@ -83,6 +84,11 @@ def _raw(store: Operation) -> Value | None:
     return value.arguments[0]
 
 
+def _has_stride(place: Place | None) -> TypeGuard[Place]:
+    """Whether it is known where an access goes, and in which steps; others end a group."""
+    return place is not None and place.stride is not None
+
+
 def _is_in_step(load: Operation, store: Operation) -> bool:
     """Whether the addresses show that two accesses touch the same bytes or none in common."""
     (base, offset), (other, from_) = _address(load), _address(store)
@@ -146,7 +152,7 @@ class _Groups:
         """Whether what is loaded does not depend on which bits a stored NaN has."""
         here, there = self.places.get(load), self.places.get(store)
         is_in_step = _is_in_step(load, store)
-        if here is not None and there is not None:
+        if _has_stride(here) and _has_stride(there):
             if here.is_apart(there):
                 return True
             is_in_step = is_in_step or here.is_in_step(there)

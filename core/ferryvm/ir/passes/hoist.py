@@ -28,7 +28,7 @@ _MOVABLE = (PURE | _FIXED) - _PARTIAL - _SHIFTS
 def hoist(body: Body) -> None:
     """Move invariant operations out of loops."""
     if any(edge.is_back for block in body.blocks for edge in block.end.edges):
-        _add_fronts(body)
+        add_fronts(body)
         _Hoisting(body).run()
 
 
@@ -37,14 +37,20 @@ def _entries(flow: Flow, loop: Loop) -> list[tuple[int, Edge]]:
     return [(place, edge) for place, edge in flow.incoming[loop.head] if place not in loop.blocks]
 
 
-def _add_fronts(body: Body) -> None:
-    """Give each loop that is entered in several ways a block in front."""
+def add_fronts(body: Body, *, of_branches: bool = False) -> None:
+    """Give each loop that is entered in several ways a block in front.
+
+    `of_branches`: also each that is entered by a branch, so that what stands in front of it is
+    done only if it is entered.
+    """
     flow = Flow(body)
     labels = {block.label for block in body.blocks}
     fronts: dict[Block, Block] = {}
     for loop in flow.loops():
-        edges = [edge for _, edge in _entries(flow, loop)]
-        if len(edges) < 2:
+        entries = _entries(flow, loop)
+        edges = [edge for _, edge in entries]
+        is_branch = any(len(flow.blocks[place].end.edges) > 1 for place, _ in entries)
+        if len(edges) < 2 and not (of_branches and is_branch):
             continue
         head = flow.blocks[loop.head]
         label = f"front.{head.label}"

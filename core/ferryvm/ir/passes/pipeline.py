@@ -5,6 +5,9 @@
     level 2   thread ─> hoist ─> number ─> check ─┬──────────────────────┬─> version ─> relax ─> defer
                                                   └─> thread ─> number ──┘ where a branch was decided
 
+For a compiler that asks for it `unroll` comes before `version`, and all of this again where it has
+changed something.
+
 `hoist` comes before `number`, which makes one of what several loops had before them.
 
 `relax` comes late: it lets states name values that have no place in a block, and what it moves
@@ -17,16 +20,16 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 
-from ferryvm.ir.graph import Body, Constant, Module, Operation
+from ferryvm.ir.graph import Body, Constant, Module
 from ferryvm.ir.passes.canonical import relax
 from ferryvm.ir.passes.check import drop_known_checks
 from ferryvm.ir.passes.defer import defer
-from ferryvm.ir.passes.hoist import hoist
+from ferryvm.ir.passes.hoist import add_fronts, hoist
 from ferryvm.ir.passes.number import number
 from ferryvm.ir.passes.prune import prune
 from ferryvm.ir.passes.thread import thread
+from ferryvm.ir.passes.unroll import unroll
 from ferryvm.ir.passes.version import version_nests
-from ferryvm.ir.touch import Place
 from ferryvm.verify import Verified
 
 ENVIRONMENT = "FERRYVM_CHECK_IR"
@@ -35,14 +38,21 @@ ENVIRONMENT = "FERRYVM_CHECK_IR"
 Pass = Callable[[Body], object]
 
 
-def optimise(module: Module, level: int = 2, verified: Verified | None = None) -> None:
+def optimise(
+    module: Module,
+    level: int = 2,
+    verified: Verified | None = None,
+    *,
+    unrolled: bool = False,
+) -> None:
     """Improve a module in place; the higher the level (0 to 3), the more is tried.
 
-    `verified`: the program, for the checks that `FERRYVM_CHECK_IR` asks for.
+    `verified`: the program, for the checks that `FERRYVM_CHECK_IR` asks for. `unrolled`: whether
+    short loops become straight code.
     """
     check = _checker(module, verified)
     for body in module.bodies:
-        _optimise(body, level, check)
+        _optimise(module, body, level, check, unrolled)
 
 
 def _checker(module: Module, verified: Verified | None) -> Callable[[], None]:
@@ -57,7 +67,9 @@ def _checker(module: Module, verified: Verified | None) -> Callable[[], None]:
     return check
 
 
-def _optimise(body: Body, level: int, check: Callable[[], None]) -> None:
+def _optimise(
+    module: Module, body: Body, level: int, check: Callable[[], None], unrolled: bool
+) -> None:
     def run(*passes: Pass) -> None:
         for each in passes:
             each(body)
@@ -70,8 +82,12 @@ def _optimise(body: Body, level: int, check: Callable[[], None]) -> None:
     run(number, drop_known_checks)
     if level >= 2 and _has_decided_branch(body):
         run(thread, prune, number)
+    if level >= 2 and unrolled and unroll(body):
+        check()
+        run(thread, prune, number, drop_known_checks, thread, prune)
+        run(lambda body: add_fronts(body, of_branches=True), hoist, number, prune)
     if level >= 2:
-        places: dict[Operation, Place] = {}
+        places = module.places
         run(lambda body: version_nests(body, places), relax, lambda body: defer(body, places))
     else:
         run(relax)

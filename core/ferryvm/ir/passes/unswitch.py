@@ -15,14 +15,18 @@ from ferryvm.ir.duplicate import Copy, Nest
 from ferryvm.ir.flow import Flow, Loop
 from ferryvm.ir.graph import Block, Body, Edge, Operation, Terminator, Value
 from ferryvm.ir.passes.prune import prune
+from ferryvm.ir.touch import Place
 
 
-def unswitch(body: Body) -> int:
-    """Make two loops of one where checks depend on a doubt; how many loops that were."""
+def unswitch(body: Body, places: dict[Operation, Place] | None = None) -> int:
+    """Make two loops of one where checks depend on a doubt; how many loops that were.
+
+    `places`: what is known of accesses; it gets what is known of their copies.
+    """
     done: set[Block] = set()
     made = 0
     while (found := _next(body, done)) is not None:
-        _split(body, *found)
+        _split(body, *found, {} if places is None else places)
         made += 1
     if made:
         prune(body)
@@ -63,7 +67,14 @@ def _both(operation: Operation) -> tuple[Value, ...]:
     return p.arguments if isinstance(p, Operation) and p.name == "all" else ()
 
 
-def _split(body: Body, flow: Flow, loop: Loop, nest: Nest, doubt: Value) -> None:
+def _split(
+    body: Body,
+    flow: Flow,
+    loop: Loop,
+    nest: Nest,
+    doubt: Value,
+    places: dict[Operation, Place],
+) -> None:
     head = flow.blocks[loop.head]
     (way,) = (edge for s, edge in flow.incoming[loop.head] if s not in loop.blocks)
     spared = {
@@ -76,6 +87,7 @@ def _split(body: Body, flow: Flow, loop: Loop, nest: Nest, doubt: Value) -> None
     for old, new in copy.blocks.items():
         pairs = zip(old.operations, new.operations, strict=True)
         new.operations = [twin for each, twin in pairs if each not in spared]
+        places |= {copy.operation(o): places[o] for o in old.operations if o in places}
     front = Block(copy.label(head, "doubt"), head.pc)
     ways = [Block(copy.label(head, name), head.pc) for name in ("plain", "front")]
     for block, target in zip(ways, (head, copy.blocks[head]), strict=True):

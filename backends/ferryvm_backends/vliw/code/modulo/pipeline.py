@@ -26,7 +26,7 @@ _ROUNDS = (1, 2, 3, 4, 6, 8)
 """Of the program's loop that are tried together."""
 _LARGEST = 160
 """Operations of a round."""
-_WORTH = 0.95
+_WORTH = 0.9
 """More rounds have to bring the bound down to less than this part of it."""
 _SLOWEST = 2
 """How many times the bound an interval may be."""
@@ -75,7 +75,8 @@ class Loops:
         return dataclasses.replace(self.code, blocks=list(copies.values())), copies
 
     def give_up(self, reason: str) -> bool:
-        """Have the largest pipelined loop not be so; False if there is none."""
+        """Have the largest pipelined loop take fewer rounds together, or not be pipelined; False if
+        there is none."""
         found = self.pipelined
         if not found:
             return False
@@ -83,21 +84,29 @@ class Loops:
         plan = self.plans[block]
         ways = set(found[block].ways)
         self.code.blocks[:] = [each for each in self.code.blocks if each not in ways]
-        block.operations = [dataclasses.replace(each) for each in plan.operations]
-        self.plans[block] = self._unrolled(block, live_at_entry(self.code), reason)
+        block.operations = plan.operations
+        self.plans[block] = self._plan(block, live_at_entry(self.code), plan.rounds - 1, reason)
         return True
 
-    def _plan(self, block: MachineBlock, live: Live) -> LoopPlan:
-        rounds, reason = self._rounds(block, live), "no schedule was found"
+    def _plan(
+        self,
+        block: MachineBlock,
+        live: Live,
+        most: int = _ROUNDS[-1],
+        reason: str = "no schedule was found",
+    ) -> LoopPlan:
+        """What becomes of a loop with so many rounds together at most, or for which reason not."""
+        rounds = self._rounds(block, live, most)
         if rounds is None:
-            return self._unrolled(block, live, f"it has more than {_LARGEST} operations")
+            too_large = f"it has more than {_LARGEST} operations"
+            return self._unrolled(block, live, reason if not most else too_large)
         loop = Round(block, live, rounds)
         least = bounds(loop, self.machine)
         operations = block.operations
         unbypassed: frozenset[Operand] = frozenset()
         for _ in range(_TRIES):
-            most = _SLOWEST * least.least + self.machine.delay_slots
-            found = schedule_round(loop, self.machine, least.least, most, unbypassed)
+            slowest = _SLOWEST * least.least + self.machine.delay_slots
+            found = schedule_round(loop, self.machine, least.least, slowest, unbypassed)
             if found is None:
                 break
             try:
@@ -113,10 +122,10 @@ class Loops:
             return LoopPlan(block, operations, rounds, least, pipelined)
         return self._unrolled(block, live, reason)
 
-    def _rounds(self, block: MachineBlock, live: Live) -> int | None:
+    def _rounds(self, block: MachineBlock, live: Live, most: int) -> int | None:
         """How many rounds are taken together."""
         best, least = None, 0.0
-        for rounds in _ROUNDS:
+        for rounds in (each for each in _ROUNDS if each <= most):
             loop = Round(block, live, rounds)
             if len(loop.nodes) > _LARGEST:
                 break

@@ -16,6 +16,8 @@ from ferryvm_backends.vliw.code.modulo.graph import Node, Round, Wait
 from ferryvm_backends.vliw.code.modulo.table import ModuloTable, Operand
 from ferryvm_backends.vliw.machine.model import Machine
 
+_STEP = 32
+"""Part of an interval by which it is made longer, where that is more than a cycle."""
 _PATIENCE = 8
 """Times that an operation may be placed, on average."""
 
@@ -34,7 +36,8 @@ def schedule_round(
 ) -> RoundSchedule | None:
     """A schedule with the shortest interval that is found from `least` to `most` cycles."""
     graph = edges(loop, machine)
-    for interval in range(least, most + 1):
+    interval = least - 1
+    while (interval := interval + max(1, interval // _STEP)) <= most:
         heights = graph.heights(len(loop.nodes), interval)
         if heights is None:
             continue

@@ -1,0 +1,184 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Addresses that a loop adds to, instead of computing them of its counts in each round.
+
+    b0(%i):                                b0(%i, %p):
+      %a = mul %i, %n                        heap_load 8 %p
+      %b = shl %a, 3                  ─>     jump b0(%i + 1, %p + %s)    %s = %n << 3, in front
+      %c = add %v, %b
+      heap_load 8 %c
+      jump b0(%i + 1)
+
+For inner loops, and for addresses that are a straight line over values to which the loop adds a step
+that does not vary. Modulo 2^64 the sums are the products, so it is the same address in each round.
+Only where enough operations go that nothing else needs: each sum takes a register all the time.
+(Cooper, Simpson, Vick: Operator Strength Reduction, 2001, is the general case.)
+
+Needs `hoist`, `number` and `prune` before it, `address` where addresses have constants; leaves what is
+not used any more to `prune`. Keeps effects and exits; loops get parameters.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ferryvm.ir.build import Builder
+from ferryvm.ir.flow import Flow, Loop
+from ferryvm.ir.graph import Block, Body, Constant, Edge, Operation, Parameter, Value
+from ferryvm.ir.line import Line, Lines, step_of
+from ferryvm.ir.passes.address import accessed
+from ferryvm.ir.passes.prune import substitute
+from ferryvm.isa.type import I64
+
+FEWEST = 2
+"""Operations that go for an address that is taken by itself. All are taken where the operations that
+go, less one for each, are half as many as they."""
+
+
+def add_to_addresses(body: Body) -> None:
+    """Have inner loops add to the addresses that they access."""
+    only = accessed(body)
+    if not only:
+        return
+    flow = Flow(body)
+    loops = flow.loops()
+    home = flow.homes()
+    users = _users(body)
+    new: dict[Value, Value] = {}
+    for loop in loops:
+        ways = flow.incoming[loop.head]
+        if len(ways) == 2 and not any(each.blocks < loop.blocks for each in loops):
+            new |= _Reduction(body, flow, loop, home, users, only).run()
+    if new:
+        substitute(body, new)
+
+
+def _users(body: Body) -> dict[Value, list[Operation | None]]:
+    """Who uses each value: operations, or None for a state, an edge or the end of a block."""
+    found: dict[Value, list[Operation | None]] = {}
+    for block in body.blocks:
+        for operation in block.operations:
+            for value in operation.arguments:
+                found.setdefault(value, []).append(operation)
+            if operation.state is not None:
+                for value in operation.state.uses():
+                    found.setdefault(value, []).append(None)
+        for value in block.end.uses():
+            found.setdefault(value, []).append(None)
+    return found
+
+
+class _Reduction(Builder):
+    """One loop, and the end of the block in front of it, where it builds."""
+
+    def __init__(
+        self,
+        body: Body,
+        flow: Flow,
+        loop: Loop,
+        home: dict[Value, int],
+        users: dict[Value, list[Operation | None]],
+        only: set[Value],
+    ) -> None:
+        """`only`: values that are used as addresses alone."""
+        super().__init__(body.constants)
+        self.flow, self.loop, self.home, self.users, self.only = flow, loop, home, users, only
+        self.head = flow.blocks[loop.head]
+
+    def run(self) -> dict[Value, Value]:
+        """Change the loop; what is to be used instead of some values."""
+        entries = [way for way in self.flow.incoming[self.loop.head] if not self._is_in(way[0])]
+        backs = [way for way in self.flow.incoming[self.loop.head] if self._is_in(way[0])]
+        new: dict[Value, Value] = {}
+        if len(entries) != 1:
+            return new
+        ((front, entry),), ((tail, back),) = entries, backs
+        starts: dict[Value, Value] = {}
+        steps: dict[Value, Value] = {}
+        for parameter, start, next_ in zip(
+            self.head.parameters, entry.arguments, back.arguments, strict=True
+        ):
+            step = step_of(parameter, next_, self._is_outside)
+            if parameter.type is I64 and step is not None:
+                starts[parameter], steps[parameter] = start, step
+        bases = [*dict.fromkeys(self._bases())]
+        if not steps or not bases:
+            return new
+        self.open(self.flow.blocks[front])
+        lines = Lines(self, starts, self._is_outside)
+        found = {base: line for base in bases if (line := lines.line(base)) and line.terms}
+        for base in self._worth(list(found)):
+            start = lines.largest(found[base], starts)
+            step = self._step(found[base], steps)
+            new[base] = self._parameter(start, step, entry, back, tail)
+        return new
+
+    def _is_in(self, place: int) -> bool:
+        return place in self.loop.blocks
+
+    def _is_outside(self, value: Value) -> bool:
+        return self.home.get(value) not in self.loop.blocks
+
+    def _bases(self) -> Iterator[Operation]:
+        """Addresses that are computed in the loop, less constants."""
+        for place in sorted(self.loop.blocks):
+            for operation in self.flow.blocks[place].operations:
+                if operation.name in ("heap_load", "heap_store"):
+                    base = _less_constant(operation.arguments[0], self.only)
+                    if (
+                        isinstance(base, Operation)
+                        and not self._is_outside(base)
+                        and all(base in self.only or user in self.only for user in self.users[base])
+                    ):
+                        yield base
+
+    def _worth(self, bases: list[Operation]) -> list[Operation]:
+        """Those that save enough, each for itself or all together."""
+        chosen = [base for base in bases if len(self._own([base])) >= FEWEST]
+        others = len(bases) - len(chosen)
+        saved = len(self._own(bases)) - len(self._own(chosen)) - others
+        return bases if saved * 2 >= others else chosen
+
+    def _own(self, bases: list[Operation]) -> set[Value]:
+        """Operations of the loop that are computed for bases alone, these included."""
+        own: set[Value] = {*bases}
+        waiting = [*bases]
+        while waiting:
+            for each in waiting.pop().arguments:
+                if (
+                    isinstance(each, Operation)
+                    and not self._is_outside(each)
+                    and all(user in own for user in self.users[each])
+                ):
+                    own.add(each)
+                    waiting.append(each)
+        return own
+
+    def _step(self, line: Line, steps: dict[Value, Value]) -> Value:
+        """What a line rises by in a round."""
+        total: Value = self.constant(I64, 0)
+        for count, scale in line.terms:
+            total = self.add(I64, total, self.mul(I64, scale, steps[count]))
+        return total
+
+    def _parameter(
+        self, start: Value, step: Value, entry: Edge, back: Edge, tail: int
+    ) -> Parameter:
+        """A parameter of the loop that begins somewhere and rises."""
+        found = Parameter(I64)
+        self.head.parameters.append(found)
+        entry.arguments.append(start)
+        sum_ = Operation("add", I64, (I64,), (found, step))
+        block: Block = self.flow.blocks[tail]
+        sum_.pc = block.end.pc
+        block.operations.append(sum_)
+        back.arguments.append(sum_)
+        return found
+
+
+def _less_constant(address: Value, only: set[Value]) -> Value:
+    """What a constant is added to for an address, if one is and that is used as an address alone."""
+    if address in only and isinstance(address, Operation) and address.name == "add":
+        base, more = address.arguments
+        if isinstance(more, Constant):
+            return base
+    return address
