@@ -16,6 +16,8 @@ block then, which can be pipelined. For one machine alone, and the last thing be
 from __future__ import annotations
 
 import dataclasses
+import itertools
+from collections import Counter
 
 from ferryvm.ir.flow import Flow
 from ferryvm.ir.graph import (
@@ -40,12 +42,11 @@ _CHECKS = frozenset({"trap_if", "grow_if", "guard"})
 _FREE = frozenset({"extend_u", "reinterpret", "to_slot", "from_slot", "canonical"})
 """Operations that take mostly nothing."""
 
-_LARGEST = 12
+_LARGEST = 24
 """Operations of a side."""
 _CYCLES = 6
-"""Cycles of a machine's slots that both sides may take together beyond its delay slots. Branches take
-the delay slots, and keep operations of the next block from overlapping; on a machine with few slots
-what is done in vain takes more soon."""
+"""Cycles that both sides may take of what there is least of, units or slots, beyond the delay slots that
+their branch takes."""
 
 Predicates = dict[Operation, tuple[Value, bool]]
 """Stores that are done only if a truth is so."""
@@ -136,20 +137,26 @@ class _Conversion:
             return True
         if operation.name not in PURE:
             return False
-        if operation.name in _FREE or operation.name == "truth_to_i32":
+        if operation.name in _FREE:
             return True
-        work = work_of(operation.name, operation.static)
+        work = _work(operation)
         units = self.machine.units_for(work)
         # One that keeps its unit for long had better not be done in vain.
         return any(unit.work[work].interval == 1 for unit in units)
 
     def _is_worth(self, one: _Side, other: _Side) -> bool:
-        sizes = [sum(o.name not in _FREE for o in each.operations) for each in (one, other)]
-        if max(sizes) > _LARGEST:
+        """Whether doing both sides takes few enough cycles."""
+        works = [
+            [_work(o) for o in each.operations if o.name not in _FREE] for each in (one, other)
+        ]
+        if max(map(len, works)) > _LARGEST:
             return False
-        checks = sum(o.name in _CHECKS for each in (one, other) for o in each.operations)
-        cycles = (sum(sizes) + checks) / self.machine.slots
-        return cycles <= self.machine.delay_slots + _CYCLES
+        needed: Counter[tuple[str, ...]] = Counter()
+        for work in itertools.chain(*works):
+            needed[tuple(unit.name for unit in self.machine.units_for(work))] += 1
+        cycles = [count / len(units) for units, count in needed.items() if units]
+        cycles.append(needed.total() / self.machine.slots)
+        return max(cycles) <= self.machine.delay_slots + _CYCLES
 
     # --- converting -------------------------------------------------------------------------
 
@@ -240,6 +247,17 @@ def _absorb(body: Body, flow: Flow, place: int) -> bool:
     block.terminator = edge.block.end
     body.blocks.remove(edge.block)
     return True
+
+
+def _work(operation: Operation) -> Work:
+    """What takes most of an operation's units."""
+    if operation.name in _CHECKS:
+        return Work.BRANCH
+    if operation.name in _STORES:
+        return Work.STORE
+    if operation.name in PURE and operation.name != "truth_to_i32":
+        return work_of(operation.name, operation.static)
+    return Work.SELECT if operation.name == "truth_to_i32" else Work.LOAD
 
 
 def _can_store(machine: Machine) -> bool:
