@@ -371,19 +371,6 @@ def test_a_block_has_an_end() -> None:
 # --- predicates -----------------------------------------------------------------------------
 
 
-class Depending(MachineOperation):
-    """An operation that is done if a register has a truth."""
-
-    predicate: tuple[Register, bool]
-
-
-@dataclasses.dataclass(frozen=True)
-class DependingSlot(Slot):
-    """A slot that does something if its source has a truth."""
-
-    predicate: tuple[Source, bool] | None = None
-
-
 def _depending(truth: bool = True, may: bool = True) -> None:
     """Prove code with a sum that is either of two, and a store that is done in one case; `truth`: of
     the slot of one sum."""
@@ -393,15 +380,10 @@ def _depending(truth: bool = True, may: bool = True) -> None:
     p = hand.code.register(FileKind.BOOLEAN)
 
     def on(holds: bool, operation: MachineOperation) -> MachineOperation:
-        found = Depending(
-            *(getattr(operation, each.name) for each in dataclasses.fields(operation))
-        )
-        found.predicate = p, holds
-        return found
+        return dataclasses.replace(operation, operands=(*operation.operands, p), holds=holds)
 
     def if_(holds: bool, slot: Slot) -> Slot:
-        words = {each.name: getattr(slot, each.name) for each in dataclasses.fields(slot)}
-        return DependingSlot(**words, predicate=(TRUTH, holds))
+        return dataclasses.replace(slot, predicate=(TRUTH, holds))
 
     entry.operations = [
         op("load", 0, to=v0, place=TOP),

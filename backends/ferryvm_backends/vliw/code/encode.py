@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from ferryvm.backend import RefusalError
 from ferryvm.ir.graph import Module
 from ferryvm_backends.vliw.code.allocate import Allocation, allocate
+from ferryvm_backends.vliw.code.convert import convert
 from ferryvm_backends.vliw.code.lower import lower
 from ferryvm_backends.vliw.code.modulo.pipeline import Loops
 from ferryvm_backends.vliw.code.operation import Code, MachineBlock, Operand, Register
@@ -31,7 +32,7 @@ from ferryvm_backends.vliw.prove.claim import Claim
 
 def compile_module(module: Module, machine: Machine) -> Program:
     """The program of a region. Raises RefusalError for what the machine cannot do."""
-    code = lower(module)
+    code = lower(module, convert(module, machine))
     check_units(code, machine)
     loops = Loops(code, machine)
     allocation = allocate(code, loops, machine)
@@ -83,12 +84,17 @@ def encode(code: Code, loops: Loops, allocation: Allocation, machine: Machine) -
     def slot(placed: Placed, again: int | None) -> Slot:
         operation = placed.operation
         pairs = zip(operation.operands, placed.bypassed, strict=True)
+        sources = tuple(source(operand, unit) for operand, unit in pairs)
+        predicate = None
+        if operation.holds is not None:
+            *rest, truth = sources
+            sources, predicate = tuple(rest), (truth, operation.holds)
         is_written = operation.result is not None and placed in allocation.written
         return Slot(
             placed.unit,
             operation.name,
             operation.static,
-            tuple(source(operand, unit) for operand, unit in pairs),
+            sources,
             read(operation.result) if is_written and operation.result is not None else None,
             operation.result is not None,
             operation.result is not None and operation.result.kind is FileKind.BOOLEAN,
@@ -96,6 +102,7 @@ def encode(code: Code, loops: Loops, allocation: Allocation, machine: Machine) -
             None if operation.target is None else places[operation.target],
             again if operation.name == "repeat" else None,
             operation.pc,
+            predicate,
         )
 
     for block, scheduled in allocation.schedule.blocks.items():

@@ -34,6 +34,7 @@ from ferryvm.isa.trap import Trap
 from ferryvm.isa.type import CANONICAL_NAN, I64, WORD_BYTES, Type, signed, to_float
 from ferryvm.machine.control import DESCRIPTOR_WORDS, ControlBlock, Status
 from ferryvm_backends.vliw.code.across import live_across_calls
+from ferryvm_backends.vliw.code.convert import Predicates
 from ferryvm_backends.vliw.code.move import moves
 from ferryvm_backends.vliw.code.operation import (
     Code,
@@ -64,12 +65,12 @@ _CALLS_BYTES = 64 << 10
 """Bytes that recursion may take for what its calls note."""
 
 
-def lower(module: Module) -> Code:
-    """The code of a region."""
+def lower(module: Module, predicates: Predicates) -> Code:
+    """The code of a region; `predicates`: of some of its stores."""
     code = Code(module.name, [], tuple(module.guards))
     calling = Calling(module, code)
     bodies: list[tuple[int | None, Body]] = [(None, module.root), *module.functions.items()]
-    lowerings = [_Lowering(b, code, calling, n, module.places) for n, b in bodies]
+    lowerings = [_Lowering(b, code, calling, n, module.places, predicates) for n, b in bodies]
     for each in lowerings:
         each.run()
     for each in lowerings:
@@ -113,10 +114,11 @@ class _Lowering:
         calling: Calling,
         number: int | None,
         places: Mapping[Operation, touch.Place],
+        predicates: Predicates,
     ) -> None:
         """`number`: of the function; None for the region's own body."""
         self.body, self.code, self.calling, self.number = body, code, calling, number
-        self.places = places
+        self.places, self.predicates = places, predicates
         self.frame = calling.frame
         self.across = live_across_calls(body)
         self.slots: dict[Value, int] = {}
@@ -262,6 +264,7 @@ class _Lowering:
             self.values[operation] = self._value(operation.arguments[0])  # what it is added to
             return
         operands = tuple(self._value(a) for a in operation.arguments)
+        begin = len(self.block.operations)
         special = getattr(self, f"_do_{operation.name}", None)
         if special is not None:
             result = special(operation, *operands)
@@ -272,6 +275,16 @@ class _Lowering:
             result = self._do(operation.name, operation.static, operands)
         if operation.type is not None:
             self.values[operation] = result
+        if operation in self.predicates:
+            self._depend(begin, *self.predicates[operation])
+
+    def _depend(self, begin: int, truth: Value, holds: bool) -> None:
+        """Have the stores of one operation be done only if a truth is so."""
+        p = self._value(truth)
+        assert isinstance(p, Register)
+        for each in self.block.operations[begin:]:
+            if each.name == "store":
+                each.operands, each.holds = (*each.operands, p), holds
 
     def _do_wrap(self, operation: Operation, a: Operand) -> Operand:
         value = operation.arguments[0]

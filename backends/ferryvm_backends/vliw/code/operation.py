@@ -16,6 +16,9 @@ with `stop`. Operations that compute are those of the region IR. Besides them th
     stop                      give control back
 
 A register may be set in several places, as blocks' parameters are.
+
+A store may have a *predicate*: one more operand, its last, a truth. `store … if p` and `store … unless p`
+do nothing where that does not, or does, hold.
 """
 
 from __future__ import annotations
@@ -85,6 +88,18 @@ class MachineOperation:
     """Where a `jump_to` may go."""
     pc: int = -1
     """The instruction of the program that it was made for."""
+    holds: bool | None = None
+    """What its last operand, the predicate, is to be for it to be done; None: there is no predicate."""
+
+    @property
+    def predicate(self) -> tuple[Operand, bool] | None:
+        """The truth that it depends on, and what that is to be."""
+        return None if self.holds is None else (self.operands[-1], self.holds)
+
+    @property
+    def given(self) -> tuple[Operand, ...]:
+        """Its operands but for the predicate."""
+        return self.operands if self.holds is None else self.operands[:-1]
 
     @property
     def work(self) -> Work:
@@ -105,6 +120,7 @@ class MachineOperation:
     def kind_of(self, number: int) -> FileKind:
         """What an operand is."""
         is_truth = self.name in _TRUTHS and (number == 0 or self.name != "select")
+        is_truth |= self.holds is not None and number == len(self.operands) - 1
         return FileKind.BOOLEAN if is_truth else FileKind.INTEGER
 
     def targets(self) -> tuple[MachineBlock, ...]:
@@ -116,8 +132,10 @@ class MachineOperation:
         place = ""
         if self.place is not None:
             place = f" {self.place.segment.value}{self.place.offset:+}:{self.place.size}"
-        operands = ", ".join(map(_shown, self.operands))
+        operands = ", ".join(map(_shown, self.given))
         target = f" {self.target.label}" if self.target is not None else ""
+        if self.holds is not None:
+            target += f" {'if' if self.holds else 'unless'} {_shown(self.operands[-1])}"
         text = (
             f"{self.name} {static}".strip() + place + (f" {operands}" if operands else "") + target
         )

@@ -55,6 +55,13 @@ class Slot:
     again: int | None = None
     """Number of the bundle that a `repeat` goes back to."""
     pc: int = -1
+    predicate: tuple[Source, bool] | None = None
+    """A truth, and what it has to be for the operation to do anything."""
+
+    @property
+    def reads(self) -> tuple[Source, ...]:
+        """All that it takes: its sources, and what it depends on."""
+        return self.sources if self.predicate is None else (*self.sources, self.predicate[0])
 
 
 Bundle = tuple[Slot, ...]

@@ -124,8 +124,8 @@ class _Stalls:
     def _results(self, slot: Slot, before: list[tuple[int, Slot]]) -> Iterator[Cause]:
         """Results that it reads, or that have to be there where it leads to; and branches."""
         slots = self.machine.delay_slots
-        reads = {source for source in slot.sources if isinstance(source, Read)}
-        units = {source.unit for source in slot.sources if isinstance(source, Bypass)}
+        reads = {source for source in slot.reads if isinstance(source, Read)}
+        units = {source.unit for source in slot.reads if isinstance(source, Bypass)}
         has_effect = slot.name == "store" or slot.written is not None
         for far, other in before:
             latency = self._timing(other).latency
@@ -162,7 +162,7 @@ class _Stalls:
                 yield Cause.REGISTER
         reader = at + mine - 1
         if reader < len(self.bundles) and any(
-            written in each.sources for each in self.bundles[reader]
+            written in each.reads for each in self.bundles[reader]
         ):
             yield Cause.REGISTER
 

@@ -4,6 +4,7 @@
 r1.4=add.i64 r0.2 #8      register 4 of file r1 becomes register 2 of file r0, and 8
 =fmul.f64 <load0 r0.1     the result stays in the output register; one operand is what load0 has
 exit p0.3 b7              go on at bundle 7 if register 3 of file p0 holds
+store64 heap[r0.1+0] r0.2 unless p0.3     nothing, if register 3 of file p0 holds
 """
 
 from __future__ import annotations
@@ -59,6 +60,9 @@ def slot_text(program: Program, slot: Slot) -> str:
         parts.append(f"b{slot.again}")
     if slot.target is not None:
         parts.append(f"b{slot.target}")
+    if slot.predicate is not None:
+        truth, holds = slot.predicate
+        parts += ["if" if holds else "unless", _source(program, truth)]
     said = " ".join(parts)
     if not slot.has_result:
         return said

@@ -69,7 +69,7 @@ class _Unrolling:
             self.now[old.result] = operands[0]
             return
         new = MachineOperation(old.name, old.static, operands, None, old.place, old.target)
-        new.others, new.pc = old.others, old.pc
+        new.others, new.pc, new.holds = old.others, old.pc, old.holds
         if old.result is not None:
             new.result = self.now[old.result] = self.code.register(old.result.kind)
         if old.name in EXITS:

@@ -93,7 +93,7 @@ class Reference:
                 return
 
     def _do(self, operation: MachineOperation) -> WayOut | None:
-        terms, given = self.terms, [self._value(each) for each in operation.operands]
+        terms, given = self.terms, [self._value(each) for each in operation.given]
         guard = self._guard(operation)
         match operation.name:
             case "exit" | "exit_unless":
@@ -128,8 +128,8 @@ class Reference:
         return None
 
     def _guard(self, operation: MachineOperation) -> Guard | None:
-        """What an operation depends on. Operations with predicates say it here."""
-        found = getattr(operation, "predicate", None)
+        """What an operation depends on."""
+        found = operation.predicate
         return None if found is None else Guard(self._value(found[0]), found[1])
 
     def _way(

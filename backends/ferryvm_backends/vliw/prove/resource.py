@@ -27,9 +27,8 @@ class Predicate:
 
 
 def predicate_of(slot: Slot) -> Predicate | None:
-    """What a slot depends on. Programs with predicates say it here."""
-    found = getattr(slot, "predicate", None)
-    return None if found is None else Predicate(*found)
+    """What a slot depends on."""
+    return None if slot.predicate is None else Predicate(*slot.predicate)
 
 
 def sources_of(slot: Slot) -> tuple[Source, ...]:

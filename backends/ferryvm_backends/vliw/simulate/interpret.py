@@ -88,6 +88,8 @@ class _Run:
             for slot, given in zip(bundle, operands, strict=True):
                 if slot.name == "store":
                     assert slot.place is not None
+                    if not self._is_done(slot):
+                        continue
                     where = (given[0] + slot.place.offset) & _MASK
                     try:
                         self.memory.store(slot.place.segment, where, slot.place.size, given[1])
@@ -104,6 +106,10 @@ class _Run:
                     return Counts(cycles, self.fetched, self.issued)
                 at = target
             self.cycle += 1
+
+    def _is_done(self, slot: Slot) -> bool:
+        """Whether what an operation depends on is as it has to be."""
+        return slot.predicate is None or bool(self._read(slot.predicate[0])) is slot.predicate[1]
 
     def _taken(self, slot: Slot, given: tuple[int, ...]) -> Iterator[_Branch]:
         """The branch of an operation, if it is one and taken."""
@@ -155,7 +161,9 @@ class _Run:
             work = work_of(slot.name, slot.static)
             self.busy[slot.unit] = self.cycle + unit.work[work].interval
             self.issued[slot.unit] += 1
-            for number, source in enumerate(slot.sources):
+            if slot.predicate is not None and (not machine.predication or slot.name != "store"):
+                raise self._hazard(f"{slot.name} with a predicate")
+            for number, source in enumerate(slot.reads):
                 if isinstance(source, Immediate):
                     if source.bits or slot.place is None or number:  # a base of nothing is none
                         constants.add(source.bits)

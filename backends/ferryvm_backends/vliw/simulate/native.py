@@ -158,7 +158,7 @@ class _Translation(Arithmetic):
         b = self.builder
         for bundle in self.program.bundles:
             for slot in bundle:
-                places = [slot.written, *slot.sources]
+                places = [slot.written, *slot.reads]
                 for place in places:
                     if isinstance(place, Read):
                         key = place.file, place.number
@@ -197,7 +197,10 @@ class _Translation(Arithmetic):
         b.store(b.add(now, word(1)), self.cycles)
         self._land(context)
         bundle = self.program.bundles[at]
-        given = [tuple(self._read(slot, n) for n in range(len(slot.sources))) for slot in bundle]
+        given = [
+            tuple(self._read(source, _is_truth(slot, n)) for n, source in enumerate(slot.sources))
+            for slot in bundle
+        ]
         results = [
             self._result(slot, operands) if slot.has_result else None
             for slot, operands in zip(bundle, given, strict=True)
@@ -317,10 +320,8 @@ class _Translation(Arithmetic):
         file, number = (-1, -1) if to is None else (to.file, to.number)
         return _Flight(slot.unit, timing.latency - 1, file, number)
 
-    def _read(self, slot: Slot, number: int) -> ir.Value:
-        """An operand: a word, or an i1 where the operation is given a truth."""
-        source: Source = slot.sources[number]
-        is_truth = _is_truth(slot, number)
+    def _read(self, source: Source, is_truth: bool) -> ir.Value:
+        """An operand: a word, or an i1 for a truth."""
         match source:
             case Immediate(bits):
                 return ir.Constant(I1 if is_truth else WORD, bits)
@@ -433,6 +434,12 @@ class _Translation(Arithmetic):
     def _store(self, slot: Slot, operands: tuple[ir.Value, ...]) -> None:
         b = self.builder
         assert slot.place is not None
+        after = None
+        if slot.predicate is not None:
+            truth, holds = slot.predicate
+            do, after = (self.function.append_basic_block(name) for name in ("do", "after"))
+            b.cbranch(self._read(truth, is_truth=True), *((do, after) if holds else (after, do)))
+            b.position_at_end(do)
         place, is_there = self._where(slot, operands[0])
         onward = self.function.append_basic_block("stored")
         b.cbranch(is_there, onward, self.fault)
@@ -441,6 +448,9 @@ class _Translation(Arithmetic):
         if slot.place.size < 8:
             value = b.trunc(value, ir.IntType(8 * slot.place.size))
         b.store(value, place, align=1)
+        if after is not None:
+            b.branch(after)
+            b.position_at_end(after)
 
 
 _TRUTHS = {"all": (0, 1), "any": (0, 1), "none": (0,), "select": (0,)}

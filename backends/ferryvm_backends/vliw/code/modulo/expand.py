@@ -243,6 +243,7 @@ class _Expansion:
             operands.append(operand)
             bypassed.append(unit)
         new = MachineOperation(old.name, old.static, tuple(operands), None, old.place, pc=old.pc)
+        new.holds = old.holds
         if old.result is not None:
             new.result = self._result(node.number, number)
         if old.target is not None:
