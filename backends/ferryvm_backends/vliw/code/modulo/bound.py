@@ -93,15 +93,20 @@ def latency(operation: MachineOperation, machine: Machine) -> int:
 
 
 def _resource(loop: Round, machine: Machine) -> tuple[int, str]:
-    """Cycles that slots, and any set of units that do the same things, are taken by a round."""
+    """Cycles that slots, and any set of units that do the same things, are taken by a round; an
+    operation is on the same unit in each round, so that has to be ready again."""
     needs: Counter[frozenset[int]] = Counter()
+    longest: Counter[frozenset[int]] = Counter()
     for node in loop.nodes:
         work = node.operation.work
         able = [n for n, unit in enumerate(machine.units) if work in unit.work]
-        needs[frozenset(able)] += min(machine.units[n].work[work].interval for n in able)
+        interval = min(machine.units[n].work[work].interval for n in able)
+        needs[frozenset(able)] += interval
+        longest[frozenset(able)] = max(longest[frozenset(able)], interval)
     found = [(-(-len(loop.nodes) // machine.slots), "slots")]
     for units in needs:
         together = sum(cycles for others, cycles in needs.items() if others <= units)
         groups = dict.fromkeys(machine.units[n].group for n in sorted(units))
-        found.append((-(-together // len(units)), "+".join(groups)))
+        least = max(longest[units], -(-together // len(units)))
+        found.append((least, "+".join(groups)))
     return max(found, key=lambda each: each[0])
