@@ -129,6 +129,29 @@ def test_a_unit_that_takes_an_operation_every_four_cycles_is_taken_for_four() ->
     assert bounds(loop.round(), MACHINE) == Bounds(12, "slow", 1)
 
 
+def test_two_units_do_not_take_one_operation_twice_as_often_unless_there_are_two_of_it() -> None:
+    loop = Loop()
+    x = loop.register()
+    loop.do("div_s", x, x)
+    slow = next(unit for unit in MACHINE.units if unit.name == "slow")
+    units = (*MACHINE.units, dataclasses.replace(slow, name="slow1"))
+    machine = dataclasses.replace(MACHINE, units=units)
+    assert bounds(loop.round(), machine) == Bounds(4, "slow", 1)
+    assert bounds(loop.round(2), machine) == Bounds(4, "slow", 1)
+
+
+def test_division_is_pipelined_with_as_many_rounds_as_there_are_units_for() -> None:
+    text = """
+        (define d 40) (define s 0)
+        (while (> d -3) (set! s (+ s (/ 100 d))) (set! d (- d 1)))
+        s
+    """
+    (loop,) = compiled(whole(text), find("multi16")).loops
+    assert loop.is_pipelined
+    assert loop.rounds == 4
+    assert loop.interval <= 1.2 * loop.resource_bound
+
+
 def test_what_a_round_takes_from_the_one_before_bounds_it_by_its_latency() -> None:
     loop = Loop()
     x = loop.register()

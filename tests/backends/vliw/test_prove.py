@@ -158,11 +158,12 @@ def _busy(program: Program) -> Iterator[Program]:
 def _together(program: Program) -> Iterator[Program]:
     for number, slot in slots(program):
         if slot.name == "div_s":
-            early = number - 1
-            if all(each.unit != slot.unit for each in program.bundles[early]):
-                multiply = Slot(slot.unit, "mul", slot.static, (Immediate(0),) * 2, None, True)
-                move = Slot(slot.unit, "move", (), (Immediate(0),), None, True)
-                yield changed(program, (early - 1, None, multiply), (early + 1, slot, move))
+            early = number - 2
+            there = [each for each in program.bundles[early] if each.unit == slot.unit]
+            multiply = Slot(slot.unit, "mul", slot.static, (Immediate(0),) * 2, None, True)
+            move = Slot(slot.unit, "move", (), (Immediate(0),), None, True)
+            old = there[0] if there else None
+            yield changed(program, (early, old, multiply), (number, slot, move))
 
 
 def _same_register(program: Program) -> Iterator[Program]:
