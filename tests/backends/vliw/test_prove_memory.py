@@ -7,6 +7,8 @@ import random
 
 import pytest
 
+from ferryvm.ir import touch
+from ferryvm.ir.graph import Block, Parameter
 from ferryvm.isa.type import I64
 from ferryvm_backends.vliw.code.operation import Place, Register, Segment
 from ferryvm_backends.vliw.machine.model import FileKind
@@ -93,9 +95,15 @@ def test_places_of_one_sum_are_apart_if_they_have_no_byte_in_common() -> None:
     assert not memory.are_apart(one, terms.access(Place(Segment.HEAP, 1), first))
     assert not memory.are_apart(one, terms.access(heap, base))
     assert memory.are_apart(one, terms.access(Place(Segment.STACK), first))
-    assert memory.are_apart(
-        terms.access(heap, base, None, "a"), terms.access(heap, base, None, "b")
+    nest, other_nest = Block("nest", 0), Block("other", 0)
+    mine, yours = (touch.Place(nest, Parameter(I64), 0, 0, 8) for _ in range(2))
+    elsewhere = touch.Place(other_nest, mine.reference, 0, 0, 8)
+    in_mine, in_yours, in_other = (
+        terms.access(Place(Segment.HEAP, object=each), base) for each in (mine, yours, elsewhere)
     )
+    assert memory.are_apart(in_mine, in_yours)
+    assert not memory.are_apart(in_yours, in_other)
+    assert not memory.are_apart(in_mine, one)
 
 
 def test_orders_that_come_to_the_same_are_one() -> None:
