@@ -43,6 +43,7 @@ _NEVER = 10**12
 _ENDS = frozenset([Status.HALT, Status.HOST])
 """Statuses that the last stay of a whole program has: it has ended, or prints its result."""
 
+
 @contextlib.contextmanager
 def fatal() -> Iterator[None]:
     """Have what ferryvm raises be an error of the benchmark."""
