@@ -13,6 +13,11 @@ A cycle is a *bundle*: at most one operation for each unit. What holds of time:
   later branches do nothing; what is issued behind one that is always taken takes effect in its turn.
   There is one branch in a bundle at most.
 - A load reads memory as it is before the stores of its own cycle.
+- With `predication` a store can have a predicate: a register of a boolean file, or what stands in an
+  output register, and what that is to be when the store is issued. Where it is not so the store does
+  nothing, but has taken its slot, unit, ports and constants. The predicate takes a read port as an operand
+  does, of a file that the unit is connected to. Nothing else has one: what yields a result is done in any
+  case, so what an output register holds depends on the bundles alone, and not on truths.
 """
 
 from __future__ import annotations
@@ -28,7 +33,7 @@ class FileKind(enum.Enum):
     INTEGER = "integer"
     """Words of 64 bits: i32 and f32 in their low halves, zeros above."""
     BOOLEAN = "boolean"
-    """Truths: what comparisons yield, and operations depend on."""
+    """Truths: what comparisons yield, and what exits, `select` and stores depend on."""
 
 
 class Work(enum.Enum):
@@ -120,7 +125,7 @@ class Machine:
     """Constants that a bundle can hold."""
     delay_slots: int
     predication: bool
-    """Whether operations can depend on a register of a boolean file."""
+    """Whether stores can depend on a register of a boolean file."""
     bypass: bool
     instructions: int
     """Bundles that the instruction memory holds."""

@@ -138,6 +138,8 @@ class Loops:
                 if rounds > 1:
                     return self._plan(block, live, rounds - 1, reason)
                 break
+            if found.interval > begin and self._is_as_good(block, live, rounds, found.interval):
+                return self._plan(block, live, rounds - 1, reason, shortest)
             try:
                 pipelined = expand(self.code, found, self.machine)
             except UnfitError as error:
@@ -150,6 +152,14 @@ class Loops:
             self.code.blocks[place:place] = pipelined.ways
             return LoopPlan(block, operations, rounds, least, pipelined, "", found.interval)
         return self._unrolled(block, live, reason)
+
+    def _is_as_good(self, block: MachineBlock, live: Live, rounds: int, interval: int) -> bool:
+        """Whether fewer rounds together could do as well as so many in an interval."""
+        fewer = self._rounds(block, live, rounds - 1)
+        if fewer is None:
+            return False
+        least = bounds(Round(block, live, fewer), self.machine).least
+        return least * rounds <= interval * fewer
 
     def _rounds(self, block: MachineBlock, live: Live, most: int) -> int | None:
         """How many rounds are taken together."""

@@ -26,6 +26,8 @@ _STEP = 32
 """Part of an interval by which it is made longer, where that is more than a cycle."""
 _PATIENCE = 4
 """Times that an operation may be placed, on average."""
+_MORE = 400
+"""How often operations may be placed besides: there is time for that with few."""
 
 
 @dataclasses.dataclass
@@ -100,7 +102,7 @@ class _Attempt:
 
     def run(self) -> RoundSchedule | None:
         left = {node.number for node in self.loop.nodes}
-        for _ in range(_PATIENCE * len(left)):
+        for _ in range(_PATIENCE * len(left) + _MORE):
             if not left:
                 return self._normal()
             number = min(left, key=self.order.__getitem__)
