@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 import ferryvm
 from ferryvm.engine import Engine
 from ferryvm.engine.observe import Observer
+from ferryvm.machine.control import ControlBlock
 from ferryvm.registry import Registry
 from ferryvm_backends.vliw import enter
 from ferryvm_backends.vliw.code import allocate
@@ -516,7 +517,7 @@ class _Interpreted:
     def __init__(self, program: Program) -> None:
         self.program = program
 
-    def run(self, memory: Memory, budget: int, control: ControlBlock) -> Counts:
+    def run(self, memory: Memory, budget: int, control: ControlBlock | None = None) -> Counts:
         return interpret(self.program, memory, budget)
 
 
