@@ -28,6 +28,8 @@ _PATIENCE = 4
 """Times that an operation may be placed, on average."""
 _MORE = 400
 """How often operations may be placed besides: there is time for that with few."""
+_ALL = 20_000
+"""How often operations may be placed with all intervals together: some seconds."""
 
 
 @dataclasses.dataclass
@@ -44,11 +46,12 @@ def schedule_round(
 ) -> RoundSchedule | None:
     """A schedule with the shortest interval that is found from `least` to `most` cycles."""
     graph = edges(loop, machine)
-    interval = least - 1
+    interval, tries = least - 1, 0
     while (interval := interval + max(1, interval // _STEP)) <= most:
         for order, depths, is_late in _orders(graph, len(loop.nodes), interval):
             found = _Attempt(loop, machine, interval, order, depths, is_late, unbypassed).run()
-            if found is not None:
+            tries += _PATIENCE * len(loop.nodes) + _MORE
+            if found is not None or tries > _ALL:
                 return found
     return None
 
