@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import dataclasses
 from collections import Counter
 
@@ -12,11 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-import ferryvm
-from ferryvm.engine import Engine
-from ferryvm.engine.observe import Observer
 from ferryvm.machine.control import ControlBlock
-from ferryvm.registry import Registry
 from ferryvm_backends.vliw import enter
 from ferryvm_backends.vliw.code import allocate
 from ferryvm_backends.vliw.code.dependence import Reason, distance
@@ -42,7 +37,7 @@ from .test_prove_by_hand import EIGHT, NIL, TOP, TRUTH, do, go, load, r, store
 from .test_prove_by_hand import HEAP as HEAP_AT
 from .test_prove_by_hand import MACHINE as HAND
 from .test_prove_by_hand import STACK as STACK_AT
-from .test_unroll import NAME, Plugin
+from .test_unroll import last_states
 
 DOT = """
     (define (dot a b)
@@ -497,18 +492,8 @@ def test_loops_of_any_number_of_rounds_leave_the_state_of_the_reference(
     monkeypatch.setattr(enter, "SLICE", cycles)
     if not is_native:
         monkeypatch.setattr(enter, "NativeProgram", _Interpreted)
-    registry = Registry()
-    registry.register(Plugin(machine), NAME)
-    program = ferryvm.compile(COUNTS)
-    states = []
-    for engine in (Engine(NAME, registry=registry), Engine("reference")):
-        observer = Observer()
-        observer.watch(engine)
-        execution = engine.start(program)
-        with contextlib.suppress(ferryvm.TrapError):
-            execution.run()
-        states.append(execution.machine.snapshot())
-    assert states[0] == states[1]
+    state, reference = last_states(machine, COUNTS)
+    assert state == reference
 
 
 class _Interpreted:

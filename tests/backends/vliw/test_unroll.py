@@ -11,6 +11,7 @@ import ferryvm
 from ferryvm.engine import Engine
 from ferryvm.engine.observe import Observer
 from ferryvm.hooks import BackendEntry, hookimpl
+from ferryvm.machine.state import Snapshot
 from ferryvm.registry import Registry
 from ferryvm_backends.vliw import VliwBackend, enter
 from ferryvm_backends.vliw.code.modulo import pipeline
@@ -84,21 +85,28 @@ class Plugin:
         return [BackendEntry(NAME, lambda: self.backend)]
 
 
+def last_states(machine: str, text: str) -> tuple[Snapshot, Snapshot]:
+    """The states that a Skiff program ends in on a machine, and on the reference backend."""
+    registry = Registry()
+    registry.register(Plugin(machine), NAME)
+    program = ferryvm.compile(text)
+
+    def last(engine: Engine) -> Snapshot:
+        observer = Observer()
+        observer.watch(engine)
+        execution = engine.start(program)
+        with contextlib.suppress(ferryvm.TrapError):
+            execution.run()
+        return execution.machine.snapshot()
+
+    return last(Engine(NAME, registry=registry)), last(Engine("reference"))
+
+
 @pytest.mark.parametrize("name", LOOPS)
 @pytest.mark.parametrize("cycles", [150, 333])
 def test_a_program_whose_time_is_over_goes_on_where_it_was(
     monkeypatch: pytest.MonkeyPatch, cycles: int, name: str
 ) -> None:
     monkeypatch.setattr(enter, "SLICE", cycles)
-    registry = Registry()
-    registry.register(Plugin("multi16"), NAME)
-    program = ferryvm.compile(LOOPS[name])
-    states = []
-    for engine in (Engine(NAME, registry=registry), Engine("reference")):
-        observer = Observer()
-        observer.watch(engine)
-        execution = engine.start(program)
-        with contextlib.suppress(ferryvm.TrapError):
-            execution.run()
-        states.append(execution.machine.snapshot())
-    assert states[0] == states[1]
+    state, reference = last_states("multi16", LOOPS[name])
+    assert state == reference

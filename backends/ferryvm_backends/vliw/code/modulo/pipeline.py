@@ -123,11 +123,10 @@ class Loops:
         `most`: rounds together; `shortest`: interval; `reason`: of what becomes of it where nothing
         else keeps it from being pipelined.
         """
-        rounds = self._rounds(block, live, most)
-        if rounds is None:
+        best = self._rounds(block, live, most)
+        if best is None:
             return self._unrolled(block, live, f"it has more than {_LARGEST} operations")
-        loop = Round(block, live, rounds)
-        least = bounds(loop, self.machine)
+        rounds, loop, least = best
         begin = max(least.least, shortest)
         longest = max(_SLOWEST * least.least, critical_path(loop, self.machine))
         operations = block.operations
@@ -156,21 +155,20 @@ class Loops:
     def _is_as_good(self, block: MachineBlock, live: Live, rounds: int, interval: int) -> bool:
         """Whether fewer rounds together could do as well as so many in an interval."""
         fewer = self._rounds(block, live, rounds - 1)
-        if fewer is None:
-            return False
-        least = bounds(Round(block, live, fewer), self.machine).least
-        return least * rounds <= interval * fewer
+        return fewer is not None and fewer[2].least * rounds <= interval * fewer[0]
 
-    def _rounds(self, block: MachineBlock, live: Live, most: int) -> int | None:
-        """How many rounds are taken together."""
-        best, least = None, 0.0
+    def _rounds(
+        self, block: MachineBlock, live: Live, most: int
+    ) -> tuple[int, Round, Bounds] | None:
+        """How many rounds are taken together, with their graph and its bounds."""
+        best, rate = None, 0.0
         for rounds in (each for each in _ROUNDS if each <= most):
             loop = Round(block, live, rounds)
             if len(loop.nodes) > _LARGEST:
                 break
-            each = bounds(loop, self.machine).least / rounds
-            if best is None or each < _WORTH * least:
-                best, least = rounds, each
+            least = bounds(loop, self.machine)
+            if best is None or least.least / rounds < _WORTH * rate:
+                best, rate = (rounds, loop, least), least.least / rounds
         return best
 
     def _unrolled(self, block: MachineBlock, live: Live, reason: str) -> LoopPlan:
