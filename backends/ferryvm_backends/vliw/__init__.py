@@ -31,6 +31,9 @@ ENVIRONMENT = "FERRYVM_VLIW_MACHINE"
 
 _USUAL = "multi16"
 
+_KEPT = 8
+"""Part of a machine's registers for what loops keep of what they have loaded: one in so many."""
+
 LARGEST = 2_000
 """Instructions of a region with all that it calls, past which it is refused."""
 
@@ -88,7 +91,7 @@ class VliwBackend(Compiler):
         if stage == "ir":
             from ferryvm.ir.text import module_text
 
-            return module_text(improved(region, options))
+            return module_text(improved(region, options, self._chosen(options.device)))
         from ferryvm_backends.vliw.code.text import program_text
 
         return program_text(self._program(region, options))
@@ -104,7 +107,7 @@ class VliwBackend(Compiler):
         from ferryvm_backends.vliw.code.encode import compile_module
 
         machine = self._chosen(options.device)
-        return compile_module(improved(region, options), machine)
+        return compile_module(improved(region, options, machine), machine)
 
     def _named(self, device: str) -> str:
         """What chooses the machine: a name or a file; empty where it was given as a value."""
@@ -128,8 +131,8 @@ def usual() -> str:
     return os.environ.get(ENVIRONMENT, "") or _USUAL
 
 
-def improved(region: Region, options: Options) -> Module:
-    """The IR that code is made of."""
+def improved(region: Region, options: Options, machine: Machine) -> Module:
+    """The IR that code of a machine is made of."""
     from ferryvm.ir.lift import lift
     from ferryvm.ir.passes import optimise
     from ferryvm.ir.passes.address import share_bases
@@ -137,6 +140,7 @@ def improved(region: Region, options: Options) -> Module:
     from ferryvm.ir.passes.number import number
     from ferryvm.ir.passes.prune import prune
     from ferryvm.ir.passes.range import ask_ranges
+    from ferryvm.ir.passes.reuse import keep_loaded
     from ferryvm.ir.passes.strength import add_to_addresses
     from ferryvm.ir.passes.unswitch import unswitch
 
@@ -149,7 +153,17 @@ def improved(region: Region, options: Options) -> Module:
             add_fronts(body, of_branches=True)
             for each in (share_bases, hoist, number, prune, add_to_addresses, hoist, prune):
                 each(body)
+            keep_loaded(body, module.places, _kept(machine))
+            prune(body)
     return module
+
+
+def _kept(machine: Machine) -> int:
+    """Values that a loop may keep from round to round instead of loading them."""
+    from ferryvm_backends.vliw.machine.model import FileKind
+
+    files = (file for file in machine.files if file.kind is FileKind.INTEGER)
+    return sum(file.registers for file in files) // _KEPT
 
 
 @functools.cache

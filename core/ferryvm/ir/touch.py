@@ -37,7 +37,7 @@ LARGEST_OFFSET = 1 << 31
 """Of an address from its reference; one that is further off is a reference itself."""
 
 LARGEST_NEST = 1000
-"""Operations of a nest that gets a copy, at most."""
+"""Operations of a nest that gets a copy, at most, if nothing else is said."""
 
 MOST_OBJECTS = 16
 FEWEST_OBJECTS = 2
@@ -100,8 +100,15 @@ class UnfitError(Exception):
 class Plan(Builder):
     """What is asked in front of one nest so that its checks can be spared."""
 
-    def __init__(self, body: Body, flow: Flow, loop: Loop, loops: list[Loop]) -> None:
-        """Raises UnfitError for a nest that is left alone."""
+    def __init__(
+        self,
+        body: Body,
+        flow: Flow,
+        loop: Loop,
+        loops: list[Loop],
+        largest: int = LARGEST_NEST,
+    ) -> None:
+        """Raises UnfitError for a nest that is left alone. `largest`: operations that it may have."""
         super().__init__(body.constants)
         self.flow, self.loop = flow, loop
         self.blocks = [*flow.blocks]  # since the body's own list will change
@@ -121,7 +128,7 @@ class Plan(Builder):
         """Each holds if something may fail; known before anything is loaded."""
         self.late: dict[tuple[Value, Value], None] = {}
         """Largest indices, and the addresses of the lengths that they are to be below."""
-        if not self._is_simple():
+        if not self._is_simple(largest):
             raise UnfitError
         self.home: dict[Value, int] = {}
         self.order: dict[Value, int] = {}
@@ -169,14 +176,14 @@ class Plan(Builder):
         """Whether a value does not vary in the nest."""
         return self.home.get(value) not in self.loop.blocks
 
-    def _is_simple(self) -> bool:
+    def _is_simple(self, largest: int) -> bool:
         entries = [s for s, _ in self.flow.incoming[self.loop.head] if s not in self.loop.blocks]
         operations = [o for block in self.nest.blocks for o in block.operations]
         names = {operation.name for operation in operations}
         return (
             len(entries) == 1
             and self.nest.has_one_way_out
-            and len(operations) <= LARGEST_NEST
+            and len(operations) <= largest
             and names.isdisjoint(_CALLS)
             and names >= {"heap_store", "trap_if"}
         )

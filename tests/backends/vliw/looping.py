@@ -123,7 +123,7 @@ def waits(loop: Round, first: str, second: str) -> set[Wait]:
 
 def loops_of(part: Region, machine: Machine, rounds: int = 1) -> tuple[Code, list[Round]]:
     """The code of a region, and graphs of those of its loops that are one block."""
-    code = lower(improved(part, Options()), {})
+    code = lower(improved(part, Options(), machine), {})
     blocks = [block for block in code.blocks if block.operations[-1].target is block]
     live = live_at_entry(code)
     assign_files(code, machine, frozenset(blocks))

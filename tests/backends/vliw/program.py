@@ -43,7 +43,7 @@ def whole(text: str) -> Region:
 
 def compiled(part: Region, machine: Machine, counting: bool = False) -> Program:
     """The program of a region."""
-    return compile_module(improved(part, Options(counting=counting)), machine)
+    return compile_module(improved(part, Options(counting=counting), machine), machine)
 
 
 def run(program: Program, part: Region, is_native: bool, budget: int = 1 << 40) -> Ended:

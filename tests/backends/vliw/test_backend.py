@@ -13,7 +13,7 @@ from ferryvm.machine.control import Status
 from ferryvm.machine.state import Machine as State
 from ferryvm_backends.vliw import ENVIRONMENT, VliwBackend
 from ferryvm_backends.vliw.machine.model import FileKind, Machine, Work
-from ferryvm_backends.vliw.machine.read import find
+from ferryvm_backends.vliw.machine.read import find, shipped
 
 from .program import SMALL, compiled, run, whole
 
@@ -80,9 +80,23 @@ def test_registers_that_there_are_too_few_of_are_in_memory() -> None:
     assert ended[0].counts.cycles < ended[1].counts.cycles
 
 
+@pytest.mark.parametrize("machine", sorted(shipped()))
+def test_one_register_in_a_file_is_enough_where_results_are_taken_from_units(machine: str) -> None:
+    part = whole(MANY)
+    ended = [
+        run(compiled(part, each), part, is_native=True)
+        for each in (find(machine), with_registers(find(machine), 1))
+    ]
+    for each in ended:
+        each.memory.update(spill=b"", calls=b"")
+    assert ended[0].registers == ended[1].registers
+    assert ended[0].memory == ended[1].memory
+
+
 def test_too_few_registers_at_all_are_refused() -> None:
+    machine = dataclasses.replace(with_registers(find("single"), 1), bypass=False)
     with pytest.raises(RefusalError, match="too few registers"):
-        compiled(whole(MANY), with_registers(find("single"), 1))
+        compiled(whole(MANY), machine)
 
 
 def test_memory_that_the_machine_has_not_is_told_and_nothing_is_lost() -> None:

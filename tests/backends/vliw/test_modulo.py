@@ -94,13 +94,13 @@ MACHINES = pytest.mark.parametrize("machine", sorted(shipped()))
 # --- how fast -------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("text", [DOT, FIR], ids=["dot", "fir"])
-def test_the_interval_is_the_bound(text: str) -> None:
+@pytest.mark.parametrize(("text", "most"), [(DOT, 1), (FIR, 1.2)], ids=["dot", "fir"])
+def test_the_interval_is_the_bound_or_near_it(text: str, most: float) -> None:
     found = compiled(whole(text), find("multi16")).loops
     assert found
     for loop in found:
         assert loop.is_pipelined
-        assert loop.interval == max(loop.resource_bound, loop.recurrence_bound)
+        assert loop.interval <= most * max(loop.resource_bound, loop.recurrence_bound)
 
 
 def test_units_that_do_the_same_are_one_resource() -> None:
@@ -255,13 +255,13 @@ def test_registers_that_swap_take_each_others_place() -> None:
     loop.do("move", b, to=a)
     loop.do("move", kept, to=b)
     loop.do("sub", a, b)
-    one, other, third = (node for node in loop.round().nodes if node.operation.name != "repeat")
+    one, move = (node for node in loop.round().nodes if node.operation.name != "repeat")
     assert one.operation.name == "sub"
-    moves = {each.initial: each for each in (other, third)}
-    assert set(moves) == {a, b}
-    assert moves[a].sources == (Made(moves[b].number, 1),)
-    assert moves[b].sources == (Made(moves[a].number, 1),)
-    assert one.sources == (Made(moves[b].number, 1), Made(moves[a].number, 1))
+    # What one held a round before, the other holds now, and two rounds before itself.
+    assert move.sources == (Made(move.number, 2),)
+    assert {*one.sources} == {Made(move.number, 1), Made(move.number, 2)}
+    near, far = (source.distance for source in one.sources if isinstance(source, Made))
+    assert move.initial == {near: b, far: a}
 
 
 def test_a_register_that_does_not_change_is_kept_and_a_constant_is_none() -> None:
@@ -284,7 +284,7 @@ def test_a_constant_that_later_rounds_find_is_made_in_each() -> None:
     round_ = loop.round()
     (one,), (move,) = nodes(round_, "sub"), nodes(round_, "move")
     assert one.sources == (Made(move.number, 1), 1)
-    assert (move.sources, move.initial) == ((5,), a)
+    assert (move.sources, move.initial) == ((5,), {1: a})
 
 
 def test_what_is_passed_on_twice_comes_two_rounds_later() -> None:
@@ -294,10 +294,25 @@ def test_what_is_passed_on_twice_comes_two_rounds_later() -> None:
     loop.do("move", now, to=old)
     loop.do("add", now, 1, to=now)
     round_ = loop.round()
+    (one,), (add,) = (nodes(round_, name) for name in ("sub", "add"))
+    assert not nodes(round_, "move")
+    assert one.sources == (Made(add.number, 2), 1)
+    assert add.sources == (Made(add.number, 1), 1)
+    assert add.initial == {1: now, 2: old}
+
+
+def test_two_that_are_passed_on_from_one_have_two_values_of_that_round() -> None:
+    loop = Loop()
+    a, b, now = (loop.register() for _ in range(3))
+    loop.do("sub", a, b)
+    loop.do("move", now, to=a)
+    loop.do("move", now, to=b)
+    loop.do("add", now, 1, to=now)
+    round_ = loop.round()
     (one,), (add,), (move,) = (nodes(round_, name) for name in ("sub", "add", "move"))
-    assert one.sources == (Made(move.number, 1), 1)
+    assert one.sources == (Made(add.number, 2), Made(move.number, 1))
     assert move.sources == (Made(add.number, 1),)
-    assert (move.initial, add.initial) == (old, now)
+    assert (add.initial, move.initial) == ({1: now, 2: a}, {1: b})
 
 
 def test_one_result_in_two_registers_has_two_first_values() -> None:
@@ -308,7 +323,7 @@ def test_one_result_in_two_registers_has_two_first_values() -> None:
     loop.do("move", new, to=b)
     round_ = loop.round()
     (one,), (move,) = nodes(round_, "sub"), nodes(round_, "move")
-    assert (one.initial, move.initial) == (a, b)
+    assert (one.initial, move.initial) == ({1: a}, {1: b})
     assert one.sources == (Made(one.number, 1), Made(move.number, 1))
 
 
@@ -403,7 +418,7 @@ def _scheduled(text: str, machine: Machine) -> list[RoundSchedule]:
     found = []
     for loop in loops_of(whole(text), machine)[1]:
         least = bounds(loop, machine).least
-        one = schedule_round(loop, machine, least, 3 * least, frozenset())
+        one = schedule_round(loop, machine, least, 3 * least, frozenset(), Counter())
         assert one is not None
         found.append(one)
     assert found
@@ -444,7 +459,9 @@ def test_the_first_round_reads_from_a_file_what_later_ones_take_from_a_unit() ->
     code, loops = loops_of(whole(DOT), machine)
     seen = 0
     for loop in loops:
-        found = schedule_round(loop, machine, bounds(loop, machine).least, 99, frozenset())
+        found = schedule_round(
+            loop, machine, bounds(loop, machine).least, 99, frozenset(), Counter()
+        )
         assert found is not None
         from_before = [
             (number, index)
@@ -524,7 +541,7 @@ def test_a_loop_that_finds_too_few_registers_is_unrolled_and_says_in_which_file(
     part, usual = whole(COUNTS), find("wide16")
     right = run(compiled(part, usual), part, is_native=True)
     found: list[Told] = []
-    for count in (12, 8) if kind is FileKind.INTEGER else (8, 2):
+    for count in (12, 8) if kind is FileKind.INTEGER else (8, 1):
         program = compiled(part, _with_registers(usual, kind, count))
         ended = run(program, part, is_native=True)
         for each in (ended, right):  # what only the code sees differs
@@ -550,8 +567,9 @@ def test_what_a_loop_leaves_is_in_registers_also_when_it_is_given_up(
         if not spilled:
             spilled.extend(r for r in spans.taken if r not in spans.fixed and not r.is_spill)
             return found, spilled
+        blocks = {block for r in spans.fixed for block in spans.taken[r]}
         if is_given_up and spans.fixed:
-            raise allocate._CrowdedError("int")
+            raise allocate._CrowdedError("int", [blocks])
         return found, []
 
     monkeypatch.setattr(allocate, "_colour", crowded)
@@ -565,13 +583,20 @@ def test_what_a_loop_leaves_is_in_registers_also_when_it_is_given_up(
 
 
 def test_a_loop_that_is_too_large_is_not_tried() -> None:
-    sums = " ".join(f"(set! s (+ s (* {n} (vector-ref v {n % 8}))))" for n in range(2, 60))
+    sums = " ".join(f"(set! s (+ s (* {n} (vector-ref v {n % 8}))))" for n in range(2, 200))
     text = (
         "(define v (make-vector i64 8)) (define s 1) (define i 0)"
         f"(while (< i 5) {sums} (vector-set! v i s) (set! i (+ i 1))) s"
     )
     (loop,) = compiled(whole(text), find("multi16")).loops
-    assert loop.reason == "it has more than 160 operations"
+    assert loop.reason == "it has more than 320 operations"
+
+
+def test_a_large_loop_whose_rounds_wait_for_each_other_is_not_tried() -> None:
+    sums = " ".join(f"(set! s (+ (* s {n}) i))" for n in range(2, 50))
+    text = f"(define s 1) (define i 0) (while (< i 5) {sums} (set! i (+ i 1))) s"
+    (loop,) = compiled(whole(text), find("multi16")).loops
+    assert loop.reason == "its rounds would hardly overlap"
 
 
 # --- an exit behind a jump ------------------------------------------------------------------

@@ -93,7 +93,7 @@ def test_accesses_on_one_base_are_apart_by_their_offsets(offset: int, is_apart: 
 
 
 def test_the_element_loop_of_a_filter_has_little_besides_its_arithmetic() -> None:
-    code = lower(improved(whole(FILTER.format_map(USUAL)), Options()), {})
+    code = lower(improved(whole(FILTER.format_map(USUAL)), Options(), find("single")), {})
     (loop,) = (
         block
         for block in code.blocks
@@ -102,7 +102,8 @@ def test_the_element_loop_of_a_filter_has_little_besides_its_arithmetic() -> Non
         and any(operation.name == "fmul" for operation in block.operations)
     )
     names = [operation.name for operation in loop.operations]
-    assert names.count("load") == names.count("fmul") == names.count("fadd") == 4
+    assert names.count("fmul") == names.count("fadd") == 4
+    assert names.count("load") == 1  # the other samples are those of rounds before
     assert names.count("store") == names.count("exit_expired") == names.count("exit_unless") == 1
     assert "exit" not in names
     assert sum(name in ("add", "shl", "mul", "compare") for name in names) <= 5
@@ -121,7 +122,7 @@ def test_what_is_known_changes_cycles_and_nothing_else(
     part = whole(FILTER.format_map(USUAL | vectors))
     ended = []
     for is_known in (True, False):
-        module = improved(part, Options())
+        module = improved(part, Options(), find(machine))
         if not is_known:
             module.places.clear()
         program = compile_module(module, find(machine))

@@ -245,7 +245,7 @@ def test_few_registers_for_truths_are_enough(name: str) -> None:
 
 
 def test_what_takes_a_unit_for_long_is_not_done_in_vain() -> None:
-    module = improved(whole(PROGRAMS["division"]), Options())
+    module = improved(whole(PROGRAMS["division"]), Options(), find("multi16"))
     convert(module, find("multi16"))
     homes = [
         block
@@ -264,7 +264,7 @@ def test_sides_that_take_long_on_the_machine_stay_branches(machine: str) -> None
 
 @pytest.mark.parametrize("name", sorted(PROGRAMS.keys() - {"division"}))
 def test_the_ir_is_still_right(name: str) -> None:
-    module = improved(whole(PROGRAMS[name]), Options())
+    module = improved(whole(PROGRAMS[name]), Options(), find("multi16"))
     before = sum(block.end.name == "branch" for body in module.bodies for block in body.blocks)
     stores = convert(module, find("multi16"))
     verify_module(module)

@@ -4,11 +4,14 @@
 Registers that are taken at the same time anywhere (`span.py`) get different numbers (Chaitin: Register
 Allocation and Spilling via Graph Coloring, 1982; greedily here). Where a file has too few, some
 registers become words of memory. Registers of pipelined loops cannot: there loops are given up.
+Nor can what spilled words are loaded into: where there are too few for these the block is done more in the
+order that it has, so that each is needed for a shorter time.
 """
 
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Iterable
 
 from ferryvm.backend import RefusalError
 from ferryvm.isa.emitter import Condition
@@ -23,12 +26,14 @@ from ferryvm_backends.vliw.code.operation import (
     Register,
     Segment,
 )
-from ferryvm_backends.vliw.code.schedule import Schedule, schedule
+from ferryvm_backends.vliw.code.schedule import Known, Schedule, schedule
 from ferryvm_backends.vliw.code.span import Span, Spans
 from ferryvm_backends.vliw.code.table import Placed
 from ferryvm_backends.vliw.machine.model import FileKind, Machine
 
 _ROUNDS = 64
+_WINDOW = 64
+"""How far operations of a crowded block are looked at ahead, at first: then half as far each time."""
 
 
 @dataclasses.dataclass
@@ -46,16 +51,23 @@ class Allocation:
 def allocate(code: Code, loops: Loops, machine: Machine) -> Allocation:
     """Schedule code and give its registers numbers, spilling where needed. Raises RefusalError."""
     spilled = 0
+    windows: dict[MachineBlock, int] = {}
+    known: Known = {}
     for _ in range(_ROUNDS):
         pipelined = {block: each.scheduled for block, each in loops.pipelined.items()}
         assign_files(code, machine, pipelined)
-        found = schedule(code, machine, pipelined)
+        found = schedule(code, machine, pipelined, windows, known)
         spans = Spans(found, machine)
         spans.fixed |= loops.registers
         try:
             numbers, failed = _colour(spans, machine)
         except _CrowdedError as error:
-            if not loops.give_up(error.file):
+            in_loops = {b for blocks in error.blocks for b in blocks} & pipelined.keys()
+            is_changed = loops.give_up(error.file, in_loops)
+            for blocks in error.blocks:
+                if blocks.isdisjoint(pipelined):
+                    is_changed |= _narrow(windows, blocks)
+            if not is_changed and not loops.give_up(error.file, pipelined.keys()):
                 raise RefusalError(
                     f"the machine {machine.name} has too few registers in file {error.file}"
                 ) from None
@@ -68,12 +80,21 @@ def allocate(code: Code, loops: Loops, machine: Machine) -> Allocation:
     raise RefusalError(f"the machine {machine.name} has too few registers for the region")
 
 
-class _CrowdedError(Exception):
-    """A register that cannot be in memory finds no place."""
+def _narrow(windows: dict[MachineBlock, int], blocks: Iterable[MachineBlock]) -> bool:
+    """Have blocks done more in the order that they have. False if they are already."""
+    found = [block for block in blocks if windows.get(block, _WINDOW) > 1]
+    for block in found:
+        windows[block] = windows.get(block, _WINDOW) // 2
+    return bool(found)
 
-    def __init__(self, file: str) -> None:
+
+class _CrowdedError(Exception):
+    """Registers that cannot be in memory find no place."""
+
+    def __init__(self, file: str, blocks: list[set[MachineBlock]]) -> None:
+        """`blocks`: where each of them is needed."""
         super().__init__(file)
-        self.file = file
+        self.file, self.blocks = file, blocks
 
 
 def _colour(spans: Spans, machine: Machine) -> tuple[dict[Register, int], list[Register]]:
@@ -81,6 +102,7 @@ def _colour(spans: Spans, machine: Machine) -> tuple[dict[Register, int], list[R
     numbers: dict[Register, int] = {}
     used: dict[tuple[str, int], dict[MachineBlock, list[Span]]] = {}
     failed: list[Register] = []
+    crowded: list[Register] = []
 
     def cost(register: Register) -> float:
         there = spans.taken[register].values()
@@ -101,9 +123,10 @@ def _colour(spans: Spans, machine: Machine) -> tuple[dict[Register, int], list[R
                     there.setdefault(block, []).extend(taken)
                 break
         else:
-            if must_stay(register):
-                raise _CrowdedError(register.file)
-            failed.append(register)
+            (crowded if must_stay(register) else failed).append(register)
+    if crowded:
+        file = crowded[0].file
+        raise _CrowdedError(file, [{*spans.taken[r]} for r in crowded if r.file == file])
     return numbers, failed
 
 

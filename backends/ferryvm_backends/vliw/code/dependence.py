@@ -24,6 +24,9 @@ from ferryvm_backends.vliw.code.operation import (
 )
 from ferryvm_backends.vliw.machine.model import Machine
 
+AHEAD = 20
+"""How many operations of its block a load of a spilled word may overtake."""
+
 
 class Reason(enum.Enum):
     """Why one operation waits for another; L and M are their latencies, D the delay slots."""
@@ -100,8 +103,8 @@ def dependences(block: MachineBlock, live: Live) -> list[list[Dependence]]:
             for other in memory:
                 mine += _memory(block.operations, other, number)
             memory.append(number)
-            if operation.place.segment is Segment.SPILL and number and operation.result:
-                wait(number - 1, Reason.MEMORY)  # earlier it would take a register for longer
+            if operation.place.segment is Segment.SPILL and operation.result and number > AHEAD:
+                wait(number - AHEAD, Reason.MEMORY)  # earlier it would take a register for longer
         if operation.name == "store":
             for other in exits[-1:]:
                 wait(other, Reason.LEFT)

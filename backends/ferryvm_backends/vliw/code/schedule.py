@@ -55,6 +55,10 @@ class Scheduled:
         return late
 
 
+Known = dict[MachineBlock, tuple[tuple[object, ...], Scheduled]]
+"""Schedules of blocks, each with what it depends on."""
+
+
 @dataclasses.dataclass
 class Schedule:
     """All blocks."""
@@ -74,12 +78,32 @@ def check_units(code: Code, machine: Machine) -> None:
                 )
 
 
-def schedule(code: Code, machine: Machine, pipelined: Mapping[MachineBlock, Scheduled]) -> Schedule:
-    """The schedule of all blocks; `pipelined`: of some. Raises RefusalError where there is none."""
+def schedule(
+    code: Code,
+    machine: Machine,
+    pipelined: Mapping[MachineBlock, Scheduled],
+    windows: Mapping[MachineBlock, int] | None = None,
+    known: Known | None = None,
+) -> Schedule:
+    """The schedule of all blocks. Raises RefusalError where there is none.
+
+    `pipelined`: the schedules of some; `windows`: how far behind the first operation that is left others
+    are looked at in some blocks: with few registers, what is not needed soon had better wait;
+    `known`: schedules from before, which are taken for blocks that have not changed.
+    """
     live = live_at_entry(code)
-    blocks = {
-        block: pipelined.get(block) or _Block(block, machine, live).run() for block in code.blocks
-    }
+    windows = windows or {}
+    known = {} if known is None else known
+    blocks: dict[MachineBlock, Scheduled] = {}
+    for block in code.blocks:
+        if block in pipelined:
+            blocks[block] = pipelined[block]
+            continue
+        window = windows.get(block)
+        looks = _looks(block, live, window)
+        if block not in known or known[block][0] != looks:
+            known[block] = looks, _Block(block, machine, live, window).run()
+        blocks[block] = known[block][1]
     for each in blocks.values():
         each.pad = 0
     for each in list(blocks.values()):
@@ -92,15 +116,33 @@ def schedule(code: Code, machine: Machine, pipelined: Mapping[MachineBlock, Sche
     return Schedule(blocks, live)
 
 
+def _looks(block: MachineBlock, live: Live, window: int | None) -> tuple[object, ...]:
+    """All that the schedule of a block depends on, once registers have files."""
+    operations = tuple((o.name, o.operands, o.result) for o in block.operations)
+    needed = tuple(live[target] for o in block.operations for target in o.targets())
+    return window, operations, needed
+
+
 class _Block:
-    def __init__(self, block: MachineBlock, machine: Machine, live: Live) -> None:
-        self.block, self.machine = block, machine
+    def __init__(
+        self, block: MachineBlock, machine: Machine, live: Live, window: int | None
+    ) -> None:
+        self.block, self.machine, self.window = block, machine, window
         self.waits = dependences(block, live)
         self.units = {
             work: [n for n, unit in enumerate(machine.units) if work in unit.work] for work in Work
         }
         self.table = Table(machine)
         self.placed: list[Placed | None] = [None] * len(block.operations)
+        self.after: list[list[int]] = [[] for _ in self.waits]
+        """Who waits for each operation."""
+        for number, waits in enumerate(self.waits):
+            for first in {wait.first for wait in waits}:
+                self.after[first].append(number)
+        self.pending = [len({wait.first for wait in waits}) for waits in self.waits]
+        """How many operations without a cycle each one waits for."""
+        self.earliest = [0] * len(self.waits)
+        """The first cycle of each, once it waits for none of these."""
         self.setters = self._setters()
 
     def _setters(self) -> list[list[int | None]]:
@@ -117,10 +159,18 @@ class _Block:
 
     def run(self) -> Scheduled:
         heights = self._heights()
-        order = sorted(range(len(heights)), key=lambda n: (-heights[n], n))
-        left, cycle, idle = order, 0, 0
+        left = sorted(range(len(heights)), key=lambda n: (-heights[n], n))
+        cycle = idle = 0
         while left:
-            still = [number for number in left if not self._try(number, cycle)]
+            last = self._window(left)
+            still = [
+                number
+                for number in left
+                if number > last
+                or self.pending[number]
+                or self.earliest[number] > cycle
+                or not self._try(number, cycle)
+            ]
             idle = idle + 1 if len(still) == len(left) else 0
             if idle > _PATIENCE:
                 raise self._stuck(still)
@@ -128,6 +178,12 @@ class _Block:
         placed = [each for each in self.placed if each is not None]
         end = placed[-1].cycle + self.machine.delay_slots + 1
         return Scheduled(self.block, placed, end)
+
+    def _window(self, left: list[int]) -> int:
+        """The last operation that is looked at, of those that are left."""
+        if self.window is None or len(left) <= self.window:
+            return len(self.waits)
+        return sorted(left)[self.window - 1]
 
     def _stuck(self, left: list[int]) -> RefusalError:
         operation = self.block.operations[left[0]]
@@ -160,11 +216,24 @@ class _Block:
                 found = self.table.place(operation, cycle, unit, setters)
                 if found is not None:
                     self.placed[number] = found
+                    self._tell(number)
                     return True
         return False
 
+    def _tell(self, number: int) -> None:
+        """Have those that wait for an operation know that it has a cycle."""
+        for other in self.after[number]:
+            self.pending[other] -= 1
+            if not self.pending[other]:
+                work = self.block.operations[other].work
+                slowest = max(self.machine.units[u].work[work].latency for u in self.units[work])
+                self.earliest[other] = max(self._end(w, slowest) for w in self.waits[other])
+
     def _is_over(self, wait: Dependence, latency: int, cycle: int) -> bool:
+        return cycle >= self._end(wait, latency)
+
+    def _end(self, wait: Dependence, latency: int) -> int:
+        """The first cycle in which an operation with a latency need not wait any more."""
         first = self.placed[wait.first]
-        if first is None:
-            return False
-        return cycle >= first.cycle + distance(wait.reason, first.latency, latency, self.machine)
+        assert first is not None
+        return first.cycle + distance(wait.reason, first.latency, latency, self.machine)

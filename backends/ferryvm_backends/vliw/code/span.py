@@ -81,7 +81,7 @@ class Spans:
                 begins[result] = min(begins.get(result, placed.landing), placed.landing)
                 ends[result] = max(ends.get(result, 0), placed.landing + 1)
                 setter[result] = placed
-        set_here = {p.operation.result for p in self.written if p.operation.result is not None}
+        set_here = {p.operation.result for p in scheduled.placed if p in self.written}
         for register, begin in begins.items():
             if register in from_before or register in set_here:
                 self.taken[register][block] = [(begin, ends[register])]

@@ -30,10 +30,14 @@ from ferryvm.ir.passes.prune import prune
 from ferryvm.ir.passes.thread import thread
 from ferryvm.ir.passes.unroll import unroll
 from ferryvm.ir.passes.version import version_nests
+from ferryvm.ir.touch import LARGEST_NEST
 from ferryvm.verify import Verified
 
 ENVIRONMENT = "FERRYVM_CHECK_IR"
 """The variable which, set to 1, makes `optimise` verify the module before and after each pass."""
+
+UNROLLED_NEST = 4000
+"""Operations of a nest that gets two versions, where short loops are straight code."""
 
 Pass = Callable[[Body], object]
 
@@ -88,7 +92,9 @@ def _optimise(
         run(lambda body: add_fronts(body, of_branches=True), hoist, number, prune)
     if level >= 2:
         places = module.places
-        run(lambda body: version_nests(body, places), relax, lambda body: defer(body, places))
+        largest = UNROLLED_NEST if unrolled else LARGEST_NEST
+        run(lambda body: version_nests(body, places, largest), relax)
+        run(lambda body: defer(body, places))
     else:
         run(relax)
 

@@ -10,7 +10,8 @@
 
 For inner loops, and for addresses that are a straight line over values to which the loop adds a step
 that does not vary. Modulo 2^64 the sums are the products, so it is the same address in each round.
-Only where enough operations go that nothing else needs: each sum takes a register all the time.
+As many operations go as come, at least. Each sum takes a register all the time, as what it is computed of
+does otherwise, but is only read where it is added to: files have few ports.
 (Cooper, Simpson, Vick: Operator Strength Reduction, 2001, is the general case.)
 
 Needs `hoist`, `number` and `prune` before it, `address` where addresses have constants; leaves what is
@@ -29,10 +30,6 @@ from ferryvm.ir.passes.address import accessed
 from ferryvm.ir.passes.prune import substitute
 from ferryvm.isa.type import I64
 
-FEWEST = 2
-"""Operations that go for an address that is taken by itself. All are taken where the operations that
-go, less one for each, are half as many as they."""
-
 
 def add_to_addresses(body: Body) -> None:
     """Have inner loops add to the addresses that they access."""
@@ -42,7 +39,7 @@ def add_to_addresses(body: Body) -> None:
     flow = Flow(body)
     loops = flow.loops()
     home = flow.homes()
-    users = _users(body)
+    users = users_of(body)
     new: dict[Value, Value] = {}
     for loop in loops:
         ways = flow.incoming[loop.head]
@@ -52,7 +49,7 @@ def add_to_addresses(body: Body) -> None:
         substitute(body, new)
 
 
-def _users(body: Body) -> dict[Value, list[Operation | None]]:
+def users_of(body: Body) -> dict[Value, list[Operation | None]]:
     """Who uses each value: operations, or None for a state, an edge or the end of a block."""
     found: dict[Value, list[Operation | None]] = {}
     for block in body.blocks:
@@ -106,9 +103,9 @@ class _Reduction(Builder):
         self.open(self.flow.blocks[front])
         lines = Lines(self, starts, self._is_outside)
         found = {base: line for base in bases if (line := lines.line(base)) and line.terms}
-        for base in self._worth(list(found)):
-            start = lines.largest(found[base], starts)
-            step = self._step(found[base], steps)
+        for base, line in found.items():
+            start = lines.largest(line, starts)
+            step = self._step(line, steps)
             new[base] = self._parameter(start, step, entry, back, tail)
         return new
 
@@ -130,28 +127,6 @@ class _Reduction(Builder):
                         and all(base in self.only or user in self.only for user in self.users[base])
                     ):
                         yield base
-
-    def _worth(self, bases: list[Operation]) -> list[Operation]:
-        """Those that save enough, each for itself or all together."""
-        chosen = [base for base in bases if len(self._own([base])) >= FEWEST]
-        others = len(bases) - len(chosen)
-        saved = len(self._own(bases)) - len(self._own(chosen)) - others
-        return bases if saved * 2 >= others else chosen
-
-    def _own(self, bases: list[Operation]) -> set[Value]:
-        """Operations of the loop that are computed for bases alone, these included."""
-        own: set[Value] = {*bases}
-        waiting = [*bases]
-        while waiting:
-            for each in waiting.pop().arguments:
-                if (
-                    isinstance(each, Operation)
-                    and not self._is_outside(each)
-                    and all(user in own for user in self.users[each])
-                ):
-                    own.add(each)
-                    waiting.append(each)
-        return own
 
     def _step(self, line: Line, steps: dict[Value, Value]) -> Value:
         """What a line rises by in a round."""

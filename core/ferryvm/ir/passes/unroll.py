@@ -38,7 +38,7 @@ from ferryvm.ir.line import Count, find_count
 from ferryvm.isa.type import I64, signed
 
 MOST_ROUNDS = 16
-LARGEST = 512
+LARGEST = 2200
 """Operations that the rounds of a loop may have together, polls left out."""
 
 _CALLS = frozenset({"call", "call_indirect"})

@@ -30,21 +30,24 @@ from ferryvm.ir.flow import Flow
 from ferryvm.ir.graph import TRUTH, Block, Body, Constant, Edge, Operation, Terminator, Value
 from ferryvm.ir.line import Line
 from ferryvm.ir.passes.prune import prune
-from ferryvm.ir.touch import LARGEST_BASE, Object, Place, Plan, UnfitError
+from ferryvm.ir.touch import LARGEST_BASE, LARGEST_NEST, Object, Place, Plan, UnfitError
 from ferryvm.isa.emitter import Condition
 from ferryvm.isa.type import I64, WORD_BYTES
 
 
-def version_nests(body: Body, places: dict[Operation, Place] | None = None) -> int:
+def version_nests(
+    body: Body, places: dict[Operation, Place] | None = None, largest: int = LARGEST_NEST
+) -> int:
     """Make two versions of nests where that pays; how many nests that were.
 
-    `places`: gets what is known of the accesses in the versions without checks.
+    `places`: gets what is known of the accesses in the versions without checks; `largest`: operations
+    that a nest may have.
     """
     places = {} if places is None else places
     made = 0
     done: set[Block] = set()
     """Heads of loops that have been looked at, or are in a nest that has two versions now."""
-    while (plan := _next_plan(body, done)) is not None:
+    while (plan := _next_plan(body, done, largest)) is not None:
         split = _Split(body, plan)
         places |= split.places()
         done |= split.run()
@@ -54,7 +57,7 @@ def version_nests(body: Body, places: dict[Operation, Place] | None = None) -> i
     return made
 
 
-def _next_plan(body: Body, done: set[Block]) -> Plan | None:
+def _next_plan(body: Body, done: set[Block], largest: int) -> Plan | None:
     """The plan for the first nest that gets two versions, outer ones before inner ones."""
     if not {"heap_store", "trap_if"} <= {operation.name for operation in body.operations}:
         return None
@@ -65,7 +68,7 @@ def _next_plan(body: Body, done: set[Block]) -> Plan | None:
         if head not in done:
             done.add(head)
             try:
-                return Plan(body, flow, loop, loops)
+                return Plan(body, flow, loop, loops, largest)
             except UnfitError:
                 continue
     return None

@@ -12,7 +12,7 @@ import numpy.typing as npt
 from ferryvm_backends.vliw.code.dependence import distance
 from ferryvm_backends.vliw.code.modulo.graph import Kept, Round
 from ferryvm_backends.vliw.code.operation import MachineOperation
-from ferryvm_backends.vliw.machine.model import FileKind, Machine
+from ferryvm_backends.vliw.machine.model import FileKind, Machine, Work
 
 _NEVER = -(1 << 40)
 
@@ -81,7 +81,7 @@ def edges(loop: Round, machine: Machine) -> Edges:
 
 def bounds(loop: Round, machine: Machine) -> Bounds:
     """The bounds of a loop. Every operation has a unit."""
-    resource, name = _resource(loop, machine)
+    resource, name = Usage(loop, machine).least()
     found = edges(loop, machine)
     low, high = 1, 2
     while found.heights(len(loop.nodes), high) is None:
@@ -108,32 +108,59 @@ def latency(operation: MachineOperation, machine: Machine) -> int:
     return min(unit.work[work].latency for unit in machine.units_for(work))
 
 
-def _resource(loop: Round, machine: Machine) -> tuple[int, str]:
-    """Cycles that slots, and any set of units that do the same things, are taken by a round."""
-    kept = {s.register for node in loop.nodes for s in node.sources if isinstance(s, Kept)}
-    found = [(-(-len(loop.nodes) // machine.slots), "slots")]
-    for kind in FileKind:
-        # What does not change is in no unit's output register.
-        ports = sum(file.read_ports for file in machine.files if file.kind is kind)
-        reads = sum(register.kind is kind for register in kept)
-        found.append((-(-reads // ports), f"ports of {kind.value} files"))
-    needs: Counter[frozenset[int]] = Counter()
-    alike: Counter[tuple[frozenset[int], int]] = Counter()
-    """Operations by the units that do them and the cycles that these need for one."""
-    for node in loop.nodes:
-        work = node.operation.work
-        able = frozenset(n for n, unit in enumerate(machine.units) if work in unit.work)
-        interval = min(machine.units[n].work[work].interval for n in able)
-        needs[able] += interval
-        alike[able, interval] += 1
-    for units in needs:
-        together = sum(cycles for others, cycles in needs.items() if others <= units)
-        found.append((-(-together // len(units)), _names(units, machine)))
-    for (units, interval), count in alike.items():
-        # A unit does the same in each round, so what it takes is whole operations.
-        found.append((interval * -(-count // len(units)), _names(units, machine)))
-    return max(found, key=lambda each: each[0])
+class Usage:
+    """What a round takes of slots and units."""
 
+    def __init__(self, loop: Round, machine: Machine) -> None:
+        self.machine, self.count = machine, len(loop.nodes)
+        kept = {s.register for node in loop.nodes for s in node.sources if isinstance(s, Kept)}
+        self.kept = Counter(register.kind for register in kept)
+        """Registers that do not change, by kind."""
+        self.needs: Counter[frozenset[int]] = Counter()
+        """Cycles that operations need, by the units that can do them."""
+        self.alike: Counter[tuple[frozenset[int], int]] = Counter()
+        """Operations by these units and the cycles that they need for one."""
+        for node in loop.nodes:
+            able = self._able(node.operation.work)
+            interval = min(machine.units[n].work[node.operation.work].interval for n in able)
+            self.needs[able] += interval
+            self.alike[able, interval] += 1
 
-def _names(units: frozenset[int], machine: Machine) -> str:
-    return "+".join(dict.fromkeys(machine.units[n].group for n in sorted(units)))
+    def least(self) -> tuple[int, str]:
+        """Cycles that slots, ports, and any set of units that do the same things are taken."""
+        found = [(-(-self.count // self.machine.slots), "slots")]
+        for units in self.needs:
+            found.append((-(-self._together(units) // len(units)), self._names(units)))
+        for (units, interval), count in self.alike.items():
+            # A unit does the same in each round, so what it takes is whole operations.
+            found.append((interval * -(-count // len(units)), self._names(units)))
+        for kind in FileKind:
+            found.append((self._port_cycles(kind), f"ports of {kind.value} files"))
+        return max(found, key=lambda each: each[0])
+
+    def loads_within(self, cycles: float) -> int:
+        """Loads of constant addresses that would fit besides, if there were so many cycles."""
+        units = self._able(Work.LOAD)
+        taken = sum(needs for others, needs in self.needs.items() if others & units)
+        free = min(len(units) * cycles - taken, self.machine.slots * cycles - self.count)
+        return max(int(free), 0)
+
+    def _port_cycles(self, kind: FileKind) -> int:
+        """Cycles for reading what does not change: that is in no unit's output register. A word can
+        be loaded instead, since its address is a constant."""
+        ports = sum(file.read_ports for file in self.machine.files if file.kind is kind)
+        cycles = 0
+        while True:
+            loads = self.loads_within(cycles) if kind is FileKind.INTEGER else 0
+            if self.kept[kind] <= ports * cycles + loads:
+                return cycles
+            cycles += 1
+
+    def _able(self, work: Work) -> frozenset[int]:
+        return frozenset(n for n, unit in enumerate(self.machine.units) if work in unit.work)
+
+    def _together(self, units: frozenset[int]) -> int:
+        return sum(cycles for others, cycles in self.needs.items() if others <= units)
+
+    def _names(self, units: frozenset[int]) -> str:
+        return "+".join(dict.fromkeys(self.machine.units[n].group for n in sorted(units)))

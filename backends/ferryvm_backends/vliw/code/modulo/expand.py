@@ -15,8 +15,11 @@ from __future__ import annotations
 
 import dataclasses
 from collections import Counter
+from collections.abc import Iterator, Mapping
 
+from ferryvm_backends.vliw.code.modulo.begin import Beginning
 from ferryvm_backends.vliw.code.modulo.graph import Kept, Made, Node, Source
+from ferryvm_backends.vliw.code.modulo.life import Lives
 from ferryvm_backends.vliw.code.modulo.schedule import RoundSchedule
 from ferryvm_backends.vliw.code.modulo.table import FromFile, FromUnit, Operand, Spot
 from ferryvm_backends.vliw.code.move import moves
@@ -47,10 +50,10 @@ class Pipelined:
 class UnfitError(Exception):
     """The rounds cannot be begun so."""
 
-    def __init__(self, operand: Operand | None = None) -> None:
-        """`operand`: one that had better come from a file."""
+    def __init__(self, operands: frozenset[Operand] = frozenset()) -> None:
+        """`operands`: those that had better come from files."""
         super().__init__()
-        self.operand = operand
+        self.operands = operands
 
 
 def expand(code: Code, found: RoundSchedule, machine: Machine) -> Pipelined:
@@ -65,23 +68,39 @@ class _Expansion:
         self.spots: dict[int, Spot] = found.table.spots
         stages = 1 + max(spot.cycle for spot in self.spots.values()) // self.interval
         self.stages = stages
-        self.rounds = max([stages - 1, *self._bypassed_from_before()])
+        lives = Lives(found.loop, machine, found.table)
+        needs = {number: lives.rounds(number) for number in self.table.files}
+        self.farthest: Counter[int] = Counter()
+        """How many rounds before it whoever needs a result is at most."""
+        for node in self.loop.nodes:
+            for source in (*node.sources, *node.needed.values()):
+                if isinstance(source, Made):
+                    far = max(self.farthest[source.node], source.distance)
+                    self.farthest[source.node] = far
+        self.rounds = max([stages - 1, *self._early(needs)])
         """That begin before the kernel."""
-        needs = {number: self._registers_for(number) for number in self.table.files}
         least = -(-(machine.delay_slots + 1) // self.interval)
         self.copies = max([least, *needs.values()])
         self.registers = {n: self._copies(n, count) for n, count in needs.items()}
         self.kept: dict[tuple[Register, str], Register] = {}
-        self.initial: dict[Operand, Register] = {}
         self.ways: dict[tuple[object, ...], MachineBlock] = {}
         self.front: list[tuple[Register, Register]] = []
         """Registers, and what is moved into them."""
+        self.beginning = Beginning(
+            self.loop,
+            machine,
+            self.table,
+            self.rounds,
+            self._in_file,
+            lambda like: self._register(like, ""),
+        )
 
     def run(self) -> Pipelined:
         """Make it."""
         self._set_up()
         front = self._place_front()
         begin = max((placed.landing for placed in front), default=0)
+        begin += max((-move.cycle for move in self.beginning.moves if move.cycle < 0), default=0)
         length = self.copies * self.interval
         again = begin + self.rounds * self.interval
         made: list[tuple[int, int, Placed]] = []
@@ -99,52 +118,45 @@ class _Expansion:
                 if is_last or node.number != self.loop.repeat:
                     made.append((number, node.number, self._placed(node, number, cycle)))
         made.sort(key=lambda each: each[:2])
-        placed = [*front, *(each for _, _, each in made)]
+        placed = [*front, *self._brought(begin), *(each for _, _, each in made)]
         block = self.loop.block
         block.operations = [each.operation for each in placed]
         scheduled = Scheduled(block, placed, again + length, again=again)
         ways = [way for way in self.ways.values() if way not in self._targets()]
         return Pipelined(scheduled, ways, self.copies, self.stages)
 
+    def _brought(self, begin: int) -> Iterator[Placed]:
+        """What is brought to units for the first rounds."""
+        pc = self.loop.nodes[0].operation.pc
+        for each in self.beginning.moves:
+            move = MachineOperation("move", (), (each.value,), each.result, pc=pc)
+            yield Placed(move, begin + each.cycle, each.unit, each.latency, (None,))
+
     def _targets(self) -> set[MachineBlock]:
         return {n.operation.target for n in self.loop.nodes if n.operation.target is not None}
 
     # --- registers --------------------------------------------------------------------------
 
-    def _bypassed_from_before(self) -> list[int]:
-        """Rounds that have to begin in front of the kernel for what the first one reads to be told
-        from what others take from units."""
-        return [
-            self.spots[number].cycle // self.interval + 1
-            for (number, index), way in self.table.ways.items()
-            if isinstance(way, FromUnit) and self._distance(number, index)
-        ]
+    def _early(self, needs: Mapping[int, int]) -> Iterator[int]:
+        """Rounds that have to begin in front of the kernel for what the first ones read to be told
+        from where others find it: in units, or in registers that there are fewer of than rounds.
 
-    def _distance(self, number: int, index: int) -> int:
-        source = self.loop.nodes[number].sources[index]
-        return source.distance if isinstance(source, Made) else 0
-
-    def _registers_for(self, maker: int) -> int:
-        """Rounds that need a result's register at the same time."""
-        last = self.spots[maker].landing
-        for (number, index), way in self.table.ways.items():
-            source = self.loop.nodes[number].sources[index]
-            if isinstance(source, Made) and source.node == maker and isinstance(way, FromFile):
-                last = max(last, self.spots[number].cycle + self.interval * source.distance)
+        `needs`: how many each result has.
+        """
         for node in self.loop.nodes:
+            stage = self.spots[node.number].cycle // self.interval
+            for index, source in enumerate(node.sources):
+                if isinstance(source, Made) and source.distance:
+                    way = self.table.ways[node.number, index]
+                    if isinstance(way, FromUnit) or needs[source.node] < self.farthest[source.node]:
+                        yield stage + source.distance
             for source in node.needed.values():
-                if isinstance(source, Made) and source.node == maker:
-                    left = self.spots[node.number].cycle + self.machine.delay_slots + 1
-                    last = max(last, left + self._drain(left) + self.interval * source.distance)
-        return (last - self.spots[maker].landing) // self.interval + 1
+                if isinstance(source, Made) and needs[source.node] < self.farthest[source.node]:
+                    yield stage + source.distance
 
-    def _drain(self, left: int) -> int:
-        """Cycles that what has been issued when an exit takes effect needs to land after that."""
-        late = 0
-        for spot in self.spots.values():
-            rounds = (left - 1 - spot.cycle) // self.interval
-            late = max(late, spot.landing + rounds * self.interval - left)
-        return late
+    def _is_rotating(self, maker: int) -> bool:
+        """Whether what a result was before the first round is where it will be later."""
+        return len(self.registers[maker]) >= self.farthest[maker]
 
     def _copies(self, maker: int, count: int) -> list[Register]:
         while self.copies % count:
@@ -162,58 +174,35 @@ class _Expansion:
 
     def _set_up(self) -> None:
         """Decide what is moved in front of the rounds."""
-        passed: set[int] = set()
-        for node in self.loop.nodes:
-            for source in (*node.sources, *node.needed.values()):
-                if isinstance(source, Made) and source.distance:
-                    passed.add(source.node)
-        for number in sorted(passed & self.registers.keys()):
-            initial = self.loop.nodes[number].initial
-            assert initial is not None
-            self.front.append((self.registers[number][-1], initial))
-        reads: Counter[tuple[int, str]] = Counter()
-        """Reads of a file in a cycle of the prologue, by what is not decided here."""
+        for number, registers in self.registers.items():
+            if self._is_rotating(number):
+                for distance, initial in self.loop.nodes[number].initial.items():
+                    self.front.append((registers[-distance % len(registers)], initial))
         for operand, way in self.table.ways.items():
             number, index = operand
             source = self.loop.nodes[number].sources[index]
             if isinstance(source, Kept):
                 assert isinstance(way, FromFile)
-                self._keep(source.register, way.file)
-            cycle = self.spots[number].cycle
-            if isinstance(way, FromFile):
-                for each in range(cycle, self.rounds * self.interval, self.interval):
-                    reads[each, way.file] += 1
-        for operand, way in self.table.ways.items():
-            if isinstance(way, FromUnit) and self._distance(*operand):
-                self._begin(operand, reads)
+                self._in_file(source.register, way.file)
+            if isinstance(source, Made) and source.distance:
+                if isinstance(way, FromUnit):
+                    self.beginning.find(operand, source)
+                elif not self._is_rotating(source.node):
+                    before = self.loop.nodes[source.node].initial
+                    for distance in range(1, source.distance + 1):
+                        register = self._in_file(before[distance], way.file)
+                        self.beginning.found[operand, distance] = register, None
+        if self.beginning.unfit:
+            raise UnfitError(frozenset(self.beginning.unfit))
 
-    def _keep(self, register: Register, file: str) -> None:
+    def _in_file(self, register: Register, file: str) -> Register:
+        """A register of a file that is what another one is as the loop begins."""
         if (register, file) not in self.kept:
             self.kept[register, file] = register
             if register.file != file:
                 copy = self.kept[register, file] = self._register(register, file)
                 self.front.append((copy, register))
-
-    def _begin(self, operand: Operand, reads: Counter[tuple[int, str]]) -> None:
-        """Where the first round has what later ones take from a unit."""
-        number, index = operand
-        source = self.loop.nodes[number].sources[index]
-        assert isinstance(source, Made)
-        initial = self.loop.nodes[source.node].initial
-        assert initial is not None
-        spot = self.spots[number]
-        unit = self.machine.units[spot.unit]
-        files = [f for f in self.machine.files if f.kind is initial.kind and f.name in unit.reads]
-        files.sort(key=lambda f: f.name != initial.file)
-        for file in files:
-            if reads[spot.cycle, file.name] < file.read_ports:
-                reads[spot.cycle, file.name] += 1
-                self.initial[operand] = initial
-                if file.name != initial.file:
-                    register = self.initial[operand] = self._register(initial, file.name)
-                    self.front.append((register, initial))
-                return
-        raise UnfitError(operand)
+        return self.kept[register, file]
 
     def _place_front(self) -> list[Placed]:
         table, found = Table(self.machine), []
@@ -259,11 +248,10 @@ class _Expansion:
         if isinstance(source, Kept):
             assert isinstance(way, FromFile)
             return self.kept[source.register, way.file], None
-        if isinstance(way, FromUnit):
-            if number < source.distance:
-                return self.initial[operand], None
-            return self._result(source.node, number - source.distance), way.unit
-        return self._result(source.node, number - source.distance), None
+        made = number - source.distance
+        if (operand, -made) in self.beginning.found:
+            return self.beginning.found[operand, -made]
+        return self._result(source.node, made), way.unit if isinstance(way, FromUnit) else None
 
     def _result(self, maker: int, number: int) -> Register:
         """The register of an operation's result in a round."""
@@ -282,7 +270,11 @@ class _Expansion:
         for register, source in node.needed.items():
             value: Register | int
             if isinstance(source, Made):
-                value = self._result(source.node, number - source.distance)
+                made = number - source.distance
+                if made < 0 and not self._is_rotating(source.node):
+                    value = self.loop.nodes[source.node].initial[-made]
+                else:
+                    value = self._result(source.node, made)
             else:
                 value = source.register if isinstance(source, Kept) else source
             if value is not register:

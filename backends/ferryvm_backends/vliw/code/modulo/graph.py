@@ -2,14 +2,16 @@
 """One round of a loop: its operations, where their operands come from, and what waits for what.
 
 Registers that a round passes to the next one are gone here: whoever reads one takes the value of the
-round before. An edge with distance d says that an operation waits for another one d rounds earlier.
+round before, or of one still earlier where rounds only pass it on. An edge with distance d says that
+an operation waits for another one d rounds earlier.
 """
 
 from __future__ import annotations
 
 import dataclasses
 import itertools
-from collections.abc import Iterator
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
 
 from ferryvm.isa.type import I64, WORD_BYTES
 from ferryvm_backends.vliw.code.dependence import Reason, is_apart
@@ -62,8 +64,8 @@ class Node:
     sources: tuple[Source, ...]
     needed: dict[Register, Source]
     """Of an exit: what its target wants in which register."""
-    initial: Register | None = None
-    """What holds the result of the round before the first one, if anyone reads it."""
+    initial: Mapping[int, Register] = dataclasses.field(default_factory=dict)
+    """What holds the results of so many rounds before the first one, as far as anyone reads them."""
 
     @property
     def is_exit(self) -> bool:
@@ -135,20 +137,32 @@ class Round:
         carried: list[Register],
     ) -> None:
         """Have the next round take what this one leaves in registers."""
-        next_: dict[Register, Source] = {}
-        initial: dict[int, Register] = {}
-        for register in carried:
-            last = now.get(register, _Entry(register))
-            if last == _Entry(register):
-                next_[register] = Kept(register)
-                continue
-            if not isinstance(last, Made) or last.node in initial:
-                # One operation has one result of the round before the first.
+        passed = {r: now.get(r, _Entry(r)) for r in carried}
+        left = [register for register in carried if passed[register] != _Entry(register)]
+        next_: dict[Register, Source] = {r: Kept(r) for r in carried if r not in left}
+        initial: dict[int, dict[int, Register]] = defaultdict(dict)
+
+        def made_before(register: Register) -> Made | None:
+            """What made what a register holds as the next round begins, if that is to be told."""
+            value, distance = passed[register], 1
+            if isinstance(value, _Entry):
+                before = next_.get(value.register)
+                if isinstance(before, Made):
+                    value, distance = before, before.distance + 1
+            if not isinstance(value, Made) or distance in initial[value.node]:
+                return None  # one operation has one result of each round before the first
+            return Made(value.node, distance)
+
+        while left:
+            found_now = ((r, made) for r in left if (made := made_before(r)) is not None)
+            register, made = next(found_now, (left[0], None))
+            if made is None:
                 move = MachineOperation("move", result=register, pc=self.block.operations[-1].pc)
-                found.append((move, [last], {}))
-                last = Made(len(found) - 1)
-            initial[last.node] = register
-            next_[register] = Made(last.node, 1)
+                found.append((move, [passed[register]], {}))
+                made = Made(len(found) - 1, 1)
+            left.remove(register)
+            initial[made.node][made.distance] = register
+            next_[register] = made
 
         def source(value: _Value) -> Source:
             return next_[value.register] if isinstance(value, _Entry) else value
@@ -160,7 +174,7 @@ class Round:
                     operation,
                     tuple(source(each) for each in operands),
                     {register: source(each) for register, each in needed.items()},
-                    initial.get(number),
+                    initial[number],
                 )
             )
 

@@ -9,13 +9,15 @@ pipelined is unrolled, and there is a reason for it.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Collection, Mapping
 
 from ferryvm_backends.vliw.code.bank import assign_files
 from ferryvm_backends.vliw.code.liveness import Live, live_at_entry
 from ferryvm_backends.vliw.code.modulo.bound import Bounds, bounds, critical_path
 from ferryvm_backends.vliw.code.modulo.expand import Pipelined, UnfitError, expand
 from ferryvm_backends.vliw.code.modulo.graph import Round
+from ferryvm_backends.vliw.code.modulo.reload import Reloads, choose, front_of, reload
 from ferryvm_backends.vliw.code.modulo.schedule import schedule_round
 from ferryvm_backends.vliw.code.modulo.table import Operand
 from ferryvm_backends.vliw.code.operation import (
@@ -29,14 +31,27 @@ from ferryvm_backends.vliw.machine.model import Machine
 
 _ROUNDS = (1, 2, 3, 4, 6, 8)
 """Of the program's loop that are tried together."""
-_LARGEST = 160
+_LARGEST = 320
 """Operations of a round."""
+_SMALL = 64
+"""Operations of a round that is pipelined in any case; of one with more only if the interval can be
+shorter than the next part of its longest path."""
+_FULL = 0.9
 _WORTH = 0.9
 """More rounds have to bring the bound down to less than this part of it."""
+_MISSED = 1.05
+"""How many times the bound an interval may be before other numbers of rounds are tried."""
+_SEARCHED = 160
+"""Operations that so many rounds may have."""
 _SLOWEST = 2
 """How many times the bound an interval may be, if what one round takes is not more."""
-_LONGER = 5
-"""Quarters of an interval that the next one is that is tried where registers are too few."""
+_LONGER = 16
+"""Part of an interval that the next one is longer by that is tried where registers are too few; then
+twice as much, three times…"""
+_MOST_GIVEN_UP = 6
+"""Longer intervals that are tried."""
+_ROOM = 0.75
+"""Part of the registers that may hold what does not change in a loop."""
 _TRIES = 8
 
 
@@ -49,11 +64,57 @@ class LoopPlan:
     """Of one round of the program's."""
     rounds: int
     bounds: Bounds
-    pipelined: Pipelined | None
+    pipelined: Pipelined | None = None
     reason: str = ""
     """Why it is not pipelined."""
     interval: int = 0
     """Cycles from one round to the next, of one that is."""
+    room: float = _ROOM
+    reloads: Reloads | None = None
+    """What was changed for registers to be loaded in each round."""
+
+    @property
+    def rate(self) -> float:
+        """Cycles for one round of the program's."""
+        return self.interval / self.rounds
+
+    def install(self, code: Code) -> None:
+        """Have the loop be the pipelined one."""
+        assert self.pipelined is not None
+        if self.reloads is not None:
+            self.reloads.redo()
+        self.block.operations = [each.operation for each in self.pipelined.scheduled.placed]
+        place = code.blocks.index(self.block) + 1
+        code.blocks[place:place] = self.pipelined.ways
+
+    def undo(self) -> None:
+        """Have the block's operations be the program's again."""
+        self.block.operations = self.operations
+        if self.reloads is not None:
+            self.reloads.undo()
+
+
+@dataclasses.dataclass
+class _Option:
+    """So many rounds of the program's together."""
+
+    rounds: int
+    loop: Round
+    bounds: Bounds
+
+    @property
+    def rate(self) -> float:
+        """Cycles for one of them, at least."""
+        return self.bounds.least / self.rounds
+
+
+def _best_bound(options: list[_Option]) -> int:
+    """Which has the best bound, if more rounds have to make it better by much."""
+    best = 0
+    for number, option in enumerate(options):
+        if option.rate < _WORTH * options[best].rate:
+            best = number
+    return best
 
 
 class Loops:
@@ -65,7 +126,13 @@ class Loops:
         live = live_at_entry(code)
         blocks = [block for block in code.blocks if _is_loop(block)]
         assign_files(code, machine, frozenset(blocks))
-        self.plans = {block: self._plan(block, live) for block in blocks}
+        self.plans: dict[MachineBlock, LoopPlan] = {}
+        self._given_up: Counter[MachineBlock] = Counter()
+        """How often each was made longer."""
+        self._bounds: dict[tuple[MachineBlock, int], Bounds] = {}
+        """Of loops as the program has them, by rounds together."""
+        for block in blocks:
+            self.plans[block] = self._plan(block, live)
 
     @property
     def pipelined(self) -> dict[MachineBlock, Pipelined]:
@@ -91,23 +158,30 @@ class Loops:
             copy.operations = [_copied(each, copies) for each in operations]
         return dataclasses.replace(self.code, blocks=list(copies.values())), copies
 
-    def give_up(self, file: str) -> bool:
+    def give_up(self, file: str, among: Collection[MachineBlock]) -> bool:
         """Have the pipelined loop with the most registers in a file take fewer: with fewer rounds
-        together, then with a longer interval, then not pipelined. False if there is none."""
-        found = self.pipelined
+        together, then with a longer interval or more that is loaded in each round, then not pipelined.
+        False if there is none `among` some blocks."""
+        found = {block: each for block, each in self.pipelined.items() if block in among}
         if not found:
             return False
         block = max(found, key=lambda each: _registers(found[each], file))
         plan = self.plans[block]
         ways = set(found[block].ways)
         self.code.blocks[:] = [each for each in self.code.blocks if each not in ways]
+        # What it loads it goes on to load: it may not be in registers any more.
         block.operations = plan.operations
         reason, live = f"file {file} has too few registers", live_at_entry(self.code)
         if plan.rounds > 1:
             self.plans[block] = self._plan(block, live, plan.rounds - 1, reason)
-        else:
-            longer = -(-_LONGER * plan.interval // 4)
-            self.plans[block] = self._plan(block, live, 1, reason, longer)
+            return True
+        self._given_up[block] += 1
+        times = self._given_up[block]
+        if times > _MOST_GIVEN_UP:
+            self.plans[block] = self._unrolled(block, live, reason)
+            return True
+        longer = plan.interval + max(1, times * plan.interval // _LONGER)
+        self.plans[block] = self._plan(block, live, 1, reason, longer, plan.room * 0.8)
         return True
 
     def _plan(
@@ -117,65 +191,120 @@ class Loops:
         most: int = _ROUNDS[-1],
         reason: str = "no schedule was found",
         shortest: int = 1,
+        room: float = _ROOM,
     ) -> LoopPlan:
         """What becomes of a loop.
 
         `most`: rounds together; `shortest`: interval; `reason`: of what becomes of it where nothing
-        else keeps it from being pipelined.
+        else keeps it from being pipelined; `room`: part of the registers for what does not change.
         """
-        best = self._rounds(block, live, most)
-        if best is None:
+        options = self._options(block, live, most)
+        if not options:
             return self._unrolled(block, live, f"it has more than {_LARGEST} operations")
-        rounds, loop, least = best
-        begin = max(least.least, shortest)
-        longest = max(_SLOWEST * least.least, critical_path(loop, self.machine))
-        operations = block.operations
+        first = _best_bound(options)
+        while first >= 0 and not self._overlaps(options[first]):
+            first -= 1
+        if first < 0:
+            return self._unrolled(block, live, "its rounds would hardly overlap")
+        best: LoopPlan | None = None
+        waiting, goal = [first], _MISSED * options[first].rate
+        while waiting:
+            number = waiting.pop()
+            plan = self._attempt(block, live, options[number], shortest, room)
+            reason = plan.reason or reason
+            if plan.pipelined is None:
+                if best is None and number:
+                    waiting.append(number - 1)
+            elif best is None or plan.rate < best.rate:
+                best = plan
+                if plan.rate > goal:
+                    waiting += self._others(options, number, first, plan.rate)
+        if best is None:
+            return self._unrolled(block, live, reason)
+        best.install(self.code)
+        return best
+
+    def _others(self, options: list[_Option], number: int, first: int, rate: float) -> list[int]:
+        """Which numbers of rounds may do better than what was found with one of them."""
+        found = []
+        more = options[number + 1 : number + 2] if number >= first else []
+        if more and len(more[0].loop.nodes) <= _SEARCHED:
+            found.append(number + 1)
+        if 0 < number <= first and options[number - 1].rate < rate:
+            found.append(number - 1)
+        return found
+
+    def _overlaps(self, option: _Option) -> bool:
+        path = critical_path(option.loop, self.machine)
+        return len(option.loop.nodes) <= _SMALL or option.bounds.least <= _FULL * path
+
+    def _attempt(
+        self, block: MachineBlock, live: Live, option: _Option, shortest: int, room: float
+    ) -> LoopPlan:
+        """A plan with so many rounds, not installed; with a reason if it is not pipelined."""
+        loop, least = option.loop, option.bounds.least
+        begin, path = max(least, shortest), critical_path(loop, self.machine)
+        longest = max(_SLOWEST * least, path)
+        reloads = self._reloads(block, loop, begin, room)
+        if reloads is not None:
+            loop = Round(block, live, option.rounds)
+            now = bounds(loop, self.machine).least
+            begin, longest = max(begin, now), max(longest, _SLOWEST * now)
+        told = self._bounds[block, option.rounds]
+        plan = LoopPlan(block, block.operations, option.rounds, told, room=room, reloads=reloads)
         unbypassed: frozenset[Operand] = frozenset()
         for _ in range(_TRIES):
-            found = schedule_round(loop, self.machine, begin, longest, unbypassed)
+            failures: Counter[str] = Counter()
+            found = schedule_round(loop, self.machine, begin, longest, unbypassed, failures)
             if found is None:
-                if rounds > 1:
-                    return self._plan(block, live, rounds - 1, reason)
+                if failures:
+                    plan.reason = f"file {failures.most_common(1)[0][0]} has too few registers"
                 break
-            if found.interval > begin and self._is_as_good(block, live, rounds, found.interval):
-                return self._plan(block, live, rounds - 1, reason, shortest)
             try:
-                pipelined = expand(self.code, found, self.machine)
+                plan.pipelined, plan.interval = (
+                    expand(self.code, found, self.machine),
+                    found.interval,
+                )
+                break
             except UnfitError as error:
-                if error.operand is None:
-                    reason = "the files' ports do not allow the moves in front"
+                if not error.operands:
+                    plan.reason = "the files' ports do not allow the moves in front"
                     break
-                unbypassed |= {error.operand}
-                continue
-            place = self.code.blocks.index(block) + 1
-            self.code.blocks[place:place] = pipelined.ways
-            return LoopPlan(block, operations, rounds, least, pipelined, "", found.interval)
-        return self._unrolled(block, live, reason)
+                unbypassed |= error.operands
+        if plan.pipelined is None and not plan.reason:
+            plan.reason = "no schedule was found"
+        plan.undo()
+        return plan
 
-    def _is_as_good(self, block: MachineBlock, live: Live, rounds: int, interval: int) -> bool:
-        """Whether fewer rounds together could do as well as so many in an interval."""
-        fewer = self._rounds(block, live, rounds - 1)
-        return fewer is not None and fewer[2].least * rounds <= interval * fewer[0]
+    def _reloads(
+        self, block: MachineBlock, loop: Round, interval: int, room: float
+    ) -> Reloads | None:
+        """Have some registers that a loop reads be loaded in each round."""
+        chosen = choose(loop, self.machine, interval, room)
+        front = front_of(self.code, block)
+        if not chosen or front is None or front in self.plans:
+            return None
+        return reload(self.code, block, front, chosen)
 
-    def _rounds(
-        self, block: MachineBlock, live: Live, most: int
-    ) -> tuple[int, Round, Bounds] | None:
-        """How many rounds are taken together, with their graph and its bounds."""
-        best, rate = None, 0.0
+    def _options(self, block: MachineBlock, live: Live, most: int) -> list[_Option]:
+        """How many rounds may be taken together."""
+        found = []
         for rounds in (each for each in _ROUNDS if each <= most):
             loop = Round(block, live, rounds)
             if len(loop.nodes) > _LARGEST:
                 break
             least = bounds(loop, self.machine)
-            if best is None or least.least / rounds < _WORTH * rate:
-                best, rate = (rounds, loop, least), least.least / rounds
-        return best
+            self._bounds.setdefault((block, rounds), least)
+            found.append(_Option(rounds, loop, least))
+        return found
 
     def _unrolled(self, block: MachineBlock, live: Live, reason: str) -> LoopPlan:
         operations, rounds = block.operations, rounds_of(block)
-        least = bounds(Round(block, live, rounds), self.machine)
+        least = self._bounds.get((block, rounds)) or bounds(
+            Round(block, live, rounds), self.machine
+        )
         unroll(self.code, block, live, rounds)
-        return LoopPlan(block, operations, rounds, least, None, reason)
+        return LoopPlan(block, operations, rounds, least, reason=reason)
 
 
 def _is_loop(block: MachineBlock) -> bool:

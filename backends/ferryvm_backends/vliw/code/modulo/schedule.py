@@ -3,33 +3,42 @@
 
 Iterative modulo scheduling (Rau 1994, section 3): operations are placed one after another; one that
 finds no place takes it from others, which have to look for another one, until there is peace or
-patience ends, and the interval is made longer. Two orders are tried:
+patience ends, and the interval is made longer. Three orders are tried:
 
 - the longest path first, then what it waits for, right in front of it, by how much time that has (as
   Llosa et al.: Swing Modulo Scheduling, PACT 1996). So values wait for nobody, which files with few
   ports want.
+- that of the program, each operation as long after the beginning as its place says. So few values are
+  there at the same time, which single files with few registers want.
 - whatever has the longest way to the end of the round, as early as can be (Rau's).
+
+A schedule that some file has too few registers for is none.
 """
 
 from __future__ import annotations
 
 import dataclasses
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 
 from ferryvm_backends.vliw.code.dependence import Reason, distance
 from ferryvm_backends.vliw.code.modulo.bound import Edges, edges, latency
 from ferryvm_backends.vliw.code.modulo.graph import Node, Round, Wait
+from ferryvm_backends.vliw.code.modulo.life import Lives
 from ferryvm_backends.vliw.code.modulo.table import ModuloTable, Operand
 from ferryvm_backends.vliw.machine.model import Machine
 
 _STEP = 32
-"""Part of an interval by which it is made longer, where that is more than a cycle."""
-_PATIENCE = 4
+"""Part of the shortest interval by which the next one is longer, where that is more than a cycle; then it
+is twice as much each time, and when a schedule was found shorter ones are looked for between the two."""
+_PATIENCE = 2
 """Times that an operation may be placed, on average."""
-_MORE = 400
+_MORE = 200
 """How often operations may be placed besides: there is time for that with few."""
+_LOOKED_AT = 8
+"""Cycles in which an operation could be, of which the best is taken."""
 _ALL = 20_000
-"""How often operations may be placed with all intervals together: some seconds."""
+"""How often operations may be placed while it is made shorter: some seconds."""
 
 
 @dataclasses.dataclass
@@ -42,25 +51,55 @@ class RoundSchedule:
 
 
 def schedule_round(
-    loop: Round, machine: Machine, least: int, most: int, unbypassed: frozenset[Operand]
+    loop: Round,
+    machine: Machine,
+    least: int,
+    most: int,
+    unbypassed: frozenset[Operand],
+    failures: Counter[str],
 ) -> RoundSchedule | None:
-    """A schedule with the shortest interval that is found from `least` to `most` cycles."""
+    """A schedule with the shortest interval that is found from `least` to `most` cycles.
+
+    `failures`: counts schedules that a file has too few registers for.
+    """
     graph = edges(loop, machine)
-    interval, tries = least - 1, 0
-    while (interval := interval + max(1, interval // _STEP)) <= most:
-        for order, depths, is_late in _orders(graph, len(loop.nodes), interval):
-            found = _Attempt(loop, machine, interval, order, depths, is_late, unbypassed).run()
+    tries = 0
+
+    def find(interval: int) -> RoundSchedule | None:
+        nonlocal tries
+        for order, depths, is_late in _orders(loop, graph, interval):
             tries += _PATIENCE * len(loop.nodes) + _MORE
-            if found is not None or tries > _ALL:
-                return found
-    return None
+            found = _Attempt(loop, machine, interval, order, depths, is_late, unbypassed).run()
+            if found is not None:
+                crowded = Lives(loop, machine, found.table).crowded()
+                if crowded is None:
+                    return found
+                failures[crowded] += 1
+        return None
+
+    small = step = max(1, least // _STEP)
+    failed, interval = least - small, least
+    while (best := find(interval)) is None:
+        if interval >= most:
+            return None
+        failed, interval, step = interval, min(interval + step, most), 2 * step
+    tries = 0  # looking for the first one ends soon, since steps double
+    while best.interval - failed > small and tries <= _ALL:
+        middle = (failed + best.interval) // 2
+        better = find(middle)
+        if better is None:
+            failed = middle
+        else:
+            best = better
+    return best
 
 
 def _orders(
-    graph: Edges, count: int, interval: int
+    loop: Round, graph: Edges, interval: int
 ) -> Iterator[tuple[dict[int, int], dict[int, int], bool]]:
     """Ranks of operations, the cycles before which they are not placed, and whether one whose result
     is waited for comes as late as it may."""
+    count = len(loop.nodes)
     heights, depths = graph.heights(count, interval), graph.depths(count, interval)
     if heights is None or depths is None:
         return
@@ -69,6 +108,8 @@ def _orders(
     swing = sorted(numbers, key=lambda n: (slack[n], -depths[n] if slack[n] else depths[n], n))
     yield _ranks(swing), dict(enumerate(depths.tolist())), True
     yield _ranks(swing), dict(enumerate(depths.tolist())), False
+    in_turn = {n: max(int(depths[n]), n * interval // count) for n in numbers}
+    yield _ranks(numbers), in_turn, False
     highest = sorted(numbers, key=lambda n: (-heights[n], n))
     yield _ranks(highest), dict.fromkeys(numbers, 0), False
 
@@ -142,11 +183,37 @@ class _Attempt:
         else:
             end = earliest + self.interval - 1
             cycles = range(earliest, min(end, end if latest is None else latest) + 1)
-        for cycle in cycles:
-            if self._fits(node, cycle) and self._on_some_unit(node, cycle):
-                self.last[node.number] = cycle
-                return set()
+        if self._on_cheapest(node, cycles):
+            return set()
         return self._force(node, earliest)
+
+    def _on_cheapest(self, node: Node, cycles: range) -> bool:
+        """Place an operation in one of some cycles: in the first one that takes nothing scarce, or
+        the best of the first few that are possible at all."""
+        table, best, looked = self.table, None, 0
+        for cycle in cycles:
+            if not self._fits(node, cycle):
+                continue
+            is_possible = False
+            for unit in table.free(node, cycle):
+                if table.place(node, cycle, unit):
+                    cost = table.cost(node.number)
+                    if not cost:
+                        self.last[node.number] = cycle
+                        return True
+                    if best is None or cost < best[0]:
+                        best = cost, cycle, unit
+                    is_possible = True
+                    table.evict(node.number)
+            looked += is_possible
+            if looked >= _LOOKED_AT:
+                break
+        if best is None:
+            return False
+        _, cycle, unit = best
+        table.place(node, cycle, unit)
+        self.last[node.number] = cycle
+        return True
 
     def _fits(self, node: Node, cycle: int) -> bool:
         """Whether the branch back is where a round ends."""

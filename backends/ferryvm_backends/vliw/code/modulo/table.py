@@ -2,9 +2,11 @@
 """What the operations of a pipelined loop take in each cycle, modulo the initiation interval.
 
 Besides units, slots and constants these are ways for values. An operand is taken from its unit's
-output register wherever that still has it; otherwise from a file, and which one is decided here, by
-the ports that are left. A result that is only taken from its unit takes neither port nor register. A register
-that does not change in the loop can be read from any file: it gets a copy there.
+output register where that still has it; otherwise from a file, and which one is decided here, by
+the ports that are left. A result that is only taken from its unit takes neither port nor register, but keeps
+the unit from yielding another one for so long: past a unit's *share*, the cycles that it has for each of
+its results, files come first. A register that does not change in the loop can be read from any file: it
+gets a copy there.
 
 Whatever is decided between two operations is undone when one of them loses its place.
 """
@@ -69,12 +71,16 @@ class ModuloTable:
         self.ways: dict[Operand, FromUnit | FromFile] = {}
         self.files: dict[int, str] = {}
         """The file that each written result goes to."""
-        self._held: dict[_Key, Counter[object]] = defaultdict(Counter)
+        self._held: dict[_Key, dict[object, int]] = defaultdict(dict)
         self._marks: dict[tuple[str, int], int] = defaultdict(int)
         """Cycles in which a unit is at work, a result lands there, or none may: a bit for each."""
         self._own: dict[int, list[tuple[_Key, object]]] = {}
         self._links: dict[Operand, list[tuple[_Key, object]]] = {}
+        self._costs: dict[Operand, float] = {}
+        """Of links: ports that they take, and cycles past its share that they keep a unit."""
         self._load: Counter[str] = Counter()
+        self._copies: dict[Register, Counter[str]] = defaultdict(Counter)
+        """How often each register that does not change is read from each file."""
         self._units = {
             work: [n for n, unit in enumerate(machine.units) if work in unit.work] for work in Work
         }
@@ -83,6 +89,7 @@ class ModuloTable:
         """Who reads the result of each operation, and how many rounds later."""
         self.needed: set[int] = set()
         """Operations whose results exits need, and so have to be in registers."""
+        self._shares = self._unit_shares()
         for node in loop.nodes:
             for index, source in enumerate(node.sources):
                 if isinstance(source, Made):
@@ -91,7 +98,23 @@ class ModuloTable:
                 if isinstance(source, Made):
                     self.needed.add(source.node)
 
+    def _unit_shares(self) -> list[float]:
+        """For each unit the cycles that it has for a result beyond the one in which that lands."""
+        loads = [0.0] * len(self.machine.units)
+        for node in self.loop.nodes:
+            if node.operation.result is not None:
+                able = self._units[node.operation.work]
+                for unit in able:
+                    loads[unit] += 1 / len(able)
+        return [self.interval / load - 1 if load else self.interval for load in loads]
+
     # --- placing ----------------------------------------------------------------------------
+
+    def cost(self, number: int) -> float:
+        """What the ways of values to and from an operation take that is scarce."""
+        mine = ((number, index) for index in range(len(self.loop.nodes[number].sources)))
+        links = (*mine, *(operand for operand, _ in self._uses[number] if operand[0] != number))
+        return sum(self._costs.get(each, 0) for each in links)
 
     def units(self, node: Node) -> list[int]:
         """The units that can do an operation."""
@@ -187,7 +210,7 @@ class ModuloTable:
             return False
         if not held and key[0] in _MARKED:
             self._marks[key[0], key[1]] |= 1 << key[2]
-        held[holder] += 1
+        held[holder] = held.get(holder, 0) + 1
         taken.append((key, holder))
         return True
 
@@ -225,20 +248,35 @@ class ModuloTable:
         )
 
     def _unlink(self, operand: Operand) -> None:
-        self._release(self._links.pop(operand, []))
-        self.ways.pop(operand, None)
+        if operand not in self.ways:
+            return
+        self._release(self._links.pop(operand))
+        way = self.ways.pop(operand)
+        self._costs.pop(operand, None)
+        source = self._source(operand)
+        if isinstance(source, Kept):
+            assert isinstance(way, FromFile)
+            self._copies[source.register][way.file] -= 1
 
     def _connect(self, operand: Operand, maker: int, distance: int) -> bool:
+        """Decide how a value comes to its reader; both have places."""
         self._unlink(operand)
+        spot = self.spots[maker]
+        held = self.spots[operand[0]].cycle + self.interval * distance - spot.landing
+        extra = held - self._shares[spot.unit]
         taken: list[tuple[_Key, object]] = []
-        way = self._bypass(operand, maker, distance, taken) or self._file(
-            operand, maker, distance, taken
-        )
-        if way is None:
+        ways = (self._bypass, self._file) if extra <= 0 else (self._file, self._bypass)
+        for find in ways:
+            way = find(operand, maker, distance, taken)
+            if way is not None:
+                if isinstance(way, FromFile):
+                    extra = sum(self._held[key][holder] == 1 for key, holder in taken)
+                self.ways[operand], self._links[operand] = way, taken
+                self._costs[operand] = max(extra, 0)
+                return True
             self._release(taken)
-            return False
-        self.ways[operand], self._links[operand] = way, taken
-        return True
+            taken.clear()
+        return False
 
     def _bypass(
         self, operand: Operand, maker: int, distance: int, taken: list[tuple[_Key, object]]
@@ -309,19 +347,16 @@ class ModuloTable:
         unit = self.machine.units[user.unit]
         now = user.cycle % self.interval
         fitting = [name for name in self._of_kind(register.kind) if name in unit.reads]
-        there = {
-            way.file
-            for each, way in self.ways.items()
-            if isinstance(way, FromFile) and self._source(each) == Kept(register)
-        }
+        there = self._copies[register]
         taken: list[tuple[_Key, object]] = []
         order = sorted(
             fitting,
-            key=lambda n: (register not in self._held.get(("read", n, now), ()), n not in there),
+            key=lambda n: (register not in self._held.get(("read", n, now), ()), not there[n]),
         )
         for name in order:
             if self._read(name, user.cycle, register, taken):
                 self.ways[operand], self._links[operand] = FromFile(name), taken
+                there[name] += 1
                 return True
         return False
 

@@ -1,0 +1,222 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Values that a loop has loaded already, in this round or in one before, are not loaded again.
+
+    b0(%p):                                b0(%p, %old):                 %old = heap_load 4 %start + 8
+      %a = heap_load 4 %p + 8                                            in front
+      %b = heap_load 4 %p + 12      ─>       %b = heap_load 4 %p + 12
+      …                                      …
+      jump b0(%p + 4)                        jump b0(%p + 4, %b)
+
+For inner loops whose blocks run one after another in each round, and for addresses that are a
+parameter, to which the loop adds a constant, and a constant. What `version` knows of places says which
+stores do not touch what is loaded. (Callahan, Carr, Kennedy: Improving Register Allocation for
+Subscripted Variables, PLDI 1990.)
+
+A loop that makes no round loads in front nevertheless: only for compilers whose loads harm nothing
+wherever they go. Needs `strength` before it; leaves loads whose value is not used any more to `prune`.
+Keeps effects and exits; loops get parameters.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from ferryvm.ir.build import Builder
+from ferryvm.ir.flow import Flow, Loop
+from ferryvm.ir.graph import (
+    Block,
+    Body,
+    Constant,
+    Operation,
+    Parameter,
+    Static,
+    Value,
+    ValueType,
+)
+from ferryvm.ir.line import step_of
+from ferryvm.ir.passes.prune import substitute
+from ferryvm.ir.passes.strength import users_of
+from ferryvm.ir.touch import Place
+from ferryvm.isa.type import I64, signed
+
+_CALLS = frozenset({"call", "call_indirect"})
+
+_CONVERSIONS = frozenset({"wrap", "reinterpret"})
+
+_Form = tuple[str, tuple[Static, ...], ValueType | None]
+_Shape = tuple[_Form, ...]
+"""A load and conversions of what it yields, by name, facts and type."""
+
+_Address = tuple[Value | None, int, int]
+"""A value, the constant that is added to it, and how many bytes are loaded."""
+
+
+def keep_loaded(body: Body, places: Mapping[Operation, Place], most: int) -> None:
+    """Have inner loops keep what they load.
+
+    `places`: what is known of accesses; `most`: values that a loop may pass from round to round.
+    """
+    flow = Flow(body)
+    loops = flow.loops()
+    new: dict[Value, Value] = {}
+    for loop in loops:
+        if not any(each.blocks < loop.blocks for each in loops):
+            chain = _chain(flow, loop)
+            if chain:
+                new |= _Keeping(body, flow, loop, chain, places, users_of(body)).run(most)
+    if new:
+        substitute(body, new)
+
+
+def _chain(flow: Flow, loop: Loop) -> list[Block]:
+    """The blocks of a loop if each round does all of them, in their order; else none."""
+    if len(flow.incoming[loop.head]) != 2:
+        return []
+    place = loop.head
+    found = [flow.blocks[place]]
+    while True:
+        inside = [e for e in found[-1].end.edges if flow.places.get(e.block) in loop.blocks]
+        if len(inside) != 1:
+            return []
+        place = flow.places[inside[0].block]
+        if place == loop.head:
+            return found
+        if len(flow.incoming[place]) != 1:
+            return []
+        found.append(flow.blocks[place])
+
+
+def _form(operation: Operation) -> _Form:
+    return operation.name, operation.static, operation.type
+
+
+def _address(access: Operation) -> _Address:
+    address, size = access.arguments[0], access.fact(0, int)
+    if isinstance(address, Constant):
+        return None, signed(I64, address.bits), size
+    if isinstance(address, Operation) and address.name == "add":
+        base, more = address.arguments
+        if isinstance(more, Constant):
+            return base, signed(I64, more.bits), size
+    return address, 0, size
+
+
+class _Keeping(Builder):
+    """One loop, and the end of the block in front of it, where it builds."""
+
+    def __init__(
+        self,
+        body: Body,
+        flow: Flow,
+        loop: Loop,
+        chain: list[Block],
+        places: Mapping[Operation, Place],
+        users: Mapping[Value, Sequence[Operation | None]],
+    ) -> None:
+        super().__init__(body.constants)
+        self.head, self.places = flow.blocks[loop.head], places
+        self.operations = [o for block in chain for o in block.operations]
+        self.inside, self.users = {*self.operations}, users
+        ways = flow.incoming[loop.head]
+        ((front, self.entry),) = ((s, e) for s, e in ways if s not in loop.blocks)
+        ((_, self.back),) = ((s, e) for s, e in ways if s in loop.blocks)
+        self.front = flow.blocks[front]
+        self.stores = {_address(o)[:2]: o for o in self.operations if o.name == "heap_store"}
+
+    def run(self, most: int) -> dict[Value, Value]:
+        """Change the loop; what is to be used instead of some loads."""
+        if any(operation.name in _CALLS for operation in self.operations):
+            return {}
+        new: dict[Value, Value] = dict(self._in_round())
+        left = [o for o in self.operations if o.name == "heap_load" and o not in new]
+        groups: dict[tuple[Parameter, int, _Shape], dict[int, Operation]] = {}
+        steps = dict(self._steps())
+        for load in left:
+            base, offset, _ = _address(load)
+            if isinstance(base, Parameter) and base in steps and self._is_apart_from_all(load):
+                value, shape = self._converted(load)
+                groups.setdefault((base, steps[base], shape), {})[offset] = value
+        self.open(self.front)
+        self.pc = self.front.end.pc
+        for (base, step, shape), values in groups.items():
+            while values:
+                offset = max(values) if step > 0 else min(values)
+                found = self._earlier(values, offset, step, most)
+                most -= len(found)
+                last: Value = values.pop(offset)
+                for each in found:
+                    last = new[values.pop(each)] = self._passed_on(last, base, each, shape)
+        return {load: new.get(value, value) for load, value in new.items()}
+
+    def _steps(self) -> Iterator[tuple[Parameter, int]]:
+        """Parameters that a constant is added to in each round, with these."""
+        for parameter, next_ in zip(self.head.parameters, self.back.arguments, strict=True):
+            step = step_of(parameter, next_, lambda value: isinstance(value, Constant))
+            if parameter.type is I64 and isinstance(step, Constant) and step.bits:
+                yield parameter, signed(I64, step.bits)
+
+    def _converted(self, load: Operation) -> tuple[Operation, _Shape]:
+        """What a load is for: itself, or what it is converted to if nothing else needs it."""
+        value, shape = load, [_form(load)]
+        while len(users := self.users.get(value, ())) == 1:
+            (user,) = users
+            if user is None or user not in self.inside or user.name not in _CONVERSIONS:
+                break
+            value = user
+            shape.append(_form(value))
+        return value, tuple(shape)
+
+    def _earlier(
+        self, values: Mapping[int, Operation], newest: int, step: int, most: int
+    ) -> list[int]:
+        """Offsets of loads that yield what the newest one did a round, two, … before."""
+        found: list[int] = []
+        while len(found) < most and newest - (len(found) + 1) * step in values:
+            found.append(newest - (len(found) + 1) * step)
+        return found
+
+    def _passed_on(self, value: Value, base: Parameter, offset: int, shape: _Shape) -> Parameter:
+        """A parameter that is what a value was in the round before, and in the first one what lies
+        at an offset from a base."""
+        start = self.entry.arguments[self.head.parameters.index(base)]
+        first = self.add(I64, start, self.constant(I64, offset & I64.mask))
+        for name, static, t in shape:
+            first = self.emit(Operation(name, t, static, (first,)))
+        assert first.type is not None
+        found = Parameter(first.type)
+        self.head.parameters.append(found)
+        self.entry.arguments.append(first)
+        self.back.arguments.append(value)
+        return found
+
+    # --- in one round -----------------------------------------------------------------------
+
+    def _in_round(self) -> Iterator[tuple[Operation, Operation]]:
+        """Loads, with earlier ones that yield the same."""
+        there: dict[_Address, Operation] = {}
+        for operation in self.operations:
+            if operation.name == "heap_load":
+                first = there.setdefault(_address(operation), operation)
+                if first is not operation:
+                    yield operation, first
+            elif operation.name in ("heap_store", "canonicalise"):
+                there = {a: load for a, load in there.items() if self._is_apart(load, operation)}
+
+    def _is_apart_from_all(self, load: Operation) -> bool:
+        changes = (o for o in self.operations if o.name in ("heap_store", "canonicalise"))
+        return all(self._is_apart(load, each) for each in changes)
+
+    def _is_apart(self, load: Operation, change: Operation) -> bool:
+        """Whether it is known that something does not touch what is loaded, in whichever round."""
+        here = self.places.get(load)
+        if here is None:
+            return False
+        if change.name == "heap_store":
+            there = self.places.get(change)
+            return there is not None and here.is_apart(there)
+        stores = [self._stored_at(address) for address in change.arguments[::2]]
+        return all(store is not None and self._is_apart(load, store) for store in stores)
+
+    def _stored_at(self, address: Value) -> Operation | None:
+        """The store in the loop to an address."""
+        return self.stores.get(_address(Operation("heap_load", I64, (1,), (address,)))[:2])
