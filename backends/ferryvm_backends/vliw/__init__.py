@@ -31,8 +31,11 @@ ENVIRONMENT = "FERRYVM_VLIW_MACHINE"
 
 _USUAL = "multi16"
 
+_NEEDED = 16
+"""Registers that a loop takes in any case."""
+
 _KEPT = 8
-"""Part of a machine's registers for what loops keep of what they have loaded: one in so many."""
+"""Part of the others for what it keeps of what it has loaded: one in so many."""
 
 LARGEST = 2_000
 """Instructions of a region with all that it calls, past which it is refused."""
@@ -163,7 +166,7 @@ def _kept(machine: Machine) -> int:
     from ferryvm_backends.vliw.machine.model import FileKind
 
     files = (file for file in machine.files if file.kind is FileKind.INTEGER)
-    return sum(file.registers for file in files) // _KEPT
+    return max(sum(file.registers for file in files) - _NEEDED, 0) // _KEPT
 
 
 @functools.cache

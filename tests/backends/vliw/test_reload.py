@@ -4,8 +4,8 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 from collections import Counter
-from collections.abc import Sequence
 
 import pytest
 
@@ -149,13 +149,20 @@ def _reloaded(program: Program) -> int:
     )
 
 
-def _same(programs: Sequence[Program], text: str) -> None:
+@functools.cache
+def _usual(text: str) -> Program:
+    """What `single` runs, whose loops have ports enough."""
+    return compiled(whole(text), find("single"))
+
+
+def _is_right(program: Program, text: str) -> None:
+    """A program ends as the usual one."""
     part = whole(text)
-    ended = [run(each, part, is_native) for each in programs for is_native in (True, False)]
+    ended = [run(each, part, is_native=False) for each in (program, _usual(text))]
     for each in ended:
         each.memory.update(spill=b"", calls=b"")
-    assert all(each.registers == ended[0].registers for each in ended)
-    assert all(each.memory == ended[0].memory for each in ended)
+    assert ended[0].registers == ended[1].registers
+    assert ended[0].memory == ended[1].memory
 
 
 @pytest.mark.parametrize("machine", ["single", "multi16"])
@@ -168,15 +175,18 @@ def test_the_state_is_the_same_with_registers_and_with_loads(
         words, truths = description.files
         files = dataclasses.replace(words, registers=24), truths
         description = dataclasses.replace(description, files=files)
-    loading = compiled(whole(text), description)
+    part = whole(text)
+    loading = compiled(part, description)
     assert _reloaded(loading)
+    assert run(loading, part, is_native=True) == run(loading, part, is_native=False)
     monkeypatch.setattr(pipeline, "choose", lambda *_: [])
-    keeping = compiled(whole(text), description)
+    keeping = compiled(part, description)
     assert not _reloaded(keeping)
-    _same([loading, keeping], text)
+    _is_right(loading, text)
+    _is_right(keeping, text)
 
 
-@pytest.mark.parametrize("registers", [6, 8, 12, 16, 20])
+@pytest.mark.parametrize("registers", [6, 12, 20])
 @pytest.mark.parametrize("machine", ["single", "dsp4", "wide16"])
 def test_a_loop_that_is_given_up_after_its_registers_went_to_memory_is_right(
     machine: str, registers: int
@@ -190,7 +200,7 @@ def test_a_loop_that_is_given_up_after_its_registers_went_to_memory_is_right(
     )
     few = compiled(whole(text), dataclasses.replace(usual, files=files))
     assert few.spilled
-    _same([few, compiled(whole(text), usual)], text)
+    _is_right(few, text)
 
 
 # --- lives ----------------------------------------------------------------------------------
@@ -221,16 +231,12 @@ def test_a_schedule_has_no_more_lives_than_its_files_have_registers(machine: str
 # --- windows that move ----------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("n", [0, 1, 2, 7, 8, 9, 40])
+@pytest.mark.parametrize("n", [0, 1, 8, 40])
 @pytest.mark.parametrize("machine", sorted(shipped()))
 def test_samples_of_earlier_rounds_are_those(machine: str, n: int) -> None:
     """Also where the loop ends before its first samples have been used up."""
     text = MIX.format(taps=9, n=n, step="i")
-    part = whole(text)
-    ended = run(compiled(part, find(machine)), part, is_native=True)
-    again = run(compiled(part, find(machine)), part, is_native=False)
-    assert ended == again
-    _same([compiled(part, find(each)) for each in ("single", machine)], text)
+    _is_right(compiled(whole(text), find(machine)), text)
 
 
 def test_what_has_no_port_in_the_first_rounds_is_brought_to_a_unit_before(
@@ -248,7 +254,7 @@ def test_what_has_no_port_in_the_first_rounds_is_brought_to_a_unit_before(
     monkeypatch.setattr(begin.Beginning, "_bring", watched)
     brought = compiled(whole(text), find("multi16"))
     assert moves
-    _same([brought, compiled(whole(text), find("single"))], text)
+    _is_right(brought, text)
 
 
 # --- blocks that are crowded ----------------------------------------------------------------
@@ -300,4 +306,4 @@ def test_a_load_of_a_spilled_word_comes_soon_before_it_is_needed() -> None:
     program = compiled(whole(text), dataclasses.replace(usual, files=files))
     assert program.spilled
     assert AHEAD < allocate._WINDOW
-    _same([program, compiled(whole(text), usual)], text)
+    _is_right(program, text)

@@ -126,7 +126,7 @@ def encode(code: Code, loops: Loops, allocation: Allocation, machine: Machine) -
         code.guards,
         code.spills,
         code.call_bytes,
-        allocation.spilled,
+        allocation.spilled + loops.reloaded,
         tuple(sorted(_loops(loops, allocation, places), key=lambda each: each.begin)),
     )
 

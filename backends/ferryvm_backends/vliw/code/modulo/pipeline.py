@@ -140,6 +140,11 @@ class Loops:
         return {b: p.pipelined for b, p in self.plans.items() if p.pipelined is not None}
 
     @property
+    def reloaded(self) -> int:
+        """Registers that are loaded in each round."""
+        return sum(len(p.reloads.stores) for p in self.plans.values() if p.reloads is not None)
+
+    @property
     def registers(self) -> set[Register]:
         """Those that pipelined loops read or set as they were: if one is given up it does so again,
         and what its exits need is in registers."""
