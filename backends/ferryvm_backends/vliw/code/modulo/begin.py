@@ -11,8 +11,8 @@ import dataclasses
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator
 
-from ferryvm_backends.vliw.code.modulo.graph import Made, Round
-from ferryvm_backends.vliw.code.modulo.table import FromFile, FromUnit, ModuloTable, Operand
+from ferryvm_backends.vliw.code.modulo.graph import Made, Round, Source
+from ferryvm_backends.vliw.code.modulo.table import FromFile, ModuloTable, Operand
 from ferryvm_backends.vliw.code.operation import Register
 from ferryvm_backends.vliw.machine.model import Machine, Work
 
@@ -40,13 +40,15 @@ class Beginning:
         machine: Machine,
         table: ModuloTable,
         rounds: int,
+        is_rotating: Callable[[int], bool],
         copy: Callable[[Register, str], Register],
         fresh: Callable[[Register], Register],
     ) -> None:
-        """`rounds`: that begin before the kernel; `copy`: what a register is as the loop begins, in some
+        """`rounds`: that begin before the kernel; `is_rotating`: whether what an operation's result was
+        before the first round is in a register where it will be later, too; `copy`: what a register is as the loop begins, in some
         file; `fresh`: a register like another one that is in no file."""
         self.loop, self.machine, self.table, self.rounds = loop, machine, table, rounds
-        self.copy, self.fresh = copy, fresh
+        self.is_rotating, self.copy, self.fresh = is_rotating, copy, fresh
         self.found: dict[tuple[Operand, int], tuple[Register, int | None]] = {}
         """What an operand is that was made so many rounds before the first one; and the unit that has it."""
         self.moves: list[Brought] = []
@@ -66,11 +68,10 @@ class Beginning:
         for distance in range(1, source.distance + 1):
             cycle = spot.cycle + (source.distance - distance) * self.table.interval
             initial = self.loop.nodes[source.node].initial[distance]
-            value = source.node, -distance
-            file = self._port(initial, value, spot.unit, cycle)
+            file = self._port(initial, spot.unit, cycle)
             if file is not None:
                 self.found[operand, distance] = self.copy(initial, file), None
-            elif not self._bring(operand, distance, initial, value, cycle):
+            elif not self._bring(operand, distance, initial, cycle):
                 self.unfit.add(operand)
 
     def _add_round(self, number: int) -> None:
@@ -86,42 +87,47 @@ class Beginning:
             for index, source in enumerate(node.sources):
                 way = table.ways.get((node.number, index))
                 if isinstance(way, FromFile):
-                    value: object = source
-                    if isinstance(source, Made):
-                        value = source.node, number - source.distance
-                    self._reads[cycle, way.file].add(value)
-                elif isinstance(way, FromUnit) and isinstance(source, Made):
+                    self._reads[cycle, way.file].add(self._register(source, number))
+                elif isinstance(source, Made) and number >= source.distance:
                     maker = table.spots[source.node]
                     landed = maker.landing + (number - source.distance) * table.interval
-                    self._held |= {(way.unit, each) for each in range(landed, cycle + 1)}
+                    self._held |= {(maker.unit, each) for each in range(landed, cycle + 1)}
 
-    def _port(self, initial: Register, value: object, unit: int, cycle: int) -> str | None:
-        """A file that a unit can read a register from in a cycle."""
+    def _register(self, source: Source, number: int) -> object:
+        """What stands for the register that a round reads a source from."""
+        if not isinstance(source, Made):
+            return source
+        made = number - source.distance
+        if made < 0 and not self.is_rotating(source.node):
+            return self.loop.nodes[source.node].initial[-made]
+        return source.node, made
+
+    def _port(self, initial: Register, unit: int, cycle: int) -> str | None:
+        """A file that a unit can read what a register was from in a cycle."""
         fitting = [
             file.name
             for file in self.machine.files
             if file.kind is initial.kind
             and file.name in self.machine.units[unit].reads
-            and len(self._reads[cycle, file.name] | {value}) <= file.read_ports
+            and len(self._reads[cycle, file.name] | {initial}) <= file.read_ports
         ]
         if not fitting:
             return None
         name = min(
-            fitting, key=lambda each: (value not in self._reads[cycle, each], each != initial.file)
+            fitting,
+            key=lambda each: (initial not in self._reads[cycle, each], each != initial.file),
         )
-        self._reads[cycle, name].add(value)
+        self._reads[cycle, name].add(initial)
         return name
 
-    def _bring(
-        self, operand: Operand, distance: int, initial: Register, value: object, cycle: int
-    ) -> bool:
+    def _bring(self, operand: Operand, distance: int, initial: Register, cycle: int) -> bool:
         """Have a unit hold a register's value until a cycle in which an operand is read."""
         for earlier in range(1, _EARLIER):
             for unit, latency in self._movers():
                 issue, landing = cycle - earlier, cycle - earlier + latency
                 if landing > cycle or not self._is_free(unit, issue, landing, cycle):
                     continue
-                file = self._port(initial, value, unit, issue)
+                file = self._port(initial, unit, issue)
                 if file is None:
                     continue
                 self._issued[issue] += 1

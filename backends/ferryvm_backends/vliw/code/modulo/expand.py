@@ -91,6 +91,7 @@ class _Expansion:
             machine,
             self.table,
             self.rounds,
+            self._is_rotating,
             self._in_file,
             lambda like: self._register(like, ""),
         )
