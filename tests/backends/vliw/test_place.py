@@ -93,7 +93,7 @@ def test_accesses_on_one_base_are_apart_by_their_offsets(offset: int, is_apart: 
 
 
 def test_the_element_loop_of_a_filter_has_little_besides_its_arithmetic() -> None:
-    code = lower(improved(whole(FILTER.format_map(USUAL)), Options(), find("single")), {})
+    code = lower(improved(whole(FILTER.format_map(USUAL)), Options(), find("multi16")), {})
     (loop,) = (
         block
         for block in code.blocks

@@ -266,10 +266,8 @@ class Loops:
                     plan.reason = f"file {failures.most_common(1)[0][0]} has too few registers"
                 break
             try:
-                plan.pipelined, plan.interval = (
-                    expand(self.code, found, self.machine),
-                    found.interval,
-                )
+                plan.pipelined = expand(self.code, found, self.machine)
+                plan.interval = found.interval
                 break
             except UnfitError as error:
                 if not error.operands:
@@ -287,7 +285,9 @@ class Loops:
         """Have some registers that a loop reads be loaded in each round."""
         chosen = choose(loop, self.machine, interval, room)
         front = front_of(self.code, block)
-        if not chosen or front is None or front in self.plans:
+        # A way goes with the loop that it leads from, if that is given up.
+        ways = {way for each in self.pipelined.values() for way in each.ways}
+        if not chosen or front is None or front in ways:
             return None
         return reload(self.code, block, front, chosen)
 
