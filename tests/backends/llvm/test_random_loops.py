@@ -10,16 +10,16 @@ from collections.abc import Sequence
 import pytest
 
 import ferryvm
-from ferryvm.engine import Engine, TrapError
+from ferryvm.engine import Engine
 from ferryvm.ir.lift import lift
 from ferryvm.ir.passes import optimise
-from ferryvm.machine.state import Snapshot
 from ferryvm.program import Program
 from ferryvm.region.region import region
 from ferryvm.verify import verify
 from ferryvm_backends.llvm import leaving
 from ferryvm_backends.llvm.strip import strips
 
+from ..ending import ended
 from .compiled import COMPILED
 
 SEED = int(os.environ.get("FERRYVM_FUZZ_SEED", "20261122"))  # campaigns take others
@@ -92,17 +92,6 @@ class Loops:
             case _:
                 operator = self.pick("+-*^&|")
                 return f"({operator} {self.value(depth - 1)} {self.value(depth - 1)})"
-
-
-def ended(engine: Engine, program: Program) -> tuple[object, Snapshot]:
-    """The result or the trap, and the state."""
-    execution = engine.start(program)
-    result: object
-    try:
-        result = execution.run().value
-    except TrapError as error:
-        result = str(error)
-    return result, execution.machine.snapshot()
 
 
 @pytest.mark.parametrize("budget", [1, 3])

@@ -9,9 +9,9 @@ import itertools
 import pytest
 
 import ferryvm
-from ferryvm.engine import Engine, TrapError
-from ferryvm.machine.state import Snapshot
-from ferryvm.program import Program
+from ferryvm.engine import Engine
+
+from ..ending import ended
 
 SUM = """
 (define (f v start n step base scale)
@@ -23,17 +23,6 @@ SUM = """
   s)
 (f (make-vector i64 40) {} {} {} {} {})
 """
-
-
-def ended(backend: str, program: Program) -> tuple[object, Snapshot]:
-    """The result or trap of a program, and the state that it left."""
-    execution = Engine(backend).start(program)
-    result: object
-    try:
-        result = execution.run().value
-    except TrapError as error:
-        result = str(error)
-    return result, execution.machine.snapshot()
 
 
 @pytest.mark.parametrize(
@@ -58,7 +47,7 @@ def ended(backend: str, program: Program) -> tuple[object, Snapshot]:
 )
 def test_native_loops_end_as_those_of_the_reference(case: tuple[int, ...]) -> None:
     program = ferryvm.compile(SUM.format(*case))
-    assert ended("llvm", program) == ended("reference", program)
+    assert ended(Engine("llvm"), program) == ended(Engine("reference"), program)
 
 
 def test_of_two_loops_one_after_the_other_each_is_asked_for_itself() -> None:
@@ -72,7 +61,7 @@ def test_of_two_loops_one_after_the_other_each_is_asked_for_itself() -> None:
 (f (make-vector i64 4) {} {})"""
     for n, m in itertools.product((3, 4, 5), repeat=2):
         program = ferryvm.compile(source.format(n, m))
-        assert ended("llvm", program) == ended("reference", program)
+        assert ended(Engine("llvm"), program) == ended(Engine("reference"), program)
 
 
 def test_a_vector_past_the_end_of_the_heap_traps_and_is_not_read() -> None:
@@ -87,4 +76,4 @@ def test_a_vector_past_the_end_of_the_heap_traps_and_is_not_read() -> None:
     for address in (1 << 20, (1 << 63) - 8, -8, -1):
         changed = listing.replace("vector.new64", f"drop\n    i64.const {address}", 1)
         forged = ferryvm.assemble(changed)
-        assert ended("llvm", forged) == ended("reference", forged)
+        assert ended(Engine("llvm"), forged) == ended(Engine("reference"), forged)

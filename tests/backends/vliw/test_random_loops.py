@@ -10,14 +10,15 @@ from collections.abc import Sequence
 import pytest
 
 import ferryvm
-from ferryvm.engine import Engine, TrapError
+from ferryvm.engine import Engine
 from ferryvm.machine.memory import Limits
-from ferryvm.machine.state import Snapshot
 from ferryvm.policy import Policy
 from ferryvm.policy.fact import open_fact
 from ferryvm.policy.model import build
 from ferryvm.program import Program
 from ferryvm_backends.vliw.machine.read import shipped
+
+from ..ending import ended
 
 SEED = int(os.environ.get("FERRYVM_FUZZ_SEED", "20261123"))  # campaigns take others
 PROGRAMS = int(os.environ.get("FERRYVM_FUZZ_PROGRAMS", "5"))
@@ -100,17 +101,6 @@ def policy(machine: str) -> Policy:
     backend |= {"background": False, "required": True}
     rule = {"name": "all", "backends": [backend]}
     return build({"whole_program": True, "profile": {"enabled": False}, "rule": [rule]}, open_fact)
-
-
-def ended(engine: Engine, program: Program) -> tuple[object, Snapshot]:
-    """The result or the trap, and the state."""
-    execution = engine.start(program)
-    result: object
-    try:
-        result = execution.run().value
-    except TrapError as error:
-        result = str(error)
-    return result, execution.machine.snapshot()
 
 
 @pytest.mark.parametrize("machine", sorted(shipped()))

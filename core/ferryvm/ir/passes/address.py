@@ -55,6 +55,17 @@ def accessed(body: Body) -> set[Value]:
     return {value for value in found - others if isinstance(value, Operation)}
 
 
+def split(address: Value) -> tuple[Value | None, int]:
+    """An address as a value, or none, and the signed constant that is added to it."""
+    if isinstance(address, Constant):
+        return None, signed(I64, address.bits)
+    if isinstance(address, Operation) and address.name == "add":
+        base, more = address.arguments
+        if isinstance(more, Constant):
+            return base, signed(I64, more.bits)
+    return address, 0
+
+
 def _places(operation: Operation) -> range:
     """Which operands of an operation are addresses of the heap."""
     match operation.name:

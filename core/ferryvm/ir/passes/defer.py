@@ -20,10 +20,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TypeGuard
 
-from ferryvm.ir.graph import Block, Body, Constant, Operation, Value
+from ferryvm.ir.graph import Block, Body, Operation, Value
 from ferryvm.ir.operation import FIXED, PURE
+from ferryvm.ir.passes.address import split
 from ferryvm.ir.passes.canonical import BLIND
 from ferryvm.ir.passes.prune import prune
+from ferryvm.ir.passes.strength import users_of
 from ferryvm.ir.touch import Place
 from ferryvm.isa.type import F32, F64, I32, I64, Type
 
@@ -46,26 +48,10 @@ def defer(body: Body, places: Mapping[Operation, Place] | None = None) -> None:
     has_changed = False
     for block in body.blocks:
         if sum(_raw(operation) is not None for operation in block.operations) >= FEWEST:
-            users = users or _users(body)
+            users = users or users_of(body)
             has_changed |= _Groups(block, users, places or {}).run()
     if has_changed:
         prune(body)
-
-
-def _users(body: Body) -> dict[Value, list[Operation | None]]:
-    """Who uses each value: operations, or None for a state or an edge."""
-    found: dict[Value, list[Operation | None]] = {}
-    for block in body.blocks:
-        for operation in (*block.operations, block.end):
-            for value in operation.arguments:
-                found.setdefault(value, []).append(operation)
-            if operation.state is not None:
-                for value in operation.state.uses():
-                    found.setdefault(value, []).append(None)
-        for edge in block.end.edges:
-            for value in edge.arguments:
-                found.setdefault(value, []).append(None)
-    return found
 
 
 def _raw(store: Operation) -> Value | None:
@@ -91,22 +77,10 @@ def _has_stride(place: Place | None) -> TypeGuard[Place]:
 
 def _is_in_step(load: Operation, store: Operation) -> bool:
     """Whether the addresses show that two accesses touch the same bytes or none in common."""
-    (base, offset), (other, from_) = _address(load), _address(store)
+    (base, offset), (other, from_) = split(load.arguments[0]), split(store.arguments[0])
     return (
         base is other and load.static == store.static and not (offset - from_) % load.fact(0, int)
     )
-
-
-def _address(access: Operation) -> tuple[Value | None, int]:
-    """The address of an access as a value and what is added to it."""
-    address = access.arguments[0]
-    if isinstance(address, Constant):
-        return None, address.bits
-    if isinstance(address, Operation) and address.name == "add":
-        base, more = address.arguments
-        if isinstance(more, Constant):
-            return base, more.bits
-    return address, 0
 
 
 class _Groups:

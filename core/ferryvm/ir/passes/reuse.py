@@ -34,6 +34,7 @@ from ferryvm.ir.graph import (
     ValueType,
 )
 from ferryvm.ir.line import step_of
+from ferryvm.ir.passes.address import split
 from ferryvm.ir.passes.prune import substitute
 from ferryvm.ir.passes.strength import users_of
 from ferryvm.ir.touch import Place
@@ -58,12 +59,13 @@ def keep_loaded(body: Body, places: Mapping[Operation, Place], most: int) -> Non
     """
     flow = Flow(body)
     loops = flow.loops()
+    users = users_of(body)
     new: dict[Value, Value] = {}
     for loop in loops:
         if not any(each.blocks < loop.blocks for each in loops):
             chain = _chain(flow, loop)
             if chain:
-                new |= _Keeping(body, flow, loop, chain, places, users_of(body)).run(most)
+                new |= _Keeping(body, flow, loop, chain, places, users).run(most)
     if new:
         substitute(body, new)
 
@@ -90,15 +92,8 @@ def _form(operation: Operation) -> _Form:
     return operation.name, operation.static, operation.type
 
 
-def _address(access: Operation) -> _Address:
-    address, size = access.arguments[0], access.fact(0, int)
-    if isinstance(address, Constant):
-        return None, signed(I64, address.bits), size
-    if isinstance(address, Operation) and address.name == "add":
-        base, more = address.arguments
-        if isinstance(more, Constant):
-            return base, signed(I64, more.bits), size
-    return address, 0, size
+def _address(load: Operation) -> _Address:
+    return *split(load.arguments[0]), load.fact(0, int)
 
 
 class _Keeping(Builder):
@@ -121,7 +116,7 @@ class _Keeping(Builder):
         ((front, self.entry),) = ((s, e) for s, e in ways if s not in loop.blocks)
         ((_, self.back),) = ((s, e) for s, e in ways if s in loop.blocks)
         self.front = flow.blocks[front]
-        self.stores = {_address(o)[:2]: o for o in self.operations if o.name == "heap_store"}
+        self.stores = {split(o.arguments[0]): o for o in self.operations if o.name == "heap_store"}
 
     def run(self, most: int) -> dict[Value, Value]:
         """Change the loop; what is to be used instead of some loads."""
@@ -214,9 +209,5 @@ class _Keeping(Builder):
         if change.name == "heap_store":
             there = self.places.get(change)
             return there is not None and here.is_apart(there)
-        stores = [self._stored_at(address) for address in change.arguments[::2]]
+        stores = [self.stores.get(split(address)) for address in change.arguments[::2]]
         return all(store is not None and self._is_apart(load, store) for store in stores)
-
-    def _stored_at(self, address: Value) -> Operation | None:
-        """The store in the loop to an address."""
-        return self.stores.get(_address(Operation("heap_load", I64, (1,), (address,)))[:2])

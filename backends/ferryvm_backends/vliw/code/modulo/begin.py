@@ -45,9 +45,9 @@ class Beginning:
         fresh: Callable[[Register], Register],
     ) -> None:
         """`rounds`: that begin before the kernel; `is_rotating`: whether what an operation's result was
-        before the first round is in a register where it will be later, too; `copy`: what a register is as the loop begins, in some
-        file; `fresh`: a register like another one that is in no file."""
-        self.loop, self.machine, self.table, self.rounds = loop, machine, table, rounds
+        before the first round is in a register where it will be later, too; `copy`: what a register is
+        as the loop begins, in some file; `fresh`: a register like another one that is in no file."""
+        self.loop, self.machine, self.table = loop, machine, table
         self.is_rotating, self.copy, self.fresh = is_rotating, copy, fresh
         self.found: dict[tuple[Operand, int], tuple[Register, int | None]] = {}
         """What an operand is that was made so many rounds before the first one; and the unit that has it."""

@@ -34,9 +34,9 @@ _ROUNDS = (1, 2, 3, 4, 6, 8)
 _LARGEST = 320
 """Operations of a round."""
 _SMALL = 64
-"""Operations of a round that is pipelined in any case; of one with more only if the interval can be
-shorter than the next part of its longest path."""
+"""Operations of a round that is pipelined in any case."""
 _FULL = 0.9
+"""Part of its longest path that the shortest interval of a round with more may be."""
 _WORTH = 0.9
 """More rounds have to bring the bound down to less than this part of it."""
 _MISSED = 1.05
