@@ -58,7 +58,7 @@ WAVE = """
 
 
 def kept(body: Body, most: int = 4) -> None:
-    keep_loaded(body, {}, most)
+    keep_loaded(body, {}, lambda _: most)
     prune(body)
 
 
@@ -140,7 +140,7 @@ def test_a_store_may_change_what_is_loaded_unless_it_is_known_not_to(
         accesses = [o for o in body.operations if o.name in ("heap_load", "heap_store")]
         pairs = zip(accesses, places, strict=True)
         known = {o: Place(NEST, base, 0, 8, 8) for o, base in pairs if base is not None}
-        keep_loaded(body, known, 4)
+        keep_loaded(body, known, lambda _: 4)
         prune(body)
 
     text = LOOP.format_map(USUAL | {"change": "heap_store 8 %1, %3"})
@@ -184,5 +184,5 @@ def _kept(module: Module) -> None:
     for body in module.bodies:
         for each in (share_bases, hoist, number, prune, add_to_addresses, hoist, prune):
             each(body)
-        keep_loaded(body, module.places, 8)
+        keep_loaded(body, module.places, lambda _: 8)
         prune(body)

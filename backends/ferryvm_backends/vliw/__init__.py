@@ -22,7 +22,6 @@ from ferryvm.region.fact import too_large
 from ferryvm.region.region import Region
 
 if TYPE_CHECKING:
-    from ferryvm.ir.graph import Module
     from ferryvm_backends.vliw.code.program import Program
     from ferryvm_backends.vliw.machine.model import Machine
 
@@ -30,12 +29,6 @@ ENVIRONMENT = "FERRYVM_VLIW_MACHINE"
 """Names the machine, or its file, where nothing else does."""
 
 _USUAL = "multi16"
-
-_NEEDED = 16
-"""Registers that a loop takes in any case."""
-
-_KEPT = 8
-"""Part of the others for what it keeps of what it has loaded: one in so many."""
 
 LARGEST = 2_000
 """Instructions of a region with all that it calls, past which it is refused."""
@@ -93,6 +86,7 @@ class VliwBackend(Compiler):
             return super().show(region, options, stage)
         if stage == "ir":
             from ferryvm.ir.text import module_text
+            from ferryvm_backends.vliw.improve import improved
 
             return module_text(improved(region, options, self._chosen(options.device)))
         from ferryvm_backends.vliw.code.text import program_text
@@ -108,6 +102,7 @@ class VliwBackend(Compiler):
 
     def _program(self, region: Region, options: Options) -> Program:
         from ferryvm_backends.vliw.code.encode import compile_module
+        from ferryvm_backends.vliw.improve import improved
 
         machine = self._chosen(options.device)
         return compile_module(improved(region, options, machine), machine)
@@ -132,41 +127,6 @@ class VliwBackend(Compiler):
 def usual() -> str:
     """The name or file of the machine that is taken where options name none."""
     return os.environ.get(ENVIRONMENT, "") or _USUAL
-
-
-def improved(region: Region, options: Options, machine: Machine) -> Module:
-    """The IR that code of a machine is made of."""
-    from ferryvm.ir.lift import lift
-    from ferryvm.ir.passes import optimise
-    from ferryvm.ir.passes.address import share_bases
-    from ferryvm.ir.passes.hoist import add_fronts, hoist
-    from ferryvm.ir.passes.number import number
-    from ferryvm.ir.passes.prune import prune
-    from ferryvm.ir.passes.range import ask_ranges
-    from ferryvm.ir.passes.reuse import keep_loaded
-    from ferryvm.ir.passes.strength import add_to_addresses
-    from ferryvm.ir.passes.unswitch import unswitch
-
-    module = lift(region, options.counting, options.unseen)
-    optimise(module, max(options.optimize, 1), region.verified, unrolled=True)
-    if options.optimize >= 2:
-        for body in module.bodies:
-            if ask_ranges(body):
-                unswitch(body, module.places)
-            add_fronts(body, of_branches=True)
-            for each in (share_bases, hoist, number, prune, add_to_addresses, hoist, prune):
-                each(body)
-            keep_loaded(body, module.places, _kept(machine))
-            prune(body)
-    return module
-
-
-def _kept(machine: Machine) -> int:
-    """Values that a loop may keep from round to round instead of loading them."""
-    from ferryvm_backends.vliw.machine.model import FileKind
-
-    files = (file for file in machine.files if file.kind is FileKind.INTEGER)
-    return max(sum(file.registers for file in files) - _NEEDED, 0) // _KEPT
 
 
 @functools.cache

@@ -8,7 +8,6 @@ from ferryvm.ir.graph import Static
 from ferryvm.isa.emitter import Condition
 from ferryvm.isa.type import I64
 from ferryvm.region.region import Region
-from ferryvm_backends.vliw import improved
 from ferryvm_backends.vliw.code.bank import assign_files
 from ferryvm_backends.vliw.code.liveness import live_at_entry
 from ferryvm_backends.vliw.code.lower import lower
@@ -22,6 +21,7 @@ from ferryvm_backends.vliw.code.operation import (
     Register,
     Segment,
 )
+from ferryvm_backends.vliw.improve import improved
 from ferryvm_backends.vliw.machine.model import FileKind, Machine
 from ferryvm_backends.vliw.machine.read import read_text
 

@@ -13,9 +13,9 @@ from ferryvm.machine.memory import Limits
 from ferryvm.machine.state import Machine as State
 from ferryvm.region.region import Region, region
 from ferryvm.verify import verify
-from ferryvm_backends.vliw import improved
 from ferryvm_backends.vliw.code.encode import compile_module
 from ferryvm_backends.vliw.code.program import Program
+from ferryvm_backends.vliw.improve import improved
 from ferryvm_backends.vliw.local import LocalMemory
 from ferryvm_backends.vliw.machine.model import Machine
 from ferryvm_backends.vliw.simulate.count import Counts

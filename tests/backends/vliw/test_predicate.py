@@ -16,11 +16,12 @@ from ferryvm.engine.observe import Observer
 from ferryvm.hooks import BackendEntry, hookimpl
 from ferryvm.ir.verify import verify_module
 from ferryvm.registry import Registry
-from ferryvm_backends.vliw import VliwBackend, enter, improved
+from ferryvm_backends.vliw import VliwBackend, enter
 from ferryvm_backends.vliw.code import encode
 from ferryvm_backends.vliw.code.convert import convert
 from ferryvm_backends.vliw.code.program import Program, Slot
 from ferryvm_backends.vliw.code.text import program_text, slot_text
+from ferryvm_backends.vliw.improve import improved
 from ferryvm_backends.vliw.machine.model import FileKind, Machine
 from ferryvm_backends.vliw.machine.read import find, shipped
 from ferryvm_backends.vliw.prove.claim import ScheduleError

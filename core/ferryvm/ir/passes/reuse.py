@@ -19,7 +19,7 @@ Keeps effects and exits; loops get parameters.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from ferryvm.ir.build import Builder
 from ferryvm.ir.flow import Flow, Loop
@@ -52,10 +52,15 @@ _Address = tuple[Value | None, int, int]
 """A value, the constant that is added to it, and how many bytes are loaded."""
 
 
-def keep_loaded(body: Body, places: Mapping[Operation, Place], most: int) -> None:
+def keep_loaded(
+    body: Body,
+    places: Mapping[Operation, Place],
+    most: Callable[[Sequence[Operation]], int],
+) -> None:
     """Have inner loops keep what they load.
 
-    `places`: what is known of accesses; `most`: values that a loop may pass from round to round.
+    `places`: what is known of accesses; `most`: how many values a loop of some operations may pass
+    from round to round.
     """
     flow = Flow(body)
     loops = flow.loops()
@@ -118,7 +123,7 @@ class _Keeping(Builder):
         self.front = flow.blocks[front]
         self.stores = {split(o.arguments[0]): o for o in self.operations if o.name == "heap_store"}
 
-    def run(self, most: int) -> dict[Value, Value]:
+    def run(self, most: Callable[[Sequence[Operation]], int]) -> dict[Value, Value]:
         """Change the loop; what is to be used instead of some loads."""
         if any(operation.name in _CALLS for operation in self.operations):
             return {}
@@ -131,13 +136,14 @@ class _Keeping(Builder):
             if isinstance(base, Parameter) and base in steps and self._is_apart_from_all(load):
                 value, shape = self._converted(load)
                 groups.setdefault((base, steps[base], shape), {})[offset] = value
+        room = most(self.operations) if groups else 0
         self.open(self.front)
         self.pc = self.front.end.pc
         for (base, step, shape), values in groups.items():
             while values:
                 offset = max(values) if step > 0 else min(values)
-                found = self._earlier(values, offset, step, most)
-                most -= len(found)
+                found = self._earlier(values, offset, step, room)
+                room -= len(found)
                 last: Value = values.pop(offset)
                 for each in found:
                     last = new[values.pop(each)] = self._passed_on(last, base, each, shape)
