@@ -99,35 +99,56 @@ class _CrowdedError(Exception):
 
 def _colour(spans: Spans, machine: Machine) -> tuple[dict[Register, int], list[Register]]:
     """Numbers of registers, and the registers that are to be spilled. Raises _CrowdedError."""
-    numbers: dict[Register, int] = {}
-    used: dict[tuple[str, int], dict[MachineBlock, list[Span]]] = {}
-    failed: list[Register] = []
-    crowded: list[Register] = []
+    length = {
+        register: sum(end - begin for each in there.values() for begin, end in each)
+        for register, there in spans.taken.items()
+    }
+    begin = {
+        register: min(each[0][0] for each in there.values())
+        for register, there in spans.taken.items()
+    }
 
     def cost(register: Register) -> float:
-        there = spans.taken[register].values()
-        length = sum(end - begin for each in there for begin, end in each)
-        return spans.weight[register] / max(length, 1)
+        return spans.weight[register] / max(length[register], 1)
 
-    def must_stay(register: Register) -> bool:
-        return register.is_spill or register in spans.fixed
-
-    # Those that are worst to spill come first.
-    order = sorted(spans.taken, key=lambda r: (not must_stay(r), -cost(r), r.number))
-    for register in order:
-        for number in range(machine.file(register.file).registers):
-            there = used.setdefault((register.file, number), {})
-            if not _meets(spans.taken[register], there):
-                numbers[register] = number
-                for block, taken in spans.taken[register].items():
-                    there.setdefault(block, []).extend(taken)
-                break
-        else:
-            (crowded if must_stay(register) else failed).append(register)
-    if crowded:
+    staying = [r for r in spans.taken if r.is_spill or r in spans.fixed]
+    others = spans.taken.keys() - {*staying}
+    # None of the orders is best for all: short ones first, as they are needed, long ones first.
+    for rank in (lambda r: -cost(r), begin.__getitem__, lambda r: -length[r]):
+        numbering = _Numbering(spans, machine)
+        crowded = numbering.add(sorted(staying, key=lambda r: (rank(r), r.number)))
+        if not crowded:
+            break
+    else:
         file = crowded[0].file
         raise _CrowdedError(file, [{*spans.taken[r]} for r in crowded if r.file == file])
-    return numbers, failed
+    # Those that are worst to spill come first.
+    failed = numbering.add(sorted(others, key=lambda r: (-cost(r), r.number)))
+    return numbering.numbers, failed
+
+
+class _Numbering:
+    """Registers with the numbers that they got one after another."""
+
+    def __init__(self, spans: Spans, machine: Machine) -> None:
+        self.spans, self.machine = spans, machine
+        self.numbers: dict[Register, int] = {}
+        self._used: dict[tuple[str, int], dict[MachineBlock, list[Span]]] = {}
+
+    def add(self, registers: Iterable[Register]) -> list[Register]:
+        """Give registers the first numbers that are free; those for which there is none."""
+        return [register for register in registers if not self._add(register)]
+
+    def _add(self, register: Register) -> bool:
+        taken = self.spans.taken[register]
+        for number in range(self.machine.file(register.file).registers):
+            there = self._used.setdefault((register.file, number), {})
+            if not _meets(taken, there):
+                self.numbers[register] = number
+                for block, spans in taken.items():
+                    there.setdefault(block, []).extend(spans)
+                return True
+        return False
 
 
 def _meets(taken: dict[MachineBlock, list[Span]], there: dict[MachineBlock, list[Span]]) -> bool:
