@@ -10,6 +10,7 @@ from collections import Counter
 import pytest
 
 from ferryvm.isa.type import I64
+from ferryvm_backends.vliw import improve
 from ferryvm_backends.vliw.code import allocate
 from ferryvm_backends.vliw.code.dependence import AHEAD
 from ferryvm_backends.vliw.code.liveness import live_at_entry
@@ -231,6 +232,13 @@ def test_a_schedule_has_no_more_lives_than_its_files_have_registers(machine: str
 # --- windows that move ----------------------------------------------------------------------
 
 
+@pytest.fixture
+def keeping(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Loops keep all that they have loaded."""
+    monkeypatch.setattr(improve, "kept", lambda machine, operations: 20)
+
+
+@pytest.mark.usefixtures("keeping")
 @pytest.mark.parametrize("n", [0, 1, 8, 40])
 @pytest.mark.parametrize("machine", sorted(shipped()))
 def test_samples_of_earlier_rounds_are_those(machine: str, n: int) -> None:
@@ -239,6 +247,7 @@ def test_samples_of_earlier_rounds_are_those(machine: str, n: int) -> None:
     _is_right(compiled(whole(text), find(machine)), text)
 
 
+@pytest.mark.usefixtures("keeping")
 def test_what_has_no_port_in_the_first_rounds_is_brought_to_a_unit_before(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

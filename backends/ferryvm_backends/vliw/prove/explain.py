@@ -5,7 +5,15 @@ from __future__ import annotations
 
 from collections import Counter
 
-from ferryvm_backends.vliw.prove.term import POISON, AccessNumber, StoreNumber, Term, Terms, Trace
+from ferryvm_backends.vliw.prove.term import (
+    POISON,
+    AccessNumber,
+    Linear,
+    StoreNumber,
+    Term,
+    Terms,
+    Trace,
+)
 
 _DEPTH = 3
 _LARGEST = 1 << 63
@@ -23,7 +31,7 @@ class Explainer:
             return "nothing that was set"
         bits = self.terms.bits(term)
         if bits is not None:
-            return f"#{bits - 2 * _LARGEST if bits >= _LARGEST else bits}"
+            return f"#{self._signed(bits)}"
         register = self.terms.register_of(term)
         if register is not None:
             return repr(register)
@@ -41,8 +49,22 @@ class Explainer:
     def access(self, number: AccessNumber, depth: int = _DEPTH) -> str:
         """Bytes of memory."""
         access = self.terms.accesses[number]
-        address = self.term(access.address, depth)
-        return f"{access.segment.value}[{address}+{access.offset}]:{access.size}"
+        return f"{access.segment.value}[{self.sum(access.address, depth)}]:{access.size}"
+
+    def sum(self, linear: Linear, depth: int) -> str:
+        """An address."""
+        parts = [
+            f"{'' if factor == 1 else f'{self._signed(factor)}*'}{self.term(term, depth)}"
+            for term, factor in linear.parts
+        ]
+        constant = self._signed(linear.constant)
+        if not parts:
+            return str(constant)
+        return "+".join(parts) + (f"{constant:+}" if constant else "")
+
+    @staticmethod
+    def _signed(bits: int) -> int:
+        return bits - 2 * _LARGEST if bits >= _LARGEST else bits
 
     def store(self, number: StoreNumber) -> str:
         """A store."""

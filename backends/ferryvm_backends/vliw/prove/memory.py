@@ -32,12 +32,12 @@ class Memory:
             return True
         if a.object is not None and b.object is not None and a.object.is_apart(b.object):
             return True
-        far = self.terms.linear(a.address).plus(self.terms.linear(b.address), -1)
+        far = a.address.plus(b.address, -1)
         # What all factors are multiples of cannot be bridged; without factors nothing can.
         step = 1 << 64
         for _, factor in far.parts:
             step = min(step, factor & -factor)
-        distance = (far.constant + a.offset - b.offset) % step
+        distance = far.constant % step
         return distance >= b.size and step - distance >= a.size
 
     def after(self, trace: Trace, store: StoreNumber) -> Trace:

@@ -5,7 +5,7 @@ A term is a number; equal terms have equal numbers, so whether two registers hol
 comparison. Accesses to memory and stores are numbered alike:
 
     term      a constant, a register as the block began, an operation of terms, a load
-    access    segment, address, offset, size
+    access    segment, address, size
     store     access, value
     load      access, and the stores that it sees
 
@@ -58,8 +58,7 @@ class Access:
     """Bytes of memory."""
 
     segment: Segment
-    address: Term
-    offset: int
+    address: Linear
     size: int
     object: heap.Place | None = None
     """What they belong to, if that is known."""
@@ -125,11 +124,27 @@ class Terms:
         """What an operation makes of terms; `name`: the number of what it does."""
         if POISON in operands:
             return POISON
+        if self._named[name] in _STEPS:
+            return self._stepped(name, *operands)
         return self._term((name, *operands))
+
+    def _stepped(self, name: int, a: Term, b: Term) -> Term:
+        """A sum or difference; of what sums with constants come to there is one term."""
+        bits = self.bits(b)
+        if bits is None:
+            return self._term((name, a, b))
+        add = self.name(*_ADD)
+        total = bits if name == add else -bits
+        key, before = self._keys[a], None
+        if key[0] == add:
+            before = self.bits(key[2])
+        if before is not None:
+            a, total = key[1], total + before
+        return self._term((add, a, self.constant(total & _MASK))) if total & _MASK else a
 
     def load(self, access: AccessNumber, seen: Trace) -> Term:
         """What a load yields; `seen`: the stores before it that may matter."""
-        if self.accesses[access].address == POISON:
+        if any(term == POISON for term, _ in self.accesses[access].address.parts):
             return POISON
         return self._term((_LOAD, access, *seen))
 
@@ -157,8 +172,8 @@ class Terms:
 
     def access(self, place: Place, address: Term, guard: Guard | None = None) -> AccessNumber:
         """The bytes that an operation touches."""
-        address = self.under(guard, address)
-        access = Access(place.segment, address, place.offset, place.size, place.object)
+        where = self.linear(self.under(guard, address)).plus(Linear(place.offset), 1)
+        access = Access(place.segment, where, place.size, place.object)
         found = self._access_numbers.get(access)
         if found is None:
             found = self._access_numbers[access] = len(self.accesses)
@@ -232,4 +247,6 @@ class Terms:
         return found if found is not None and len(found.parts) <= _MOST_PARTS else None
 
 
+_ADD = ("add", (I64,))
+_STEPS = frozenset({_ADD, ("sub", (I64,))})
 _SUMS = frozenset((name, (I64,)) for name in ("add", "sub", "shl", "mul"))

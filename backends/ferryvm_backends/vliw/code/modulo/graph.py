@@ -8,6 +8,7 @@ an operation waits for another one d rounds earlier.
 
 from __future__ import annotations
 
+import copy
 import dataclasses
 import itertools
 from collections import defaultdict
@@ -26,6 +27,9 @@ from ferryvm_backends.vliw.code.operation import (
 
 _FARTHEST = 64
 """Rounds that are looked at for two accesses of one line to meet."""
+_LONGEST_STEP = 1 << 20
+_LARGEST_OFFSET = 1 << 30
+"""Of an access whose base may be another round's: its offset has to have room for what that changes."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -52,6 +56,8 @@ class _Entry:
 
 Source = Made | Kept | int
 _Value = Made | Kept | int | _Entry
+_Found = tuple[MachineOperation, list[_Value], dict[Register, _Value]]
+"""An operation, its operands, and what its target needs; `Made` counts operations as they are found."""
 
 
 @dataclasses.dataclass(eq=False)
@@ -66,6 +72,8 @@ class Node:
     """Of an exit: what its target wants in which register."""
     initial: Mapping[int, Register] = dataclasses.field(default_factory=dict)
     """What holds the results of so many rounds before the first one, as far as anyone reads them."""
+    step: int | None = None
+    """Of an access: what its base is more in each round, if one of a later round serves as well."""
 
     @property
     def is_exit(self) -> bool:
@@ -90,6 +98,8 @@ class Round:
         self.block = block
         self.nodes: list[Node] = []
         self._read(block, live, rounds)
+        for node in self.nodes:
+            node.step = self._step_of_base(node)
         self.repeat = next(n.number for n in self.nodes if n.operation.name == "repeat")
         self.waits = list(dict.fromkeys([*self._values(), *self._exits(), *self._memory()]))
 
@@ -99,7 +109,7 @@ class Round:
         operations = block.operations[:-1]
         changed = {o.result for o in operations if o.result is not None}
         now: dict[Register, _Value] = {}
-        found: list[tuple[MachineOperation, list[_Value], dict[Register, _Value]]] = []
+        found: list[_Found] = []
         polls = [o for o in operations if o.name == "exit_expired"]
 
         def value(operand: Operand) -> _Value:
@@ -128,11 +138,13 @@ class Round:
             found.append((new, operands, needed))
         if not polls:
             found.append((MachineOperation("repeat", pc=block.operations[-1].pc), [], {}))
-        self._pass_on(found, now, sorted(live[block] & changed, key=lambda each: each.number))
+        carried = sorted(live[block] & changed, key=lambda each: each.number)
+        now = {r: now[r] for r in carried if r in now}
+        self._pass_on(*_without_unused(_folded(found), now), carried)
 
     def _pass_on(
         self,
-        found: list[tuple[MachineOperation, list[_Value], dict[Register, _Value]]],
+        found: list[_Found],
         now: dict[Register, _Value],
         carried: list[Register],
     ) -> None:
@@ -177,6 +189,45 @@ class Round:
                     initial[number],
                 )
             )
+
+    def with_bases(self, distances: Mapping[int, int]) -> Round:
+        """The round with the bases of some accesses, by their numbers, of so many rounds before, and
+        what is added to them as it has to be for that."""
+        found = copy.copy(self)
+        found.nodes = self.nodes.copy()
+        for number, distance in distances.items():
+            node = self.nodes[number]
+            base, place = node.sources[0], node.operation.place
+            assert isinstance(base, Made)
+            assert node.step is not None
+            assert place is not None
+            offset = place.offset + (distance - base.distance) * node.step
+            found.nodes[number] = dataclasses.replace(
+                node,
+                operation=dataclasses.replace(
+                    node.operation, place=dataclasses.replace(place, offset=offset)
+                ),
+                sources=(dataclasses.replace(base, distance=distance), *node.sources[1:]),
+            )
+        return found
+
+    def _step_of_base(self, node: Node) -> int | None:
+        place = node.operation.place
+        base = node.sources[0] if place is not None else None
+        if place is None or not isinstance(base, Made):
+            return None
+        root, _ = self._line(Made(base.node))
+        # What is read of rounds before the first one is on the line only if it is the line's root.
+        if not isinstance(root, Made) or base.distance > (root.node == base.node):
+            return None
+        step = self._step(root)
+        if (
+            step is None
+            or abs(_signed(step)) > _LONGEST_STEP
+            or abs(place.offset) > _LARGEST_OFFSET
+        ):
+            return None
+        return _signed(step)
 
     # --- what waits for what ----------------------------------------------------------------
 
@@ -263,6 +314,60 @@ class Round:
             return None
         again, step = self._line(Made(root.node))
         return step if again == root else None
+
+
+def _constant(found: _Found) -> int | None:
+    """What an operation adds to its first operand, if it does that and nothing else."""
+    operation, operands, _ = found
+    if operation.name not in ("add", "sub") or operation.static != (I64,):
+        return None
+    if not isinstance(operands[1], int):
+        return None
+    return operands[1] if operation.name == "add" else -operands[1]
+
+
+def _folded(found: list[_Found]) -> list[_Found]:
+    """Operations that count from the same as others do, where they are sums of sums with constants, or
+    accesses there: so the sums of several rounds do not wait for each other, or are not needed."""
+    new: list[_Found] = []
+    for operation, operands, needed in found:
+        first = operands[0] if operands else None
+        base = new[first.node] if isinstance(first, Made) else None
+        more = None if base is None else _constant(base)
+        if base is not None and more is not None:
+            place, mine = operation.place, _constant((operation, operands, needed))
+            if mine is not None:
+                total = more + mine if operation.name == "add" else -more - mine
+                operands = [base[1][0], total % (1 << 64)]
+            elif place is not None and abs(place.offset + _signed(more)) <= _LARGEST_OFFSET:
+                place = dataclasses.replace(place, offset=place.offset + _signed(more))
+                operation = dataclasses.replace(operation, place=place)
+                operands = [base[1][0], *operands[1:]]
+        new.append((operation, operands, needed))
+    return new
+
+
+def _without_unused(
+    found: list[_Found], now: dict[Register, _Value]
+) -> tuple[list[_Found], dict[Register, _Value]]:
+    """Operations and what registers hold after them, without sums that nothing needs."""
+    used = {*now.values()}
+    kept: list[int] = []
+    for number in reversed(range(len(found))):
+        _, operands, needed = found[number]
+        if Made(number) in used or _constant(found[number]) is None:
+            kept.append(number)
+            used.update(operands, needed.values())
+    numbers = {old: new for new, old in enumerate(reversed(kept))}
+
+    def value(old: _Value) -> _Value:
+        return Made(numbers[old.node]) if isinstance(old, Made) else old
+
+    left = [
+        (operation, [*map(value, operands)], {r: value(v) for r, v in needed.items()})
+        for operation, operands, needed in map(found.__getitem__, reversed(kept))
+    ]
+    return left, {register: value(each) for register, each in now.items()}
 
 
 def _repeat(poll: MachineOperation) -> MachineOperation:

@@ -27,7 +27,7 @@ from ferryvm_backends.vliw.machine.model import FileKind, Machine
 
 _PORTS = 0.3
 """Part of the ports, in an interval, that registers may be read from that do not change."""
-_BUSY = 0.7
+_BUSY = 0.95
 """Part of the units for loads, and of slots, that may be taken for fewer ports."""
 
 

@@ -71,7 +71,7 @@ def schedule_round(
             tries += _PATIENCE * len(loop.nodes) + _MORE
             found = _Attempt(loop, machine, interval, order, depths, is_late, unbypassed).run()
             if found is not None:
-                crowded = Lives(loop, machine, found.table).crowded()
+                crowded = Lives(found.loop, machine, found.table).crowded()
                 if crowded is None:
                     return found
                 failures[crowded] += 1
@@ -166,7 +166,8 @@ class _Attempt:
             number: dataclasses.replace(spot, cycle=spot.cycle + shift)
             for number, spot in table.spots.items()
         }
-        return RoundSchedule(self.loop, self.interval, table)
+        table.loop = self.loop.with_bases(table.bases)
+        return RoundSchedule(table.loop, self.interval, table)
 
     def _place(self, node: Node) -> set[int] | None:
         """Place an operation; those that have lost their places. None if it is not to be done."""

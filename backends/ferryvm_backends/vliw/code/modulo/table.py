@@ -69,6 +69,8 @@ class ModuloTable:
         self.unbypassed = unbypassed
         self.spots: dict[int, Spot] = {}
         self.ways: dict[Operand, FromUnit | FromFile] = {}
+        self.bases: dict[int, int] = {}
+        """Of accesses that may have another round's base: how many rounds before the one they have is."""
         self.files: dict[int, str] = {}
         """The file that each written result goes to."""
         self._held: dict[_Key, dict[object, int]] = defaultdict(dict)
@@ -253,6 +255,8 @@ class ModuloTable:
         self._release(self._links.pop(operand))
         way = self.ways.pop(operand)
         self._costs.pop(operand, None)
+        if not operand[1]:
+            self.bases.pop(operand[0], None)
         source = self._source(operand)
         if isinstance(source, Kept):
             assert isinstance(way, FromFile)
@@ -263,6 +267,11 @@ class ModuloTable:
         self._unlink(operand)
         spot = self.spots[maker]
         held = self.spots[operand[0]].cycle + self.interval * distance - spot.landing
+        later = 0
+        if held >= self.interval and self._is_base(operand):
+            # The last one that is there serves, and need not be kept.
+            later, held = divmod(held, self.interval)
+            distance -= later
         extra = held - self._shares[spot.unit]
         taken: list[tuple[_Key, object]] = []
         ways = (self._bypass, self._file) if extra <= 0 else (self._file, self._bypass)
@@ -273,10 +282,17 @@ class ModuloTable:
                     extra = sum(self._held[key][holder] == 1 for key, holder in taken)
                 self.ways[operand], self._links[operand] = way, taken
                 self._costs[operand] = max(extra, 0)
+                if later:
+                    self.bases[operand[0]] = distance
                 return True
             self._release(taken)
             taken.clear()
         return False
+
+    def _is_base(self, operand: Operand) -> bool:
+        """Whether an operand is an access's base that another round's may stand for."""
+        number, index = operand
+        return index == 0 and self.loop.nodes[number].step is not None
 
     def _bypass(
         self, operand: Operand, maker: int, distance: int, taken: list[tuple[_Key, object]]
