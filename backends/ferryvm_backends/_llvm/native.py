@@ -32,19 +32,22 @@ _PROCESSORS = ("x86_64", "amd64", "aarch64", "arm64")
 
 
 @functools.cache
-def target_machine() -> llvm.TargetMachine:
-    """LLVM's description of this processor, and how code for it is made."""
-    return _target_machine()
+def target_machine(level: int = 2) -> llvm.TargetMachine:
+    """LLVM's description of this processor, and how code for it is made.
+
+    `level`: of LLVM's code generator, from 0, the soonest done, to 3.
+    """
+    return _target_machine(level)
 
 
-def _target_machine() -> llvm.TargetMachine:
+def _target_machine(level: int = 2) -> llvm.TargetMachine:
     llvm.initialize_native_target()
     llvm.initialize_native_asmprinter()
     cpu, features = _processor()
     return llvm.Target.from_default_triple().create_target_machine(
         cpu=cpu,
         features=features,
-        opt=2,
+        opt=level,
         reloc="static",
         codemodel="jitdefault",
     )

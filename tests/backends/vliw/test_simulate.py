@@ -3,13 +3,19 @@
 
 from __future__ import annotations
 
+import itertools
+from collections import Counter, defaultdict
+
 import pytest
 
 from ferryvm.machine.control import Status
 from ferryvm.region.region import region
 from ferryvm.testing.generate import Kind, generate
 from ferryvm.verify import verify
+from ferryvm_backends._llvm.build import compile_quickly
 from ferryvm_backends.vliw.machine.read import find, shipped
+from ferryvm_backends.vliw.simulate import native
+from ferryvm_backends.vliw.simulate.path import Paths, State
 
 from .program import compiled, run, status, whole
 
@@ -36,12 +42,56 @@ def test_they_agree_on_a_program(machine: str, name: str) -> None:
 
 
 @pytest.mark.parametrize("number", range(12))
-def test_they_agree_on_random_programs(number: int) -> None:
+def test_they_agree_on_random_programs(number: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    if number % 3 == 0:
+        monkeypatch.setattr(native, "LARGE", 0)  # code that is made in less time
     part = region(verify(generate(61, number, Kind.BYTECODE)), "program")
     for machine in ("multi16", "single"):
         program = compiled(part, find(machine), counting=number % 2 == 1)
         slow, fast = (run(program, part, is_native, budget=3000) for is_native in (False, True))
         assert slow == fast
+
+
+@pytest.mark.parametrize("machine", ["single", "multi16"])
+@pytest.mark.parametrize("name", sorted(PROGRAMS))
+def test_they_agree_on_code_that_was_made_quickly(
+    machine: str, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = []
+    monkeypatch.setattr(native, "LARGE", 0)
+    monkeypatch.setattr(native, "compile_quickly", lambda m: made.append(m) or compile_quickly(m))
+    part = whole(PROGRAMS[name])
+    program = compiled(part, find(machine))
+    slow, fast = (run(program, part, is_native) for is_native in (False, True))
+    assert slow == fast
+    assert len(made) == 1
+
+
+@pytest.mark.parametrize("name", sorted(PROGRAMS))
+def test_a_run_is_entered_at_its_top_and_left_at_its_end(name: str) -> None:
+    paths = Paths(compiled(whole(PROGRAMS[name]), find("multi16")))
+    runs = list(paths.runs())
+    assert Counter(state for run in runs for state in run) == Counter(
+        dict.fromkeys(paths.onward, 1)
+    )
+    ways = defaultdict(list)
+    for state, onward in paths.onward.items():
+        for following in (onward.next, onward.taken):
+            for other in () if following is None else following.states:
+                ways[other].append(state)
+    for run_ in runs:
+        for before, state in itertools.pairwise(run_):
+            assert ways[state] == [before]
+            assert paths.onward[before].next.states == (state,)
+            assert paths.onward[before].taken is None
+        assert run_[0] is paths.first or len(ways[run_[0]]) > 1 or _parts(paths, ways[run_[0]][0])
+    assert len(runs) < len(paths.onward) / 3
+
+
+def _parts(paths: Paths, state: State) -> bool:
+    """Whether control may go on from a state in two ways."""
+    onward = paths.onward[state]
+    return onward.taken is not None or onward.next.is_dynamic
 
 
 def test_what_a_decided_branch_never_leads_to_is_left_out() -> None:

@@ -1,16 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """Programs of the machine as native code, which takes the same cycles and leaves the same state.
 
-What is on its way when a bundle is fetched, results that have not landed and a branch that has not
-been taken yet, is known before the program runs: it depends on the bundles in front of it alone. So
-there is native code for each bundle with each *context* that it can be fetched in, and results on
-their way are values there, not entries of a queue. An exit goes on in two contexts.
+There is native code for each state that a bundle can be fetched in (`path.py`), so results on their way
+are values there, not entries of a queue. States that can only follow one another are one block, in
+which registers and results are values of it; how often it is entered says what was fetched.
 """
 
 from __future__ import annotations
 
 import ctypes
-import dataclasses
 
 import numpy as np
 from llvmlite import ir
@@ -21,57 +19,24 @@ from ferryvm.isa.numeric import canonical
 from ferryvm.isa.type import Type
 from ferryvm.machine.control import ControlBlock
 from ferryvm_backends._llvm.arithmetic import I1, LLVM_TYPE, WORD, Arithmetic, word
-from ferryvm_backends._llvm.build import compile_module
+from ferryvm_backends._llvm.build import compile_module, compile_quickly
 from ferryvm_backends._llvm.native import NativeCode
-from ferryvm_backends.vliw.code.operation import BRANCHES, EXITS, Segment, canonical_type, work_of
+from ferryvm_backends.vliw.code.operation import EXITS, Segment, canonical_type, work_of
 from ferryvm_backends.vliw.code.program import Bypass, Immediate, Program, Read, Slot, Source
 from ferryvm_backends.vliw.machine.model import FileKind, Work
 from ferryvm_backends.vliw.simulate.count import Counts, HazardError, Issue
 from ferryvm_backends.vliw.simulate.memory import Memory
+from ferryvm_backends.vliw.simulate.path import Context, Next, Onward, Paths, State
+
+LARGE = 8_000
+"""Operations of a program past which its code is made in less time and takes more."""
 
 _SEGMENTS = list(Segment)
+_Key = tuple[str, int, int]
+"""A register by file and number, an output register by unit, or a result by unit and cycles left."""
 _POINTER = ir.PointerType()
 _BYTE = ir.IntType(8)
 _INTERRUPT: int = vars(ControlBlock)["interrupt"].offset
-_STOP = -1
-"""As a branch's target: the program stops."""
-_DYNAMIC = -2
-"""The target is a value."""
-
-
-@dataclasses.dataclass(frozen=True, order=True)
-class _Flight:
-    """A result on its way."""
-
-    unit: int
-    left: int
-    """Cycles until it lands; 0: at the beginning of this one."""
-    file: int
-    number: int
-    """The register that it goes to; -1: none."""
-
-
-@dataclasses.dataclass(frozen=True)
-class _Branch:
-    """A branch on its way."""
-
-    target: int
-    left: int
-    """Cycles until control goes on there; 0: after this one."""
-    is_exit: bool
-
-
-@dataclasses.dataclass(frozen=True)
-class _Context:
-    """What is on its way when a bundle is fetched."""
-
-    flights: tuple[_Flight, ...] = ()
-    branches: tuple[_Branch, ...] = ()
-    """The next one first."""
-
-    def branching(self, target: int, left: int, is_exit: bool) -> _Context:
-        """With one more branch on its way."""
-        return _Context(self.flights, (*self.branches, _Branch(target, left, is_exit)))
 
 
 class _Frame(ctypes.Structure):
@@ -82,7 +47,7 @@ class _Frame(ctypes.Structure):
         ("budget", ctypes.c_uint64),
         ("flag", ctypes.c_uint64),  # address of a host's word that is not 0 when the time is over
         ("cycles", ctypes.c_uint64),
-        ("counts", ctypes.c_uint64),  # address of a word a bundle
+        ("counts", ctypes.c_uint64),  # address of a word a run
     ]
 
 
@@ -91,8 +56,16 @@ class NativeProgram:
 
     def __init__(self, program: Program) -> None:
         self.program, self._issue = program, Issue(program)
-        module = _Translation(program).run()
-        self._code = NativeCode(compile_module(module, merge_tails=True))
+        paths = Paths(program)
+        runs = list(paths.runs())
+        self._bundles = np.array([state.at for run in runs for state in run], np.int64)
+        """Of all runs, one after another."""
+        self._lengths = np.array([len(run) for run in runs], np.int64)
+        module = _Translation(program, paths, runs).run()
+        size = sum(len(program.bundles[state.at]) for run in runs for state in run)
+        is_large = size > LARGE
+        code = compile_quickly(module) if is_large else compile_module(module, merge_tails=True)
+        self._code = NativeCode(code)
         kind = ctypes.CFUNCTYPE(ctypes.c_uint64, ctypes.c_void_p)
         self._run = kind(self._code.function_address("run"))
 
@@ -109,25 +82,27 @@ class NativeProgram:
         frame.flag = ctypes.addressof(never)
         if control is not None:
             frame.flag = ctypes.addressof(control) + _INTERRUPT
-        bundles = np.zeros(len(self.program.bundles), np.int64)
-        frame.counts = bundles.ctypes.data
+        entered = np.zeros(len(self._lengths), np.int64)
+        frame.counts = entered.ctypes.data
         if self._run(ctypes.addressof(frame)):
             raise HazardError(f"{self.program.name}: a store to where there is no memory")
+        bundles = np.zeros(len(self.program.bundles), np.int64)
+        np.add.at(bundles, self._bundles, np.repeat(entered, self._lengths))
         return self._issue.counts(frame.cycles, bundles)
 
 
 class _Translation(Arithmetic):
-    def __init__(self, program: Program) -> None:
-        self.program, self.machine = program, program.machine
+    def __init__(self, program: Program, paths: Paths, runs: list[list[State]]) -> None:
+        self.program, self.machine, self.paths, self.runs = program, program.machine, paths, runs
         self.module = ir.Module("program")
         self.function = ir.Function(self.module, ir.FunctionType(WORD, [_POINTER]), "run")
         self.frame = self.function.args[0]
         self.builder = ir.IRBuilder(self.function.append_basic_block("entry"))
-        self.registers: dict[tuple[int, int], ir.Value] = {}
-        self.outputs: dict[int, ir.Value] = {}
-        self.flying: dict[tuple[int, int], ir.Value] = {}
-        self.blocks: dict[tuple[int, _Context], ir.Block] = {}
-        self.waiting: list[tuple[int, _Context]] = []
+        self.variables: dict[_Key, ir.Value] = {}
+        """What is in registers, in output registers, and on its way, between runs."""
+        self.values: dict[_Key, ir.Value] = {}
+        """The same within a run, as far as it was read or written there."""
+        self.changed: set[_Key] = set()
 
     def run(self) -> ir.Module:
         """The module of a function `run`: 0, or 1 for a store to where there is no memory."""
@@ -135,7 +110,6 @@ class _Translation(Arithmetic):
         self.cycles, self.to = b.alloca(WORD), b.alloca(WORD)
         b.store(word(0), self.cycles)
         b.store(word(0), self.to)
-        self._declare()
         self.budget = self._field("budget")
         self.flag = b.inttoptr(self._field("flag"), _POINTER)
         self.counts = b.inttoptr(self._field("counts"), _POINTER)
@@ -144,32 +118,17 @@ class _Translation(Arithmetic):
             for n in range(len(_SEGMENTS))
         ]
         self.fault = self.function.append_basic_block("fault")
-        b.branch(self._block(0, _Context()))
-        while self.waiting:
-            at, context = self.waiting.pop()
-            b.position_at_end(self.blocks[at, context])
-            self._bundle(at, context)
+        self.blocks = {
+            run[0]: self.function.append_basic_block(f"b{run[0].at}") for run in self.runs
+        }
+        for number, run in enumerate(self.runs):
+            b.position_at_end(self.blocks[run[0]])
+            self._run(number, run)
+        b.position_at_end(self.function.entry_basic_block)
+        b.branch(self.blocks[self.paths.first])
         b.position_at_end(self.fault)
         b.ret(word(1))
         return self.module
-
-    def _declare(self) -> None:
-        """A variable for each register, output register and result on its way."""
-        b = self.builder
-        for bundle in self.program.bundles:
-            for slot in bundle:
-                places = [slot.written, *slot.reads]
-                for place in places:
-                    if isinstance(place, Read):
-                        key = place.file, place.number
-                        kind = self.machine.files[place.file].kind
-                        t = I1 if kind is FileKind.BOOLEAN else WORD
-                        if key not in self.registers:
-                            self.registers[key] = b.alloca(t)
-                            b.store(ir.Constant(t, 0), self.registers[key])
-                if slot.has_result and slot.unit not in self.outputs:
-                    self.outputs[slot.unit] = b.alloca(WORD)
-                    b.store(word(0), self.outputs[slot.unit])
 
     def _field(self, name: str) -> ir.Value:
         where = getattr(_Frame, name).offset
@@ -180,145 +139,135 @@ class _Translation(Arithmetic):
         place = self.builder.gep(self.frame, [word(8 * number)], source_etype=_BYTE)
         return self.builder.load(place, typ=WORD)
 
-    def _block(self, at: int, context: _Context) -> ir.Block:
-        key = at, context
-        if key not in self.blocks:
-            self.blocks[key] = self.function.append_basic_block(f"b{at}")
-            self.waiting.append(key)
-        return self.blocks[key]
+    # --- runs -------------------------------------------------------------------------------
 
-    # --- a bundle ---------------------------------------------------------------------------
-
-    def _bundle(self, at: int, context: _Context) -> None:
+    def _run(self, number: int, run: list[State]) -> None:
         b = self.builder
-        place = b.gep(self.counts, [word(at)], source_etype=WORD)
+        place = b.gep(self.counts, [word(number)], source_etype=WORD)
         b.store(b.add(b.load(place, typ=WORD), word(1)), place)
-        now = b.load(self.cycles)
-        b.store(b.add(now, word(1)), self.cycles)
-        self._land(context)
-        bundle = self.program.bundles[at]
-        given = [
-            tuple(self._read(source, _is_truth(slot, n)) for n, source in enumerate(slot.sources))
+        begin = b.load(self.cycles)
+        b.store(b.add(begin, word(len(run))), self.cycles)
+        self.values.clear()
+        self.changed.clear()
+        for state in run:
+            self._bundle(state)
+            slot = self.paths.onward[state].branch
+            if slot is not None and slot.name == "jump_to":
+                b.store(self._operands(slot)[0], self.to)
+        self._leave(run[-1], begin, len(run) - 1)
+
+    def _get(self, key: _Key) -> ir.Value:
+        """A value of the machine."""
+        if key not in self.values:
+            self.values[key] = self.builder.load(self._variable(key))
+        return self.values[key]
+
+    def _set(self, key: _Key, value: ir.Value) -> None:
+        self.values[key] = value
+        self.changed.add(key)
+
+    def _variable(self, key: _Key) -> ir.Value:
+        if key not in self.variables:
+            kind, file, _ = key
+            is_truth = kind == "register" and self.machine.files[file].kind is FileKind.BOOLEAN
+            t = I1 if is_truth else WORD
+            with self.builder.goto_block(self.function.entry_basic_block):
+                self.variables[key] = self.builder.alloca(t)
+                self.builder.store(ir.Constant(t, 0), self.variables[key])
+        return self.variables[key]
+
+    def _bundle(self, state: State) -> None:
+        self._land(state.context)
+        bundle = self.program.bundles[state.at]
+        given = [self._operands(slot) for slot in bundle]
+        predicates = [
+            None if slot.predicate is None else self._read(slot.predicate[0], is_truth=True)
             for slot in bundle
         ]
         results = [
             self._result(slot, operands) if slot.has_result else None
             for slot, operands in zip(bundle, given, strict=True)
         ]
-        flights = self._shift(context)
+        for flight in sorted(state.context.flights, key=lambda each: each.left):
+            if flight.left > 0:
+                value = self._get(("flight", flight.unit, flight.left))
+                self._set(("flight", flight.unit, flight.left - 1), value)
         for slot, result in zip(bundle, results, strict=True):
             if result is not None:
-                flights.append(self._issue(slot, result))
-        for slot, operands in zip(bundle, given, strict=True):
+                if result.type == I1:
+                    result = self.builder.zext(result, WORD)
+                self._set(("flight", slot.unit, self.paths.latency(slot) - 1), result)
+        for slot, operands, truth in zip(bundle, given, predicates, strict=True):
             if slot.name == "store":
-                self._store(slot, operands)
-        onward = _Context(tuple(sorted(flights)), context.branches)
-        if any(each.is_exit for each in context.branches):
-            self._next(at, onward)
-            return
-        for slot, operands in zip(bundle, given, strict=True):
-            if slot.name in BRANCHES:
-                self._leave(at, onward, slot, operands, now)
-                return
-        self._next(at, onward)
+                self._store(slot, operands, truth)
 
-    def _leave(
-        self,
-        at: int,
-        context: _Context,
-        slot: Slot,
-        operands: tuple[ir.Value, ...],
-        now: ir.Value,
-    ) -> None:
-        """Go on with a branch on its way."""
-        delay = self.machine.delay_slots
-        target = _STOP if slot.target is None else slot.target
-        if slot.name == "jump_to":
-            self.builder.store(operands[0], self.to)
-            target = _DYNAMIC
-        onward = context
-        if slot.again is not None:
-            onward = context.branching(slot.again, delay, is_exit=False)
-        if slot.target is None or slot.name not in EXITS:
-            is_back = slot.again is not None
-            self._next(at, onward if is_back else context.branching(target, delay, is_exit=False))
-            return
-        taken = context.branching(target, delay, is_exit=True)
+    def _leave(self, state: State, begin: ir.Value, cycle: int) -> None:
+        """Go on from the last state of a run, so many cycles after it began."""
         b = self.builder
-        yes, no = (self.function.append_basic_block(f"b{at}.{n}") for n in ("taken", "not"))
+        onward = self.paths.onward[state]
+        asked = None
+        if onward.taken is not None:
+            assert onward.branch is not None
+            asked = self._is_taken(onward.branch, begin, cycle)
+        for key in sorted(self._still_there(onward)):
+            b.store(self.values[key], self._variable(key))
+        if asked is None:
+            self._next(onward.next)
+            return
+        assert onward.taken is not None
+        yes, no = (self.function.append_basic_block(f"b{state.at}.{n}") for n in ("taken", "not"))
+        b.cbranch(asked, yes, no)
+        for block, following in ((yes, onward.taken), (no, onward.next)):
+            b.position_at_end(block)
+            self._next(following)
+
+    def _still_there(self, onward: Onward) -> set[_Key]:
+        """What has changed and is not over with this cycle."""
+        both = onward.next.states + (onward.taken.states if onward.taken is not None else ())
+        flights = {("flight", f.unit, f.left) for s in both for f in s.context.flights}
+        return {key for key in self.changed if key[0] != "flight" or key in flights}
+
+    def _is_taken(self, slot: Slot, begin: ir.Value, cycle: int) -> ir.Value:
+        """Whether an exit is taken."""
+        b = self.builder
         if slot.name in ("exit_expired", "repeat"):
             flag = b.load_atomic(self.flag, "monotonic", align=4, typ=ir.IntType(32))
             is_told = b.icmp_unsigned("!=", flag, ir.Constant(flag.type, 0))
-            b.cbranch(b.or_(is_told, b.icmp_unsigned(">=", now, self.budget)), yes, no)
-        elif slot.name == "exit":
-            b.cbranch(operands[0], yes, no)
-        else:
-            b.cbranch(operands[0], no, yes)
-        b.position_at_end(yes)
-        self._next(at, taken)
-        b.position_at_end(no)
-        self._next(at, onward)
+            now = b.add(begin, word(cycle))
+            return b.or_(is_told, b.icmp_unsigned(">=", now, self.budget))
+        truth = self._operands(slot)[0]
+        return truth if slot.name == "exit" else b.not_(truth)
 
-    def _next(self, at: int, context: _Context) -> None:
-        """Go on in the next cycle."""
+    def _next(self, following: Next) -> None:
         b = self.builder
-        left = tuple(dataclasses.replace(each, left=each.left - 1) for each in context.branches)
-        if not left or left[0].left >= 0:
-            b.branch(self._block(at + 1, _Context(context.flights, left)))
-            return
-        there = _Context(context.flights, left[1:])
-        target = left[0].target
-        if target == _STOP:
+        if following.is_dynamic:
+            chosen = b.switch(b.load(self.to), self.fault)
+            for state in following.states:
+                chosen.add_case(word(state.at), self.blocks[state])
+        elif following.states:
+            b.branch(self.blocks[following.states[0]])
+        else:
             place = b.gep(self.frame, [word(_Frame.cycles.offset)], source_etype=_BYTE)
             b.store(b.load(self.cycles), place)
             b.ret(word(0))
-        elif target == _DYNAMIC:
-            chosen = b.switch(b.load(self.to), self.fault)
-            for target in self.program.returns:
-                chosen.add_case(word(target), self._block(target, there))
-        else:
-            b.branch(self._block(target, there))
 
     # --- results ----------------------------------------------------------------------------
 
-    def _land(self, context: _Context) -> None:
+    def _land(self, context: Context) -> None:
         b = self.builder
         for flight in context.flights:
             if flight.left == 0:
-                value = b.load(self.flying[flight.unit, 0])
-                b.store(value, self.outputs[flight.unit])
+                value = self._get(("flight", flight.unit, 0))
+                self._set(("output", flight.unit, 0), value)
                 if flight.file >= 0:
-                    register = self.registers[flight.file, flight.number]
                     if self.machine.files[flight.file].kind is FileKind.BOOLEAN:
                         value = b.trunc(value, I1)
-                    b.store(value, register)
+                    self._set(("register", flight.file, flight.number), value)
 
-    def _flying(self, unit: int, left: int) -> ir.Value:
-        """The variable of a result on its way."""
-        key = unit, left
-        if key not in self.flying:
-            with self.builder.goto_block(self.function.entry_basic_block):
-                self.flying[key] = self.builder.alloca(WORD)
-        return self.flying[key]
-
-    def _shift(self, context: _Context) -> list[_Flight]:
-        b = self.builder
-        found = []
-        for flight in sorted(context.flights, key=lambda each: each.left):
-            if flight.left > 0:
-                value = b.load(self._flying(flight.unit, flight.left))
-                b.store(value, self._flying(flight.unit, flight.left - 1))
-                found.append(dataclasses.replace(flight, left=flight.left - 1))
-        return found
-
-    def _issue(self, slot: Slot, value: ir.Value) -> _Flight:
-        timing = self.machine.units[slot.unit].work[work_of(slot.name, slot.static)]
-        if value.type == I1:
-            value = self.builder.zext(value, WORD)
-        self.builder.store(value, self._flying(slot.unit, timing.latency - 1))
-        to = slot.written
-        file, number = (-1, -1) if to is None else (to.file, to.number)
-        return _Flight(slot.unit, timing.latency - 1, file, number)
+    def _operands(self, slot: Slot) -> tuple[ir.Value, ...]:
+        return tuple(
+            self._read(source, _is_truth(slot, n)) for n, source in enumerate(slot.sources)
+        )
 
     def _read(self, source: Source, is_truth: bool) -> ir.Value:
         """An operand: a word, or an i1 for a truth."""
@@ -326,9 +275,9 @@ class _Translation(Arithmetic):
             case Immediate(bits):
                 return ir.Constant(I1 if is_truth else WORD, bits)
             case Read(file, register):
-                return self.builder.load(self.registers[file, register])
+                return self._get(("register", file, register))
             case Bypass(unit):
-                value = self.builder.load(self.outputs[unit])
+                value = self._get(("output", unit, 0))
                 return self.builder.trunc(value, I1) if is_truth else value
 
     def _result(self, slot: Slot, operands: tuple[ir.Value, ...]) -> ir.Value:
@@ -431,14 +380,15 @@ class _Translation(Arithmetic):
             found = b.zext(found, WORD)
         return b.select(is_there, found, word(0))
 
-    def _store(self, slot: Slot, operands: tuple[ir.Value, ...]) -> None:
+    def _store(self, slot: Slot, operands: tuple[ir.Value, ...], truth: ir.Value | None) -> None:
+        """A store; `truth`: what it depends on."""
         b = self.builder
         assert slot.place is not None
         after = None
         if slot.predicate is not None:
-            truth, holds = slot.predicate
+            _, holds = slot.predicate
             do, after = (self.function.append_basic_block(name) for name in ("do", "after"))
-            b.cbranch(self._read(truth, is_truth=True), *((do, after) if holds else (after, do)))
+            b.cbranch(truth, *((do, after) if holds else (after, do)))
             b.position_at_end(do)
         place, is_there = self._where(slot, operands[0])
         onward = self.function.append_basic_block("stored")
