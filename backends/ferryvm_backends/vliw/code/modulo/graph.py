@@ -140,7 +140,7 @@ class Round:
             found.append((MachineOperation("repeat", pc=block.operations[-1].pc), [], {}))
         carried = sorted(live[block] & changed, key=lambda each: each.number)
         now = {r: now[r] for r in carried if r in now}
-        self._pass_on(*_without_unused(_folded(found), now), carried)
+        self._pass_on(*_without_unused(_folded(found, now), now), carried)
 
     def _pass_on(
         self,
@@ -326,25 +326,39 @@ def _constant(found: _Found) -> int | None:
     return operands[1] if operation.name == "add" else -operands[1]
 
 
-def _folded(found: list[_Found]) -> list[_Found]:
-    """Operations that count from the same as others do, where they are sums of sums with constants, or
-    accesses there: so the sums of several rounds do not wait for each other, or are not needed."""
-    new: list[_Found] = []
-    for operation, operands, needed in found:
-        first = operands[0] if operands else None
-        base = new[first.node] if isinstance(first, Made) else None
-        more = None if base is None else _constant(base)
-        if base is not None and more is not None:
-            place, mine = operation.place, _constant((operation, operands, needed))
-            if mine is not None:
-                total = more + mine if operation.name == "add" else -more - mine
-                operands = [base[1][0], total % (1 << 64)]
-            elif place is not None and abs(place.offset + _signed(more)) <= _LARGEST_OFFSET:
-                place = dataclasses.replace(place, offset=place.offset + _signed(more))
-                operation = dataclasses.replace(operation, place=place)
-                operands = [base[1][0], *operands[1:]]
-        new.append((operation, operands, needed))
+def _folded(found: list[_Found], now: Mapping[Register, _Value]) -> list[_Found]:
+    """Accesses and sums that count from the same as others do where only sums with constants are between,
+    which then may not be needed: several rounds share one pointer."""
+    new = [_from_root(found, each) for each in found]
+    wanted = {*now.values()}
+    for each in new:
+        wanted.update(each[2].values(), () if _constant(each) is not None else each[1])
+    for number, each in enumerate(new):
+        operation, operands, needed = each
+        mine, first = _constant(each), operands[0] if operands else None
+        if mine is None or not isinstance(first, Made) or first in wanted:
+            continue
+        more = _constant(new[first.node])
+        if more is not None:
+            total = more + mine if operation.name == "add" else -more - mine
+            root = new[first.node][1][0]
+            new[number] = operation, [root, total % (1 << 64)], needed
     return new
+
+
+def _from_root(found: list[_Found], each: _Found) -> _Found:
+    """An operation; an access with what its address is a sum of."""
+    operation, operands, needed = each
+    place = operation.place
+    if place is None:
+        return each
+    base, offset = operands[0], place.offset
+    while isinstance(base, Made) and (more := _constant(found[base.node])) is not None:
+        base, offset = found[base.node][1][0], offset + _signed(more)
+    if abs(offset) > _LARGEST_OFFSET:
+        return each
+    place = dataclasses.replace(place, offset=offset)
+    return dataclasses.replace(operation, place=place), [base, *operands[1:]], needed
 
 
 def _without_unused(

@@ -26,12 +26,14 @@ class Lives:
         """Rounds that need a result's register at the same time."""
         return (self.last[maker] - self.spots[maker].landing) // self.interval + 1
 
-    def crowded(self) -> str | None:
-        """A file that has too few registers for all that is needed in some cycle, if there is one."""
-        for name, needed in self._needed().items():
-            if needed > self.machine.file(name).registers:
-                return name
-        return None
+    def fullest(self) -> tuple[float, str]:
+        """The part of a file's registers that is needed in some cycle, of the file that it is most of, and
+        that file. More than 1 is too many."""
+        parts = (
+            (needed / self.machine.file(name).registers, name)
+            for name, needed in self._needed().items()
+        )
+        return max(parts, default=(0.0, ""))
 
     def _needed(self) -> dict[str, int]:
         """The most registers of each file that are needed in a cycle."""

@@ -37,6 +37,9 @@ _MORE = 200
 """How often operations may be placed besides: there is time for that with few."""
 _LOOKED_AT = 8
 """Cycles in which an operation could be, of which the best is taken."""
+_ROOMY = 0.5
+"""Part of a file's registers that a schedule may need for others, which may need fewer, not to be looked
+for."""
 _ALL = 20_000
 """How often operations may be placed while it is made shorter: some seconds."""
 
@@ -67,15 +70,20 @@ def schedule_round(
 
     def find(interval: int) -> RoundSchedule | None:
         nonlocal tries
-        for order, depths, is_late in _orders(loop, graph, interval):
+        best: tuple[float, RoundSchedule] | None = None
+        for order, depths, is_late in orders(loop, graph, interval):
             tries += _PATIENCE * len(loop.nodes) + _MORE
-            found = _Attempt(loop, machine, interval, order, depths, is_late, unbypassed).run()
-            if found is not None:
-                crowded = Lives(found.loop, machine, found.table).crowded()
-                if crowded is None:
-                    return found
-                failures[crowded] += 1
-        return None
+            found = Attempt(loop, machine, interval, order, depths, is_late, unbypassed).run()
+            if found is None:
+                continue
+            part, file = Lives(found.loop, machine, found.table).fullest()
+            if part > 1:
+                failures[file] += 1
+            elif best is None or part < best[0]:
+                best = part, found
+            if part <= _ROOMY:
+                break
+        return None if best is None else best[1]
 
     small = step = max(1, least // _STEP)
     failed, interval = least - small, least
@@ -94,7 +102,7 @@ def schedule_round(
     return best
 
 
-def _orders(
+def orders(
     loop: Round, graph: Edges, interval: int
 ) -> Iterator[tuple[dict[int, int], dict[int, int], bool]]:
     """Ranks of operations, the cycles before which they are not placed, and whether one whose result
@@ -118,7 +126,7 @@ def _ranks(order: Sequence[int]) -> dict[int, int]:
     return {number: rank for rank, number in enumerate(order)}
 
 
-class _Attempt:
+class Attempt:
     """With one interval."""
 
     def __init__(
