@@ -12,7 +12,8 @@ patience ends, and the interval is made longer. Three orders are tried:
   there at the same time, which single files with few registers want.
 - whatever has the longest way to the end of the round, as early as can be (Rau's).
 
-A schedule that some file has too few registers for is none.
+A schedule that some file has too few registers for is none, and of several the one is taken that leaves
+most of them.
 """
 
 from __future__ import annotations
