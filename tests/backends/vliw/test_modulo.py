@@ -15,6 +15,7 @@ from ferryvm.machine.control import ControlBlock
 from ferryvm_backends.vliw import enter
 from ferryvm_backends.vliw.code import allocate
 from ferryvm_backends.vliw.code.dependence import distance
+from ferryvm_backends.vliw.code.modulo import schedule
 from ferryvm_backends.vliw.code.modulo.bound import bounds
 from ferryvm_backends.vliw.code.modulo.expand import expand
 from ferryvm_backends.vliw.code.modulo.graph import Made
@@ -125,6 +126,16 @@ def test_a_filter_of_sixteen_taps_takes_four_cycles_of_four_multipliers() -> Non
     loops = compiled(whole(FILTER), find("multi16")).loops
     found = {(e.interval, e.rounds) for e in loops if e.resource == "float_multiplier"}
     assert (4, 1) in found
+
+
+@pytest.mark.parametrize(("full", "interval"), [(0.9, 55), (2, 57)])
+def test_where_all_slots_are_taken_many_orders_are_tried(
+    full: float, interval: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(schedule, "_FULL", full)
+    loops = compiled(whole(FILTER), find("single")).loops
+    (loop,) = (each for each in loops if each.is_pipelined and each.resource_bound == 53)
+    assert (loop.resource, loop.interval) == ("slots", interval)
 
 
 def test_division_is_pipelined_with_as_many_rounds_as_there_are_units_for() -> None:

@@ -12,7 +12,8 @@ patience ends, and the interval is made longer. Three orders are tried:
   there at the same time, which single files with few registers want.
 - whatever has the longest way to the end of the round, as early as can be (Rau's).
 
-A schedule that some file has too few registers for is none, and of several the one is taken that leaves
+Where nearly all slots are taken the second one is tried with many distances between operations. A
+schedule that some file has too few registers for is none, and of several the one is taken that leaves
 most of them.
 """
 
@@ -20,7 +21,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from ferryvm_backends.vliw.code.dependence import Reason, distance
 from ferryvm_backends.vliw.code.modulo.bound import Edges, edges, latency
@@ -41,6 +42,8 @@ _LOOKED_AT = 8
 _ROOMY = 0.5
 """Part of a file's registers that a schedule may need for others, which may need fewer, not to be looked
 for."""
+_FULL = 0.9
+"""Part of the slots that operations take where many more orders are tried."""
 _ALL = 20_000
 """How often operations may be placed while it is made shorter: some seconds."""
 
@@ -69,10 +72,12 @@ def schedule_round(
     graph = edges(loop, machine)
     tries = 0
 
-    def find(interval: int) -> RoundSchedule | None:
+    def find(
+        interval: int, among: Callable[[Round, Edges, int], Iterator[Order]] = orders
+    ) -> RoundSchedule | None:
         nonlocal tries
         best: tuple[float, RoundSchedule] | None = None
-        for order, depths, is_late in orders(loop, graph, interval):
+        for order, depths, is_late in among(loop, graph, interval):
             tries += _PATIENCE * len(loop.nodes) + _MORE
             found = Attempt(loop, machine, interval, order, depths, is_late, unbypassed).run()
             if found is None:
@@ -100,14 +105,20 @@ def schedule_round(
             failed = middle
         else:
             best = better
+    for interval in range(least, best.interval):
+        is_full = len(loop.nodes) > _FULL * machine.slots * interval
+        if is_full and tries <= _ALL and (better := find(interval, _spaced)) is not None:
+            return better
     return best
 
 
-def orders(
-    loop: Round, graph: Edges, interval: int
-) -> Iterator[tuple[dict[int, int], dict[int, int], bool]]:
-    """Ranks of operations, the cycles before which they are not placed, and whether one whose result
-    is waited for comes as late as it may."""
+Order = tuple[dict[int, int], dict[int, int], bool]
+"""Ranks of operations, the cycles before which they are not placed, and whether one whose result is
+waited for comes as late as it may."""
+
+
+def orders(loop: Round, graph: Edges, interval: int) -> Iterator[Order]:
+    """Orders to place operations in, the most promising first."""
     count = len(loop.nodes)
     heights, depths = graph.heights(count, interval), graph.depths(count, interval)
     if heights is None or depths is None:
@@ -121,6 +132,22 @@ def orders(
     yield _ranks(numbers), in_turn, False
     highest = sorted(numbers, key=lambda n: (-heights[n], n))
     yield _ranks(highest), dict.fromkeys(numbers, 0), False
+
+
+def _spaced(loop: Round, graph: Edges, interval: int) -> Iterator[Order]:
+    """The program's order with many distances between operations. Where nearly all slots are taken it is
+    a matter of luck whether there is one free for each in time."""
+    count = len(loop.nodes)
+    depths = graph.depths(count, interval)
+    if depths is None:
+        return
+    numbers = range(count)
+    for tenths in range(6, 26):
+        yield (
+            _ranks(numbers),
+            {n: max(int(depths[n]), n * interval * tenths // (10 * count)) for n in numbers},
+            False,
+        )
 
 
 def _ranks(order: Sequence[int]) -> dict[int, int]:
