@@ -10,7 +10,7 @@ from ferryvm.isa.type import I64
 from ferryvm.region.region import Region
 from ferryvm_backends.vliw.code.bank import assign_files
 from ferryvm_backends.vliw.code.liveness import live_at_entry
-from ferryvm_backends.vliw.code.lower import lower
+from ferryvm_backends.vliw.code.lower.body import lower
 from ferryvm_backends.vliw.code.modulo.graph import Node, Round, Wait
 from ferryvm_backends.vliw.code.operation import (
     Code,

@@ -11,7 +11,7 @@ from ferryvm.ir.graph import Block, Parameter, Value
 from ferryvm.isa.type import I64
 from ferryvm_backends.vliw.code.dependence import Reason, dependences, is_apart
 from ferryvm_backends.vliw.code.encode import compile_module
-from ferryvm_backends.vliw.code.lower import lower
+from ferryvm_backends.vliw.code.lower.body import lower
 from ferryvm_backends.vliw.code.operation import (
     Code,
     MachineBlock,

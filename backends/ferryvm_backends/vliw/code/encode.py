@@ -10,7 +10,7 @@ from ferryvm.backend import RefusalError
 from ferryvm.ir.graph import Module
 from ferryvm_backends.vliw.code.allocate import Allocation, allocate
 from ferryvm_backends.vliw.code.convert import convert
-from ferryvm_backends.vliw.code.lower import lower
+from ferryvm_backends.vliw.code.lower.body import lower
 from ferryvm_backends.vliw.code.modulo.pipeline import Loops
 from ferryvm_backends.vliw.code.operation import Code, MachineBlock, Operand, Register
 from ferryvm_backends.vliw.code.program import (
