@@ -15,6 +15,7 @@ from ferryvm.machine.control import ControlBlock
 from ferryvm_backends.vliw import enter
 from ferryvm_backends.vliw.code import allocate
 from ferryvm_backends.vliw.code.dependence import distance
+from ferryvm_backends.vliw.code.liveness import live_at_entry
 from ferryvm_backends.vliw.code.modulo import schedule
 from ferryvm_backends.vliw.code.modulo.bound import bounds
 from ferryvm_backends.vliw.code.modulo.expand import expand
@@ -322,6 +323,25 @@ def test_the_first_round_reads_from_a_file_what_later_ones_take_from_a_unit() ->
             assert any(p.bypassed[index] is not None for p in rounds[1:])
             seen += 1
     assert seen
+
+
+@pytest.mark.parametrize("name", [*TEXTS, "filter"])
+def test_nothing_that_rounds_make_is_needed_from_before(name: str) -> None:
+    machine = find("multi16")
+    code, loops = loops_of(whole((TEXTS | {"filter": FILTER})[name]), machine)
+    is_later = False
+    for loop in loops:
+        least = bounds(loop, machine).least
+        most = 4 * least if len(loop.nodes) < 100 else 0
+        found = schedule_round(loop, machine, least, most, frozenset(), Counter())
+        if found is None:
+            continue
+        is_later |= any(distance < 0 for distance in found.table.bases.values())
+        pipelined = expand(code, found, machine)
+        code.blocks += pipelined.ways
+        made = {each.operation.result for each in pipelined.scheduled.placed}
+        assert made.isdisjoint(live_at_entry(code)[loop.block])
+    assert is_later or name != "filter"
 
 
 def _distance_of(found: RoundSchedule, number: int, index: int) -> int:

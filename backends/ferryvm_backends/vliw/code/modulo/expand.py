@@ -24,6 +24,7 @@ from ferryvm_backends.vliw.code.modulo.schedule import RoundSchedule
 from ferryvm_backends.vliw.code.modulo.table import FromFile, FromUnit, Operand, Spot
 from ferryvm_backends.vliw.code.move import moves
 from ferryvm_backends.vliw.code.operation import (
+    EXITS,
     Code,
     MachineBlock,
     MachineOperation,
@@ -118,13 +119,20 @@ class _Expansion:
                 is_last = cycle == again + length - self.machine.delay_slots - 1
                 if is_last or node.number != self.loop.repeat:
                     made.append((number, node.number, self._placed(node, number, cycle)))
-        made.sort(key=lambda each: each[:2])
+        made.sort(key=lambda each: (self._turn(each[2]), *each[:2]))
         placed = [*front, *self._brought(begin), *(each for _, _, each in made)]
         block = self.loop.block
         block.operations = [each.operation for each in placed]
         scheduled = Scheduled(block, placed, again + length, again=again)
         ways = [way for way in self.ways.values() if way not in self._targets()]
         return Pipelined(scheduled, ways, self.copies, self.stages)
+
+    def _turn(self, placed: Placed) -> int:
+        """The cycle that says which operations an operation comes behind: those that make what it reads,
+        or what the target of an exit needs when that takes effect. Else what is made in the loop would
+        seem to be needed from before."""
+        is_exit = placed.operation.name in EXITS
+        return placed.cycle + (self.machine.delay_slots + 1 if is_exit else 0)
 
     def _brought(self, begin: int) -> Iterator[Placed]:
         """What is brought to units for the first rounds."""
