@@ -9,7 +9,7 @@ import pytest
 
 from ferryvm.ir import touch
 from ferryvm.ir.graph import Block, Parameter
-from ferryvm.isa.type import I64
+from ferryvm.isa.type import I32, I64
 from ferryvm_backends.vliw.code.operation import Place, Register, Segment
 from ferryvm_backends.vliw.machine.model import FileKind
 from ferryvm_backends.vliw.prove.memory import Memory
@@ -150,3 +150,52 @@ def test_what_depends_on_a_truth_is_one_or_the_other() -> None:
     assert terms.choice(Guard(terms.constant(0), True), a, b) == b
     assert terms.choice(Guard(terms.constant(0), False), a, b) == a
     assert terms.choice(Guard(terms.constant(1), True), a, b) == a
+
+
+# --- sums -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_terms_that_are_one_mean_the_same(seed: int) -> None:
+    chance = random.Random(seed)
+    words, met = Words(), 0
+    samples = [[chance.getrandbits(64) for _ in range(2)] for _ in range(8)]
+    for _ in range(300):
+        term = chance.choice(list(words.meaning))
+        constant = words.constant(chance.choice([0, 1, 8, 16, MASK, MASK - 7, 1 << 63]))
+        pair = (term, constant) if chance.random() < 0.9 else (constant, term)
+        before = dict(words.meaning)
+        found = words.apply(chance.choice(["add", "sub"]), *pair)
+        if found in before:
+            met += 1
+            assert all(before[found](r) == words.meaning[found](r) for r in samples)
+            words.meaning = before
+    assert met > 20
+
+
+def test_a_sum_of_sums_with_constants_is_one_sum() -> None:
+    words = Words()
+    x = words.pairs[0][0]
+    eight, sixteen = words.constant(8), words.constant(16)
+    far = words.apply("add", x, sixteen)
+    assert words.apply("add", words.apply("add", x, eight), eight) == far
+    assert words.apply("sub", words.apply("add", far, eight), eight) == far
+    assert words.apply("sub", far, sixteen) == x
+    assert words.apply("add", x, words.constant(0)) == x
+    assert words.apply("add", x, eight) != far
+    narrow = words.terms.name("add", (I32,))
+    twice = words.terms.apply(narrow, (words.terms.apply(narrow, (x, eight)), eight))
+    assert twice != words.terms.apply(narrow, (x, sixteen))
+
+
+def test_places_are_one_if_their_addresses_come_to_the_same() -> None:
+    words = Words()
+    x = words.pairs[0][0]
+    far = words.apply("add", words.apply("shl", x, words.constant(1)), words.constant(24))
+    near = words.apply("add", x, words.apply("add", x, words.constant(8)))
+    one = words.terms.access(Place(Segment.HEAP, -16), far)
+    assert words.terms.access(Place(Segment.HEAP, 0), near) == one
+    assert words.terms.access(Place(Segment.HEAP, 0, 4), near) != one
+    assert words.terms.access(Place(Segment.STACK, 0), near) != one
+    assert words.terms.access(Place(Segment.HEAP, 8), near) != one
+    assert words.terms.load(words.terms.access(Place(Segment.HEAP), POISON), ()) == POISON
