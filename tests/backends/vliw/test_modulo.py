@@ -374,6 +374,27 @@ def test_loops_of_any_number_of_rounds_leave_the_state_of_the_reference(
     assert state == reference
 
 
+TURNS = """
+    (define (turns v n)
+      (define i 0) (define j 6) (define k 0)
+      (while (< k n)
+        (vector-set! v (+ i 3) (+ (* (* (vector-ref v (+ i 1)) 3) 5) k))
+        (let ((t (+ i 1))) (set! i j) (set! j t))
+        (set! k (+ k 1))))
+    (define v (make-vector i64 60)) (define i 0)
+    (while (< i 60) (vector-set! v i (+ (* i 7) 1)) (set! i (+ i 1)))
+    (turns v 33)
+    (vector-ref v 20)
+"""
+
+
+@MACHINES
+@pytest.mark.parametrize("ahead", [2, 4, 6])
+def test_indices_that_take_turns_touch_what_the_other_one_does(machine: str, ahead: int) -> None:
+    state, reference = last_states(machine, TURNS.replace("(define j 6)", f"(define j {ahead})"))
+    assert state == reference
+
+
 class _Interpreted:
     """What runs a program, by the plain simulator."""
 

@@ -387,3 +387,33 @@ def test_sums_of_other_words_stay_as_they_are() -> None:
     loop.load(loop.do("add", 8, x))
     sums = [node.sources for node in nodes(loop.round(), "add")]
     assert sums == [(Kept(x), Kept(y)), (Made(0), Kept(y)), (8, Kept(x))]
+
+
+# --- pointers that take turns ---------------------------------------------------------------
+
+
+def _turns(load: int, store: int) -> Loop:
+    """A loop with two pointers; each round uses one, and the other one is next."""
+    loop = Loop()
+    now, other = loop.register(), loop.register()
+    loop.store(now, loop.do("mul", loop.load(now, load), 3), store)
+    after = loop.do("add", now, 8)
+    loop.do("move", other, to=now)
+    loop.do("move", after, to=other)
+    return loop
+
+
+def test_pointers_that_take_turns_are_on_no_line() -> None:
+    round_ = _turns(8, 24).round()
+    (load,) = nodes(round_, "load")
+    assert load.sources == (Made(nodes(round_, "add")[0].number, 2),)
+    assert load.step is None
+    # The other one may be anywhere, so also where this one has stored.
+    assert {wait.distance for wait in waits(round_, "store", "load")} == {1}
+
+
+def test_what_is_known_of_pointers_that_take_turns_is_known_of_several_rounds() -> None:
+    round_ = _turns(8, 24).round(2)
+    assert {node.step for node in nodes(round_, "load")} == {8}
+    found = waits(round_, "store", "load")
+    assert any(wait.distance == 0 for wait in found)

@@ -192,7 +192,7 @@ class _Proof:
     def _arrive(self, state: State, block: MachineBlock, target: MachineBlock | None) -> None:
         """Compare with what the block means; `target`: where control is, if at a block."""
         loops = self.program.loops
-        most = _ROUNDS + sum(each.rounds * (each.stages + 4 * each.copies) for each in loops)
+        most = _ROUNDS + sum(each.rounds * (3 * each.stages + 4 * each.copies) for each in loops)
         wrong = elsewhere = ""
         polls = False
         for way in self.references[block].ways():

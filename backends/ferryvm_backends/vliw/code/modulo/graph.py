@@ -2,7 +2,8 @@
 """One round of a loop: its operations, where their operands come from, and what waits for what.
 
 Registers that a round passes to the next one are gone here: whoever reads one takes the value of the
-round before, or of one still earlier where rounds only pass it on. An edge with distance d says that
+round before, or of one still earlier where rounds only pass it on. Accesses alone may read what a later
+round makes, once that has a place (`with_bases`). An edge with distance d says that
 an operation waits for another one d rounds earlier.
 """
 
@@ -34,7 +35,7 @@ _LARGEST_OFFSET = 1 << 30
 
 @dataclasses.dataclass(frozen=True)
 class Made:
-    """The result of an operation, of this round or of one before."""
+    """The result of an operation, of so many rounds before this one; of a later one if less than 0."""
 
     node: int
     distance: int = 0
@@ -310,7 +311,7 @@ class Round:
         """What is added to a line's root in each round; None if that is not known."""
         if not isinstance(root, Made):
             return 0
-        if root.distance == 0:
+        if root.distance != 1:  # what is passed on twice is on two lines, that take turns
             return None
         again, step = self._line(Made(root.node))
         return step if again == root else None
