@@ -223,8 +223,7 @@ class _Translation(Arithmetic):
 
     def _still_there(self, onward: Onward) -> set[_Key]:
         """What has changed and is not over with this cycle."""
-        both = onward.next.states + (onward.taken.states if onward.taken is not None else ())
-        flights = {("flight", f.unit, f.left) for s in both for f in s.context.flights}
+        flights = {("flight", f.unit, f.left) for s in onward.states for f in s.context.flights}
         return {key for key in self.changed if key[0] != "flight" or key in flights}
 
     def _is_taken(self, slot: Slot, begin: ir.Value, cycle: int) -> ir.Value:

@@ -85,6 +85,11 @@ class Onward:
     taken: Next | None = None
     """If an exit is taken."""
 
+    @property
+    def states(self) -> tuple[State, ...]:
+        """The states that follow, as often as they do."""
+        return self.next.states + (() if self.taken is None else self.taken.states)
+
 
 class Paths:
     """All states of a program."""
@@ -98,11 +103,11 @@ class Paths:
             state = left.pop()
             if state not in self.onward:
                 found = self.onward[state] = self._onward(state)
-                left += _following(found)
+                left += found.states
 
     def runs(self) -> Iterator[list[State]]:
         """The states, as runs."""
-        entries = Counter(each for found in self.onward.values() for each in _following(found))
+        entries = Counter(each for found in self.onward.values() for each in found.states)
         entries[self.first] += 2
         inside: dict[State, State] = {}
         """What follows a state that nothing else follows, where that follows nothing else."""
@@ -170,8 +175,3 @@ class Paths:
         if left[0].target == _DYNAMIC:
             return Next(tuple(State(to, there) for to in self.program.returns), is_dynamic=True)
         return Next((State(left[0].target, there),))
-
-
-def _following(found: Onward) -> list[State]:
-    """The states that follow, as often as they do."""
-    return [*found.next.states, *(found.taken.states if found.taken is not None else ())]

@@ -13,7 +13,7 @@ import copy
 import dataclasses
 import itertools
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 
 from ferryvm.isa.type import I64, WORD_BYTES
 from ferryvm_backends.vliw.code.dependence import Reason, is_apart
@@ -294,15 +294,14 @@ class Round:
         offset = 0
         while isinstance(source, Made) and source.distance == 0:
             node = self.nodes[source.node]
-            name, (a, b) = node.operation.name, (*node.sources, 0, 0)[:2]
-            if name not in ("add", "sub") or node.operation.static != (I64,):
+            operation, sources = node.operation, node.sources
+            more = _constant(operation, sources)
+            if more is None and operation.name == "add":  # it may stand on the other side
+                sources = sources[::-1]
+                more = _constant(operation, sources)
+            if more is None:
                 break
-            if isinstance(b, int):
-                source, offset = a, offset + (b if name == "add" else -b)
-            elif isinstance(a, int) and name == "add":
-                source, offset = b, offset + a
-            else:
-                break
+            source, offset = sources[0], offset + more
         if isinstance(source, int):
             return 0, offset + source
         return source, offset
@@ -317,14 +316,14 @@ class Round:
         return step if again == root else None
 
 
-def _constant(found: _Found) -> int | None:
+def _constant(operation: MachineOperation, operands: Sequence[_Value]) -> int | None:
     """What an operation adds to its first operand, if it does that and nothing else."""
-    operation, operands, _ = found
     if operation.name not in ("add", "sub") or operation.static != (I64,):
         return None
-    if not isinstance(operands[1], int):
+    more = operands[1]
+    if not isinstance(more, int):
         return None
-    return operands[1] if operation.name == "add" else -operands[1]
+    return more if operation.name == "add" else -more
 
 
 def _folded(found: list[_Found], now: Mapping[Register, _Value]) -> list[_Found]:
@@ -332,14 +331,15 @@ def _folded(found: list[_Found], now: Mapping[Register, _Value]) -> list[_Found]
     which then may not be needed: several rounds share one pointer."""
     new = [_from_root(found, each) for each in found]
     wanted = {*now.values()}
-    for each in new:
-        wanted.update(each[2].values(), () if _constant(each) is not None else each[1])
-    for number, each in enumerate(new):
-        operation, operands, needed = each
-        mine, first = _constant(each), operands[0] if operands else None
+    for operation, operands, needed in new:
+        wanted.update(needed.values())
+        if _constant(operation, operands) is None:
+            wanted.update(operands)
+    for number, (operation, operands, needed) in enumerate(new):
+        mine, first = _constant(operation, operands), operands[0] if operands else None
         if mine is None or not isinstance(first, Made) or first in wanted:
             continue
-        more = _constant(new[first.node])
+        more = _constant(*new[first.node][:2])
         if more is not None:
             total = more + mine if operation.name == "add" else -more - mine
             root = new[first.node][1][0]
@@ -354,7 +354,7 @@ def _from_root(found: list[_Found], each: _Found) -> _Found:
     if place is None:
         return each
     base, offset = operands[0], place.offset
-    while isinstance(base, Made) and (more := _constant(found[base.node])) is not None:
+    while isinstance(base, Made) and (more := _constant(*found[base.node][:2])) is not None:
         base, offset = found[base.node][1][0], offset + _signed(more)
     if abs(offset) > _LARGEST_OFFSET:
         return each
@@ -369,8 +369,8 @@ def _without_unused(
     used = {*now.values()}
     kept: list[int] = []
     for number in reversed(range(len(found))):
-        _, operands, needed = found[number]
-        if Made(number) in used or _constant(found[number]) is None:
+        operation, operands, needed = found[number]
+        if Made(number) in used or _constant(operation, operands) is None:
             kept.append(number)
             used.update(operands, needed.values())
     numbers = {old: new for new, old in enumerate(reversed(kept))}

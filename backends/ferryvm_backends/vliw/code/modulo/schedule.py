@@ -23,6 +23,9 @@ import dataclasses
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
+import numpy as np
+import numpy.typing as npt
+
 from ferryvm_backends.vliw.code.dependence import Reason, distance
 from ferryvm_backends.vliw.code.modulo.bound import Edges, edges, latency
 from ferryvm_backends.vliw.code.modulo.graph import Node, Round, Wait
@@ -128,8 +131,7 @@ def orders(loop: Round, graph: Edges, interval: int) -> Iterator[Order]:
     swing = sorted(numbers, key=lambda n: (slack[n], -depths[n] if slack[n] else depths[n], n))
     yield _ranks(swing), dict(enumerate(depths.tolist())), True
     yield _ranks(swing), dict(enumerate(depths.tolist())), False
-    in_turn = {n: max(int(depths[n]), n * interval // count) for n in numbers}
-    yield _ranks(numbers), in_turn, False
+    yield _in_turn(depths, interval, 10)
     highest = sorted(numbers, key=lambda n: (-heights[n], n))
     yield _ranks(highest), dict.fromkeys(numbers, 0), False
 
@@ -137,17 +139,18 @@ def orders(loop: Round, graph: Edges, interval: int) -> Iterator[Order]:
 def _spaced(loop: Round, graph: Edges, interval: int) -> Iterator[Order]:
     """The program's order with many distances between operations. Where nearly all slots are taken it is
     a matter of luck whether there is one free for each in time."""
-    count = len(loop.nodes)
-    depths = graph.depths(count, interval)
-    if depths is None:
-        return
+    depths = graph.depths(len(loop.nodes), interval)
+    if depths is not None:
+        for tenths in range(6, 26):
+            yield _in_turn(depths, interval, tenths)
+
+
+def _in_turn(depths: npt.NDArray[np.int64], interval: int, tenths: int) -> Order:
+    """The program's order, from the beginning of a round over so many tenths of an interval."""
+    count = len(depths)
     numbers = range(count)
-    for tenths in range(6, 26):
-        yield (
-            _ranks(numbers),
-            {n: max(int(depths[n]), n * interval * tenths // (10 * count)) for n in numbers},
-            False,
-        )
+    begins = {n: max(int(depths[n]), n * interval * tenths // (10 * count)) for n in numbers}
+    return _ranks(numbers), begins, False
 
 
 def _ranks(order: Sequence[int]) -> dict[int, int]:
