@@ -27,7 +27,6 @@ from ferryvm.ir.operation import SHAPES, AnyType, IrError, Role, Shape, computed
 from ferryvm.ir.text import operation_text
 from ferryvm.isa.control import HEADER_WORDS
 from ferryvm.isa.type import I64, Type
-from ferryvm.region.graph import graph
 from ferryvm.verify import Verified
 
 
@@ -130,9 +129,7 @@ class _Check:
             raise self._fault("a `poll` expected in a block from which an edge goes back")
 
     def _loops(self) -> None:
-        """Every edge that goes back goes to what dominates it, if it is so in the bytecode."""
-        if self.verified is not None and graph(self.verified, self.body.function).irreducible:
-            return
+        """Every edge that goes back goes to what dominates it, so every cycle is a natural loop."""
         for place, incoming in enumerate(self.flow.incoming):
             for source, edge in incoming:
                 if edge.is_back and not self.flow.dominates(place, source):

@@ -8,7 +8,8 @@
 For a compiler that asks for it `unroll` comes before `version`, and all of this again where it has
 changed something.
 
-`hoist` comes before `number`, which makes one of what several loops had before them.
+`hoist` comes before `number`, which makes one of what several loops had before them. `thread` passes
+by the blocks in front of loops that it has made, so loops that two edges enter get them again then.
 
 `relax` comes late: it lets states name values that have no place in a block, and what it moves
 would only be moved again. Level 0 leaves everything as it was lifted; 3 is as 2. `range` is not
@@ -85,7 +86,7 @@ def _optimise(
         run(thread, hoist)
     run(number, drop_known_checks)
     if level >= 2 and _has_decided_branch(body):
-        run(thread, prune, number)
+        run(thread, prune, add_fronts, number)
     if level >= 2 and unrolled and unroll(body):
         check()
         run(thread, prune, number, drop_known_checks, thread, prune)

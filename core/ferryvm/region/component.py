@@ -1,0 +1,49 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Strongly connected components of a graph whose nodes are numbers.
+
+Graphs of calls, of blocks and of the region IR ask here. (Tarjan: Depth-First Search and Linear
+Graph Algorithms, 1972; without recursion, since programs choose how deep graphs are.)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+
+def components(onward: Sequence[Sequence[int]]) -> Iterator[tuple[int, ...]]:
+    """The strongly connected components of a graph, each sorted; what they reach comes before them.
+
+    `onward`: the nodes to which edges lead from each.
+    """
+    number: dict[int, int] = {}
+    lowest: dict[int, int] = {}
+    open_: list[int] = []
+    is_open: set[int] = set()
+    for root in range(len(onward)):
+        path: list[tuple[int, Iterator[int]]] = []
+        enter = root if root not in number else None
+        while enter is not None or path:
+            if enter is not None:
+                number[enter] = lowest[enter] = len(number)
+                open_.append(enter)
+                is_open.add(enter)
+                path.append((enter, iter(onward[enter])))
+                enter = None
+            node, rest = path[-1]
+            for to in rest:
+                if to not in number:
+                    enter = to
+                    break
+                if to in is_open:
+                    lowest[node] = min(lowest[node], number[to])
+            else:
+                path.pop()
+                if path:
+                    before = path[-1][0]
+                    lowest[before] = min(lowest[before], lowest[node])
+                if lowest[node] == number[node]:
+                    members = [open_.pop()]
+                    while members[-1] != node:
+                        members.append(open_.pop())
+                    is_open.difference_update(members)
+                    yield tuple(sorted(members))
