@@ -14,6 +14,7 @@ import click
 import ferryvm
 from ferryvm.cli.ended import Interrupted, Trapped
 from ferryvm.errors import FerryError
+from ferryvm.foreign import take_process
 
 if TYPE_CHECKING:
     from ferryvm.cli.brought import Brought
@@ -66,6 +67,22 @@ class _Commands(click.Group):
                     self.commands.setdefault(name, command)
         return super().resolve_command(ctx, args)
 
+    def invoke(self, ctx: click.Context) -> object:
+        try:
+            found: object = super().invoke(ctx)
+        except BaseException as error:
+            name = ctx.invoked_subcommand
+            if name is None or name in _COMMANDS:
+                raise
+            wrong = _brought(ctx).fault(name, error)
+            if wrong is None:
+                raise
+            raise wrong from error
+        name = ctx.invoked_subcommand
+        if name is not None and name not in _COMMANDS:
+            _brought(ctx).check_result(name, found)
+        return found
+
 
 def _brought(ctx: click.Context) -> Brought:
     """The commands of plugins, found once in a call."""
@@ -94,6 +111,7 @@ class _StderrHandler(logging.Handler):
 
 def run_command() -> int:
     """Run the command that the process was started with; its exit code."""
+    take_process()
     log = logging.getLogger("ferryvm")
     log.addHandler(_StderrHandler())
     log.setLevel(logging.INFO)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from ferryvm.backend import BackendError, Code
 from ferryvm.engine.journal import Attempt, Event, Listener, Placement
-from ferryvm.failure import kind_of, one_line
+from ferryvm.failure import kind_of, one_line, shown
 from ferryvm.hooks import FactValue, PlacementEvent, TransferEvent
 from ferryvm.plugin import Plugin, Plugins
 from ferryvm.policy.fact import PLUGIN
@@ -109,10 +109,11 @@ def _fault(given: object) -> str | None:
 # --- what compilers give --------------------------------------------------------------------
 
 
-def checked_reason(reason: object) -> str:
+def checked_reason(reason: object, who: str = "its accepts") -> str:
     """Why a backend refuses, as its `accepts` said it. Raises BackendError for what is no text."""
-    if not isinstance(reason, str):
-        raise BackendError(f"its accepts returned {reason!r}; None or a text is expected")
+    if not issubclass(type(reason), str):
+        raise BackendError(f"{who} returned {shown(reason)}; None or a text is expected")
+    assert isinstance(reason, str)
     return one_line(reason)
 
 
