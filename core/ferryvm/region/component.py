@@ -7,7 +7,7 @@ Graph Algorithms, 1972; without recursion, since programs choose how deep graphs
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 
 
 def components(onward: Sequence[Sequence[int]]) -> Iterator[tuple[int, ...]]:
@@ -47,3 +47,18 @@ def components(onward: Sequence[Sequence[int]]) -> Iterator[tuple[int, ...]]:
                         members.append(open_.pop())
                     is_open.difference_update(members)
                     yield tuple(sorted(members))
+
+
+def cycle_without(onward: Sequence[Sequence[int]], passed: Collection[int]) -> tuple[int, ...]:
+    """The nodes of cycles that pass none of some nodes, one component of them; none if there is none.
+
+    In time linear in the edges: without these nodes the graph has to be acyclic.
+    """
+    rest = [
+        [] if node in passed else [to for to in each if to not in passed]
+        for node, each in enumerate(onward)
+    ]
+    for members in components(rest):
+        if len(members) > 1 or members[0] in rest[members[0]]:
+            return members
+    return ()
