@@ -47,6 +47,14 @@ class PreparationError(BackendError):
         self.what = what
 
 
+class CompilationError(BackendError):
+    """A compiler failed at verified code: a fault of its own, where a RefusalError is none."""
+
+
+class MalformedError(CompilationError):
+    """The IR that a compiler was working on breaks a rule of the IR after one of its passes."""
+
+
 class Forcing(enum.Enum):
     """What tests can make a compiler do everywhere that it would do rarely by itself."""
 
@@ -201,6 +209,8 @@ class Options:
     """For tests."""
     device: str = ""
     """What to compile for, in the backend's own words; empty: what it takes by itself."""
+    check: bool = False
+    """Verify the IR before and after each pass; an IrError is then a fault of the compiler."""
 
 
 @dataclasses.dataclass(frozen=True)

@@ -80,6 +80,10 @@ class UnknownBackendError(UnknownNameError):
 class Registry:
     """Backends by name, from every plugin that loads."""
 
+    strict = False
+    """Whether its compilers are under test: IR is verified between passes, none of their code comes
+    from the cache, and one that fails ends the program even where a policy would go on."""
+
     def __init__(self, discover: bool = True, tell: bool = True) -> None:
         """`discover`: load the entry points of installed distributions; `tell`: log what is wrong
         with them, besides noting it."""

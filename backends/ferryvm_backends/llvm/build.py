@@ -16,6 +16,7 @@ import llvmlite.binding as llvm
 from ferryvm.backend import BackendError, Options
 from ferryvm.ir.graph import Module
 from ferryvm.ir.lift import lift
+from ferryvm.ir.passes.pipeline import checker
 from ferryvm.ir.passes.pipeline import optimise as improve
 from ferryvm.ir.passes.range import ask_ranges
 from ferryvm.region.region import Region
@@ -49,10 +50,11 @@ Step = Callable[[str], None]
 def improved(region: Region, options: Options) -> tuple[Module, int]:
     """The IR that is lowered, and at which of its levels LLVM is to optimise it."""
     module = lift(region, options.counting, options.unseen)
-    improve(module, max(options.optimize, 1), region.verified)
+    improve(module, max(options.optimize, 1), region.verified, check=options.check)
     asked = 0
     if options.optimize >= 2:
         asked = sum(ask_ranges(body) for body in module.bodies)
+        checker(module, region.verified, options.check)()
     # Level 3 makes two loops of one where a condition does not vary.
     return module, 3 if asked else options.optimize
 

@@ -4,6 +4,7 @@ goes on."""
 
 from __future__ import annotations
 
+import dataclasses
 import logging
 from collections.abc import Callable
 from typing import TYPE_CHECKING
@@ -12,8 +13,10 @@ from ferryvm.backend import (
     Backend,
     BackendError,
     Code,
+    CompilationError,
     Compiler,
     Forcing,
+    MalformedError,
     Options,
     RefusalError,
 )
@@ -42,9 +45,13 @@ class Compilers:
         observe: bool,
         forcing: frozenset[Forcing],
         shadow: Shadow | None,
+        strict: bool = False,
     ) -> None:
-        """`find`: the backend of a name; `observe`: have code keep figures of `Activity`."""
+        """`find`: the backend of a name; `observe`: have code keep figures of `Activity`;
+        `strict`: have the IR verified between passes, and take no code from the cache, which says
+        nothing of the passes that made it."""
         self.find, self._journal, self._observe = find, journal, observe
+        self._strict = strict
         self._forcing, self._shadow = forcing, shadow
         self._said: set[str] = set()
 
@@ -52,7 +59,7 @@ class Compilers:
         """Have one backend compile the place's region."""
         began = self._journal.now()
         options = self._options(place, choice)
-        code, outcome, reason = None, Outcome.COMPILED, ""
+        code, outcome, reason, raised = None, Outcome.COMPILED, "", CompilationError
         try:
             code = self._code(place, choice, options)
         except RefusalError as error:
@@ -63,10 +70,17 @@ class Compilers:
             if is_ctrl_c(error):
                 raise
             outcome, reason = Outcome.FAILED, f"it raised {described(error)}"
+            if _is_of_ir(error):
+                raised, reason = MalformedError, f"malformed IR: {one_line(str(error))}"
         else:
             if code.is_from_cache:
                 outcome = Outcome.CACHED
-        return self._noted(place, choice, outcome, reason, began, code, len(options.unseen))
+        attempt = self._noted(place, choice, outcome, reason, began, code, len(options.unseen))
+        if code is not None:
+            return attempt
+        text = f"backend {choice.backend!r}: region {attempt.region}: {reason}"
+        failure = RefusalError(text) if outcome is Outcome.REFUSED else raised(text)
+        return dataclasses.replace(attempt, error=failure)
 
     def skip(self, place: Place, choice: Choice, reason: str) -> None:
         """Note that a backend was not asked."""
@@ -107,12 +121,13 @@ class Compilers:
         return Options(
             wanted.optimize,
             place.counting,
-            wanted.cache,
+            wanted.cache and not self._strict,
             place.unseen if wanted.speculate else frozenset(),
             wanted.guard_limit,
             self._observe,
             self._forcing,
             wanted.device,
+            self._strict,
         )
 
     def _noted(
@@ -134,3 +149,10 @@ class Compilers:
         if outcome in (Outcome.FAILED, Outcome.LOST) and not choice.options.required:
             self.say_once(f"backend {choice.backend!r} failed on region {name}: {reason}")
         return attempt
+
+
+def _is_of_ir(error: BaseException) -> bool:
+    """True if it is what the verifier of IR raises."""
+    from ferryvm.ir.operation import IrError  # hardly any compilation fails
+
+    return isinstance(error, IrError)

@@ -13,7 +13,7 @@ import threading
 import time
 from collections.abc import Callable
 
-from ferryvm.backend import Activity, Code
+from ferryvm.backend import Activity, BackendError, Code
 
 
 class Outcome(enum.Enum):
@@ -44,6 +44,9 @@ class Attempt:
     code: Code | None = dataclasses.field(default=None, repr=False)
     guards: int = 0
     """Ways that the code leaves out."""
+    error: BackendError | None = dataclasses.field(default=None, repr=False)
+    """What is raised if the program may not go on without the code: a RefusalError where the
+    backend refused, a CompilationError where it failed."""
 
 
 @dataclasses.dataclass(frozen=True)

@@ -49,27 +49,27 @@ def optimise(
     verified: Verified | None = None,
     *,
     unrolled: bool = False,
+    check: bool = False,
 ) -> None:
     """Improve a module in place; the higher the level (0 to 3), the more is tried.
 
-    `verified`: the program, for the checks that `FERRYVM_CHECK_IR` asks for. `unrolled`: whether
-    short loops become straight code.
+    `verified`: the program, for the checks. `unrolled`: whether short loops become straight code.
+    `check`: verify the module before and after each pass, as `FERRYVM_CHECK_IR` asks for, too.
     """
-    check = _checker(module, verified)
+    verify = checker(module, verified, check)
+    verify()
     for body in module.bodies:
-        _optimise(module, body, level, check, unrolled)
+        _optimise(module, body, level, verify, unrolled)
 
 
-def _checker(module: Module, verified: Verified | None) -> Callable[[], None]:
-    if os.environ.get(ENVIRONMENT) != "1":
+def checker(module: Module, verified: Verified | None, check: bool) -> Callable[[], None]:
+    """What verifies the module, for backends with passes of their own; nothing is done unless
+    `check` is set or `FERRYVM_CHECK_IR` is 1. It raises IrError."""
+    if not check and os.environ.get(ENVIRONMENT) != "1":
         return lambda: None
     from ferryvm.ir.verify import verify_module  # costs as much as a pass, loading included
 
-    def check() -> None:
-        verify_module(module, verified)
-
-    check()
-    return check
+    return lambda: verify_module(module, verified)
 
 
 def _optimise(

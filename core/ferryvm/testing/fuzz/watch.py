@@ -44,7 +44,7 @@ class WatchedRegistry(MixedRegistry):
         self._notes, self._inner = notes, _WithCompilers(notes, policy)
         self._watched: dict[str, _WatchedBackend] = {}
         self.compiler_faults = self._inner.compiler_faults
-        """What compilers raised. The program goes on without their code, so it is noted here."""
+        """What compilers raised: comparisons tell it without the traceback."""
 
     def get(self, name: str) -> Backend:
         """As a registry's, watched, and probed once: every program asks for it."""

@@ -103,7 +103,7 @@ class CcBackend(Compiler):
 
 def _lifted(region: Region, options: Options) -> Module:
     module = lift(region, options.counting, options.unseen)
-    optimise(module, options.optimize, region.verified)
+    optimise(module, options.optimize, region.verified, check=options.check)
     return module
 
 
