@@ -9,9 +9,10 @@ import os
 import tempfile
 from pathlib import Path
 
-_PREFIX, _SUFFIX = ".ferry-", ".part"
+PREFIX, SUFFIX = ".ferry-", ".part"
+"""Of the names of temporary files."""
 
-LEFTOVERS = f"{_PREFIX}*{_SUFFIX}"
+LEFTOVERS = f"{PREFIX}*{SUFFIX}"
 """Pattern of the temporary files that a process leaves when it is killed while it writes."""
 
 
@@ -22,7 +23,7 @@ def replace_file(path: Path, content: bytes) -> None:
         return
     path = Path(os.path.realpath(path))  # through a link, as writing to it would go
     # The temporary file is on the same file system, so the rename is atomic.
-    descriptor, name = tempfile.mkstemp(prefix=_PREFIX, suffix=_SUFFIX, dir=path.parent)
+    descriptor, name = tempfile.mkstemp(prefix=PREFIX, suffix=SUFFIX, dir=path.parent)
     try:
         with os.fdopen(descriptor, "wb") as file:
             file.write(content)
@@ -44,7 +45,7 @@ def probe_file(path: Path) -> None:
         path.open("ab").close()
         return
     descriptor, name = tempfile.mkstemp(
-        prefix=_PREFIX, suffix=_SUFFIX, dir=Path(os.path.realpath(path)).parent
+        prefix=PREFIX, suffix=SUFFIX, dir=Path(os.path.realpath(path)).parent
     )
     os.close(descriptor)
     os.unlink(name)

@@ -33,7 +33,7 @@ class LlvmBackend(Compiler):
 
     def compile(self, region: Region, options: Options) -> Code:
         from ferryvm_backends.llvm.key import region_key
-        from ferryvm_backends.llvm.native import RegionCode
+        from ferryvm_backends.llvm.native import RegionCode, fault
 
         notes: dict[str, float] = {}
 
@@ -46,7 +46,7 @@ class LlvmBackend(Compiler):
         content = None
         if options.cache:
             entry = cache.Entry("region", region_key(region, options), "llvm")
-            content = entry.find()
+            content = entry.find(fault)
         if content is None:
             content = built()
             if options.cache:

@@ -13,6 +13,7 @@ import llvmlite.binding as llvm
 from llvmlite import ir
 
 from ferryvm.backend import Activity, Code
+from ferryvm_backends._llvm import kept
 from ferryvm_backends._llvm.native import NativeCode, target_machine
 from ferryvm_backends.llvm.symbol import (
     ACTIVITY,
@@ -72,9 +73,19 @@ def emitted(module: llvm.ModuleRef) -> bytes:
 
 
 def packed(guards: Sequence[int], code: bytes) -> bytes:
-    """What the cache keeps of a region: length of the pcs of its guards, these pcs, object code."""
-    notes = json.dumps(guards).encode()
-    return len(notes).to_bytes(8, "little") + notes + code
+    """What the cache keeps of a region: the pcs of its guards are the notes."""
+    return kept.packed(json.dumps(guards).encode(), code)
+
+
+def fault(payload: bytes) -> str | None:
+    """Why this is nothing that `packed` made; None if it is."""
+    try:
+        guards = json.loads(kept.unpacked(payload)[0])
+    except (ValueError, RecursionError):
+        guards = None
+    if not isinstance(guards, list) or not all(type(pc) is int for pc in guards):
+        return "it has no pcs of guards"
+    return kept.fault(payload)
 
 
 _calibrated: list[float] = []
@@ -107,10 +118,10 @@ class RegionCode(Code):
 
     def __init__(self, content: bytes, is_from_cache: bool, notes: Mapping[str, float]) -> None:
         """`content`: as `packed` makes it."""
-        end = 8 + int.from_bytes(content[:8], "little")
-        self._guards: list[int] = json.loads(content[8:end])
+        notes_of_code, code = kept.unpacked(content)
+        self._guards: list[int] = json.loads(notes_of_code)
         """The pc of each guard, in the order of their counts."""
-        self._native = NativeCode(content[end:])
+        self._native = NativeCode(code)
         self.is_from_cache, self.notes = is_from_cache, notes
         self.address = self._native.function_address(ENTRY)
         words = ctypes.c_uint64 * (FAILURES + len(self._guards))

@@ -23,7 +23,7 @@ from ferryvm.region.region import Region
 
 import ferryvm_cc
 from ferryvm_cc.compiler import ANOTHER, FLAGS, CCompiler, find, has_loop
-from ferryvm_cc.library import Library, RegionCode, unique_name, workplace
+from ferryvm_cc.library import Library, RegionCode, fault, unique_name, workplace
 
 LARGEST = 10_000
 """Instructions of a region with all that it calls, past which it is refused: C compilers would
@@ -67,7 +67,7 @@ class CcBackend(Compiler):
         level = f"-O{options.optimize}"
         made_from = [self.version, text, compiler.identity, *compiler.command, *FLAGS, level]
         entry = cache.Entry(self.name, cache.key(made_from))
-        content = entry.find() if options.cache else None
+        content = entry.find(fault) if options.cache else None
         with workplace() as folder:
             file = folder / unique_name()
             if content is None:
