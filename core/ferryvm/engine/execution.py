@@ -84,6 +84,8 @@ def _show(machine: Machine, event: str, stack: list[Frame]) -> str:
         if frame.skipped:
             lines.append(f"    ... {frame.skipped} more calls ...")
         lines.append(f"    in {frame}")
+        if frame.is_cut:
+            lines.append("    ... more calls, not counted ...")
     return "\n".join(lines)
 
 
