@@ -240,6 +240,7 @@ def _print(report: Report) -> None:
     from rich.table import Table
 
     from ferryvm.testing.fuzz import Outcome
+    from ferryvm.testing.generate import Corner, Kind
 
     table = Table("kind", box=None)
     for name in ("programs", *(outcome.value for outcome in Outcome)):
@@ -248,6 +249,9 @@ def _print(report: Report) -> None:
         counts = [report.outcomes[kind, outcome] for outcome in Outcome]
         table.add_row(kind.value, str(sum(counts)), *map(str, counts))
     print_table(table)
+    if Kind.BYTECODE in report.plan.kinds:
+        rare = ", ".join(f"{report.corners[corner]} {corner.value}" for corner in Corner)
+        click.echo(f"in bytecode, programs with: {rare}")
     jobs = "1 job" if report.jobs == 1 else f"{report.jobs} jobs"
     compiled = f", {report.compiled} regions compiled" if report.compiled else ""
     click.echo(

@@ -6,6 +6,7 @@ from __future__ import annotations
 import contextlib
 import time
 import traceback
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -30,7 +31,14 @@ from ferryvm.testing.fuzz.outcome import (
 from ferryvm.testing.fuzz.plan import Plan
 from ferryvm.testing.fuzz.store import Store, StoreError
 from ferryvm.testing.fuzz.watch import CompilerFault, WatchedRegistry
-from ferryvm.testing.generate import LIMITS, MOST_INSTRUCTIONS, Kind, generate, mutated_image
+from ferryvm.testing.generate import (
+    LIMITS,
+    MOST_INSTRUCTIONS,
+    Corner,
+    Kind,
+    generate,
+    mutated_image,
+)
 from ferryvm.testing.generate.chance import Chance
 from ferryvm.testing.generate.weights import Weights
 from ferryvm.testing.schedule import Schedule
@@ -83,8 +91,10 @@ class Judge:
                 chance = Chance("judge", self.plan.seed, number)
                 status, tried = self.images.judge(chance, content, self._move_seed(number))
             else:
-                made = program = generate(self.plan.seed, number, kind, self.weights)
+                corners: Counter[Corner] = Counter()
+                made = program = generate(self.plan.seed, number, kind, self.weights, corners)
                 self.notes.run()
+                self.notes.occur(corners)
                 status, tried = compare(
                     self.differ, verify(program), self.plan, self._move_seed(number)
                 )
