@@ -19,6 +19,7 @@ from ferryvm.backend import (
     MalformedError,
     Options,
     RefusalError,
+    TooLargeError,
 )
 from ferryvm.engine.hook import checked_code, checked_reason
 from ferryvm.engine.journal import Attempt, Event, Journal, Outcome
@@ -28,8 +29,12 @@ from ferryvm.policy import Choice
 
 if TYPE_CHECKING:
     from ferryvm.engine.shadow import Shadow
+    from ferryvm.region.region import Region
 
 _LOG = logging.getLogger(__name__)
+
+_NAMED = 5
+"""Functions that a remark names."""
 
 Find = Callable[[str], Backend]
 """The backend of a name, as `Registry.get`."""
@@ -61,7 +66,9 @@ class Compilers:
         options = self._options(place, choice)
         code, outcome, reason, raised = None, Outcome.COMPILED, "", CompilationError
         try:
-            code = self._code(place, choice, options)
+            code, reason = self._code(place, choice, options)
+        except TooLargeError as error:
+            outcome, reason = Outcome.TOO_LARGE, one_line(str(error))
         except RefusalError as error:
             outcome, reason = Outcome.REFUSED, one_line(str(error))
         except BackendError as error:
@@ -79,7 +86,8 @@ class Compilers:
         if code is not None:
             return attempt
         text = f"backend {choice.backend!r}: region {attempt.region}: {reason}"
-        failure = RefusalError(text) if outcome is Outcome.REFUSED else raised(text)
+        is_refusal = outcome in (Outcome.REFUSED, Outcome.TOO_LARGE)
+        failure = RefusalError(text) if is_refusal else raised(text)
         return dataclasses.replace(attempt, error=failure)
 
     def skip(self, place: Place, choice: Choice, reason: str) -> None:
@@ -98,7 +106,8 @@ class Compilers:
             self._said.add(failure)
             _LOG.warning("%s; the program goes on without it", failure)
 
-    def _code(self, place: Place, choice: Choice, options: Options) -> Code:
+    def _code(self, place: Place, choice: Choice, options: Options) -> tuple[Code, str]:
+        """The code of the place's region, and what is not in it, if not all is."""
         region = place.region
         assert region is not None
         compiler = self.find(choice.backend)
@@ -106,6 +115,7 @@ class Compilers:
             raise BackendError(f"backend {choice.backend!r} compiles no regions")
         if options.device and not compiler.capabilities.devices:
             raise RefusalError(f"it has no devices, and so no {options.device!r}")
+        region, remark = _within(region, compiler)
         reason = compiler.accepts(region)
         if reason is not None:
             raise RefusalError(checked_reason(reason))
@@ -114,7 +124,7 @@ class Compilers:
             code = self._shadow.checked(
                 code, place.placed(self._journal), choice.backend, region.name
             )
-        return code
+        return code, remark
 
     def _options(self, place: Place, choice: Choice) -> Options:
         wanted = choice.options
@@ -156,3 +166,23 @@ def _is_of_ir(error: BaseException) -> bool:
     from ferryvm.ir.operation import IrError  # hardly any compilation fails
 
     return isinstance(error, IrError)
+
+
+def _within(region: Region, compiler: Compiler) -> tuple[Region, str]:
+    """As much of a region as a compiler takes, and what is left out, if something is.
+
+    Raises TooLargeError where the region is too large by itself.
+    """
+    from ferryvm.region.cost import too_costly, within
+
+    limits = compiler.capabilities.limits
+    reason = too_costly(region, limits)
+    if reason is None or limits is None:
+        return region, ""
+    part = within(region, limits)
+    if part is None:
+        raise TooLargeError(reason)
+    functions = region.verified.program.functions
+    names = [functions[number].name for number in sorted(part.outside)]
+    more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
+    return part, f"without {', '.join(names[:_NAMED])}{more}, which it leaves for: {reason}"

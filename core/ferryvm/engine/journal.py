@@ -22,6 +22,8 @@ class Outcome(enum.Enum):
     COMPILED = "compiled"
     CACHED = "from the cache"
     REFUSED = "refused"
+    TOO_LARGE = "too large"
+    """Beyond the limits that the backend states."""
     FAILED = "failed"
     SKIPPED = "not asked"
     LOST = "lost"

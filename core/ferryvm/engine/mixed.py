@@ -31,7 +31,7 @@ from ferryvm.backend import (
 from ferryvm.engine.attempt import Compilers, Find
 from ferryvm.engine.compilation import Job, submit
 from ferryvm.engine.hook import ExtraFacts
-from ferryvm.engine.journal import Considered, Event, Journal, Listener, Placement
+from ferryvm.engine.journal import Considered, Event, Journal, Listener, Outcome, Placement
 from ferryvm.engine.place import Place
 from ferryvm.failure import described, is_ctrl_c
 from ferryvm.machine.control import ControlBlock, Status
@@ -491,6 +491,17 @@ class MixedArtifact(Artifact):
                 self.journal.tell(Event.INSTALLED, placement, attempt.code)
                 self._hasten_head(place, region)
                 return
+            if attempt.outcome is Outcome.TOO_LARGE:
+                if choice.options.required:
+                    self._compilers.say_once(
+                        f"backend {choice.backend!r}: region {region.name}: {attempt.reason}"
+                    )
+                rest = place.regions[place.regions.index(region) + 1 :] if place.regions else ()
+                if choice is rule.backends[-1] and rest:
+                    place.regions = rest  # smaller ones
+                    self._decide(place)
+                    return
+                continue
             assert attempt.error is not None
             is_failure = isinstance(attempt.error, CompilationError)
             if choice.options.required or (self._must_succeed and is_failure):

@@ -24,8 +24,8 @@ import functools
 from collections.abc import Collection, Iterator
 from typing import NamedTuple
 
-from ferryvm.isa import INSTRUCTIONS
 from ferryvm.isa.table import Flow
+from ferryvm.region.code import FLOWS, code
 from ferryvm.region.graph import graph
 from ferryvm.region.loop import Loop
 from ferryvm.region.reducible import dispatches
@@ -75,7 +75,7 @@ class Route:
         self._unseen = unseen
         self.function, self.entry = function, entry
         self._graph = graph(verified, function)
-        self._flows = [INSTRUCTIONS[o].flow for o in verified.program.code["opcode"].tolist()]
+        self._opcodes = code(verified).opcodes
         self.pcs = pcs if pcs is not None else self._all()
         self._partial: list[Loop] = []
         """Loops around the entry that belong to the region, outermost first, but one that starts
@@ -152,7 +152,7 @@ class Route:
         """
         end = self._graph.block(node.pc).last
         pc = node.pc
-        while pc < end and self._flows[pc] is not Flow.HOST and pc + 1 in self.pcs:
+        while pc < end and FLOWS[self._opcodes[pc]] is not Flow.HOST and pc + 1 in self.pcs:
             pc += 1
         return pc
 
@@ -160,7 +160,7 @@ class Route:
         if isinstance(node, Dispatch):
             return [*node.targets]
         last = self.last(node)
-        if self._flows[last] is Flow.HOST:
+        if FLOWS[self._opcodes[last]] is Flow.HOST:
             return []
         block = self._graph.block(node.pc)
         targets = block.successors if last == block.last else (last + 1,)
@@ -172,7 +172,7 @@ class Route:
     def taken(self, pc: int, targets: tuple[int, ...]) -> tuple[int, ...]:
         """The targets of the instruction at a pc; of a branch, unless all are, without one that is
         left out."""
-        if self._flows[pc] is not Flow.BRANCH:
+        if FLOWS[self._opcodes[pc]] is not Flow.BRANCH:
             return targets
         seen = tuple(target for target in targets if (pc, target) not in self._unseen)
         return seen or targets

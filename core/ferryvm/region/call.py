@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import functools
 import itertools
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 
 from ferryvm.isa import Flow
 from ferryvm.region.code import FLOWS, code
@@ -52,12 +52,16 @@ class CallGraph:
             return (immediate,)
         return self.by_signature.get(immediate, ()) if flow is Flow.CALL_INDIRECT else ()
 
-    def reached(self, functions: Iterable[int]) -> tuple[int, ...]:
-        """These functions and all that they call, directly or not, in rising order."""
-        found = set(functions)
+    def reached(
+        self, functions: Iterable[int], outside: Collection[int] = frozenset()
+    ) -> tuple[int, ...]:
+        """These functions and all that they call, directly or not, in rising order, but for what is
+        `outside` and what only that calls."""
+        found = {f for f in functions if f not in outside}
         waiting = list(found)
         while waiting:
-            new = [f for f in self.direct[waiting.pop()] if f not in found]
+            called = self.direct[waiting.pop()]
+            new = [f for f in called if f not in found and f not in outside]
             found.update(new)
             waiting += new
         return tuple(sorted(found))
