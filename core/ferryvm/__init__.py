@@ -10,11 +10,10 @@ Names load what they need when they are first used, so that a command that needs
 
 from __future__ import annotations
 
-import importlib
-from pathlib import Path
-from typing import TYPE_CHECKING
-
+TYPE_CHECKING = False  # as typing's, which takes milliseconds to load: `ferry` has no handlers yet
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from ferryvm.engine import Engine, Execution, ProgramInterrupted, RunResult, TrapError
     from ferryvm.errors import FerryError, SourceError
     from ferryvm.program import Program
@@ -65,6 +64,8 @@ def __getattr__(name: str) -> object:
     home = _HOMES.get(name)
     if home is None:
         raise AttributeError(f"module 'ferryvm' has no attribute {name!r}")
+    import importlib
+
     value: object = getattr(importlib.import_module(f"ferryvm.{home}"), name)
     globals()[name] = value
     return value
@@ -111,6 +112,8 @@ def read(path: str | Path, optimize: bool | None = None) -> Program:
     `optimize`: run the peephole over what is read from text; left open, over Skiff only, since what
     was written in assembly should run as it stands. Raises FerryError where the file cannot be read or its text has faults.
     """
+    from pathlib import Path
+
     from ferryvm.errors import FerryError
 
     path = Path(path)

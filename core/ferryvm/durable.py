@@ -14,6 +14,9 @@ from typing import BinaryIO
 PREFIX, SUFFIX = ".ferry-", ".part"
 """Of the names of temporary files."""
 
+_unfinished: set[str] = set()
+"""Temporary files that this process is writing."""
+
 LEFTOVERS = f"{PREFIX}*{SUFFIX}"
 """Pattern of the temporary files that a process leaves when it is killed while it writes."""
 
@@ -30,6 +33,7 @@ def replace_file(path: Path, *content: bytes | memoryview) -> None:
     path = Path(os.path.realpath(path))  # through a link, as writing to it would go
     # The temporary file is on the same file system, so the rename is atomic.
     descriptor, name = tempfile.mkstemp(prefix=PREFIX, suffix=SUFFIX, dir=path.parent)
+    _unfinished.add(name)
     try:
         with os.fdopen(descriptor, "wb") as file:
             _write(file, content)
@@ -41,6 +45,15 @@ def replace_file(path: Path, *content: bytes | memoryview) -> None:
         with contextlib.suppress(OSError):
             os.unlink(name)
         raise
+    finally:
+        _unfinished.discard(name)
+
+
+def remove_unfinished() -> None:
+    """Remove the temporary files that are being written: the process ends at once."""
+    for name in tuple(_unfinished):
+        with contextlib.suppress(OSError):
+            os.unlink(name)
 
 
 _AT_ONCE = 1 << 24

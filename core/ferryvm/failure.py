@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Callable
 from pathlib import Path
 from types import TracebackType
+
+from ferryvm import process
 
 _OWN = f"{Path(__file__).parent}{os.sep}"
 """The folder of this package: what its files' names begin with."""
@@ -98,21 +99,12 @@ def _printable(character: str) -> str:
     return character.encode("unicode_escape").decode()
 
 
-_has_come: Callable[[], bool] = lambda: True
-
-
-def know_ctrl_c(has_come: Callable[[], bool]) -> None:
-    """Have `is_ctrl_c` ask this: a command handles the signal, and knows whether it has come."""
-    global _has_come
-    _has_come = has_come
-
-
 def is_ctrl_c(error: BaseException) -> bool:
     """True if it may come from the keyboard: another thread than the main one gets none.
 
     Imports and others turn a KeyboardInterrupt into an exception of their own: that counts, too.
     """
-    if threading.current_thread() is not threading.main_thread() or not _has_come():
+    if threading.current_thread() is not threading.main_thread() or not process.owner.has_come():
         return False
     behind: BaseException | None = error
     for _ in range(_LONGEST_CHAIN):

@@ -5,7 +5,7 @@
         ...                               prints        ──> standard error
                                           Ctrl-C        ──> InterruptedIn, which says where
 
-In a process that is the `ferry` command's own (`take_process`), `unchanged` undoes what an import
+In a process that is the `ferry` command's own, `unchanged` undoes what an import
 does to the process. There is no isolation here: code that means harm can do all that we can.
 """
 
@@ -20,16 +20,9 @@ import warnings
 from collections.abc import Callable, Iterator
 from typing import Any, TextIO, cast
 
+from ferryvm import process
 from ferryvm.errors import FerryError
 from ferryvm.failure import described, is_ctrl_c
-
-_owns_process = False
-
-
-def take_process() -> None:
-    """This process is ours: plugins' prints and changes to it may be undone."""
-    global _owns_process
-    _owns_process = True
 
 
 class ForeignError(FerryError):
@@ -82,7 +75,7 @@ class _Stdout:
 @contextlib.contextmanager
 def _printing_aside() -> Iterator[None]:
     """Send what this thread prints to standard error: standard output is the program's."""
-    if not _owns_process or sys.stdout is None:
+    if not process.owner.is_command or sys.stdout is None:
         yield
         return
     found: object = sys.stdout
@@ -152,7 +145,7 @@ def unchanged(changed: Callable[[str], None]) -> contextlib.AbstractContextManag
     `changed` is told what, as "the working directory". Not undone are the environment, modules that
     it replaces, threads that it starts, and what libraries keep for themselves.
     """
-    return _unchanged(changed) if _owns_process else contextlib.nullcontext()
+    return _unchanged(changed) if process.owner.is_command else contextlib.nullcontext()
 
 
 @contextlib.contextmanager

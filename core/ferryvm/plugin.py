@@ -22,9 +22,10 @@ from importlib import metadata
 
 import pluggy
 
-from ferryvm import hooks, unfinished
+from ferryvm import hooks, process, unfinished
+from ferryvm.delivery import Delivery
 from ferryvm.errors import suggestion
-from ferryvm.failure import described
+from ferryvm.failure import described, kind_of
 from ferryvm.foreign import ForeignError, contained, unchanged
 
 GROUP = "ferryvm"
@@ -103,6 +104,7 @@ class Plugins:
         }
         self._implementations: dict[str, list[_Implementation]] = {}
         self._names: dict[str, Plugin] = {}
+        self._deliveries: dict[Plugin, Delivery] = {}
         self._tell = tell
         self._lock = threading.Lock()
         if discover:
@@ -135,7 +137,7 @@ class Plugins:
         """Load code of a plugin. Raises as `contained`; a change of the process is undone and told,
         and if it ends the process the next one says so."""
         if plugin.is_own:
-            with contained(doing):
+            with contained(doing), process.owner.loading():
                 yield
             return
         changed: list[str] = []
@@ -146,7 +148,7 @@ class Plugins:
         ):
             yield
         if changed:
-            self.log(f"{doing} changed {', '.join(changed)}: put back")
+            self._warn(f"{doing} changed {', '.join(changed)}: put back")
 
     def _entry_points(self) -> list[metadata.EntryPoint]:
         try:
@@ -249,6 +251,31 @@ class Plugins:
                 self.drop(one.plugin, hook, f"raised {error}")
             else:
                 yield one.plugin, result
+
+    def deliver(self, hook: str, event: object) -> None:
+        """Have plugins told of an event, in threads of their own: nobody waits for them here."""
+        for one in tuple(self._implementations.get(hook, ())):
+            found = self._deliveries.get(one.plugin)
+            if found is None:
+                with self._lock:
+                    found = self._deliveries.setdefault(one.plugin, self._delivery(one.plugin))
+            found.put(hook, event)
+
+    def _delivery(self, plugin: Plugin) -> Delivery:
+        def tell(hook: str, event: object) -> None:
+            for _, result in self.call(hook, plugin, event=event):
+                if result is not None:
+                    self.drop(plugin, hook, f"returned {kind_of(result)}, where None is expected")
+
+        def complain(what: str) -> None:
+            self._note(plugin, f"{what}{plugin.remedy}")
+
+        return Delivery(plugin.name, tell, complain)
+
+    def settle(self) -> None:
+        """Wait until plugins have been told of all events, for a second each at most."""
+        for one in tuple(self._deliveries.values()):
+            one.settle()
 
     @contextlib.contextmanager
     def checking(self, plugin: Plugin, hook: str) -> Iterator[None]:

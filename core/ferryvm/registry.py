@@ -317,7 +317,8 @@ def _fault(backend: object, name: str, plugin: Plugin) -> str | None:
         return f"is neither an Interpreter nor a Compiler{plugin.remedy}"
     for attribute, wanted in (("name", str), ("version", str), ("capabilities", Capabilities)):
         found = getattr(backend, attribute, None)
-        if not isinstance(found, wanted):
+        is_exact = type(found) is str or attribute != "name"  # names are looked up and compared
+        if not isinstance(found, wanted) or not is_exact:
             what = f"has {kind_of(found)} as its {attribute}, where {wanted.__name__} is expected"
             return f"{what}{plugin.remedy}"
     if backend.name != name:

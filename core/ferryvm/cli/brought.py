@@ -8,6 +8,7 @@ from collections.abc import Collection, Mapping
 
 import click
 
+from ferryvm.cli.ended import exit_code
 from ferryvm.errors import FerryError
 from ferryvm.failure import described, is_ctrl_c, kind_of, shown
 from ferryvm.foreign import ForeignError, contained
@@ -122,10 +123,3 @@ class Brought:
 
 
 _ENDS = (FerryError, click.ClickException, click.exceptions.Exit, click.Abort, BrokenPipeError)
-
-
-def exit_code(given: object) -> int | None:
-    """What a command returned, or gave to `sys.exit`, as an exit code; None if it is none."""
-    if given is None:
-        return 0
-    return given if type(given) is int and 0 <= given <= 255 else None

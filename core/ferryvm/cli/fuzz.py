@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 import click
 from click.core import ParameterSource
 
+from ferryvm.cli import ending
 from ferryvm.cli.seconds import check_seconds
 from ferryvm.cli.show import against_option, backends_option, chosen_backends, print_table
 
@@ -157,6 +158,7 @@ def fuzz(
     )
     campaign = Campaign(plan, jobs or _cpus(), programs, seconds, first, findings)
     came: list[int] = []
+    ending.be_patient()
     try:
         with _terminable(came):
             report = _run(campaign, programs, seconds)

@@ -374,6 +374,7 @@ class Execution:
                 artifact.compiled - compiled,
             )
             self.statistics = Statistics(backend.name, seconds, self.instructions)
+            self.engine.registry.plugins.settle()
 
     def _result(self, status: Status) -> RunResult:
         if status is Status.TRAP:
