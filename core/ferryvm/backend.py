@@ -219,6 +219,9 @@ class Options:
     """What to compile for, in the backend's own words; empty: what it takes by itself."""
     check: bool = False
     """Verify the IR before and after each pass; an IrError is then a fault of the compiler."""
+    quick: bool = False
+    """For tests: have machine code soon that may be slow. All that the compiler does itself stays as
+    it is; what it leaves to a library, such as LLVM, is done at its lowest level."""
 
 
 @dataclasses.dataclass(frozen=True)

@@ -76,7 +76,7 @@ def build(region: Region, options: Options, notes: dict[str, float]) -> bytes:
     step("lift")
     try:
         native = optimised(module, options, level, step)
-        code = emitted(native)
+        code = emitted(native, 0 if options.quick else 2)
         step("emit")
     except RuntimeError as error:
         line = str(error).strip().splitlines()[0]
@@ -97,7 +97,7 @@ def optimised(
     def attempt(polls: bool) -> llvm.ModuleRef:
         native = parsed(lower(module, options, polls))
         step("lower")
-        optimise(native, level)
+        optimise(native, 0 if options.quick else level)
         step("optimise")
         return native
 

@@ -67,9 +67,9 @@ def has_loop(module: llvm.ModuleRef) -> bool:
     return False
 
 
-def emitted(module: llvm.ModuleRef) -> bytes:
-    """The object code of a module."""
-    return bytes(target_machine().emit_object(module))
+def emitted(module: llvm.ModuleRef, level: int = 2) -> bytes:
+    """The object code of a module; `level`: of LLVM's code generator."""
+    return bytes(target_machine(level).emit_object(module))
 
 
 def packed(guards: Sequence[int], code: bytes) -> bytes:

@@ -55,9 +55,9 @@ def improved(region: Region, options: Options) -> Module:
         verify = checker(module, region.verified, options.check)
         for body in module.bodies:
             replace_counting(body)
-            verify()
+            verify(body)
             ask_ranges(body)
-            verify()
+            verify(body)
     return module
 
 

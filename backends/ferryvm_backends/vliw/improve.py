@@ -41,17 +41,17 @@ def improved(region: Region, options: Options, machine: Machine) -> Module:
         verify = checker(module, region.verified, check)
         for body in module.bodies:
             if ask_ranges(body):
-                verify()
+                verify(body)
                 unswitch(body, module.places)
             add_fronts(body, of_branches=True)
-            verify()
+            verify(body)
             for each in (share_bases, hoist, number, prune, add_to_addresses, hoist, prune):
                 each(body)
-                verify()
+                verify(body)
             keep_loaded(body, module.places, functools.partial(kept, machine))
-            verify()
+            verify(body)
             prune(body)
-            verify()
+            verify(body)
     return module
 
 

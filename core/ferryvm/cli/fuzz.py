@@ -97,6 +97,13 @@ class _Folder(click.Path):
     help="Stop after so many.",
 )
 @click.option(
+    "--thorough-every",
+    default=1,
+    show_default=True,
+    type=click.IntRange(min=1),
+    help="Of so many programs compile one in full; the others quickly, in one form.",
+)
+@click.option(
     "--patience",
     default=10.0,
     show_default=True,
@@ -119,6 +126,7 @@ def fuzz(
     weights: Path | None,
     save: Path | None,
     findings: int,
+    thorough_every: int,
     patience: float,
 ) -> int:
     """Run random programs on several backends and compare whole states.
@@ -154,6 +162,7 @@ def fuzz(
         policy=None if policy is None else str(policy),
         weights=None if weights is None else str(weights),
         save=None if save is None else str(save),
+        thorough_every=thorough_every,
         patience=patience,
     )
     campaign = Campaign(plan, jobs or _cpus(), programs, seconds, first, findings)
@@ -256,6 +265,8 @@ def _print(report: Report) -> None:
         click.echo(f"in bytecode, programs with: {rare}")
     jobs = "1 job" if report.jobs == 1 else f"{report.jobs} jobs"
     compiled = f", {report.compiled} regions compiled" if report.compiled else ""
+    if report.plan.thorough_every > 1:
+        compiled += f", one program in {report.plan.thorough_every} in full"
     click.echo(
         f"seed {report.plan.seed}, {jobs}: {report.programs} programs in {report.seconds:.1f} s, "
         f"{report.rate:.0f} a second and job" + compiled

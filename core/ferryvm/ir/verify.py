@@ -41,6 +41,11 @@ def verify_module(module: Module, verified: Verified | None = None) -> None:
     _check_recursion(module)
 
 
+def verify_body(module: Module, body: Body, verified: Verified | None = None) -> None:
+    """As `verify_module`, of one body alone: what a pass over it can have broken."""
+    _Check(module, body, verified).run()
+
+
 def _check_recursion(module: Module) -> None:
     """Functions that call each other in a cycle look at the flag, and at the host's stack."""
     numbers = {function: place for place, function in enumerate(module.functions)}

@@ -6,6 +6,7 @@ from __future__ import annotations
 import functools
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
 import pytest
@@ -16,6 +17,8 @@ from ferryvm.image import to_bytes
 from ferryvm.testing import Schedule, disagreement
 from ferryvm.testing.differential import Verdict
 from ferryvm.testing.fuzz import Campaign, Finding, Outcome, Plan, Report
+from ferryvm.testing.fuzz.notes import Notes
+from ferryvm.testing.fuzz.trial import Judge
 from ferryvm.testing.generate import Kind, generate
 from ferryvm.testing.mixed import policy_of
 from ferryvm.verify import verify
@@ -222,3 +225,24 @@ def test_registry_has_the_policy_only_under_its_name() -> None:
     assert policy_of(Registry()) is None
     with pytest.raises(UnknownNameError, match="no backend 'mixed'"):
         MixedRegistry(None).get("mixed")
+
+
+def test_one_program_in_so_many_is_thorough_and_the_others_take_forms_in_turn() -> None:
+    chosen = Plan(SEED, ("threaded",), "switch", (Kind.BYTECODE,), thorough_every=4)
+    with tempfile.TemporaryFile() as file:
+        judge = Judge(chosen, Notes(file.fileno(), chosen, is_new=True))
+        efforts = []
+        for number in range(5):
+            judge.judge(number)
+            efforts.append((judge.registry.effort.quick, judge.differ.form))
+    assert efforts == [(False, None), (True, True), (True, False), (True, True), (False, None)]
+    assert "--thorough-every 4" in chosen.command(3)
+    assert "--thorough-every" not in plan("threaded").command(3)
+
+
+def test_code_that_is_made_quickly_agrees() -> None:
+    report = Campaign(plan("llvm", thorough_every=4), 1, 5).run()
+    assert report.findings == []
+    assert report.verdicts["llvm", Verdict.AGREE] == 5
+    # Two forms of two programs, one of three, none of that which does not end.
+    assert report.compiled >= 7

@@ -60,25 +60,32 @@ def optimise(
     verify()
     for body in module.bodies:
         _optimise(module, body, level, verify, unrolled)
+    verify()
 
 
-def checker(module: Module, verified: Verified | None, check: bool) -> Callable[[], None]:
-    """What verifies the module, for backends with passes of their own; nothing is done unless
-    `check` is set or `FERRYVM_CHECK_IR` is 1. It raises IrError."""
+def checker(module: Module, verified: Verified | None, check: bool) -> Callable[..., None]:
+    """What verifies the module, or only the body that it is given, for backends with passes of
+    their own; nothing is done unless `check` is set or `FERRYVM_CHECK_IR` is 1. It raises IrError."""
     if not check and os.environ.get(ENVIRONMENT) != "1":
-        return lambda: None
-    from ferryvm.ir.verify import verify_module  # costs as much as a pass, loading included
+        return lambda body=None: None
+    from ferryvm.ir.verify import verify_body, verify_module  # costs as much as a pass
 
-    return lambda: verify_module(module, verified)
+    def verify(body: Body | None = None) -> None:
+        if body is None:
+            verify_module(module, verified)
+        else:
+            verify_body(module, body, verified)
+
+    return verify
 
 
 def _optimise(
-    module: Module, body: Body, level: int, check: Callable[[], None], unrolled: bool
+    module: Module, body: Body, level: int, check: Callable[..., None], unrolled: bool
 ) -> None:
     def run(*passes: Pass) -> None:
         for each in passes:
             each(body)
-            check()
+            check(body)
 
     if level <= 0:
         return
@@ -88,7 +95,7 @@ def _optimise(
     if level >= 2 and _has_decided_branch(body):
         run(thread, prune, add_fronts, number)
     if level >= 2 and unrolled and unroll(body):
-        check()
+        check(body)
         run(thread, prune, number, drop_known_checks, thread, prune)
         run(lambda body: add_fronts(body, of_branches=True), hoist, number, prune)
     if level >= 2:

@@ -80,6 +80,7 @@ class Judge:
         """Try one program; what was found, saved already."""
         began = time.monotonic()
         self.notes.begin(number)
+        self._set_effort(number)
         kind = self.plan.kind(number)
         made: bytes | Program | None = None
         findings: list[Finding] = []
@@ -128,6 +129,13 @@ class Judge:
             findings.append(self.store.save(self._error(number, kind, fault.error), content))
         self.notes.end(kind, outcome)
         return findings
+
+    def _set_effort(self, number: int) -> None:
+        """Have a trial be thorough, or quick."""
+        is_thorough = self.plan.is_thorough(number)
+        self.registry.effort.quick = not is_thorough
+        form = None if is_thorough else bool(number % 2)
+        self.differ.form = self.images.differ.form = form
 
     def _compiler_faults(self) -> list[CompilerFault]:
         """What compilers raised since the last trial, each place once."""
