@@ -70,9 +70,8 @@ class Writers:
             *words: ir.Value,
         ) -> None:
             _store_words(arithmetic, frame, types, words)
-            _store_registers(
-                arithmetic.builder, control, frame, word(HEADER_WORDS + len(types)), pc, status
-            )
+            where, length = (control, frame), HEADER_WORDS + len(types)
+            self.leave_bare(arithmetic.builder, where, pc, status, length)
 
         parameters = [POINTER, WORD, WORD, INT32, *(LLVM_TYPE[t] for t in types)]
         arguments = [*where, word(pc), status, *words]
@@ -82,7 +81,7 @@ class Writers:
         self,
         builder: ir.IRBuilder,
         where: tuple[ir.Value, ir.Value],
-        pc: int,
+        pc: int | ir.Value,
         status: ir.Value,
         length: int,
     ) -> None:
@@ -93,7 +92,8 @@ class Writers:
             _store_registers(arithmetic.builder, control, *rest)
 
         parameters = [POINTER, WORD, WORD, WORD, INT32]
-        arguments = [*where, word(length), word(pc), status]
+        number = word(pc) if isinstance(pc, int) else pc
+        arguments = [*where, word(length), number, status]
         self._call(builder, "leave_bare", parameters, arguments, body)
 
     def go_back(
@@ -135,6 +135,8 @@ class Writers:
             else:
                 function.attributes.add("noinline")
                 function.attributes.add("cold")
+                # They are a third of what LLVM gets, and hardly ever run.
+                function.attributes.add("optnone")
 
     def _call(
         self,
@@ -166,9 +168,10 @@ def _store_words(
     arithmetic: _Straight, frame: ir.Value, types: Sequence[Type], words: Sequence[ir.Value]
 ) -> None:
     storage = Storage(arithmetic.builder)
+    start = storage.pointer(frame)
     for index, (t, value) in enumerate(zip(types, words, strict=True)):
-        where = arithmetic.builder.add(frame, word(WORD_BYTES * (HEADER_WORDS + index)))
-        storage.store(arithmetic.to_slot(t, value), storage.pointer(where), "stack")
+        where = storage.offset(start, WORD_BYTES * (HEADER_WORDS + index))
+        storage.store(arithmetic.to_slot(t, value), where, "stack")
 
 
 def _store_registers(

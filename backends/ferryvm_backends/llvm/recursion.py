@@ -32,6 +32,10 @@ LARGEST = {0: 0, 1: 0, 2: 800, 3: 3200}
 their states name may be twice as many."""
 
 
+SMALL = 40
+"""Operations of a function, at most, that is copied: in larger ones a call costs little of the whole."""
+
+
 def lower_function(shared: Shared, number: int, body: Body) -> None:
     """Emit the native function of a VM function, with its copies."""
     function = shared.functions[number]
@@ -57,6 +61,8 @@ def _copies(shared: Shared, number: int, body: Body) -> list[ir.Function]:
         return []
     calls = sum(o.name == "call" and o.fact(0, int) == number for o in body.operations)
     operations = sum(len(block.operations) + 1 for block in body.blocks)
+    if operations > SMALL:
+        return []
     size = max(operations, state_words(body) // 2)
     copies: list[ir.Function] = []
     total = size
