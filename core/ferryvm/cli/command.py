@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import importlib
 import logging
 import os
@@ -110,17 +111,17 @@ class _StderrHandler(logging.Handler):
     """Notices of the library (a first build, a damaged cache entry) as lines on stderr."""
 
     def emit(self, record: logging.LogRecord) -> None:
-        click.echo(f"ferry: {record.getMessage()}", err=True)
+        _say(record.getMessage())
 
 
 def run_command() -> int:
     """Run the command that the process was started with; its exit code."""
-    sys.unraisablehook = _unraisable
-    log = logging.getLogger("ferryvm")
-    log.addHandler(_StderrHandler())
-    log.setLevel(logging.INFO)
-    ending.run()
     try:
+        sys.unraisablehook = _unraisable
+        log = logging.getLogger("ferryvm")
+        log.addHandler(_StderrHandler())
+        log.setLevel(logging.INFO)
+        ending.run()
         if "_FERRY_COMPLETE" in os.environ:  # a shell asks click what may come next
             code = ferry.main(prog_name="ferry", standalone_mode=False)
         else:  # click's own `main` adds an empty line to what Ctrl-C says
@@ -185,5 +186,11 @@ def _unraisable(unraisable: sys.UnraisableHookArgs) -> None:
 
 
 def _fail(message: str, code: int) -> int:
-    click.echo(f"ferry: {message}", err=True)
+    _say(message)
     return code
+
+
+def _say(message: str) -> None:
+    """Write a line to stderr, if that can be written: who cannot be told is no reason to stop."""
+    with contextlib.suppress(OSError, MemoryError):
+        click.echo(f"ferry: {message}", err=True)

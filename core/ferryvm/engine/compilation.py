@@ -10,9 +10,9 @@ without waiting. Who has nothing more to do in the process can `abandon` the job
 
 from __future__ import annotations
 
-import _thread
 import atexit
 import contextlib
+import functools
 import os
 import signal
 import sys
@@ -21,6 +21,7 @@ import time
 from collections.abc import Callable, Iterator
 
 from ferryvm.machine.control import ControlBlock
+from ferryvm.thread import ThreadError, start
 
 _STEP = 0.01
 """Seconds between two looks at the interrupt flag while a program waits."""
@@ -91,13 +92,11 @@ class _Worker:
             if self._is_closed:
                 return False
             if self._under_way is None:
-                # A program is waiting: `Thread.start` returns only after the thread has come up,
-                # which takes three times as long, and this one has nothing to tell by then.
                 under_way = threading.Lock()
                 under_way.acquire()
                 try:
-                    _thread.start_new_thread(self._work, (under_way,))
-                except RuntimeError:  # the process ends, or has too many
+                    start(functools.partial(self._work, under_way))
+                except ThreadError:  # the process ends, has too many, or has no memory
                     return False
                 self._under_way = under_way
             self._jobs.append(job)

@@ -21,6 +21,7 @@ from types import FrameType
 
 from ferryvm import process
 from ferryvm.machine.control import ControlBlock, Status
+from ferryvm.thread import start
 
 
 class _Watcher:
@@ -34,7 +35,7 @@ class _Watcher:
         self._watched: ControlBlock | None = None
         self._other = -1
         """Descriptor that other signals are passed on to; -1 for none."""
-        threading.Thread(target=self._watch, name="ferryvm-interrupt", daemon=True).start()
+        start(self._watch)
 
     def _watch(self) -> None:
         poll = select.poll()  # `select` takes no descriptor past 1023
