@@ -28,6 +28,7 @@ slow-interpreters:
 	ferry fuzz --backends switch,threaded --programs 2000 --seed 20261122 --schedule every-boundary
 	$(PYTHON) -m tests.faults.campaign
 	$(PYTHON) -m tests.faults.campaign --native
+	$(PYTHON) -m tests.fuzz.tight
 
 slow-injection:
 	$(PYTHON) -m tests.injection.campaign

@@ -66,22 +66,23 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.injection.campaign")
     parser.add_argument("--scenarios", default=",".join(SCENARIOS))
     parser.add_argument("--failures", default=",".join(FAILURES))
-    parser.add_argument("--most", type=int, default=400, help="points of each pair")
+    parser.add_argument("--most", type=int, default=1500, help="points of each pair")
     options = parser.parse_args()
     began = time.perf_counter()
     tallies: dict[str, collections.Counter[str]] = {}
     wrong = 0
-    with tempfile.TemporaryDirectory(prefix="ferryvm-injection-") as folder:
-        pairs = (options.scenarios.split(","), options.failures.split(","))
-        for point in tried(Path(folder), *pairs, options.most):
-            scenario, failure, call = point["at"]
-            tallies.setdefault(scenario, collections.Counter())[point["kind"]] += 1
-            if point["wrong"]:
-                wrong += 1
-                print(f"{scenario}, {failure}, call {call}: {point['wrong']}", flush=True)
-    for scenario, tally in tallies.items():
+    failures = options.failures.split(",")
+    for scenario in options.scenarios.split(","):
+        tally = tallies[scenario] = collections.Counter()
+        with tempfile.TemporaryDirectory(prefix="ferryvm-injection-") as folder:
+            for point in tried(Path(folder), [scenario], failures, options.most):
+                _, failure, call = point["at"]
+                tally[point["kind"]] += 1
+                if point["wrong"]:
+                    wrong += 1
+                    print(f"{scenario}, {failure}, call {call}: {point['wrong']}", flush=True)
         counts = ", ".join(f"{kind} {count}" for kind, count in sorted(tally.items()))
-        print(f"{scenario:12} {tally.total():6} points: {counts}")
+        print(f"{scenario:12} {tally.total():6} points: {counts}", flush=True)
     total = sum(tally.total() for tally in tallies.values())
     print(f"{total} points, {wrong} wrong, in {time.perf_counter() - began:.0f} s")
     return 1 if wrong else 0

@@ -51,6 +51,9 @@ class Limits:
     """What the heap may grow to; an allocation past it traps."""
     first_heap: int = 1 << 20
     """What the heap starts with, before it grows."""
+    is_tight: bool = False
+    """For tests: each segment ends directly before its guard page, to 8 bytes, and all of the heap
+    is usable from the start. Else each begins directly behind one."""
 
     def __post_init__(self) -> None:
         if self.stack < SMALLEST_STACK or self.heap < 0 or self.first_heap < 0:
@@ -95,6 +98,13 @@ class Memory:
             offsets.append(offset + PAGE)
             offset += PAGE + size
         self._protect(offset, PAGE, 0)
+        pages_of_heap = offsets[2]
+        if limits.is_tight:
+            used = (WORD_BYTES * statics, limits.stack, limits.heap)
+            offsets = [
+                offset + (size - end) // WORD_BYTES * WORD_BYTES
+                for offset, size, end in zip(offsets, sizes, used, strict=True)
+            ]
         view = memoryview(self._map)
         statics_at, stack_at, heap_at = offsets
         self._heap_at = heap_at
@@ -108,8 +118,11 @@ class Memory:
         """Words of the whole stack."""
         self.heap = view[heap_at : heap_at + self.heap_limit]
         """Bytes of the heap up to its limit; only the first `heap_capacity` can be touched."""
+        if limits.is_tight:
+            self.heap_capacity = limits.heap
+            return
         self.heap_capacity = 0
-        self._protect(heap_at, sizes[2], 0)
+        self._protect(pages_of_heap, sizes[2], 0)
         self.grow(max(min(limits.first_heap, limits.heap), data_end))
 
     def _protect(self, offset: int, size: int, protection: int) -> None:
@@ -136,7 +149,7 @@ class Memory:
 
     def clear_heap(self) -> None:
         """Make all of the usable heap zero."""
-        if sys.platform == "linux" and self.heap_capacity:
+        if sys.platform == "linux" and self.heap_capacity and not self.limits.is_tight:
             # Private pages are given back, and zero when they are next touched.
             self._map.madvise(mmap.MADV_DONTNEED, self._heap_at, _pages(self.heap_capacity))
             return
