@@ -114,6 +114,7 @@ def read(path: str | Path, optimize: bool | None = None) -> Program:
     """
     from pathlib import Path
 
+    from ferryvm.bounded import read_text
     from ferryvm.errors import FerryError
 
     path = Path(path)
@@ -121,12 +122,7 @@ def read(path: str | Path, optimize: bool | None = None) -> Program:
         return load(path)
     if path.suffix not in SUFFIXES:
         raise FerryError(f"{path}: suffix {path.suffix!r} is none of .skiff, .fasm, .fvm")
-    try:
-        text = path.read_text(encoding="utf-8-sig")  # Windows editors put a mark in front
-    except OSError as error:
-        raise FerryError(f"{path}: cannot be read: {error.strerror}") from None
-    except UnicodeDecodeError as error:
-        raise FerryError(f"{path}: not UTF-8 text (byte {error.start})") from None
+    text = read_text(path)
     if path.suffix == ".skiff":
         return compile(text, str(path), optimize is not False)
     return assemble(text, str(path), optimize is True)

@@ -323,7 +323,7 @@ class MixedArtifact(Artifact):
             decision = choose(self.policy, facts(region, place.threshold), here(), extra)
             placement.region, placement.kind = region.name, region.kind.value
             placement.decision = decision.reason
-            passed = tuple(map(str, decision.passed))
+            passed = decision.told()
             placement.considered.append(Considered(region.name, decision.reason, passed))
             rule = decision.rule
             if rule is not None and rule.action is Action.COMPILE and rule.backends:

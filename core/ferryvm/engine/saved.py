@@ -34,7 +34,7 @@ import numpy.typing as npt
 from ferryvm.durable import replace_file
 from ferryvm.errors import FerryError
 from ferryvm.image import ImageError, from_bytes, to_bytes
-from ferryvm.image.container import Kind, Payload, pack, pack_parts, read, unpack_views
+from ferryvm.image.container import MOST_BYTES, Kind, Payload, pack, pack_parts, read, unpack_views
 from ferryvm.isa import BY_MNEMONIC, INSTRUCTIONS, Flow, Trap, Type
 from ferryvm.isa.control import HEADER_WORDS
 from ferryvm.isa.type import WORD_BYTES
@@ -104,7 +104,8 @@ def load(path: Path, limits: Limits) -> tuple[Machine, int | None]:
 
     Raises ImageError for a file that is not a state a program can be in.
     """
-    return unpack_state(read(STATE, path), limits, str(path))
+    most = 2 * MOST_BYTES + limits.stack + limits.heap  # the program, the rest; runs have heads
+    return unpack_state(read(STATE, path, most), limits, str(path))
 
 
 def unpack_state(content: bytes, limits: Limits, name: str) -> tuple[Machine, int | None]:

@@ -24,11 +24,16 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from ferryvm.bounded import read_bytes
 from ferryvm.errors import FerryError
 from ferryvm.isa.table import fingerprint
 
 _HEADER = struct.Struct("<8sHHIQ32s")
 _SECTION = struct.Struct("<4sIQ")
+
+
+MOST_BYTES = 1 << 30
+"""The largest program image that is read."""
 
 
 class ImageError(FerryError):
@@ -79,16 +84,15 @@ def pack_parts(kind: Kind, sections: Mapping[str, Payload]) -> list[bytes | memo
     return [bare[:24], _checksum(bare, parts), *parts]
 
 
-def read(kind: Kind, path: Path) -> bytes:
-    """The content of a file. Raises ImageError where it cannot be read or is of another kind."""
-    try:
-        with path.open("rb") as file:
-            magic = file.read(len(kind.magic))
-            if magic != kind.magic:  # it may be large, or endless as devices are
-                raise ImageError(f"{path}: not {kind.name}")
-            return magic + file.read()
-    except OSError as error:
-        raise ImageError(f"{path}: cannot be read: {error.strerror}") from None
+def read(kind: Kind, path: Path, most: int = MOST_BYTES) -> bytes:
+    """The content of a file of at most `most` bytes.
+
+    Raises ImageError where it cannot be read or is of another kind.
+    """
+    content = read_bytes(path, most, kind.magic, ImageError)
+    if content is None:
+        raise ImageError(f"{path}: not {kind.name}")
+    return content
 
 
 def unpack(kind: Kind, content: bytes, name: str) -> dict[str, bytes]:
