@@ -69,7 +69,7 @@ class _Folder(click.Path):
     "--kind",
     "kinds",
     multiple=True,
-    type=click.Choice(["bytecode", "skiff", "image"]),
+    type=click.Choice(["bytecode", "skiff", "image", "state"]),
     help="What is generated; several are taken in turn [nine times bytecode, once skiff].",
 )
 @click.option(

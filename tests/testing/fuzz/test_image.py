@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import re
 import tempfile
 from collections import Counter
 
@@ -170,3 +171,30 @@ def test_signature_names_what_differs_without_its_place() -> None:
     assert without_place("heap at byte 40") == "heap"
     assert without_place("return pc of f") == "return pc"
     assert without_place("fuel left") == "fuel left"
+
+
+def test_altered_states_are_half_refused_each_for_one_of_many_reasons() -> None:
+    reasons: Counter[str] = Counter()
+    for number in range(300):
+        try:
+            unpack_state(mutated_image(3, number, Kind.STATE), LIMITS, "state")
+            reasons["good"] += 1
+        except FerryError as error:
+            reasons[re.sub(r"\d+|'[^']*'", "", str(error))] += 1
+    assert "checksum" not in " ".join(reasons)
+    assert 90 < reasons.pop("good") < 210
+    assert len(reasons) > 12
+    text = " ".join(reasons)
+    for part in ("status", "trap", "control never", "the frame at", "outermost", "heap pointer"):
+        assert part in text
+
+
+def test_altered_states_run_alike_or_are_refused() -> None:
+    plan = Plan(5, ("threaded",), "switch", (Kind.STATE,))
+    with tempfile.TemporaryFile() as file:
+        judge = Judge(plan, Notes(file.fileno(), plan, is_new=True))
+        for number in range(60):
+            assert judge.judge(number) == []
+        outcomes = judge.notes.outcomes()
+    assert outcomes[Kind.STATE, Outcome.REFUSED] > 10
+    assert outcomes[Kind.STATE, Outcome.HALTED] + outcomes[Kind.STATE, Outcome.TRAPPED] > 10

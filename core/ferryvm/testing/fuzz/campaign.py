@@ -27,7 +27,7 @@ from ferryvm.testing.fuzz.outcome import Finding, Outcome
 from ferryvm.testing.fuzz.plan import GRACE, Plan
 from ferryvm.testing.fuzz.report import Report
 from ferryvm.testing.fuzz.store import Store
-from ferryvm.testing.generate import Corner, Kind, generate, mutated_image
+from ferryvm.testing.generate import MUTATED, Corner, Kind, generate, mutated_image
 from ferryvm.testing.generate.weights import Weights
 
 _STRETCH_SECONDS = 0.2
@@ -232,8 +232,8 @@ class Campaign:
         child.close()
 
     def _content(self, number: int, kind: Kind) -> bytes:
-        if kind is Kind.IMAGE:
-            return mutated_image(self.plan.seed, number)
+        if kind in MUTATED:
+            return mutated_image(self.plan.seed, number, kind)
         weights = Weights.load(self.plan.weights) if self.plan.weights else None
         return to_bytes(generate(self.plan.seed, number, kind, weights))
 

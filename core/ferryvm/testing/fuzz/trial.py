@@ -34,6 +34,7 @@ from ferryvm.testing.fuzz.watch import CompilerFault, WatchedRegistry
 from ferryvm.testing.generate import (
     LIMITS,
     MOST_INSTRUCTIONS,
+    MUTATED,
     Corner,
     Kind,
     generate,
@@ -86,8 +87,8 @@ class Judge:
         findings: list[Finding] = []
         faults: list[CompilerFault] = []
         try:
-            if kind is Kind.IMAGE:
-                made = content = mutated_image(self.plan.seed, number)
+            if kind in MUTATED:
+                made = content = mutated_image(self.plan.seed, number, kind)
                 self.notes.run()
                 chance = Chance("judge", self.plan.seed, number)
                 status, tried = self.images.judge(chance, content, self._move_seed(number))

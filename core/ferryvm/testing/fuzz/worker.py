@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import contextlib
 import faulthandler
+import gc
 import json
 import os
 import queue
@@ -71,6 +72,10 @@ def _work(
     """Try what is dealt, until it is over."""
     try:
         judge = Judge(plan, notes)
+        # Compilers make graphs of many objects that live as long as a trial: looking for cycles in
+        # them now and then is enough, and saves a twentieth of the time.
+        gc.freeze()
+        gc.set_threshold(100_000, 20, 100)
         _tell(output, {"ready": True})
         while not over.is_set():
             first, end = stretches.get()

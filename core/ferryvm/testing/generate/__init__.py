@@ -17,6 +17,7 @@ from ferryvm.testing.generate.weights import Weights
 __all__ = [
     "LIMITS",
     "MOST_INSTRUCTIONS",
+    "MUTATED",
     "Corner",
     "Kind",
     "Weights",
@@ -32,6 +33,11 @@ class Kind(enum.Enum):
     BYTECODE = "bytecode"
     SKIFF = "skiff"
     IMAGE = "image"
+    STATE = "state"
+
+
+MUTATED = (Kind.IMAGE, Kind.STATE)
+"""Kinds of files that are altered, and may be refused."""
 
 
 def generate(
@@ -44,10 +50,10 @@ def generate(
     """The `number`-th program of a seed; it passes `verify` and ends within MOST_INSTRUCTIONS.
 
     `occurred`: gets how often a program in bytecode has what campaigns count. Raises FerryError
-    for Kind.IMAGE, which `mutated_image` makes: it may be no program.
+    for MUTATED, which `mutated_image` makes: it may be no program.
     """
-    if kind is Kind.IMAGE:
-        raise FerryError("a mutated image may be no program: use mutated_image")
+    if kind in MUTATED:
+        raise FerryError(f"a mutated {kind.value} may be no program: use mutated_image")
     if kind is Kind.SKIFF:
         from ferryvm import skiff
 
@@ -62,11 +68,14 @@ def skiff_source(seed: int, number: int, weights: Weights | None = None) -> str:
     return write(Chance(seed, number, Kind.SKIFF.value), weights)
 
 
-def mutated_image(seed: int, number: int) -> bytes:
-    """The `number`-th mutated image of a seed: bytes that may be a program, or not."""
-    from ferryvm.testing.generate.mutation import mutate
-    from ferryvm.testing.generate.origin import origin
+def mutated_image(seed: int, number: int, what: Kind = Kind.IMAGE) -> bytes:
+    """The `number`-th altered file of a seed: bytes that may be a program or a state, or not."""
+    from ferryvm.testing.generate.mutation import mutate, mutate_state
+    from ferryvm.testing.generate.origin import origin, state_origin
 
-    chance = Chance(seed, number, Kind.IMAGE.value)
+    chance = Chance(seed, number, what.value)
     kind = chance.pick((Kind.BYTECODE, Kind.SKIFF))
+    if what is Kind.STATE:
+        state = state_origin(chance, lambda: generate(seed, number, kind), LIMITS)
+        return mutate_state(chance, state)
     return mutate(chance, origin(chance, lambda: generate(seed, number, kind), LIMITS))

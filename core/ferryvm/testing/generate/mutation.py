@@ -46,6 +46,58 @@ def mutate(chance: Chance, content: bytes) -> bytes:
     return pack(kind, sections)
 
 
+def mutate_state(chance: Chance, content: bytes) -> bytes:
+    """An altered copy of a good saved state, with a right checksum: mostly one register or word of
+    the stack, with sections of the sizes that the registers then ask for."""
+    sections = {tag: bytes(part) for tag, part in unpack(STATE, content, "origin").items()}
+    for _ in range(chance.pick((1, 1, 1, 2))):
+        choice = chance.random()
+        if choice < 0.35:
+            sections["REGS"] = _register(chance, sections["REGS"], len(sections["STCK"]) // 8)
+        elif choice < 0.6:
+            sections["STCK"] = _state(chance, sections["STCK"], sections["REGS"])
+        elif choice < 0.9:
+            tag = chance.pick(("STAT", "STCK", "HEAP"))
+            table = _heap_table(sections["HEAP"]) if tag == "HEAP" else 0
+            sections[tag] = sections[tag][:table] + _nudge(chance, sections[tag][table:])
+        else:
+            _sections(chance, STATE, sections, 1)
+    if len(sections["REGS"]) == _REGISTERS.size and chance.flip(0.8):
+        _, _, _, sp, _, hp, _ = _REGISTERS.unpack(sections["REGS"])
+        if 8 * sp <= _LARGEST:
+            sections["STCK"] = sections["STCK"][: 8 * sp].ljust(8 * sp, b"\0")
+        heap = sections["HEAP"]
+        sections["HEAP"] = heap[:8] + struct.pack("<Q", hp) + heap[16:]
+    return pack(STATE, sections)
+
+
+_REGISTERS = struct.Struct("<7Q")
+"""status, trap, pc, sp, fp, hp, instructions."""
+
+_LARGEST = 1 << 20
+"""Bytes of a stack that is made longer, at most."""
+
+
+def _heap_table(payload: bytes) -> int:
+    """Bytes in front of what stands in a heap: the number of its runs, its size, where they are."""
+    if len(payload) < 16:
+        return 0
+    (count,) = struct.unpack_from("<Q", payload)
+    return int(min(16 * (1 + count), len(payload)))
+
+
+def _register(chance: Chance, payload: bytes, words: int) -> bytes:
+    """Registers with one changed; `words`: of the stack."""
+    if len(payload) != _REGISTERS.size:
+        return _nudge(chance, payload)
+    values = list(_REGISTERS.unpack(payload))
+    number = chance.below(len(values))
+    near = values[number] + chance.pick((-8, -2, -1, 1, 2, 8, 4096))
+    other = chance.pick((chance.pick(values), chance.below(words + 2), chance.below(12)))
+    values[number] = chance.pick((near, near, other, chance.pick(_WORDS))) & _MASK
+    return _REGISTERS.pack(*values)
+
+
 def _sections(chance: Chance, kind: Kind, sections: dict[str, bytes], changes: int) -> None:
     for _ in range(changes):
         tag = "CODE" if kind is PROGRAM and chance.flip(0.8) else chance.pick(kind.tags)

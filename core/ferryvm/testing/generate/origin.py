@@ -10,7 +10,7 @@ from importlib import resources
 
 from ferryvm import asm, skiff
 from ferryvm.engine import Engine, TrapError
-from ferryvm.engine.saved import pack_state
+from ferryvm.engine.saved import STATE, pack_state
 from ferryvm.image import to_bytes
 from ferryvm.isa import BY_MNEMONIC, INSTRUCTIONS, Flow, Immediate, Type
 from ferryvm.listing import FunctionListing, Item, Line, Listing
@@ -34,6 +34,13 @@ def origin(chance: Chance, make: Callable[[], Program], limits: Limits) -> bytes
     if choice < 0.5:
         return _stopped(make(), chance.below(_LATEST), limits)
     return chance.pick(fixed(limits))
+
+
+def state_origin(chance: Chance, make: Callable[[], Program], limits: Limits) -> bytes:
+    """A good saved state: of the random program that `make` makes, or one that is always the same."""
+    if chance.flip(0.6):
+        return _stopped(make(), chance.below(_LATEST), limits)
+    return chance.pick([content for content in fixed(limits) if content.startswith(STATE.magic)])
 
 
 @functools.cache
