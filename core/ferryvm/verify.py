@@ -40,6 +40,10 @@ MAX_PARAMETERS = 1000
 """Parameters that a signature may have. A signature is stated once and may be used by every
 function and call: without a limit, checking them all could take time quadratic in the size."""
 
+MAX_LOCALS = 1 << 15
+"""Locals that a function may have, parameters not included. A call zeroes them for one unit of fuel:
+without a limit, fuel would not bound time (docs/decisions/2026-11-23-fuel-and-locals.md)."""
+
 
 class VerifyCode(enum.Enum):
     """Why a program is refused. The value is the stable code that tools can match."""
@@ -58,6 +62,8 @@ class VerifyCode(enum.Enum):
     """The function table names a function that does not exist."""
     DATA_RANGE = "V07"
     """Initial data lies past the largest address or overlaps."""
+    FUNCTION_LOCALS = "V08"
+    """A function has too many locals."""
     OPCODE = "V10"
     """No instruction has this opcode, or reserved bytes are not zero."""
     IMMEDIATE = "V11"
@@ -220,6 +226,9 @@ def _check_tables(program: Program) -> None:
                 f"there are {len(program.signatures)}"
             )
             raise refuse(VerifyCode.FUNCTION_SIGNATURE, message)
+        if len(function.locals) > MAX_LOCALS:
+            found = f"function {function.name!r} has {len(function.locals)} locals"
+            raise refuse(VerifyCode.FUNCTION_LOCALS, f"{found}, at most {MAX_LOCALS}")
     numbers: dict[Signature, int] = {}
     for number, signature in enumerate(program.signatures):
         _check_signature(program, f"signature {number}", signature)

@@ -13,7 +13,7 @@ from ferryvm import Program, VerifyError
 from ferryvm.errors import Position
 from ferryvm.isa import BY_MNEMONIC, F32, I32, I64, INSTRUCTIONS
 from ferryvm.program import Code, Data, Function, HostImport, Signature, SourceMap, Static
-from ferryvm.verify import MAX_DATA_END, MAX_PARAMETERS, MAX_STATICS, VerifyCode, verify
+from ferryvm.verify import MAX_DATA_END, MAX_LOCALS, MAX_PARAMETERS, MAX_STATICS, VerifyCode, verify
 
 Alter = Callable[[Program], Program]
 
@@ -87,6 +87,8 @@ CASES = [
          alter=replace(hosts=(HostImport("h", Signature((), (I32, I32))),))),
     Case(VerifyCode.FUNCTION_SIGNATURE, None, "host import 'h' has 1001 parameters, at most 1000",
          alter=replace(hosts=(HostImport("h", MANY),))),
+    Case(VerifyCode.FUNCTION_LOCALS, None, "function 'f' has 32769 locals, at most 32768",
+         alter=replace(functions=(Function("f", 0, 0, (I64,) * (MAX_LOCALS + 1)),))),
     Case(VerifyCode.MAIN_SIGNATURE, None,
          "function 'main' starts the program: () -> () expected, found (i64) -> ()",
          alter=replace(signatures=(Signature((I64,)),))),
@@ -228,8 +230,15 @@ def test_codes_are_stable_and_each_its_own() -> None:
     values = [code.value for code in VerifyCode]
     assert len(set(values)) == len(values)
     assert " ".join(values) == (
-        "V01 V02 V03 V04 V05 V06 V07 V10 V11 V12 V13 V20 V21 V22 V23 V30 V31 V32 V33 V34"
+        "V01 V02 V03 V04 V05 V06 V07 V08 V10 V11 V12 V13 V20 V21 V22 V23 V30 V31 V32 V33 V34"
     )
+
+
+def test_function_may_have_as_many_locals_as_the_limit_says() -> None:
+    program = ferryvm.assemble(".function main\nhalt")
+    main = dataclasses.replace(program.functions[0], locals=(I64,) * MAX_LOCALS)
+    verified = verify(dataclasses.replace(program, functions=(main,)))
+    assert verified.frame_words[0] == 2 + MAX_LOCALS
 
 
 def test_refusal_of_an_instruction_names_its_source_position() -> None:

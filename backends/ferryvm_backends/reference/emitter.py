@@ -149,8 +149,9 @@ class ReferenceEmitter(PythonArithmetic, Emitter[int]):
         self.stack[address // WORD_BYTES] = slot
 
     def clear_words(self, address: int, count: int) -> None:
-        for index in range(count):
-            self.set_word(address + WORD_BYTES * index, 0)
+        self.changed = True
+        start = address // WORD_BYTES
+        self.stack[start : start + count] = memoryview(bytes(WORD_BYTES * count)).cast("Q")
 
     def next_pc(self) -> int:
         return self.pc + 1
