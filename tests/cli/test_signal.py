@@ -8,6 +8,7 @@ import random
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -236,3 +237,63 @@ def test_a_state_is_saved_where_output_can_not_be_written(tmp_path: Path) -> Non
         f"ferry: state saved in {state}",
         "ferry: output cannot be written: No space left on device",
     ]
+
+
+@pytest.mark.parametrize("option", ["--save", "--trace", "--stats"])
+def test_a_full_disk_is_one_line_and_loses_no_state(tmp_path: Path, option: str) -> None:
+    """A device that is full stands in for the disk; another folder is free."""
+    path = tmp_path / "p.skiff"
+    path.write_text("(print! 1) (print! 2)")
+    ferry = [sys.executable, "-m", "ferryvm.cli"]
+    done = subprocess.run(
+        [*ferry, "run", str(path), "--fuel", "3", option, "/dev/full"],
+        env={**os.environ, "TMPDIR": str(tmp_path)},
+        check=False, capture_output=True, text=True, timeout=120,
+    )  # fmt: skip
+    assert done.returncode == 2
+    line = done.stderr.splitlines()[-1]
+    assert line.startswith("ferry: /dev/full: cannot be written: No space left on device")
+    assert len(done.stderr.splitlines()) == 2
+    if option == "--save":
+        other = line.partition("the state is saved in ")[2].removesuffix(" instead")
+        resumed = subprocess.run(
+            [*ferry, "resume", other], check=False, capture_output=True, text=True, timeout=120
+        )
+        assert done.stdout + resumed.stdout == "1\n2\n"
+
+
+def _children(process: int) -> list[int]:
+    text = Path(f"/proc/{process}/task/{process}/children").read_text()
+    return [int(number) for number in text.split()]
+
+
+def _has_ended(process: int) -> bool:
+    try:
+        state = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0]
+    except FileNotFoundError:
+        return True
+    return state in "ZX"
+
+
+@pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="it reads Linux's /proc")
+@pytest.mark.parametrize("name", ["SIGKILL", "SIGTERM"])
+def test_a_process_that_compiles_ends_with_its_parent(
+    spin: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    monkeypatch.setenv("FERRYVM_CACHE_DIR", str(tmp_path / "cache"))
+    monkeypatch.setenv("TMPDIR", str(tmp_path / "tmp"))
+    (tmp_path / "tmp").mkdir()
+    with started("run", spin, "--backend", "switch") as process:
+        assert process.stderr is not None
+        assert "building native code" in process.stderr.readline()
+        children: list[int] = []
+        while not children:
+            children = _children(process.pid)
+        process.send_signal(signal.Signals[name])
+        process.wait(60)
+        for child in children:
+            while not _has_ended(child):
+                time.sleep(0.01)
+    left = [path for path in tmp_path.rglob("*") if path.is_file() and path.suffix != ".skiff"]
+    assert not [path for path in left if path.suffix == ".part"]
+    assert list((tmp_path / "tmp").iterdir()) == []

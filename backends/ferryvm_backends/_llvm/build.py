@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Building an interpreter's native code; run as a process of its own.
 
-    python -m ferryvm_backends._llvm.build PACKAGE [--keep-tails-apart]     code on stdout
+    python -m ferryvm_backends._llvm.build PACKAGE PARENT [--keep-tails-apart]     code on stdout
 
 A process, because LLVM can be stopped in no other way while it compiles, and because one of the
 options is global to a process.
@@ -16,6 +16,7 @@ import sys
 import llvmlite.binding as llvm
 from llvmlite import ir
 
+from ferryvm.process import end_with_parent
 from ferryvm_backends._llvm.kept import packed
 from ferryvm_backends._llvm.native import target_machine
 
@@ -75,4 +76,5 @@ def build(package: str, merge_tails: bool) -> bytes:
 
 if __name__ == "__main__":
     signal.signal(signal.SIGINT, signal.SIG_DFL)
-    sys.stdout.buffer.write(build(sys.argv[1], "--keep-tails-apart" not in sys.argv[2:]))
+    end_with_parent(int(sys.argv[2]))
+    sys.stdout.buffer.write(build(sys.argv[1], "--keep-tails-apart" not in sys.argv[3:]))

@@ -151,7 +151,7 @@ def _name(package: str) -> str:
 
 def _build_in_process(package: str, merge_tails: bool) -> bytes:
     """What `build` yields, from a process of its own; Ctrl-C ends both."""
-    command = [sys.executable, "-m", "ferryvm_backends._llvm.build", package]
+    command = [sys.executable, "-m", "ferryvm_backends._llvm.build", package, str(os.getpid())]
     if not merge_tails:
         command.append("--keep-tails-apart")
     # It has to find the very packages that this process runs.

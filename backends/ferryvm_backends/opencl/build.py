@@ -23,6 +23,7 @@ import logging
 import os
 import re
 import select
+import shutil
 import signal
 import subprocess
 import sys
@@ -157,6 +158,8 @@ class Child:
         self._is_closed = False
         self._said: Any = None
         """The file with what it and its drivers print."""
+        self._folder = ""
+        """What they may write in; it is removed with the process."""
 
     def build(self, device: Device, source: str) -> bytes:
         """The binary, or nothing where the driver keeps it. Raises BackendError."""
@@ -201,7 +204,9 @@ class Child:
         if self.process is not None and self.process.poll() is None:
             return self.process
         self._said = tempfile.TemporaryFile()  # noqa: SIM115 - closed with the process
-        command = [sys.executable, "-m", "ferryvm_backends.opencl.child"]
+        self._folder = tempfile.mkdtemp(prefix="ferryvm-opencl-")
+        module = "ferryvm_backends.opencl.child"
+        command = [sys.executable, "-m", module, self._folder, str(os.getpid())]
         try:
             self.process = subprocess.Popen(
                 command,
@@ -211,6 +216,7 @@ class Child:
                 start_new_session=True,  # Ctrl-C is for the program
             )
         except OSError as error:
+            shutil.rmtree(self._folder, ignore_errors=True)
             raise BackendError(
                 f"opencl: the process that builds cannot be started: {error.strerror}"
             ) from None
@@ -253,6 +259,7 @@ class Child:
         with contextlib.suppress(ProcessLookupError):
             os.killpg(process.pid, signal.SIGKILL)
         process.wait()
+        shutil.rmtree(self._folder, ignore_errors=True)
         assert process.stdin is not None
         assert process.stdout is not None
         for pipe in (process.stdin, process.stdout, self._said):

@@ -10,14 +10,15 @@ from __future__ import annotations
 import base64
 import json
 import os
+import shutil
 import sys
-import tempfile
 import warnings
 from typing import Any
 
 import pyopencl as cl
 
 from ferryvm.ir.c import ENTRY
+from ferryvm.process import end_with_parent
 from ferryvm_backends.opencl.device import Device, devices
 from ferryvm_backends.opencl.kernel import Kernel
 
@@ -40,14 +41,16 @@ def built(device: Device, source: str, options: list[str]) -> Any:
     """A program that has been built, and run once without doing anything: some drivers finish the
     code only then."""
     context = cl.Context([device.handle])
-    with tempfile.TemporaryDirectory() as nowhere:  # what pyopencl keeps, our cache does
-        program = cl.Program(context, source).build(options, cache_dir=nowhere)
+    # What pyopencl keeps there, our cache does.
+    program = cl.Program(context, source).build(options, cache_dir=sys.argv[1])
     Kernel(context, program, ENTRY).run_dry(cl.CommandQueue(context))
     return program
 
 
 def main() -> None:
-    """Answer until there are no more requests."""
+    """Answer until there are no more requests; the arguments are a folder for drivers' files, which
+    the parent removes, and the parent's number."""
+    end_with_parent(int(sys.argv[2]), lambda: shutil.rmtree(sys.argv[1], ignore_errors=True))
     warnings.simplefilter("ignore", cl.CompilerWarning)  # a driver's remarks on good code
     answers = os.fdopen(os.dup(1), "w", encoding="utf-8")
     os.dup2(2, 1)  # what a driver prints is no answer

@@ -8,7 +8,9 @@ import dataclasses
 import functools
 import json
 import math
+import os
 import re
+import tempfile
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -26,6 +28,7 @@ from ferryvm.durable import probe_file, replace_file
 from ferryvm.engine import Engine, Execution, ProgramInterrupted, RunResult, TrapError
 from ferryvm.engine.execution import UNLIMITED
 from ferryvm.errors import Diagnostic, FerryError, Position
+from ferryvm.image import ImageError
 from ferryvm.machine.control import Status
 from ferryvm.machine.memory import Limits
 
@@ -220,10 +223,34 @@ def with_source_line(message: str, position: Position | None) -> str:
 
 
 def _save(execution: Execution, path: Path | None) -> None:
-    if path is not None:
-        with ending.deferred():
+    if path is None:
+        return
+    with ending.deferred():
+        try:
             execution.save(path)
-        click.echo(f"ferry: state saved in {path}", err=True)
+        except ImageError as error:  # the disk is full, say: what took long to compute is not lost
+            other = _saved_elsewhere(execution)
+            if other is None:
+                raise
+            raise FerryError(f"{error}; the state is saved in {other} instead") from None
+    click.echo(f"ferry: state saved in {path}", err=True)
+
+
+def _saved_elsewhere(execution: Execution) -> Path | None:
+    """The file in the directory for temporary files that has the state; None if that fails, too."""
+    try:
+        descriptor, name = tempfile.mkstemp(prefix="ferry-", suffix=".ferry")
+    except OSError:
+        return None
+    os.close(descriptor)
+    try:
+        execution.save(name)
+    except BaseException as error:
+        os.unlink(name)
+        if isinstance(error, ImageError):
+            return None
+        raise
+    return Path(name)
 
 
 def check_writable(path: Path) -> None:
@@ -263,4 +290,7 @@ def _report(
     if stats == "-":
         click.echo(text)
     else:
-        replace_file(Path(stats), f"{text}\n".encode())
+        try:
+            replace_file(Path(stats), f"{text}\n".encode())
+        except OSError as error:
+            raise FerryError(f"{stats}: cannot be written: {error.strerror}") from None
