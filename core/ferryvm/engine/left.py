@@ -23,12 +23,13 @@ class LeftState:
     """What states a program can be left in."""
 
     def __init__(self, machine: Machine) -> None:
-        self._machine = machine
+        self._machine, self._control = machine, machine.control
+        self._words = machine.memory.stack_words
         self._shapes: dict[int, tuple[int, int]] = {}
 
     def fault(self, status: Status, counting: bool) -> str | None:
         """What is wrong with the state that was left with a status; None if it can be gone on from."""
-        control = self._machine.control
+        control = self._control  # reading a field takes long where a host call is short
         pc, sp, fp = control.pc, control.sp, control.fp
         shape = self._shapes.get(pc)
         if shape is None:
@@ -37,19 +38,21 @@ class LeftState:
                 return f"at pc {pc}, which control never gets to"
             self._shapes[pc] = shape
         size, host = shape
-        if fp + size != sp or sp > self._machine.memory.stack_words:
-            words = self._machine.memory.stack_words
+        if fp + size != sp or sp > self._words:
+            words = self._words
             return (
                 f"at pc {pc} with sp {sp} and fp {fp}: a frame of {size} words within {words} there"
             )
         if control.status != status:
             return f"with the status {status.name}, and {control.status} in its control block"
-        if status is Status.HOST and host != control.exit_id:
+        if status is not Status.HOST:
+            return self._fault(status, counting)
+        if host != control.exit_id:
             return f"for host call {control.exit_id} at pc {pc}, where there is no such call"
-        return self._fault(status, counting)
+        return None
 
     def _fault(self, status: Status, counting: bool) -> str | None:
-        control = self._machine.control
+        control = self._control
         if control.hp > control.heap_capacity or control.hp % WORD_BYTES:
             return f"with hp {control.hp}: a multiple of {WORD_BYTES} up to {control.heap_capacity}"
         if status is Status.HALT:
