@@ -36,7 +36,8 @@ def limits(program: Verified, number: int) -> Limits:
     execution = Engine("reference", limits=LIMITS).start(program)
     with contextlib.suppress(TrapError):  # it has used its heap all the same
         execution.run(_MOST)
-    stack = SMALLEST_STACK + 8 * (number % 128)
+    # What main needs is there, and more for few calls.
+    stack = max(SMALLEST_STACK, 8 * program.frame_words[0]) + 8 * (number % 128)
     return Limits(stack, execution.machine.control.hp, execution.machine.control.hp)
 
 

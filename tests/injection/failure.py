@@ -81,6 +81,8 @@ def arm(failure: Failure, call: int) -> None:
     if failure.kinds:
         _shim().ferry_arm(call, failure.error, failure.kinds, failure.lasts)
         return
+    if call == NEVER:
+        return
     import _testcapi  # type: ignore[import-not-found]  # CPython's own, without types
 
     _testcapi.set_nomemory(call, 0 if failure.lasts else call + 1)
