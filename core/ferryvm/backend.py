@@ -225,6 +225,24 @@ class Options:
 
 
 @dataclasses.dataclass(frozen=True)
+class NestActivity:
+    """How a loop nest that stores was run: without checks, or with them, and why."""
+
+    pc: int
+    """Of the condition of its outermost loop."""
+    has_versions: bool
+    """Whether there is a fast version, without checks; it is asked each time whether it may be run."""
+    fast: int
+    """Times that the fast version was run."""
+    slow: int
+    """Times that the other one was."""
+    reason: str
+    """Why there is no fast version, or why the slow one was run the last time; empty if neither."""
+    pcs: tuple[int, ...]
+    """The instructions that the reason speaks of."""
+
+
+@dataclasses.dataclass(frozen=True)
 class Activity:
     """What code has done since it was made."""
 
@@ -242,6 +260,8 @@ class Activity:
     """Bytes copied back."""
     transfer_seconds: float = 0.0
     """Time spent on copying, and on finding out what to copy; no part of `seconds`."""
+    nests: tuple[NestActivity, ...] = ()
+    """How nests that store were run; only where observed."""
 
 
 class Code(abc.ABC):

@@ -49,6 +49,8 @@ class Evaluator(PythonArithmetic):
         self.control, self.memory = machine.control, machine.memory
         self.loads = self.operations = 0
         """How many loads from the heap, and operations at all, have been done."""
+        self.told: list[tuple[int, int]] = []
+        """Versions of nests that were run: the nest, and 0 for the fast one or why not."""
 
     def run(self) -> Status:
         """Run until control leaves the region; the status says why."""
@@ -212,6 +214,9 @@ class Evaluator(PythonArithmetic):
         size = self._number(operation)
         low = value & ((1 << 8 * size) - 1)
         self.memory.heap[place] = low.to_bytes(size, "little")
+
+    def _do_tell(self, frame: _Frame, operation: Operation, reason: int) -> None:
+        self.told.append((operation.fact(0, int), reason))
 
     def _do_canonicalise(self, frame: _Frame, operation: Operation, *operands: int) -> None:
         t = operation.fact(0, Type)

@@ -76,7 +76,6 @@ WITHOUT_RANGE = [
     {"value": "bit_xor i64 %1, %2"},
     {"limit": "heap_load 8 %2"},
     {"limit": "heap_load 4 %1"},
-    {"value": "sub i64 %1, %2"},
 ]
 
 

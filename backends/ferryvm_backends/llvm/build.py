@@ -52,7 +52,13 @@ Step = Callable[[str], None]
 def improved(region: Region, options: Options) -> tuple[Module, int]:
     """The IR that is lowered, and at which of its levels LLVM is to optimise it."""
     module = lift(region, options.counting, options.unseen)
-    improve(module, max(options.optimize, 1), region.verified, check=options.check)
+    improve(
+        module,
+        max(options.optimize, 1),
+        region.verified,
+        check=options.check,
+        told=options.observe,
+    )
     asked = 0
     if options.optimize >= 2:
         asked = sum(ask_ranges(body) for body in module.bodies)
@@ -101,7 +107,7 @@ def _build(region: Region, options: Options, notes: dict[str, float]) -> bytes:
     except RuntimeError as error:
         line = str(error).strip().splitlines()[0]
         raise BackendError(f"llvm: region {region.name}: LLVM refuses the code: {line}") from error
-    return packed(module.guards, code)
+    return packed(module, code)
 
 
 def optimised(

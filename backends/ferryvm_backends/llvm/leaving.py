@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from llvmlite import ir
 
 from ferryvm.ir.flow import poll_costs
-from ferryvm.ir.graph import Operation, State, Value, Virtual
+from ferryvm.ir.graph import Constant, Operation, State, Value, Virtual
 from ferryvm.ir.operation import POLL_BUDGET
 from ferryvm.ir.room import frame_reach
 from ferryvm.isa.emitter import Condition
@@ -32,7 +32,7 @@ from ferryvm_backends.llvm.shared import (
     result_type,
     status_constant,
 )
-from ferryvm_backends.llvm.symbol import FAILURES
+from ferryvm_backends.llvm.symbol import FAILURES, FAST, NEST_WORDS, REASON, SLOW
 from ferryvm_backends.llvm.variant import Variant
 
 _RARELY = (1, 1 << 20)
@@ -198,6 +198,14 @@ class Leaving(Access):
                 is_often, status_constant(Status.GUARD), status_constant(Status.LEAVE)
             )
             self._leave(self._exit_state(operation), status)
+
+    def _do_tell(self, operation: Operation, reason: ir.Value) -> None:
+        first = self.shared.nests + NEST_WORDS * operation.fact(0, int)
+        is_fast = isinstance(operation.arguments[0], Constant)
+        self.shared.count(self.storage, first + (FAST if is_fast else SLOW), word(1))
+        if not is_fast:
+            where = self.shared.activity_word(self.storage, first + REASON)
+            self.storage.store(reason, where, "activity")
 
     def _do_pay(self, operation: Operation) -> None:
         paid, wanted = operation.fact(0, int), operation.fact(1, int)

@@ -7,12 +7,14 @@ import ctypes
 import json
 import re
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 import llvmlite.binding as llvm
 from llvmlite import ir
 
-from ferryvm.backend import Activity, Code
+from ferryvm.backend import Activity, Code, NestActivity
+from ferryvm.ir.graph import Module
+from ferryvm.ir.touch import VersionedNest
 from ferryvm_backends._llvm import kept
 from ferryvm_backends._llvm.native import NativeCode, target_machine
 from ferryvm_backends.llvm.symbol import (
@@ -22,6 +24,7 @@ from ferryvm_backends.llvm.symbol import (
     ENTRY,
     FAILURES,
     INSTRUCTIONS,
+    NEST_WORDS,
 )
 
 
@@ -72,20 +75,26 @@ def emitted(module: llvm.ModuleRef, level: int = 2) -> bytes:
     return bytes(target_machine(level).emit_object(module))
 
 
-def packed(guards: Sequence[int], code: bytes) -> bytes:
-    """What the cache keeps of a region: the pcs of its guards are the notes."""
-    return kept.packed(json.dumps(guards).encode(), code)
+def packed(module: Module, code: bytes) -> bytes:
+    """What the cache keeps of a region: the notes are the pcs of its guards, and its nests."""
+    return kept.packed(json.dumps([module.guards, module.nests]).encode(), code)
 
 
 def fault(payload: bytes) -> str | None:
     """Why this is nothing that `packed` made; None if it is."""
     try:
-        guards = json.loads(kept.unpacked(payload)[0])
-    except (ValueError, RecursionError):
-        guards = None
-    if not isinstance(guards, list) or not all(type(pc) is int for pc in guards):
+        _noted(kept.unpacked(payload)[0])
+    except (ValueError, TypeError, LookupError, RecursionError):
         return "it has no pcs of guards"
     return kept.fault(payload)
+
+
+def _noted(notes: bytes) -> tuple[list[int], list[VersionedNest]]:
+    """Guards and nests of a region. Raises ValueError, TypeError or LookupError for other notes."""
+    guards, nests = json.loads(notes)
+    if not isinstance(guards, list) or not all(type(pc) is int for pc in guards):
+        raise TypeError
+    return guards, [VersionedNest.from_json(each) for each in nests]
 
 
 _calibrated: list[float] = []
@@ -118,13 +127,13 @@ class RegionCode(Code):
 
     def __init__(self, content: bytes, is_from_cache: bool, notes: Mapping[str, float]) -> None:
         """`content`: as `packed` makes it."""
-        notes_of_code, code = kept.unpacked(content)
-        self._guards: list[int] = json.loads(notes_of_code)
-        """The pc of each guard, in the order of their counts."""
+        noted, code = kept.unpacked(content)
+        self._guards, self._nests = _noted(noted)
+        """The pc of each guard, in the order of their counts; nests, likewise."""
         self._native = NativeCode(code)
         self.is_from_cache, self.notes = is_from_cache, notes
         self.address = self._native.function_address(ENTRY)
-        words = ctypes.c_uint64 * (FAILURES + len(self._guards))
+        words = ctypes.c_uint64 * (FAILURES + len(self._guards) + NEST_WORDS * len(self._nests))
         self._activity = words.from_address(self._native.address(ACTIVITY))
 
     def activity(self) -> Activity:
@@ -134,4 +143,16 @@ class RegionCode(Code):
             words[CYCLES] * seconds_a_cycle() if words[CYCLES] else 0.0,
             words[INSTRUCTIONS],
             {pc: words[FAILURES + number] for number, pc in enumerate(self._guards)},
+            nests=self._activity_of_nests(words),
         )
+
+    def _activity_of_nests(self, words: list[int]) -> tuple[NestActivity, ...]:
+        """What became of nests that store; figures of one that was copied are added up."""
+        found = []
+        for number, nest in enumerate(self._nests):
+            first = FAILURES + len(self._guards) + NEST_WORDS * number
+            fast, slow, last = words[first : first + NEST_WORDS]
+            reason = nest.doubts[last - 1] if last else nest.unfit
+            text, pcs = ("", ()) if reason is None else reason
+            found.append(NestActivity(nest.pc, nest.unfit is None, fast, slow, text, tuple(pcs)))
+        return tuple(found)

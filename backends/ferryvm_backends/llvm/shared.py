@@ -16,7 +16,7 @@ from ferryvm_backends._llvm.weaver import POINTER
 from ferryvm_backends.llvm.early import Early, store_early
 from ferryvm_backends.llvm.exit import Writers
 from ferryvm_backends.llvm.storage import Storage
-from ferryvm_backends.llvm.symbol import ACTIVITY, FAILURES
+from ferryvm_backends.llvm.symbol import ACTIVITY, FAILURES, NEST_WORDS
 
 INT32 = ir.IntType(32)
 
@@ -43,7 +43,9 @@ class Shared:
         }
         """What each VM function has become, by number."""
         self._early: dict[Body, Early | None] = {}
-        words = ir.ArrayType(WORD, FAILURES + len(self.guards))
+        self.nests = FAILURES + len(self.guards)
+        """The place in `ACTIVITY` from which on nests have theirs."""
+        words = ir.ArrayType(WORD, self.nests + NEST_WORDS * len(module.nests))
         self.activity = ir.GlobalVariable(self.native, words, ACTIVITY)
         self.activity.initializer = ir.Constant(words, None)
 
@@ -75,11 +77,14 @@ class Shared:
 
     def count(self, storage: Storage, place: int, more: ir.Value) -> ir.Value:
         """Add to a word of `ACTIVITY`; its new value."""
-        builder = storage.builder
-        where = builder.gep(self.activity, [word(0), word(place)])
-        total = builder.add(storage.load(where, "activity"), more)
+        where = self.activity_word(storage, place)
+        total = storage.builder.add(storage.load(where, "activity"), more)
         storage.store(total, where, "activity")
         return total
+
+    def activity_word(self, storage: Storage, place: int) -> ir.Value:
+        """Where a word of `ACTIVITY` is."""
+        return storage.builder.gep(self.activity, [word(0), word(place)])
 
 
 def llvm_type(t: ValueType) -> ir.Type:

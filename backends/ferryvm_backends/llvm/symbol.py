@@ -5,7 +5,11 @@ ENTRY = "ferry_region"
 """The C function that enters the region."""
 
 ACTIVITY = "ferry_activity"
-"""Words that it counts in: entries, cycles, instructions, then the failures of each guard."""
+"""Words that it counts in: entries, cycles, instructions, then the failures of each guard, then
+`NEST_WORDS` of each nest with two versions."""
 
 ENTRIES, CYCLES, INSTRUCTIONS, FAILURES = range(4)
 """Places in `ACTIVITY`."""
+
+FAST, SLOW, REASON, NEST_WORDS = range(4)
+"""Of a nest: how often each version was taken, and the number of the last reason for the slow one."""

@@ -159,6 +159,7 @@ def _tried_lines(tried: Tried) -> list[str]:
     if tried.to_device or tried.to_host:
         copied = f"copied {_bytes(tried.to_device)} to the device, {_bytes(tried.to_host)} back"
         lines.append(f"{copied}, in {_milliseconds(tried.transfer_seconds)}")
+    lines += tried.nests
     lines += [
         f"the guard at pc {pc} failed {_times(times)}"
         for pc, times in sorted(tried.guard_failures.items())

@@ -10,6 +10,7 @@ from __future__ import annotations
 import collections
 import dataclasses
 import math
+from collections.abc import Iterator
 
 from ferryvm.backend import Activity
 from ferryvm.engine.execution import Execution, Seconds
@@ -49,6 +50,8 @@ class Tried:
     instructions: int | None
     guard_failures: dict[int, int]
     """By the pc of the branch; only those that failed."""
+    nests: tuple[str, ...]
+    """Loop nests that were not run without their checks, at least once, and why."""
     to_device: int
     """Bytes copied to a device's memory for it."""
     to_host: int
@@ -175,7 +178,7 @@ def _explained(placement: Placement, verified: Verified, is_counted: bool) -> Ex
         placement.state,
         tuple(placement.considered),
         _remark(placement),
-        tuple(_tried(attempt, is_counted) for attempt in placement.attempts),
+        tuple(_tried(attempt, verified, is_counted) for attempt in placement.attempts),
         placement.recompilations,
         placement.compared,
         tuple(placement.differences),
@@ -192,7 +195,22 @@ def _remark(placement: Placement) -> str:
     return ""
 
 
-def _tried(attempt: Attempt, is_counted: bool) -> Tried:
+def _slow_nests(activity: Activity, verified: Verified) -> Iterator[str]:
+    """A line for each nest of which no fast version was made or the slow one was run."""
+    for nest in sorted(activity.nests, key=lambda nest: nest.pc):
+        if nest.has_versions and not nest.slow:
+            continue
+        places = dict.fromkeys(_position(verified, pc) or f"pc {pc}" for pc in nest.pcs)
+        where = f" ({', '.join(places)})" if places else ""
+        at = _position(verified, nest.pc) or f"pc {nest.pc}"
+        if nest.has_versions:
+            times = f"{nest.slow} of {nest.slow + nest.fast} times"
+            yield f"loop at {at}: slow copy {times}: {nest.reason}{where}"
+        else:
+            yield f"loop at {at}: no fast copy: {nest.reason}{where}"
+
+
+def _tried(attempt: Attempt, verified: Verified, is_counted: bool) -> Tried:
     activity, wrong = _activity(attempt)
     steps, also_wrong = _steps(attempt)
     what = " and ".join(filter(None, (wrong, also_wrong)))
@@ -209,6 +227,7 @@ def _tried(attempt: Attempt, is_counted: bool) -> Tried:
         code_seconds=activity.seconds,
         instructions=activity.instructions if is_counted else None,
         guard_failures={pc: times for pc, times in activity.failures.items() if times},
+        nests=tuple(_slow_nests(activity, verified)),
         to_device=activity.to_device,
         to_host=activity.to_host,
         transfer_seconds=activity.transfer_seconds,

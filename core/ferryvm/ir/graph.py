@@ -26,7 +26,7 @@ from ferryvm.isa.table import Operand
 from ferryvm.isa.type import Type
 
 if TYPE_CHECKING:
-    from ferryvm.ir.touch import Place
+    from ferryvm.ir.touch import Place, VersionedNest
 
 
 class Truth(enum.Enum):
@@ -281,6 +281,8 @@ class Module:
     """Whether blocks pay for their instructions."""
     places: dict[Operation, Place] = dataclasses.field(default_factory=dict)
     """What `version` has found out of accesses to the heap. Who copies one of these copies it."""
+    nests: list[VersionedNest] = dataclasses.field(default_factory=list)
+    """Nests that have two versions, or might have, as far as somebody wants to know."""
 
     @property
     def bodies(self) -> list[Body]:

@@ -19,7 +19,7 @@ from ferryvm.ir.build import Builder
 from ferryvm.ir.flow import Flow, Loop
 from ferryvm.ir.graph import Constant, Edge, Operation, Parameter, Value
 from ferryvm.isa.emitter import Condition
-from ferryvm.isa.type import I64, Type
+from ferryvm.isa.type import I64, Type, signed
 
 
 class Count(NamedTuple):
@@ -32,6 +32,13 @@ class Count(NamedTuple):
     start: Value
     bound: Value
     step: Value
+
+
+class Range(NamedTuple):
+    """The ends of what a value can be, both included."""
+
+    low: Value
+    high: Value
 
 
 class Line(NamedTuple):
@@ -146,12 +153,39 @@ class Lines:
         )
         return Line(base, tuple(terms))
 
-    def largest(self, line: Line, tops: Mapping[Value, Value]) -> Value:
-        """A line's value where each count is at its top, modulo 2^64."""
+    def at(self, line: Line, values: Mapping[Value, Value]) -> Value:
+        """A line's value where its counts have some values, modulo 2^64."""
         m, total = self._builder, line.base
         for count, scale in line.terms:
-            total = m.add(I64, total, m.mul(I64, scale, tops[count]))
+            total = m.add(I64, total, m.mul(I64, scale, values[count]))
         return total
+
+    def ends(self, line: Line, ranges: Mapping[Value, Range]) -> Range:
+        """The smallest and the largest value of a line whose counts are in their ranges, modulo 2^64.
+
+        Scales have to be of the sign that they look like. Only whole sums say anything: `p - n` is
+        not negative where its smallest value is not, though its base is. Where a count has no values,
+        the smallest may be above the largest.
+        """
+        m, low, high = self._builder, line.base, line.base
+        for count, scale in line.terms:
+            first, last = (m.mul(I64, scale, end) for end in ranges[count])
+            if looks_negative(scale):
+                first, last = last, first
+            low, high = m.add(I64, low, first), m.add(I64, high, last)
+        return Range(low, high)
+
+
+def looks_negative(value: Value) -> bool:
+    """Whether a value is negative if what it is made of is not."""
+    if isinstance(value, Constant):
+        return signed(I64, value.bits) < 0
+    if not isinstance(value, Operation) or value.name not in ("sub", "mul", "shl"):
+        return False
+    a, b = value.arguments
+    if value.name == "sub":
+        return isinstance(a, Constant) and not a.bits
+    return looks_negative(a) != (value.name == "mul" and looks_negative(b))
 
 
 def _is_small_count(value: Value) -> bool:

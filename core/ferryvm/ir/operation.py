@@ -126,6 +126,7 @@ _DECLARED = {
     "set_heap_pointer": Shape(Role.CHANGES, (), (I64,)),
     "heap_store": Shape(Role.CHANGES, (Kind.BYTES,), (I64, I64)),
     "canonicalise": Shape(Role.CHANGES, (Kind.TYPE,), None),
+    "tell": Shape(Role.CHANGES, _NUMBER, (I64,)),
     # leaving, perhaps
     "trap_if": _check(TRUTH, static=(Kind.TRAP,)),
     "grow_if": _check(TRUTH, I64),

@@ -1,33 +1,37 @@
 # SPDX-License-Identifier: Apache-2.0
 """What a loop nest touches in the heap, and what has to be asked for its checks to pass each time.
 
-What is touched are *objects*: a reference with the bytes from it on. Each access names a *part* of
-one, whose offset rises in a line with the counts of loops; so the part of the largest counts is the
-last one. A check is *spared* if it passes wherever the object is in bounds, or wherever its largest
-index is below a length that nothing in the nest changes.
+What is touched are *objects*: a reference with bytes around it. Each access names a *part* of one,
+whose offset varies in a line with the counts of loops; so its first and its last byte are found where
+each count is at one of its ends. A check is *spared* if it passes wherever the object is in bounds,
+or wherever its smallest index is not negative and its largest is below a length that nothing in the
+nest changes.
 
-Numbers are asked to be so small that nothing wraps: a line stays below 2^60 + 4 * 2^59 < 2^62, and
-differences of two are exact. Making a plan changes nothing in the body.
+Numbers are asked to be so small, whatever their sign, that nothing wraps: a line stays within
+2^60 + 4 * 2^59 < 2^62 of zero, and differences of two are exact. What they add up to is asked of the
+whole sum only, so a base or a scale may be negative. Where a loop's count has no values the ends
+may be in wrong order; then nothing in it is touched, and nothing that is asked of them matters.
+Making a plan changes nothing in the body.
 """
 
 from __future__ import annotations
 
 import dataclasses
 import math
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from ferryvm.ir.build import Builder
 from ferryvm.ir.duplicate import Nest
 from ferryvm.ir.flow import Flow, Loop
 from ferryvm.ir.graph import Block, Body, Constant, Operation, Parameter, Value
-from ferryvm.ir.line import Count, Line, Lines, find_count
+from ferryvm.ir.line import Count, Line, Lines, Range, find_count, looks_negative
 from ferryvm.ir.room import room
 from ferryvm.isa.emitter import Condition
 from ferryvm.isa.trap import Trap
-from ferryvm.isa.type import I64, WORD_BYTES
+from ferryvm.isa.type import I64, WORD_BYTES, signed
 
 LARGEST_BASE = 1 << 60
-"""Of references and other bases of lines, exclusive."""
+"""Of references and other bases of lines, exclusive; as all of these without a sign."""
 
 LARGEST_COUNT = 1 << 32
 LARGEST_SCALE = 1 << 27
@@ -41,7 +45,10 @@ LARGEST_NEST = 1000
 
 MOST_OBJECTS = 16
 FEWEST_OBJECTS = 2
-"""With one alone, asking was measured to cost more than it saves."""
+"""Of a loop that has no other in it: with one alone, asking was measured to cost more than it saves."""
+
+OUTSIDE = "an address may be outside of the heap or of its vector"
+TOO_LARGE = "an index may be past the last element"
 
 _CALLS = frozenset({"call", "call_indirect"})
 
@@ -52,6 +59,8 @@ class Part(NamedTuple):
     offset: int
     terms: tuple[tuple[Parameter, Value], ...]
     bytes: int
+    more: Value
+    """What is added to the offset, besides."""
 
 
 class Place(NamedTuple):
@@ -86,15 +95,62 @@ class Object:
     """What is touched from one reference on."""
 
     reference: Value
+    pc: int
+    """Of the first access."""
     parts: dict[Part, None] = dataclasses.field(default_factory=dict)
     stored: dict[Part, None] = dataclasses.field(default_factory=dict)
     """Parts that are stored into."""
     lengths: dict[Part, None] = dataclasses.field(default_factory=dict)
     """Parts that must not change."""
+    extent: Range | None = None
+    """From the reference, where the first byte is and where the last one ends; set when all parts
+    are known."""
+
+
+def extent(each: Object) -> Range:
+    """The extent of an object of which all parts are known."""
+    assert each.extent is not None
+    return each.extent
+
+
+class Reason(NamedTuple):
+    """Why a nest has no second version, or why that is not run."""
+
+    text: str
+    pcs: tuple[int, ...]
+    """The instructions that it speaks of."""
+
+
+class VersionedNest(NamedTuple):
+    """A nest that stores, and what its second version depends on."""
+
+    pc: int
+    """Of its outermost loop's condition."""
+    unfit: Reason | None
+    """Why it has no second version."""
+    doubts: tuple[Reason, ...] = ()
+    """Why it may be left alone at run time; `tell` numbers them from 1."""
+
+    @classmethod
+    def from_json(cls, data: list[Any]) -> VersionedNest:
+        """A nest from what JSON makes of it."""
+        pc, unfit, doubts = data
+        reasons = [
+            None if each is None else Reason(each[0], tuple(each[1])) for each in (unfit, *doubts)
+        ]
+        return cls(pc, reasons[0], tuple(filter(None, reasons[1:])))
 
 
 class UnfitError(Exception):
     """The nest is left alone."""
+
+    def __init__(self, text: str, *pcs: int) -> None:
+        super().__init__(text)
+        self.reason = Reason(text, pcs)
+
+
+class NoNestError(UnfitError):
+    """The loop is none that could have two versions, or needs none."""
 
 
 class Plan(Builder):
@@ -122,14 +178,16 @@ class Plan(Builder):
         """What loads and stores touch, by reference."""
         self.limit: Value | None = None
         """Where the heap in use ends."""
+        self.first: dict[Value, None] = {}
+        """Addresses, which have to be below `LARGEST_BASE`."""
         self.small: dict[Value, None] = {}
-        """Values that have to be below `LARGEST_BASE`."""
-        self.doubts: dict[Value, None] = {}
+        """Numbers of either sign that have to be within `LARGEST_BASE` of zero."""
+        self.doubts: dict[Value, Reason] = {}
         """Each holds if something may fail; known before anything is loaded."""
-        self.late: dict[tuple[Value, Value], None] = {}
-        """Largest indices, and the addresses of the lengths that they are to be below."""
-        if not self._is_simple(largest):
-            raise UnfitError
+        self.late: dict[tuple[Value, Value], int] = {}
+        """Largest indices, and the addresses of the lengths that they are to be below; where the
+        first of the checks is."""
+        self._refuse(largest)
         self.home: dict[Value, int] = {}
         self.order: dict[Value, int] = {}
         """Values by how early they are defined."""
@@ -138,13 +196,17 @@ class Plan(Builder):
                 self.home[value] = place
                 self.order[value] = len(self.order)
         self.open(Block("ask", self.head.pc))
+        self.zero = self.constant(I64, 0)
+        self.references = self._references()
+        """Where vectors begin, as far as their lengths tell."""
         self.loops = [each for each in loops if each.blocks <= loop.blocks]
         if any(len(self._entries(each)) != 1 for each in self.loops):
-            raise UnfitError  # nothing can be put in front
+            raise UnfitError("a loop has more than one way in")  # nothing can be put in front
         if not any(self._stores(each) for each in self.loops if self._is_innermost(each)):
-            raise UnfitError  # `range` does for the loops that take the time
+            raise NoNestError("its inner loops do not store")  # `range` does for those
         self.counts: dict[Value, tuple[Count, Loop]] = {}
-        self.tops: dict[Value, Value] = {}
+        self.ranges: dict[Value, Range] = {}
+        """What counts can be where they are below their bounds."""
         self.asked: set[Value] = set()
         """Counts of which everything has been asked."""
         self.lines = Lines(self, self.counts, self.is_outside)
@@ -153,11 +215,17 @@ class Plan(Builder):
         for place in self.nest.places:
             for operation in flow.blocks[place].operations:
                 self._operation(operation, place)
-        if self.limit is None or not FEWEST_OBJECTS <= len(self.objects) <= MOST_OBJECTS:
-            raise UnfitError
-        if any(isinstance(doubt, Constant) and doubt.bits for doubt in self.doubts):
-            raise UnfitError
-        self._keep_lengths()
+        if self.limit is None:
+            raise NoNestError("no check of the heap's bounds could be spared")
+        if len(self.loops) == 1 and len(self.objects) < FEWEST_OBJECTS:
+            raise NoNestError("it touches one object only, so that asking would not pay")
+        if len(self.objects) > MOST_OBJECTS:
+            raise UnfitError(f"it touches more than {MOST_OBJECTS} objects")
+        for one in self.objects.values():
+            self._bound(one)
+        for doubt, reason in self.doubts.items():
+            if isinstance(doubt, Constant) and doubt.bits:
+                raise UnfitError(reason.text, *reason.pcs)
 
     def is_touched(self, reference: Value, part: Part) -> bool:
         """Whether a part belongs to an object, so that it is asked about."""
@@ -172,21 +240,40 @@ class Plan(Builder):
             return None
         scales = [scale.bits for _, scale in part.terms if isinstance(scale, Constant)]
         stride = math.gcd(*scales) if len(scales) == len(part.terms) else None
+        if part.more is not self.zero:
+            stride = None
         return Place(self.head, reference, part.offset, stride, part.bytes)
 
     def is_outside(self, value: Value) -> bool:
         """Whether a value does not vary in the nest."""
         return self.home.get(value) not in self.loop.blocks
 
-    def _is_simple(self, largest: int) -> bool:
+    def _refuse(self, largest: int) -> None:
+        """Raise UnfitError for a nest that nothing more need be known of."""
         operations = [o for block in self.nest.blocks for o in block.operations]
         names = {operation.name for operation in operations}
-        return (
-            self.nest.has_one_way_out
-            and len(operations) <= largest
-            and names.isdisjoint(_CALLS)
-            and names >= {"heap_store", "trap_if"}
-        )
+        if not names >= {"heap_store", "trap_if"}:
+            raise NoNestError("it does not store, or checks nothing")
+        if not names.isdisjoint(_CALLS):
+            call = next(each for each in operations if each.name in _CALLS)
+            raise UnfitError("it calls a function", call.pc)
+        if not self.nest.has_one_way_out:
+            raise UnfitError("it has more than one way out")
+        if len(operations) > largest:
+            raise UnfitError(f"it has more than {largest} operations")
+
+    def _references(self) -> set[Value]:
+        found = set()
+        for block in self.nest.blocks:
+            for check in block.operations:
+                p = check.arguments[0] if check.name == "trap_if" else None
+                if isinstance(p, Operation) and p.static == (I64, Condition.GE_U):
+                    length = p.arguments[1]
+                    if isinstance(length, Operation) and length.name == "heap_load":
+                        reference, offset = _split(length.arguments[0])
+                        if not offset and self.is_outside(reference):
+                            found.add(reference)
+        return found
 
     def _is_innermost(self, loop: Loop) -> bool:
         return not any(each.blocks < loop.blocks for each in self.loops)
@@ -201,23 +288,26 @@ class Plan(Builder):
         count = find_count(self.flow, loop, self.is_outside)
         if count is None:
             return
-        if self._line_at(count.start, self.front(loop)) is not None:
+        start = self._line_at(count.start, self.front(loop))
+        if start is not None:
             self.counts[count.value] = count, loop
-            self.tops[count.value] = self._top(count)
+            low = self.lines.ends(start, self.ranges).low
+            self.ranges[count.value] = Range(low, self._top(count))
 
     def _top(self, count: Count) -> Value:
         """The largest value that a count has where it is below its bound, or more than that."""
-        top = self.sub(I64, count.bound, self.constant(I64, 1))
+        one = self.constant(I64, 1)
+        top = self.sub(I64, count.bound, one)
         step = count.step
-        if not isinstance(step, Constant) or not 1 < step.bits < LARGEST_COUNT:
-            return top
-        if not self.is_outside(count.start):
+        if step is one or not self.is_outside(count.start):
             return top
         distance = self.sub(I64, top, count.start)
-        if step.bits & (step.bits - 1):
-            rest = self.rem_u(I64, distance, step)
+        if not isinstance(step, Constant):  # it may be zero, and then nothing comes of the loop
+            step = self.select(self.compare(I64, Condition.EQ, step, self.zero), one, step)
+        if isinstance(step, Constant) and not step.bits & (step.bits - 1):
+            rest = self.bit_and(I64, distance, self.constant(I64, step.bits - 1 & I64.mask))
         else:
-            rest = self.bit_and(I64, distance, self.constant(I64, step.bits - 1))
+            rest = self.rem_u(I64, distance, step)
         return self.sub(I64, top, rest)
 
     def front(self, loop: Loop) -> int:
@@ -233,9 +323,9 @@ class Plan(Builder):
         line = self.lines.line(value)
         if line is None or len(line.terms) > MOST_TERMS or not self.holds(line.terms, place):
             return None
-        if isinstance(line.base, Constant) and line.base.bits >= LARGEST_BASE:
+        if not _is_within(line.base, LARGEST_BASE - 1):
             return None
-        if any(isinstance(s, Constant) and s.bits > LARGEST_SCALE for _, s in line.terms):
+        if not all(_is_within(scale, LARGEST_SCALE) for _, scale in line.terms):
             return None
         return line
 
@@ -247,25 +337,41 @@ class Plan(Builder):
                 return False
         return True
 
-    def _ask_terms(self, terms: tuple[tuple[Parameter, Value], ...]) -> None:
-        """Have it asked whether a line without its base rises, and by less than 2^61."""
-        for value, scale in terms:
-            self._doubt_above(scale, LARGEST_SCALE)
-            if value in self.asked:
-                continue
-            self.asked.add(value)
-            count, _ = self.counts[value]
-            self._doubt_above(self.tops[value], LARGEST_COUNT - 1)
-            one = self.constant(I64, 1)
-            self._doubt_above(self.sub(I64, count.step, one), LARGEST_COUNT - 1)
-            start = self.lines.line(count.start)
-            assert start is not None
-            self.small[start.base] = None
-            self._ask_terms(start.terms)
+    def _ask_line(self, line: Line, pc: int) -> None:
+        """Have it asked whether a line does not wrap, wherever its counts are."""
+        if line.base is not self.zero:
+            self.small[line.base] = None
+        for value, scale in line.terms:
+            reason = Reason("a number that an address is made of is too large", (pc,))
+            if looks_negative(scale):
+                scale = self.sub(I64, self.zero, scale)
+            self._doubt_above(scale, LARGEST_SCALE, reason)
+            if value not in self.asked:
+                self.asked.add(value)
+                self._ask_count(value)
 
-    def _doubt_above(self, value: Value, most: int) -> None:
-        above = self.compare(I64, Condition.GT_U, value, self.constant(I64, most))
-        self.doubts[above] = None
+    def _ask_count(self, value: Value) -> None:
+        """Have it asked whether a count rises from one end of its range to the other."""
+        count, loop = self.counts[value]
+        pc = self.flow.blocks[loop.head].pc
+        for end in self.ranges[value]:
+            moved = self.add(I64, end, self.constant(I64, LARGEST_COUNT))
+            self._doubt_above(moved, 2 * LARGEST_COUNT, Reason("a bound is too large", (pc,)))
+        less = self.sub(I64, count.step, self.constant(I64, 1))
+        self._doubt_above(less, LARGEST_COUNT - 1, Reason("a step is not above zero", (pc,)))
+        start = self.lines.line(count.start)
+        assert start is not None
+        self._ask_line(start, pc)
+
+    def _doubt_above(self, value: Value, most: int, reason: Reason) -> None:
+        self._doubt(self.compare(I64, Condition.GT_U, value, self.constant(I64, most)), reason)
+
+    def _doubt_below(self, value: Value, least: Value, reason: Reason) -> None:
+        self._doubt(self.compare(I64, Condition.LT_S, value, least), reason)
+
+    def _doubt(self, doubt: Value, reason: Reason) -> None:
+        if not isinstance(doubt, Constant) or doubt.bits:
+            self.doubts.setdefault(doubt, reason)
 
     # --- checks and accesses ----------------------------------------------------------------
 
@@ -278,8 +384,8 @@ class Plan(Builder):
                 self.places[operation] = found
             if operation.name == "heap_store":
                 if found is None:
-                    raise UnfitError  # it may hit a length
-                self._touch(*found).stored[found[1]] = None
+                    raise UnfitError("a store may go anywhere", operation.pc)
+                self._touch(*found, operation.pc).stored[found[1]] = None
 
     def _check(self, check: Operation, place: int) -> None:
         """Spare a check if it can be asked whether it passes each time."""
@@ -292,16 +398,16 @@ class Plan(Builder):
             if found is None or not self.is_outside(limit) or self.limit not in (None, limit):
                 return
             self.limit = limit
-            self._touch(*found)
+            self._touch(*found, check.pc)
         elif self.is_outside(p):
-            self.doubts[p] = None
-        elif not (is_range and isinstance(p, Operation) and self._index(p.arguments, place)):
+            self._doubt(p, Reason("a check fails", (check.pc,)))
+        elif not (is_range and isinstance(p, Operation) and self._index(check, p, place)):
             return
         self.spared.add(check)
 
-    def _index(self, operands: tuple[Value, ...], place: int) -> bool:
+    def _index(self, check: Operation, p: Operation, place: int) -> bool:
         """Whether it can be asked if an index is always below a limit; then it will be."""
-        value, limit = operands
+        value, limit = p.arguments
         line = self._line_at(value, place)
         if line is None:
             return False
@@ -312,14 +418,15 @@ class Plan(Builder):
             found = self._part(address, WORD_BYTES, place)
             if found is None or found[1].terms or limit.fact(0, int) != WORD_BYTES:
                 return False
-            self._touch(*found).lengths[found[1]] = None
-        self.small[line.base] = None
-        self._ask_terms(line.terms)
-        largest = self.lines.largest(line, self.tops)
+            self._touch(*found, check.pc).lengths[found[1]] = None
+        self._ask_line(line, check.pc)
+        low, high = self.lines.ends(line, self.ranges)
+        self._doubt_below(low, self.zero, Reason("an index may be negative", (check.pc,)))
         if self.is_outside(limit):
-            self.doubts[self.compare(I64, Condition.GE_U, largest, limit)] = None
+            over = self.compare(I64, Condition.GE_U, high, limit)
+            self._doubt(over, Reason(TOO_LARGE, (check.pc,)))
         else:
-            self.late[largest, address] = None
+            self.late.setdefault((high, address), check.pc)
         return True
 
     def _part(self, address: Value, size: int, place: int) -> tuple[Value, Part] | None:
@@ -327,28 +434,104 @@ class Plan(Builder):
         line = self._line_at(address, place)
         if line is None:
             return None
-        reference, offset = line.base, 0
-        if isinstance(reference, Operation) and reference.name == "add":
-            base, more = reference.arguments
-            if isinstance(more, Constant) and more.bits < LARGEST_OFFSET:
-                reference, offset = base, more.bits
-        return reference, Part(offset, line.terms, size)
+        reference, offset = _split(line.base)
+        more: Value = self.zero
+        if reference not in self.references and isinstance(reference, Operation):
+            reference, offset, more = self._vector(reference, offset)
+        return reference, Part(offset, line.terms, size, more)
 
-    def _touch(self, reference: Value, part: Part) -> Object:
+    def _vector(self, base: Operation, offset: int) -> tuple[Value, int, Value]:
+        """The reference of the vector that a base lies in, with what is added to it: first a number;
+        the base itself, if no sum tells of a vector."""
+        if base.name in ("add", "sub"):
+            a, b = base.arguments
+            for one, other in ((a, b), (b, a)) if base.name == "add" else ((a, b),):
+                reference, by = _split(one)
+                if reference in self.references and abs(offset + by) < LARGEST_OFFSET:
+                    more = other if base.name == "add" else self.sub(I64, self.zero, other)
+                    return reference, offset + by, more
+        return base, offset, self.zero
+
+    def _touch(self, reference: Value, part: Part, pc: int) -> Object:
         """The object, which will be asked about, of a part that is touched in the nest."""
-        found = self.objects.setdefault(reference, Object(reference))
+        found = self.objects.setdefault(reference, Object(reference, pc))
         if part not in found.parts:
             found.parts[part] = None
-            self.small[reference] = None
-            self._ask_terms(part.terms)
+            self._ask_line(Line(part.more, part.terms), pc)
         return found
 
-    def _keep_lengths(self) -> None:
-        """Give up if a length may be stored into through its own reference."""
-        for each in self.objects.values():
-            for length in each.lengths:
-                for stored in each.stored:
-                    is_behind = stored.offset >= length.offset + length.bytes
-                    is_before = stored.offset + stored.bytes <= length.offset
-                    if not (is_behind or (is_before and not stored.terms)):
-                        raise UnfitError
+    # --- ends of objects --------------------------------------------------------------------
+
+    def _bound(self, each: Object) -> None:
+        """Find the ends of an object, and have it asked whether it begins in the heap, and whether
+        what is stored into it keeps its lengths."""
+        low = self._lowest(each)
+        each.extent = Range(low, self._highest(each))
+        first = self.add(I64, each.reference, low)
+        if isinstance(low, Constant):
+            self.first[first] = None
+        else:
+            self.small[each.reference] = None
+            self._doubt_below(first, self.zero, Reason(OUTSIDE, (each.pc,)))
+        for length in each.lengths:
+            for stored in each.stored:
+                self._keep(length, stored, each.pc)
+
+    def _ends(self, part: Part) -> Range:
+        low, high = self.lines.ends(Line(part.more, part.terms), self.ranges)
+        first, last = self._number(part.offset), self._number(part.offset + part.bytes)
+        return Range(self.add(I64, low, first), self.add(I64, high, last))
+
+    def _lowest(self, each: Object) -> Value:
+        """Where the first byte is. If that is known of one part, the others are asked not to be
+        before it: a vector's length is its first part."""
+        lows = dict.fromkeys(self._ends(part).low for part in each.parts)
+        fixed = [signed(I64, low.bits) for low in lows if isinstance(low, Constant)]
+        others = [low for low in lows if not isinstance(low, Constant)]
+        if fixed:
+            lowest: Value = self._number(min(fixed))
+            for low in others:
+                self._doubt_below(low, lowest, Reason(OUTSIDE, (each.pc,)))
+            return lowest
+        lowest, *others = others
+        for low in others:
+            is_less = self.compare(I64, Condition.LT_S, low, lowest)
+            lowest = self.select(is_less, low, lowest)
+        return lowest
+
+    def _highest(self, each: Object) -> Value:
+        """Where the last byte ends."""
+        highs = dict.fromkeys(self._ends(part).high for part in each.parts)
+        fixed = [signed(I64, high.bits) for high in highs if isinstance(high, Constant)]
+        others = [high for high in highs if not isinstance(high, Constant)]
+        highest: Value = self._number(max(fixed)) if fixed else others.pop()
+        for high in others:
+            is_more = self.compare(I64, Condition.GT_S, high, highest)
+            highest = self.select(is_more, high, highest)
+        return highest
+
+    def _keep(self, length: Part, stored: Part, pc: int) -> None:
+        """Have it asked that a length is not stored into through its own reference."""
+        end = self._number(length.offset + length.bytes)
+        low, high = self._ends(stored)
+        if isinstance(high, Constant) and signed(I64, high.bits) <= length.offset:
+            return
+        reason = Reason("a store may change the length of a vector", (pc,))
+        self._doubt_below(low, end, reason)
+
+    def _number(self, value: int) -> Constant:
+        return self.constant(I64, value & I64.mask)
+
+
+def _split(address: Value) -> tuple[Value, int]:
+    """What an address is made of by adding a small number, and the number."""
+    if isinstance(address, Operation) and address.name == "add":
+        base, more = address.arguments
+        if isinstance(more, Constant) and abs(signed(I64, more.bits)) < LARGEST_OFFSET:
+            return base, signed(I64, more.bits)
+    return address, 0
+
+
+def _is_within(value: Value, most: int) -> bool:
+    """Whether a value is not known to be further off from zero than a number."""
+    return not isinstance(value, Constant) or abs(signed(I64, value.bits)) <= most

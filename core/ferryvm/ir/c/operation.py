@@ -142,6 +142,9 @@ class OperationPrinter(Arithmetic):
         store = self.helper(f"store_{operation.static[0]}", self._base("heap"), address, value)
         self.lines.add(f"{store};")
 
+    def _do_tell(self, operation: Operation, reason: str) -> None:
+        """Nothing: nobody asks C code which versions of nests it runs."""
+
     def _do_canonicalise(self, operation: Operation, *operands: str) -> None:
         t = operation.fact(0, Type)
         size = t.bits // 8

@@ -50,16 +50,18 @@ def optimise(
     *,
     unrolled: bool = False,
     check: bool = False,
+    told: bool = False,
 ) -> None:
     """Improve a module in place; the higher the level (0 to 3), the more is tried.
 
     `verified`: the program, for the checks. `unrolled`: whether short loops become straight code.
     `check`: verify the module before and after each pass, as `FERRYVM_CHECK_IR` asks for, too.
+    `told`: whether code tells which versions of nests are run.
     """
     verify = checker(module, verified, check)
     verify()
     for body in module.bodies:
-        _optimise(module, body, level, verify, unrolled)
+        _optimise(module, body, level, verify, unrolled, told)
     verify()
 
 
@@ -80,7 +82,7 @@ def checker(module: Module, verified: Verified | None, check: bool) -> Callable[
 
 
 def _optimise(
-    module: Module, body: Body, level: int, check: Callable[..., None], unrolled: bool
+    module: Module, body: Body, level: int, check: Callable[..., None], unrolled: bool, told: bool
 ) -> None:
     def run(*passes: Pass) -> None:
         for each in passes:
@@ -101,7 +103,8 @@ def _optimise(
     if level >= 2:
         places = module.places
         largest = UNROLLED_NEST if unrolled else LARGEST_NEST
-        run(lambda body: version_nests(body, places, largest), relax)
+        nests = module.nests if told else None
+        run(lambda body: version_nests(body, places, largest, nests), relax)
         run(lambda body: defer(body, places))
     else:
         run(relax)

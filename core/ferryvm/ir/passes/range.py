@@ -9,9 +9,10 @@ is a condition that does not vary: an optimiser that unswitches makes two loops 
 without doubt has no checks. For one that does not, nothing is won.
 
 It is for inner loops that count a value i up while it is below n, and do not change the heap. With
-0 <= i and n at most 2^31, i never wraps. A checked value that is base + scale * i, with a base of at
-most 2^62 and a scale of at most 2^31, neither wraps nor falls then: the one for n - 1 is the
-largest. All of this is asked too, so nothing has to be known of the program. (Gupta: Optimizing
+0 <= i and n at most 2^31, i never wraps. A checked value that is base + scale * i, with a base within
+2^61 of zero and a scale within 2^31, does not wrap then, and only rises or only falls: its ends are
+those for the first i and for n - 1. The lower one must not be negative, the upper one be below the
+limit. All of this is asked too, so nothing has to be known of the program. (Gupta: Optimizing
 Array Bound Checks Using Flow Analysis, 1993, section 5, moves checks in this way. Here they stay
 where they are, so that none fails early.)
 
@@ -40,16 +41,17 @@ from ferryvm.ir.graph import (
     Terminator,
     Value,
 )
-from ferryvm.ir.line import Count, Line, Lines, find_count
+from ferryvm.ir.line import Count, Line, Lines, Range, find_count, looks_negative
 from ferryvm.isa.emitter import Condition
-from ferryvm.isa.type import I64, WORD_BYTES
+from ferryvm.isa.type import I64, WORD_BYTES, signed
 
 _CHANGES_HEAP = frozenset({"heap_store", "canonicalise", "call", "call_indirect"})
 
 LARGEST_COUNT = 1 << 31
 """Of n, of steps and of scales."""
 
-LARGEST_BASE = 1 << 62
+LARGEST_BASE = 1 << 61
+"""Without a sign, as of scales."""
 
 
 def ask_ranges(body: Body) -> int:
@@ -70,7 +72,7 @@ def ask_ranges(body: Body) -> int:
     return len(made)
 
 
-class _Range(NamedTuple):
+class _RangeCheck(NamedTuple):
     """A check that leaves unless a value is below a limit."""
 
     check: Operation
@@ -90,7 +92,7 @@ class _Question(Builder):
         self.entries = [edge for s, edge in flow.incoming[loop.head] if s not in loop.blocks]
         self.fixed: list[Operation] = []
         """Checks of what does not vary."""
-        self.ranges: list[_Range] = []
+        self.ranges: list[_RangeCheck] = []
         count = self._find_count() if self._is_simple() else None
         if count is not None:
             self.count = count
@@ -141,7 +143,7 @@ class _Question(Builder):
                     and self._is_limit(p.arguments[1])
                     and self._is_rising(p.arguments[0])
                 ):
-                    self.ranges.append(_Range(operation, *p.arguments))
+                    self.ranges.append(_RangeCheck(operation, *p.arguments))
 
     def _is_limit(self, value: Value) -> bool:
         return self._is_outside(value) or self._is_length(value)
@@ -157,10 +159,11 @@ class _Question(Builder):
         )
 
     def _is_rising(self, value: Value) -> bool:
-        """Whether a value is a line that may be found to rise."""
+        """Whether a value is a line that may be found not to wrap."""
         line = self.lines.line(value)
         return line is not None and not any(
-            isinstance(part, Constant) and part.bits > most for part, most in _bounds(line)
+            isinstance(part, Constant) and abs(signed(I64, part.bits)) > most
+            for part, most in _bounds(line)
         )
 
     # --- what is asked ----------------------------------------------------------------------
@@ -198,14 +201,19 @@ class _Question(Builder):
     def _doubt_of_ranges(self) -> Value:
         """Whether a check may fail."""
         doubt: Value = self.constant(TRUTH, 0)
-        top = self.sub(I64, self.count.bound, self.one)
+        zero = self.constant(I64, 0)
+        ends = Range(self.count.start, self.sub(I64, self.count.bound, self.one))
         for each in self.ranges:
             line = self.lines.line(each.value)
             assert line is not None
-            end = self.lines.largest(line, {self.count.value: top})
-            for part, most in _bounds(line):
-                doubt = self.any(doubt, self._is_above(part, most))
-            is_over = self.compare(I64, Condition.GE_U, end, self._limit(each.limit))
+            low, high = self.lines.ends(line, {self.count.value: ends})
+            base = self.add(I64, line.base, self.constant(I64, LARGEST_BASE))
+            doubt = self.any(doubt, self._is_above(base, 2 * LARGEST_BASE))
+            for _, scale in line.terms:
+                size = self.sub(I64, zero, scale) if looks_negative(scale) else scale
+                doubt = self.any(doubt, self._is_above(size, LARGEST_COUNT))
+            doubt = self.any(doubt, self.compare(I64, Condition.LT_S, low, zero))
+            is_over = self.compare(I64, Condition.GE_U, high, self._limit(each.limit))
             doubt = self.any(doubt, is_over)
         return doubt
 

@@ -104,7 +104,7 @@ class _Reduction(Builder):
         lines = Lines(self, starts, self._is_outside)
         found = {base: line for base in bases if (line := lines.line(base)) and line.terms}
         for base, line in found.items():
-            start = lines.largest(line, starts)
+            start = lines.at(line, starts)
             step = self._step(line, steps)
             new[base] = self._parameter(start, step, entry, back, tail)
         return new

@@ -28,27 +28,47 @@ from collections.abc import Iterable, Iterator
 from ferryvm.ir.duplicate import Copy
 from ferryvm.ir.flow import Flow
 from ferryvm.ir.graph import TRUTH, Block, Body, Constant, Edge, Operation, Terminator, Value
-from ferryvm.ir.line import Line
 from ferryvm.ir.passes.prune import prune
-from ferryvm.ir.touch import LARGEST_BASE, LARGEST_NEST, Object, Place, Plan, UnfitError
+from ferryvm.ir.touch import (
+    LARGEST_BASE,
+    LARGEST_NEST,
+    OUTSIDE,
+    TOO_LARGE,
+    NoNestError,
+    Object,
+    Place,
+    Plan,
+    Reason,
+    UnfitError,
+    VersionedNest,
+    extent,
+)
 from ferryvm.isa.emitter import Condition
 from ferryvm.isa.type import I64, WORD_BYTES
 
+OVERLAP = "what is accessed in two places overlaps"
+
+Doubt = tuple[Value, Reason]
+"""What holds where a check may fail, and which."""
+
 
 def version_nests(
-    body: Body, places: dict[Operation, Place] | None = None, largest: int = LARGEST_NEST
+    body: Body,
+    places: dict[Operation, Place] | None = None,
+    largest: int = LARGEST_NEST,
+    told: list[VersionedNest] | None = None,
 ) -> int:
     """Make two versions of nests where that pays; how many nests that were.
 
     `places`: gets what is known of the accesses in the versions without checks; `largest`: operations
-    that a nest may have.
+    that a nest may have; `told`: gets what became of nests, and code then tells which version is run.
     """
     places = {} if places is None else places
     made = 0
     done: set[Block] = set()
     """Heads of loops that have been looked at, or are in a nest that has two versions now."""
-    while (plan := _next_plan(body, done, largest)) is not None:
-        split = _Split(body, plan)
+    while (plan := _next_plan(body, done, largest, told)) is not None:
+        split = _Split(body, plan, told)
         places |= split.places()
         done |= split.run()
         made += 1
@@ -57,7 +77,9 @@ def version_nests(
     return made
 
 
-def _next_plan(body: Body, done: set[Block], largest: int) -> Plan | None:
+def _next_plan(
+    body: Body, done: set[Block], largest: int, told: list[VersionedNest] | None
+) -> Plan | None:
     """The plan for the first nest that gets two versions, outer ones before inner ones."""
     if not {"heap_store", "trap_if"} <= {operation.name for operation in body.operations}:
         return None
@@ -69,15 +91,19 @@ def _next_plan(body: Body, done: set[Block], largest: int) -> Plan | None:
             done.add(head)
             try:
                 return Plan(body, flow, loop, loops, largest)
-            except UnfitError:
+            except NoNestError:
                 continue
+            except UnfitError as error:
+                if told is not None:
+                    told.append(VersionedNest(head.pc, error.reason))
     return None
 
 
 class _Split:
     """Two versions of a nest, and the blocks in front of them."""
 
-    def __init__(self, body: Body, plan: Plan) -> None:
+    def __init__(self, body: Body, plan: Plan, told: list[VersionedNest] | None) -> None:
+        self.told = told
         self.body, self.plan, self.m = body, plan, plan
         head = plan.head
         (self.entry,) = (
@@ -89,20 +115,28 @@ class _Split:
         self.plain = self._to(head, "plain")
         self.sure = self._to(self.copy.blocks[head], "front")
         self.objects = sorted(plan.objects.values(), key=self._order)
-        self.sizes = [self._size(each) for each in self.objects]
+        self.tellers: list[Block] = []
+        self.reasons: list[Reason] = []
         assert plan.limit is not None
         self.limit = plan.limit
 
     def run(self) -> set[Block]:
         """Put them into the body; the heads of their loops."""
         plan, m = self.plan, self.m
-        blocks = [self.ask, self.pairs, self.load, self.plain, self.sure]
-        doubt = self._any(self._early())
-        self._branch(m.any(doubt, self._any(self._row())), self.pairs, self.load)
+        early = list(self._early())
+        doubt = self._any(early)
+        row = self._any(self._row())
+        self._branch(m.any(doubt, row), self.pairs, self.load)
         m.open(self.pairs)
-        self._branch(m.any(doubt, self._any(self._overlaps())), self.plain, self.load)
+        overlaps = list(self._overlaps())
+        unsure = m.any(doubt, self._any(overlaps))
+        pairs = self._telling([*early, *overlaps])
+        self._branch(unsure, pairs, self.load)
         m.open(self.load)
-        self._branch(self._any(self._late()), self.plain, self.sure)
+        late = list(self._late())
+        self._branch(self._any(late), self._telling(late), self.sure)
+        blocks = [self.ask, self.pairs, self.load, *self.tellers, self.plain, self.sure]
+        self._end_telling()
         self.entry.block, self.entry.arguments = self.ask, []
         place = self.body.blocks.index(self.copy.blocks[plan.head])
         self.body.blocks[place:place] = blocks
@@ -139,72 +173,89 @@ class _Split:
 
     # --- what is asked ----------------------------------------------------------------------
 
-    def _any(self, doubts: Iterable[Value]) -> Value:
+    def _any(self, doubts: Iterable[Doubt]) -> Value:
         found: Value = self.m.constant(TRUTH, 0)
-        for doubt in doubts:
+        for doubt, _ in doubts:
             found = self.m.any(found, doubt)
         return found
 
-    def _size(self, each: Object) -> Value:
-        """Bytes from the reference on up to the last one that is touched."""
-        m = self.m
-        ends: dict[Value, None] = {}
-        fixed = 0
-        for part in each.parts:
-            end = m.constant(I64, part.offset + part.bytes)
-            largest = self.plan.lines.largest(Line(end, part.terms), self.plan.tops)
-            if isinstance(largest, Constant):
-                fixed = max(fixed, largest.bits)
-            else:
-                ends[largest] = None
-        size: Value = m.constant(I64, fixed)
-        for more in ends:  # all at most 2^62
-            is_more = m.compare(I64, Condition.GT_U, more, size)
-            size = m.select(is_more, more, size)
-        return size
-
-    def _early(self) -> Iterator[Value]:
-        """Doubts about numbers: whether lines rise, values are small, and what is fixed passes."""
+    def _early(self) -> Iterator[Doubt]:
+        """Doubts about numbers: whether values are small, lines rise, and what is fixed passes."""
         m, plan = self.m, self.plan
-        together: Value = self.limit
-        for value in plan.small:
-            if not isinstance(value, Constant):
-                together = m.bit_or(I64, together, value)
-        most = m.constant(I64, LARGEST_BASE - 1)
-        yield m.compare(I64, Condition.GT_U, together, most)
+        outside = Reason(OUTSIDE, (plan.head.pc,))
+        yield self._is_any_above([self.limit, *plan.first], LARGEST_BASE - 1), outside
+        middle = m.constant(I64, LARGEST_BASE)
+        numbers = [value for value in plan.small if not isinstance(value, Constant)]
+        moved = [m.add(I64, number, middle) for number in numbers]
+        yield self._is_any_above(moved, 2 * LARGEST_BASE - 1), outside
         capacity = m.invariant("heap_capacity", (), (), I64)
-        yield m.compare(I64, Condition.GT_U, self.limit, capacity)
-        yield from plan.doubts
+        yield m.compare(I64, Condition.GT_U, self.limit, capacity), outside
+        yield from plan.doubts.items()
 
-    def _row(self) -> Iterator[Value]:
+    def _is_any_above(self, values: Iterable[Value], most: int) -> Value:
+        """Whether one of some values is above a number, which is one less than a power of two."""
+        together: Value = self.plan.zero
+        for value in values:
+            together = self.m.bit_or(I64, together, value)
+        return self.m.compare(I64, Condition.GT_U, together, self.m.constant(I64, most))
+
+    def _row(self) -> Iterator[Doubt]:
         """Whether objects do not lie in the order of their references, up to the limit."""
-        references = [each.reference for each in self.objects]
-        above = [*references[1:], self.limit]
-        for reference, size, end in zip(references, self.sizes, above, strict=True):
-            yield self._is_short(reference, size, end)
+        above = [*(self._first(each) for each in self.objects[1:]), self.limit]
+        for each, end in zip(self.objects, above, strict=True):
+            yield self._is_short(each, end), Reason(OVERLAP, (each.pc,))
 
-    def _is_short(self, reference: Value, size: Value, end: Value) -> Value:
+    def _first(self, each: Object) -> Value:
+        """The address of an object's first byte."""
+        return self.m.add(I64, each.reference, extent(each).low)
+
+    def _is_short(self, each: Object, end: Value) -> Value:
         """Whether an object does not end before another place."""
-        m = self.m
-        return m.compare(I64, Condition.LT_S, m.sub(I64, end, reference), size)
+        distance = self.m.sub(I64, end, each.reference)
+        return self.m.compare(I64, Condition.LT_S, distance, extent(each).high)
 
-    def _overlaps(self) -> Iterator[Value]:
+    def _overlaps(self) -> Iterator[Doubt]:
         """Whether objects reach past the limit, or what is stored into overlaps others."""
-        objects = list(zip(self.objects, self.sizes, strict=True))
-        for number, (a, size) in enumerate(objects):
-            yield self._is_short(a.reference, size, self.limit)
-            for b, other in objects[:number]:
+        for number, a in enumerate(self.objects):
+            yield self._is_short(a, self.limit), Reason(OUTSIDE, (a.pc,))
+            for b in self.objects[:number]:
                 if a.stored or b.stored:
-                    yield self.m.all(
-                        self._is_short(a.reference, size, b.reference),
-                        self._is_short(b.reference, other, a.reference),
-                    )
+                    short = self._is_short(a, self._first(b)), self._is_short(b, self._first(a))
+                    yield self.m.all(*short), Reason(OVERLAP, (b.pc, a.pc))
 
-    def _late(self) -> Iterator[Value]:
+    def _late(self) -> Iterator[Doubt]:
         """Whether an index is not below a length."""
-        for largest, address in self.plan.late:
+        for (largest, address), pc in self.plan.late.items():
             length = self.m.invariant("heap_load", (WORD_BYTES,), (address,), I64)
-            yield self.m.compare(I64, Condition.GE_U, largest, length)
+            yield self.m.compare(I64, Condition.GE_U, largest, length), Reason(TOO_LARGE, (pc,))
+
+    # --- what is told -----------------------------------------------------------------------
+
+    def _telling(self, doubts: list[Doubt]) -> Block:
+        """Where control goes if one of some doubts holds: to the nest as it was, by way of a block
+        that tells the first of them, if somebody wants to know."""
+        if self.told is None:
+            return self.plain
+        block, m = self._block("why"), self.m
+        asking = m.block
+        first = len(self.reasons) + 1
+        self.reasons += (reason for _, reason in doubts)
+        m.open(block)
+        number: Value = m.constant(I64, 0)
+        for place, (doubt, _) in reversed([*enumerate(doubts, first)]):
+            number = m.select(doubt, m.constant(I64, place), number)
+        m.emit(Operation("tell", None, (len(self.told),), (number,)))
+        m.close(Terminator("jump", edges=(Edge(self.plain, []),)))
+        m.open(asking)
+        self.tellers.append(block)
+        return block
+
+    def _end_telling(self) -> None:
+        """Have the version without checks tell that it is run."""
+        if self.told is not None:
+            nothing = self.m.constant(I64, 0)
+            self.sure.operations.append(Operation("tell", None, (len(self.told),), (nothing,)))
+            self.told.append(VersionedNest(self.plan.head.pc, None, tuple(self.reasons)))
 
     # --- the copy ---------------------------------------------------------------------------
 
