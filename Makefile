@@ -3,7 +3,7 @@
 
 PYTHON ?= python
 
-.PHONY: check lint types imports test slow slow-interpreters slow-injection slow-llvm slow-opencl slow-cc slow-cc-installed docs
+.PHONY: check lint types imports test slow slow-interpreters slow-injection slow-llvm slow-opencl slow-cc slow-cc-installed slow-growth docs
 
 check: lint types imports test
 
@@ -21,7 +21,7 @@ test:
 	$(PYTHON) -m pytest -n 2
 
 # The campaigns whose results docs/trust.md states: some forty minutes.
-slow: slow-interpreters slow-injection slow-llvm slow-opencl slow-cc
+slow: slow-interpreters slow-injection slow-llvm slow-opencl slow-cc slow-growth
 
 slow-interpreters:
 	ferry fuzz --backends switch,threaded --programs 100000 --seed 20261121
@@ -54,6 +54,14 @@ slow-cc:
 slow-cc-installed:
 	ferry fuzz --backends cc --programs 300 --seed 20261130 --force-hot --schedule random
 	ferry fuzz --backends cc --programs 100 --seed 20261131 --force-hot --force-deopt --schedule random
+
+# Bytes that a process keeps of each program that it has run.
+slow-growth:
+	$(PYTHON) -m tests.engine.growing threaded 3000 2000
+	$(PYTHON) -m tests.engine.growing switch 3000 2000
+	$(PYTHON) -m tests.engine.growing llvm 1500 6000
+	$(PYTHON) -m tests.engine.growing vliw 300 8000
+	$(PYTHON) -m tests.engine.growing opencl 300 8000
 
 docs:
 	ferry isa --markdown > docs/isa.md

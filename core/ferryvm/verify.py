@@ -20,7 +20,7 @@ from __future__ import annotations
 
 import dataclasses
 import enum
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
@@ -130,7 +130,11 @@ _STATIC_INDIRECT = [_OPCODE["static.load"], _OPCODE["static.store"]]
 
 
 class Verified:
-    """A program that passed, with what the verifier learned. Only `verify` makes one."""
+    """A program that passed, with what the verifier learned. Only `verify` makes one.
+
+    What comes out of a pickle, or is a deep copy, is verified again: a pickle proves nothing, and NumPy
+    forgets in both that an array cannot be written. A shallow copy is the same object.
+    """
 
     def __init__(
         self,
@@ -144,6 +148,12 @@ class Verified:
         self.frame_words = frame_words
         """Words of the largest frame of each function, header included."""
         self._owners, self._states, self._stacks = owners, states, stacks
+
+    def __copy__(self) -> Verified:
+        return self
+
+    def __reduce__(self) -> tuple[Callable[[Program], Verified], tuple[Program]]:
+        return verify, (self.program,)
 
     def is_reachable(self, pc: int) -> bool:
         """Whether control can get to `pc`: only then has it a stack map."""
@@ -190,10 +200,11 @@ class _Stacks:
 def verify(program: Program) -> Verified:
     """The program, proved runnable. Raises VerifyError for the first fault found.
 
-    What is proved is a copy of the code that cannot be written: backends run it as it stands.
+    What is proved is a copy of the code that cannot be written, nor made so: backends run it as it
+    stands.
     """
-    code = np.array(program.code, CODE_DTYPE, order="C")
-    code.flags.writeable = False
+    records = np.array(program.code, CODE_DTYPE, order="C")
+    code = np.ndarray(records.shape, CODE_DTYPE, records.tobytes())
     program = dataclasses.replace(program, code=code)
     _check_tables(program)
     _check_immediates(program)

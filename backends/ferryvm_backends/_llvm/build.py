@@ -18,7 +18,7 @@ from llvmlite import ir
 
 from ferryvm.process import end_with_parent
 from ferryvm_backends._llvm.kept import packed
-from ferryvm_backends._llvm.native import target_machine
+from ferryvm_backends._llvm.native import run_passes, target_machine
 
 
 def compile_quickly(module: ir.Module) -> bytes:
@@ -62,7 +62,7 @@ def _parsed(module: ir.Module) -> llvm.ModuleRef:
 
 def _improve(module: llvm.ModuleRef, passes: llvm.ModulePassManager) -> None:
     options = llvm.create_pipeline_tuning_options()
-    passes.run(module, llvm.create_pass_builder(target_machine(), options))
+    run_passes(module, passes, llvm.create_pass_builder(target_machine(), options))
 
 
 def build(package: str, merge_tails: bool) -> bytes:

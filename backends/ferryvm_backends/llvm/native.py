@@ -16,7 +16,7 @@ from ferryvm.backend import Activity, Code, NestActivity
 from ferryvm.ir.graph import Module
 from ferryvm.ir.touch import VersionedNest
 from ferryvm_backends._llvm import kept
-from ferryvm_backends._llvm.native import NativeCode, target_machine
+from ferryvm_backends._llvm.native import NativeCode, run_passes, target_machine
 from ferryvm_backends.llvm.symbol import (
     ACTIVITY,
     CYCLES,
@@ -43,7 +43,7 @@ def optimise(module: llvm.ModuleRef, level: int) -> None:
     tuning = llvm.create_pipeline_tuning_options(speed_level=level)
     tuning.loop_vectorization = tuning.slp_vectorization = level > 1
     builder = llvm.create_pass_builder(target_machine(), tuning)
-    builder.getModulePassManager().run(module, builder)
+    run_passes(module, builder.getModulePassManager(), builder)
 
 
 _LABEL = re.compile(r'(?:"[^"]*"|[-\w.$]+)(?=:)')
