@@ -3,7 +3,7 @@
 
 PYTHON ?= python
 
-.PHONY: check lint types imports test slow slow-interpreters slow-injection slow-llvm slow-opencl slow-cc slow-cc-installed slow-growth docs
+.PHONY: check lint types imports test slow slow-interpreters slow-faults slow-injection slow-llvm slow-opencl slow-cc slow-cc-installed slow-growth docs
 
 check: lint types imports test
 
@@ -21,7 +21,7 @@ test:
 	$(PYTHON) -m pytest -n 2
 
 # The campaigns whose results docs/trust.md states: some forty minutes.
-slow: slow-interpreters slow-injection slow-llvm slow-opencl slow-cc slow-growth
+slow: slow-interpreters slow-faults slow-injection slow-llvm slow-opencl slow-cc slow-growth
 
 slow-interpreters:
 	ferry fuzz --backends switch,threaded --programs 100000 --seed 20261121
@@ -32,6 +32,9 @@ slow-interpreters:
 
 slow-injection:
 	$(PYTHON) -m tests.injection.campaign
+
+slow-faults:
+	$(PYTHON) -m tests.faults.compilers.campaign
 
 slow-llvm:
 	ferry fuzz --backends llvm --programs 500 --seed 20261123

@@ -11,6 +11,7 @@ import statistics
 from pathlib import Path
 from typing import Any
 
+from .compilers.page import section
 from .fault import TRANSFER, Fault
 from .table import FAULTS
 
@@ -40,6 +41,8 @@ that it uses. This page is generated from the table in `tests/faults` and from t
     python -m tests.faults.campaign --json tests/faults/results.json
     python -m tests.faults.campaign --native --json tests/faults/native.json
     python -m tests.faults.page
+
+Faults in compilers are planted another way: [in compilers](#in-compilers).
 
 """
 
@@ -122,6 +125,7 @@ def markdown() -> str:
         "held against the right one, both at native speed."
     )
     lines += ["", *_table([fault for fault in FAULTS if fault.name in planted], native)]
+    lines += ["", *section()]
     return "\n".join(lines) + "\n"
 
 

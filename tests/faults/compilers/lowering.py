@@ -1,0 +1,330 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Faults in what compilers make of the region IR: LLVM IR, C text, the machine's code."""
+
+from __future__ import annotations
+
+from .planting import CompilerFault
+
+LOWERING: list[CompilerFault] = []
+"""By compiler."""
+
+
+def _put(module: str, backend: str, name: str, what: str, old: str, new: str) -> None:
+    package = {"c": "ferryvm.ir.c", "cc": "ferryvm_cc"}.get(module.split(":")[0])
+    path = module.split(":")[-1]
+    name_ = f"{package or 'ferryvm_backends'}.{path}"
+    LOWERING.append(CompilerFault(name, what, backend, name_, old, new))
+
+
+# --- llvm -----------------------------------------------------------------------------------------
+
+_put(
+    "llvm.exit",
+    "llvm",
+    "frame-written-backwards",
+    "The words of a frame are written in the opposite order.",
+    "word(WORD_BYTES * (HEADER_WORDS + index))",
+    "word(WORD_BYTES * (HEADER_WORDS + len(types) - 1 - index))",
+)
+_put(
+    "llvm.exit",
+    "llvm",
+    "stack-pointer-without-the-header",
+    "An exit leaves the stack pointer two words too low.",
+    "word(HEADER_WORDS + len(types))",
+    "word(len(types))",
+)
+_put(
+    "llvm.leaving",
+    "llvm",
+    "exit-at-the-next-instruction",
+    "Code leaves at the instruction after the one that is to be run.",
+    "self.shared.writers.leave(self.builder, where, state.pc, status",
+    "self.shared.writers.leave(self.builder, where, state.pc + 1, status",
+)
+_put(
+    "llvm.leaving",
+    "llvm",
+    "raw-nan-written-at-exits",
+    "An exit writes a float as it was computed, whose NaN may have any bits.",
+    "return self._do_canonical(value, self._value(value.raw))",
+    "return self._value(value.raw)",
+)
+_put(
+    "llvm.leaving",
+    "llvm",
+    "fuel-off-by-one",
+    "Each payment takes one more.",
+    "self.builder.sub(fuel, word(paid))",
+    "self.builder.sub(fuel, word(paid + 1))",
+)
+_put(
+    "llvm.leaving",
+    "llvm",
+    "unpaid-fuel-kept",
+    "An exit does not give back what has been paid for and not run.",
+    "        if state.unpaid:\n",
+    "        if state.unpaid < 0:\n",
+)
+_put(
+    "llvm.leaving",
+    "llvm",
+    "frame-of-the-caller-not-written",
+    "Where a callee leaves, the frame of its caller is not written.",
+    "        elif words:\n            self.shared.writers.write_frame",
+    "        elif not words:\n            self.shared.writers.write_frame",
+)
+_put(
+    "llvm.leaving",
+    "llvm",
+    "statics-not-written-at-exits",
+    "An exit does not write the statics of its state.",
+    "        for number, value in state.statics:\n",
+    "        for number, value in state.statics[1:]:\n",
+)
+_put(
+    "llvm.leaving",
+    "llvm",
+    "another-trap",
+    "A trap has the number of the next kind.",
+    "trap = ir.Constant(INT32, int(operation.fact(0, Trap)))",
+    "trap = ir.Constant(INT32, int(operation.fact(0, Trap)) + 1)",
+)
+_put(
+    "_llvm.arithmetic",
+    "llvm",
+    "extension-by-zeros",
+    "extend_s extends by zeros.",
+    "return self.builder.sext(a, WORD)",
+    "return self.builder.zext(a, WORD)",
+)
+_put(
+    "_llvm.arithmetic",
+    "llvm",
+    "words-extended-by-sign",
+    "An i32 is extended by its sign in its word.",
+    "return self.builder.zext(a, WORD) if t.bits == 32 else a",
+    "return self.builder.sext(a, WORD) if t.bits == 32 else a",
+)
+_put(
+    "_llvm.arithmetic",
+    "llvm",
+    "comparison-holds-for-nan",
+    "Float comparisons hold if an operand is a NaN.",
+    "return self.builder.fcmp_ordered(predicate, a, b)",
+    "return self.builder.fcmp_unordered(predicate, a, b)",
+)
+_put(
+    "_llvm.arithmetic",
+    "llvm",
+    "shift-right-of-the-sign",
+    "shr_u shifts the sign in.",
+    "return self.builder.lshr(a, b)",
+    "return self.builder.ashr(a, b)",
+)
+_put(
+    "_llvm.arithmetic",
+    "llvm",
+    "halves-rounded-away",
+    "Halves are rounded away from zero.",
+    'f"llvm.roundeven.{t}"',
+    'f"llvm.round.{t}"',
+)
+_put(
+    "llvm.access",
+    "llvm",
+    "loads-extended-by-sign",
+    "Loads of less than eight bytes are extended by sign.",
+    "return self.builder.zext(loaded, WORD) if",
+    "return self.builder.sext(loaded, WORD) if",
+)
+_put(
+    "llvm.access",
+    "llvm",
+    "stores-of-eight-bytes",
+    "A store of less than eight bytes stores eight.",
+    "narrow = self.builder.trunc(value, ir.IntType(bits)) if bits < WORD.width else value",
+    "narrow = value",
+)
+_put(
+    "llvm.body",
+    "llvm",
+    "strip-one-too-long",
+    "A loop that is run in strips goes round once more in each.",
+    'goes_round = builder.icmp_signed("<", value, limit)',
+    'goes_round = builder.icmp_signed("<=", value, limit)',
+)
+_put(
+    "llvm.body",
+    "llvm",
+    "last-case-of-a-switch",
+    "The last case of a switch goes where the one before goes.",
+    "switch.add_case(word(number), target)",
+    "switch.add_case(word(number), targets[max(0, number - 1)])",
+)
+_put(
+    "llvm.calling",
+    "llvm",
+    "frame-of-the-callee-too-low",
+    "The frame of a callee begins one word below.",
+    "word(WORD_BYTES * base), flags=",
+    "word(WORD_BYTES * (base - 1)), flags=",
+)
+
+# --- C: cc and opencl -----------------------------------------------------------------------------
+
+_put(
+    "c:expression",
+    "cc",
+    "shift-without-the-sign",
+    "shr_s shifts zeros in.",
+    'return self.cast(t, f"({self._signed(t, a)} >> {b})")',
+    'return self.cast(t, f"({a} >> {b})")',
+)
+_put(
+    "c:expression",
+    "opencl",
+    "signs-of-comparisons-exchanged",
+    "Unsigned comparisons are signed, and the other way round.",
+    '        if sign == "s":\n',
+    '        if sign == "u":\n',
+)
+_put(
+    "c:expression",
+    "cc",
+    "extend-s-by-zeros",
+    "extend_s extends by zeros.",
+    "return self.cast(I64, self._signed(I64, self._signed(I32, a)))",
+    "return self.cast(I64, a)",
+)
+_put(
+    "c:expression",
+    "opencl",
+    "unsigned-division",
+    "div_s divides unsigned.",
+    'return self.cast(t, f"({self._signed(t, a)} / {self._signed(t, b)})")',
+    'return self.cast(t, f"({a} / {b})")',
+)
+_put(
+    "c:function",
+    "cc",
+    "arguments-one-after-another",
+    "The arguments of an edge are assigned one after another, not at once.",
+    "free = [(p, a) for p, a in pending if wanted.count(self.names[p]) == 0]",
+    "free = [*pending] if wanted else []",
+)
+_put(
+    "c:operation",
+    "opencl",
+    "static-of-an-exit-forgotten",
+    "An exit writes all statics of its state but the first.",
+    "        for number, value in state.statics:\n",
+    "        for number, value in state.statics[1:]:\n",
+)
+_put(
+    "c:operation",
+    "cc",
+    "fuel-not-given-back",
+    "An exit does not give back what has been paid for and not run.",
+    "        if state.unpaid:\n",
+    "        if state.unpaid < 0:\n",
+)
+_put(
+    "c:operation",
+    "cc",
+    "stack-pointer-off-by-one",
+    "An exit leaves the stack pointer one word too low.",
+    "{frame}, {len(state.words)}, {state.pc}",
+    "{frame}, {len(state.words) - 1}, {state.pc}",
+)
+_put(
+    "cc:compiler",
+    "cc",
+    "contraction-allowed",
+    "The C compiler may fuse a multiplication and an addition.",
+    '"-ffp-contract=off",',
+    '"-ffp-contract=fast",',
+)
+_put(
+    "cc:compiler",
+    "cc",
+    "fast-mathematics",
+    "The C compiler may take floats for real numbers.",
+    '"-fno-fast-math",',
+    '"-ffast-math",',
+)
+
+# --- vliw -----------------------------------------------------------------------------------------
+
+_put(
+    "vliw.code.lower.body",
+    "vliw",
+    "wrap-of-a-word-left-out",
+    "The low half of a word that was loaded is taken with its high half.",
+    'value.name == "heap_load" and value.fact(0, int) <= 4:',
+    'value.name == "heap_load" and value.fact(0, int) <= 8:',
+)
+_put(
+    "vliw.code.lower.body",
+    "vliw",
+    "predicate-inverted",
+    "A predicated store is done where its condition does not hold.",
+    "each.operands, each.holds = (*each.operands, p), holds",
+    "each.operands, each.holds = (*each.operands, p), not holds",
+)
+_put(
+    "vliw.code.lower.body",
+    "vliw",
+    "branch-inverted",
+    "A branch goes the other way where its first target is joined to its block.",
+    'self._exit("exit_unless", p, no)',
+    'self._exit("exit", p, no)',
+)
+_put(
+    "vliw.code.lower.body",
+    "vliw",
+    "store-of-eight-bytes",
+    "A store of less than eight bytes stores eight.",
+    "self._store(Segment.HEAP, address, offset, value, size, self",
+    "self._store(Segment.HEAP, address, offset, value, 8, self",
+)
+_put(
+    "vliw.code.lower.leaving",
+    "vliw",
+    "words-of-an-exit-shifted",
+    "An exit writes each word of its frame one place too high.",
+    "self.frame, WORD_BYTES * place, self._in_state(word))",
+    "self.frame, WORD_BYTES * (place + 1), self._in_state(word))",
+)
+_put(
+    "vliw.code.lower.leaving",
+    "vliw",
+    "payment-takes-one-more",
+    "Each payment takes one more.",
+    "(fuel, paid)))",
+    "(fuel, paid + 1)))",
+)
+_put(
+    "vliw.code.dependence",
+    "vliw",
+    "result-read-a-cycle-early",
+    "Operations read a result one cycle before it is written.",
+    "        case Reason.VALUE:\n            return latency",
+    "        case Reason.VALUE:\n            return max(latency - 1, 0)",
+)
+_put(
+    "vliw.code.dependence",
+    "vliw",
+    "accesses-apart-by-size",
+    "Two accesses are taken to be apart if they begin at different places.",
+    "return begin < other + b.place.size and other < begin + a.place.size",
+    "return begin == other",
+)
+_put(
+    "vliw.code.dependence",
+    "vliw",
+    "store-moved-over-an-exit",
+    "A store may be done before an exit in front of it.",
+    "            for other in exits[-1:]:\n                wait(other, Reason.LEFT)\n            effects",
+    "            for other in exits[:0]:\n                wait(other, Reason.LEFT)\n            effects",
+)

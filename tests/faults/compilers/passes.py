@@ -1,0 +1,387 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Faults in lifting and in the passes of the region IR."""
+
+from __future__ import annotations
+
+from .planting import CompilerFault
+
+PASSES: list[CompilerFault] = []
+"""In the order of the pipeline."""
+
+
+def _put(module: str, backend: str, name: str, what: str, old: str, new: str) -> None:
+    PASSES.append(CompilerFault(name, what, backend, f"ferryvm.ir.{module}", old, new))
+
+
+# --- lifting --------------------------------------------------------------------------------------
+
+_put(
+    "lifter",
+    "llvm",
+    "poll-not-made",
+    "Lifting makes the block of an edge that goes back, but no poll in it.",
+    'poll.operations.append(Operation("poll", None, (), (), state))',
+    "assert state is not None",
+)
+_put(
+    "lifter",
+    "llvm",
+    "statics-not-dirty-at-joins",
+    "Behind a join, exits do not write statics that were changed before.",
+    "frozenset(self.written), pointer",
+    "frozenset(), pointer",
+)
+_put(
+    "lifter",
+    "llvm",
+    "payment-not-given-back",
+    "An exit in the middle of a block keeps the fuel of instructions that have not completed.",
+    "        self.unpaid = count\n",
+    "        self.unpaid = 0\n",
+)
+_put(
+    "lifter",
+    "llvm",
+    "dispatch-to-the-first-target",
+    "A cycle with several entries is always entered at the first one.",
+    "self.constant(I64, stop.numbers[target])",
+    "self.constant(I64, 0)",
+)
+_put(
+    "route",
+    "llvm",
+    "cycles-without-a-head",
+    "Cycles that are entered in several places are lifted as they are.",
+    "        if self._graph.irreducible:\n",
+    "        if False:\n",
+)
+_put(
+    "call",
+    "llvm",
+    "static-not-loaded-after-a-call",
+    "After a call statics are taken for what they were before it.",
+    "            if any(number in e.statics_written for e in seen):\n",
+    "            if False:\n",
+)
+
+# --- thread, prune, hoist -------------------------------------------------------------------------
+
+_put(
+    "passes.thread",
+    "llvm",
+    "threaded-edge-loses-an-argument",
+    "An edge that passes a block by is without its last argument.",
+    "edge.arguments = [values.get(a, a) for a in onward.arguments]",
+    "edge.arguments = [values.get(a, a) for a in onward.arguments][:-1]",
+)
+_put(
+    "passes.thread",
+    "llvm",
+    "threaded-edge-keeps-the-parameters",
+    "An edge that passes a block by passes the parameters of that block on.",
+    "edge.arguments = [values.get(a, a) for a in onward.arguments]",
+    "edge.arguments = [*onward.arguments]",
+)
+_put(
+    "passes.thread",
+    "llvm",
+    "decided-the-other-way",
+    "A branch on a constant goes the other way.",
+    "return end.edges[0 if p.bits else 1]",
+    "return end.edges[1 if p.bits else 0]",
+)
+_put(
+    "passes.thread",
+    "llvm",
+    "values-of-a-passed-block-forgotten",
+    "Blocks whose values others use are passed by.",
+    "        inner -= self._used_elsewhere(inner)\n",
+    "        inner -= set()\n",
+)
+_put(
+    "passes.thread",
+    "llvm",
+    "joined-blocks-keep-parameters",
+    "What is passed to a block that is joined to another is not put for its parameters.",
+    "                new.update(zip(target.parameters, edge.arguments, strict=True))\n",
+    "                new.update({})\n",
+)
+_put(
+    "passes.prune",
+    "llvm",
+    "calls-are-dead-without-their-result",
+    "A call whose result nobody uses is removed.",
+    '_EFFECTS = frozenset({"call", "call_indirect"})',
+    "_EFFECTS = frozenset()",
+)
+_put(
+    "passes.prune",
+    "llvm",
+    "parameter-is-its-first-argument",
+    "A parameter is taken for what the first edge passes for it.",
+    "{settled(edge.arguments[index]) for edge in edges} - {parameter}",
+    "{settled(edge.arguments[index]) for edge in edges[:1]} - {parameter}",
+)
+_put(
+    "passes.hoist",
+    "llvm",
+    "division-moved-out-of-a-loop",
+    "Divisions are moved in front of the check that they are defined.",
+    "_MOVABLE = (PURE | _FIXED) - _PARTIAL - _SHIFTS",
+    "_MOVABLE = (PURE | _FIXED) - _SHIFTS",
+)
+_put(
+    "passes.hoist",
+    "llvm",
+    "load-moved-out-of-a-loop",
+    "Loads are moved out of loops that store.",
+    "_MOVABLE = (PURE | _FIXED) - _PARTIAL - _SHIFTS",
+    '_MOVABLE = (PURE | _FIXED | {"heap_load"}) - _PARTIAL - _SHIFTS',
+)
+_put(
+    "passes.hoist",
+    "llvm",
+    "check-moved-over-stores",
+    "A check of what does not vary is moved in front of the loop, with its state.",
+    "if (operation.name in _MOVABLE or",
+    'if (operation.name in _MOVABLE or operation.name == "trap_if" or',
+)
+
+# --- number, check --------------------------------------------------------------------------------
+
+_put(
+    "passes.number",
+    "llvm",
+    "store-changes-nothing",
+    "Loads on both sides of a store are made one.",
+    '_CHANGES_HEAP = frozenset({"heap_store", "canonicalise", "call", "call_indirect"})',
+    '_CHANGES_HEAP = frozenset({"canonicalise", "call", "call_indirect"})',
+)
+_put(
+    "passes.number",
+    "llvm",
+    "call-changes-nothing",
+    "Loads on both sides of a call are made one.",
+    '_CHANGES_HEAP = frozenset({"heap_store", "canonicalise", "call", "call_indirect"})',
+    '_CHANGES_HEAP = frozenset({"heap_store", "canonicalise"})',
+)
+_put(
+    "passes.number",
+    "llvm",
+    "memory-of-one-edge",
+    "At a join memory is taken for what it is on one of the edges.",
+    "memory = found.pop() if len(found) == 1 else (place, 0)",
+    "memory = min(found) if found else (place, 0)",
+)
+_put(
+    "passes.number",
+    "llvm",
+    "equal-operation-elsewhere",
+    "An operation is replaced by an equal one in a block that does not dominate it.",
+    "if found is None or not self.flow.dominates(found[1], self.place):",
+    "if found is None:",
+)
+_put(
+    "passes.check",
+    "llvm",
+    "operands-not-exchanged",
+    "a > b is taken for a < b where facts are compared.",
+    "Condition.GT_S: (Condition.LT_S, True, True)",
+    "Condition.GT_S: (Condition.LT_S, False, True)",
+)
+_put(
+    "passes.check",
+    "llvm",
+    "fact-holds-everywhere",
+    "What a branch has decided is taken to hold in blocks that it does not dominate.",
+    "            if self.flow.dominates(place, self.place):\n                return holds is is_so",
+    "            if place >= 0:\n                return holds is is_so",
+)
+_put(
+    "passes.check",
+    "llvm",
+    "branch-learnt-the-wrong-way",
+    "Behind a branch its condition is taken to hold where it does not.",
+    "self._learn(end.arguments[0], came[1] is end.edges[0])",
+    "self._learn(end.arguments[0], came[1] is not end.edges[0])",
+)
+_put(
+    "passes.check",
+    "llvm",
+    "extent-too-long",
+    "A check of some bytes is taken for one of eight bytes more.",
+    "return (limit, a), first, first + reach",
+    "return (limit, a), first, first + reach + 8",
+)
+_put(
+    "passes.check",
+    "llvm",
+    "both-of-one",
+    "If one of two conditions holds both are taken to hold.",
+    'elif p.name == ("all" if holds else "any"):',
+    'elif p.name == ("any" if holds else "all"):',
+)
+
+# --- version --------------------------------------------------------------------------------------
+
+_put(
+    "passes.version",
+    "llvm",
+    "overlap-of-loads-not-asked",
+    "Objects may overlap in the version without checks if one of them is only loaded.",
+    "                if a.stored or b.stored:\n",
+    "                if a.stored and b.stored:\n",
+)
+_put(
+    "passes.version",
+    "llvm",
+    "order-without-sizes",
+    "Objects that lie in the order of their references are taken to be apart.",
+    "return m.compare(I64, Condition.LT_S, m.sub(I64, end, reference), size)",
+    "return m.compare(I64, Condition.LT_S, m.sub(I64, end, reference), m.constant(I64, 0))",
+)
+_put(
+    "passes.version",
+    "llvm",
+    "largest-index-may-be-the-length",
+    "The largest index may equal the length in the version without checks.",
+    "yield self.m.compare(I64, Condition.GE_U, largest, length)",
+    "yield self.m.compare(I64, Condition.GT_U, largest, length)",
+)
+_put(
+    "passes.version",
+    "llvm",
+    "load-advanced-over-stores",
+    "What an inner loop stores into is loaded in front of it.",
+    "                    and reference not in stored\n",
+    "                    and reference is not stored\n",
+)
+_put(
+    "touch",
+    "llvm",
+    "top-of-a-count-one-too-small",
+    "The largest value of a count is taken for one less.",
+    "top = self.sub(I64, count.bound, self.constant(I64, 1))",
+    "top = self.sub(I64, count.bound, self.constant(I64, 2))",
+)
+
+# --- range, unswitch, formula ---------------------------------------------------------------------
+
+_put(
+    "passes.range",
+    "llvm",
+    "range-may-end-at-the-limit",
+    "A range may reach its limit.",
+    "is_over = self.compare(I64, Condition.GE_U, end, self._limit(each.limit))",
+    "is_over = self.compare(I64, Condition.GT_U, end, self._limit(each.limit))",
+)
+_put(
+    "passes.range",
+    "llvm",
+    "range-with-a-negative-start",
+    "A count may begin below zero.",
+    "            self._is_above(self.count.start, LARGEST_COUNT),\n",
+    "            self.constant(TRUTH, 0),\n",
+)
+_put(
+    "passes.unswitch",
+    "vliw",
+    "loops-exchanged",
+    "The loop without checks runs where one may fail.",
+    "strict=True):\n        block.terminator",
+    "strict=True):\n        target = copy.blocks[head] if target is head else head; block.terminator",
+)
+_put(
+    "passes.formula",
+    "opencl",
+    "trip-count-one-too-large",
+    "A loop that only counts is taken to go round once more.",
+    "distance = self.sub(I64, count.bound, count.value)",
+    "distance = self.add(I64, self.sub(I64, count.bound, count.value), self.one)",
+)
+_put(
+    "passes.formula",
+    "opencl",
+    "negative-trip-count",
+    "A loop that is not entered is taken to go round a negative number of times.",
+    "return self.select(begins, distance, self.zero)",
+    "return distance",
+)
+_put(
+    "passes.formula",
+    "opencl",
+    "pairs-of-trips",
+    "The sum of the first n numbers is taken for that of n + 1.",
+    "less = self.sub(I64, rounds, self.one)",
+    "less = self.add(I64, rounds, self.one)",
+)
+
+# --- NaNs -----------------------------------------------------------------------------------------
+
+_put(
+    "passes.canonical",
+    "llvm",
+    "bits-of-a-raw-nan-seen",
+    "Reinterpretation takes the bits of any NaN.",
+    '        "demote",\n        "canonical",',
+    '        "reinterpret",\n        "canonical",',
+)
+_put(
+    "passes.canonical",
+    "llvm",
+    "raw-nan-in-a-state",
+    "States name raw values, whose NaN may have any bits.",
+    "self.virtual[raw] = Virtual(raw)",
+    "self.virtual[raw] = raw",
+)
+_put(
+    "passes.defer",
+    "llvm",
+    "canonicalisation-dropped",
+    "Floats are stored raw, and nothing makes them canonical behind.",
+    'self.operations.append(Operation("canonicalise", None, (t,), tuple(pairs)))',
+    "assert t is not None and pairs",
+)
+
+# --- loops for compilers that schedule ------------------------------------------------------------
+
+_put(
+    "passes.unroll",
+    "vliw",
+    "last-iteration-forgotten",
+    "An unrolled loop is without its last iteration.",
+    "if signed(I64, value) >= signed(I64, bound):",
+    "if signed(I64, value) + signed(I64, step) >= signed(I64, bound):",
+)
+_put(
+    "passes.unroll",
+    "vliw",
+    "count-does-not-rise",
+    "Each iteration of an unrolled loop has the first value of the count.",
+    "twins.values[self.count.value] = count",
+    "twins.values[self.count.value] = self.count.start",
+)
+_put(
+    "passes.strength",
+    "vliw",
+    "step-without-its-scale",
+    "An address rises by the step of the count, not by the bytes of an element.",
+    "total = self.add(I64, total, self.mul(I64, scale, steps[count]))",
+    "total = self.add(I64, total, steps[count])",
+)
+_put(
+    "passes.address",
+    "vliw",
+    "scale-twice-as-large",
+    "A scale that is a power of two becomes the next one.",
+    "self.constant(I64, size.bit_length() - 1)",
+    "self.constant(I64, size.bit_length())",
+)
+_put(
+    "passes.reuse",
+    "vliw",
+    "kept-over-stores",
+    "A loop keeps what it has loaded although it may have stored there.",
+    "and base in steps and self._is_apart_from_all(load):",
+    "and base in steps:",
+)

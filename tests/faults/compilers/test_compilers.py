@@ -1,0 +1,90 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Faults planted in compilers are found: the campaign's results, and one of each kind anew."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+
+import pytest
+
+import ferryvm
+from ferryvm.backend import Options
+from ferryvm.errors import FerryError
+from ferryvm.ir.passes import prune, thread
+from ferryvm.ir.text import module_text
+from ferryvm.region.region import region
+from ferryvm.verify import verify
+from ferryvm_backends.llvm.build import improved
+
+from .page import load
+from .planting import CompilerFault, planted, source_of
+from .search import CC, search
+from .table import FAULTS, by_name
+
+SAMPLE = (
+    "poll-not-made",
+    "load-advanced-over-stores",
+    "frame-written-backwards",
+)
+"""Faults that the verifier and the runner find."""
+
+
+@pytest.mark.parametrize("fault", FAULTS, ids=lambda fault: fault.name)
+def test_the_text_that_a_fault_replaces_is_there_once(
+    fault: CompilerFault, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys, "path", [*sys.path, str(CC)])
+    assert source_of(importlib.import_module(fault.module)).count(fault.old) == 1
+
+
+def test_there_are_faults_in_every_compiler_and_most_passes() -> None:
+    assert len({fault.name for fault in FAULTS}) == len(FAULTS) >= 40
+    assert {fault.backend for fault in FAULTS} == {"llvm", "opencl", "vliw", "cc"}
+    assert sum(".passes." in module for module in {fault.module for fault in FAULTS}) >= 14
+
+
+def test_the_results_are_of_faults_in_the_table() -> None:
+    entries = [entry["fault"] for entry in load()["results"]]
+    assert len({*entries}) == len(entries) >= 40
+    assert {*entries} <= {fault.name for fault in FAULTS}
+
+
+@pytest.mark.parametrize("name", SAMPLE)
+def test_a_fault_of_each_kind_is_found_again(name: str) -> None:
+    (fault,) = by_name([name])
+    entry = next(entry for entry in load()["results"] if entry["fault"] == name)
+    find = search(fault, entry["number"] + 1, entry["number"])
+    assert find is not None
+    assert find.tool == entry["tool"]
+
+
+LOOP = "(define (f n) (define i 0) (while (< i n) (set! i (+ i 1))) i) (f 3)"
+
+
+def ir() -> str:
+    module, _ = improved(region(verify(ferryvm.compile(LOOP)), "f"), Options())
+    return module_text(module)
+
+
+def test_a_fault_is_there_only_while_it_is_planted() -> None:
+    right = ir()
+    fault = CompilerFault(
+        "none", "", "llvm", thread.__name__, "        self._merge()\n", "        pass\n"
+    )
+    with planted(fault):
+        assert ir() != right
+    assert ir() == right
+
+
+def test_constants_of_a_module_are_planted_too() -> None:
+    (fault,) = by_name(["calls-are-dead-without-their-result"])
+    with planted(fault):
+        assert frozenset() == prune._EFFECTS
+    assert "call" in prune._EFFECTS
+
+
+def test_a_fault_of_another_source_is_told() -> None:
+    fault = CompilerFault("old", "", "llvm", thread.__name__, "not there", "")
+    with pytest.raises(FerryError, match="does not have its text once"):
+        planted(fault).__enter__()
