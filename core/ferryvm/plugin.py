@@ -24,6 +24,7 @@ import pluggy
 from ferryvm import hooks
 from ferryvm.errors import suggestion
 from ferryvm.failure import described
+from ferryvm.float_environment import callers, ours
 
 GROUP = "ferryvm"
 """The entry point group in which plugins are named."""
@@ -118,7 +119,9 @@ class Plugins:
                 self._note(plugin, f"is left out: {VARIABLE} is {setting!r}", is_forbidden=True)
                 continue
             try:
-                implementation = point.load()
+                # A library that it brings may set in the thread what it likes.
+                with ours() if plugin.is_own else callers():
+                    implementation = point.load()
             except (Exception, SystemExit) as error:  # noqa: BLE001 - it may raise anything
                 self._note(plugin, f"does not load: {described(error)}{plugin.remedy}")
                 continue
@@ -218,7 +221,8 @@ class Plugins:
             if only is not None and one.plugin != only:
                 continue
             try:
-                result = one.action(*(arguments[name] for name in one.arguments))
+                with callers():
+                    result = one.action(*(arguments[name] for name in one.arguments))
             except (Exception, SystemExit) as error:  # noqa: BLE001 - third-party code
                 self.drop(one.plugin, hook, f"raised {described(error)}")
             else:

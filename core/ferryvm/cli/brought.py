@@ -10,6 +10,7 @@ import click
 
 from ferryvm.errors import FerryError
 from ferryvm.failure import described, kind_of
+from ferryvm.float_environment import callers
 from ferryvm.hooks import CommandEntry
 from ferryvm.plugin import Plugin, Plugins
 
@@ -83,12 +84,25 @@ class Brought:
             entry, plugin = self._entries[name]
             who = f"command {name!r} of {plugin}"
             try:
-                found: object = entry.load()
+                with callers():
+                    found: object = entry.load()
             except (Exception, SystemExit) as error:  # third-party code
                 why = f"does not load: {described(error)}{plugin.remedy}"
                 raise FerryError(f"{who} {why}") from error
             if not isinstance(found, click.Command):
                 why = f"loads as {kind_of(found)}, not a command of click{plugin.remedy}"
                 raise FerryError(f"{who} {why}")
+            _run_in_callers(found)
             self._loaded[name] = found
         return self._loaded[name]
+
+
+def _run_in_callers(command: click.Command) -> None:
+    """Have a command run in the floating-point environment that the process was started with."""
+    invoke = command.invoke
+
+    def run(context: click.Context) -> object:
+        with callers():
+            return invoke(context)
+
+    command.invoke = run  # type: ignore[method-assign,assignment]  # it is this one object's

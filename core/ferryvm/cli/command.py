@@ -14,6 +14,7 @@ import click
 import ferryvm
 from ferryvm.cli.ended import Interrupted, Trapped
 from ferryvm.errors import FerryError
+from ferryvm.float_environment import ours
 
 if TYPE_CHECKING:
     from ferryvm.cli.brought import Brought
@@ -98,7 +99,8 @@ def run_command() -> int:
     log.addHandler(_StderrHandler())
     log.setLevel(logging.INFO)
     try:
-        code = ferry.main(prog_name="ferry", standalone_mode=False)
+        with ours():  # what a command computes besides running programs, too
+            code = ferry.main(prog_name="ferry", standalone_mode=False)
         if sys.stdout is not None:  # None where it was closed before we started
             sys.stdout.flush()
     except SystemExit:  # click ends so when whoever read our output has gone

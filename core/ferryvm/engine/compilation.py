@@ -20,6 +20,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 
+from ferryvm.float_environment import ours
 from ferryvm.machine.control import ControlBlock
 
 _STEP = 0.01
@@ -43,7 +44,8 @@ class Job:
     def run(self) -> None:
         """Do it, in the thread for it."""
         try:
-            self._action()
+            with ours():  # a thread begins with the environment of the one that started it
+                self._action()
         finally:
             self._done.set()
             self._ended.set()

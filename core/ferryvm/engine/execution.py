@@ -31,6 +31,7 @@ from ferryvm.engine.interrupt import interruptible
 from ferryvm.engine.runnable import mixed, runnable
 from ferryvm.errors import FerryError, Position
 from ferryvm.failure import described, one_line
+from ferryvm.float_environment import callers, in_ours, set_again
 from ferryvm.isa import Trap, Type
 from ferryvm.isa.type import to_python
 from ferryvm.machine.control import Status
@@ -132,6 +133,7 @@ class RunResult:
 class Engine:
     """Runs programs on one backend, under one set of limits."""
 
+    @in_ours
     def __init__(
         self,
         backend: str | None = None,
@@ -164,6 +166,7 @@ class Engine:
         self.hosts = {**STANDARD, **(hosts or {})}
         self.output = output
 
+    @in_ours
     def start(self, program: Program | Verified, after: Execution | None = None) -> Execution:
         """A program at its start. Raises VerifyError, AddressSpaceError where the limits ask for
         more than there is, or for host functions as `bind`.
@@ -182,6 +185,7 @@ class Engine:
                 machine.inherit(after.machine)
         return Execution(self, machine, time.perf_counter() - began)
 
+    @in_ours
     def resume(self, path: str | Path) -> Execution:
         """The execution that was saved in a file.
 
@@ -207,6 +211,7 @@ class Execution:
         self.statistics = Statistics(engine.backend.name, Seconds(load_seconds, 0.0, 0.0), None)
         """Figures of the last run, also of one that ended in a trap."""
         self._hosts = bind(machine.program.hosts, engine.hosts)
+        self._is_standard = [STANDARD.get(one.name) is one for one in self._hosts]
         self._load_seconds = load_seconds
         self._collected: list[bytes] = []
         self.output = engine.output or self._collected.append
@@ -228,6 +233,7 @@ class Execution:
         that with this one (`again`, `fork`)."""
         return {} if self._last is None else self._last.figures()
 
+    @in_ours
     def save(self, path: str | Path) -> None:
         """Write the state to a file; any backend can go on from it. Raises ImageError."""
         from ferryvm.engine import saved
@@ -265,6 +271,7 @@ class Execution:
         finally:
             self._busy.release()
 
+    @in_ours
     def run(
         self,
         fuel: int | None = None,
@@ -332,6 +339,7 @@ class Execution:
             except Exception as error:
                 raise PreparationError(backend.name, described(error)) from error
             self._prepared[key] = backend, artifact
+            set_again()
         return self._prepared[key]
 
     def _measure(
@@ -426,7 +434,12 @@ class Execution:
         function = self._hosts[control.exit_id]
         count = len(function.signature.parameters)
         arguments = machine.memory.stack[control.sp - count : control.sp].tolist()
-        result = _result_bits(function, function.action(self.output, *arguments))
+        if self._is_standard[control.exit_id] and _is_list(self.output):
+            given = function.action(self.output, *arguments)  # runs nothing that is not ours
+        else:
+            with callers():
+                given = function.action(self.output, *arguments)
+        result = _result_bits(function, given)
         # Nothing has changed up to here: a host function that fails leaves the program at the call.
         control.sp -= count
         if result is not None:
@@ -435,6 +448,11 @@ class Execution:
         control.pc += 1
         if counting:
             control.fuel -= 1
+
+
+def _is_list(output: Output) -> bool:
+    """Whether what a program writes is collected in a list, and nobody's code is called for it."""
+    return getattr(output, "__self__", None).__class__ is list
 
 
 def _result_bits(function: HostFunction, result: object) -> int | None:

@@ -6,6 +6,7 @@ from __future__ import annotations
 import enum
 
 from ferryvm.errors import FerryError
+from ferryvm.float_environment import in_ours
 from ferryvm.program import Program
 from ferryvm.testing.generate.bytecode import MOST_INSTRUCTIONS, generate_bytecode
 from ferryvm.testing.generate.chance import Chance
@@ -31,6 +32,7 @@ class Kind(enum.Enum):
     IMAGE = "image"
 
 
+@in_ours
 def generate(
     seed: int, number: int, kind: Kind = Kind.BYTECODE, weights: Weights | None = None
 ) -> Program:
@@ -47,6 +49,7 @@ def generate(
     return generate_bytecode(Chance(seed, number, kind.value), weights)
 
 
+@in_ours
 def skiff_source(seed: int, number: int, weights: Weights | None = None) -> str:
     """Text of the `number`-th Skiff program of a seed."""
     from ferryvm.testing.generate.skiff import write
@@ -54,6 +57,7 @@ def skiff_source(seed: int, number: int, weights: Weights | None = None) -> str:
     return write(Chance(seed, number, Kind.SKIFF.value), weights)
 
 
+@in_ours
 def mutated_image(seed: int, number: int) -> bytes:
     """The `number`-th mutated image of a seed: bytes that may be a program, or not."""
     from ferryvm.testing.generate.mutation import mutate
