@@ -221,6 +221,10 @@ class Activity:
     """Bytes copied back."""
     transfer_seconds: float = 0.0
     """Time spent on copying, and on finding out what to copy; no part of `seconds`."""
+    crowded: int = 0
+    """Entries that it left at once: the host's stack of the thread had no room for its frames."""
+    stack: int = 0
+    """Bytes that its frames take there; 0: it does not tell."""
 
 
 class Code(abc.ABC):

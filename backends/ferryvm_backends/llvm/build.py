@@ -20,7 +20,14 @@ from ferryvm.ir.passes.pipeline import optimise as improve
 from ferryvm.ir.passes.range import ask_ranges
 from ferryvm.region.region import Region
 from ferryvm_backends.llvm.lower import lower
-from ferryvm_backends.llvm.native import emitted, has_loop, optimise, packed, parsed
+from ferryvm_backends.llvm.native import (
+    emitted,
+    has_loop,
+    optimise,
+    packed,
+    parsed,
+    stack_bytes,
+)
 
 _FORMULA = frozenset(
     [
@@ -75,11 +82,12 @@ def build(region: Region, options: Options, notes: dict[str, float]) -> bytes:
     try:
         native = optimised(module, options, level, step)
         code = emitted(native)
+        stack = stack_bytes(native, code)
         step("emit")
     except RuntimeError as error:
         line = str(error).strip().splitlines()[0]
         raise BackendError(f"llvm: region {region.name}: LLVM refuses the code: {line}") from error
-    return packed(module.guards, code)
+    return packed(module.guards, stack, code)
 
 
 def optimised(

@@ -13,14 +13,17 @@ import llvmlite.binding as llvm
 from llvmlite import ir
 
 from ferryvm.backend import Activity, Code
+from ferryvm.machine.host_stack import frame_bytes
 from ferryvm_backends._llvm.native import NativeCode, target_machine
 from ferryvm_backends.llvm.symbol import (
     ACTIVITY,
+    CROWDED,
     CYCLES,
     ENTRIES,
     ENTRY,
     FAILURES,
     INSTRUCTIONS,
+    STACK,
 )
 
 
@@ -71,9 +74,21 @@ def emitted(module: llvm.ModuleRef) -> bytes:
     return bytes(target_machine().emit_object(module))
 
 
-def packed(guards: Sequence[int], code: bytes) -> bytes:
-    """What the cache keeps of a region: length of the pcs of its guards, these pcs, object code."""
-    notes = json.dumps(guards).encode()
+def stack_bytes(module: llvm.ModuleRef, code: bytes) -> int:
+    """Bytes of the host's stack that the functions of a module take together; `code`: its object."""
+    functions = sum(not function.is_declaration for function in module.functions)
+    sections = llvm.ObjectFileRef.from_data(code).sections()
+    return sum(frame_bytes(s.data(), 0) for s in sections if s.is_text()) + frame_bytes(
+        b"", functions
+    )
+
+
+def packed(guards: Sequence[int], stack: int, code: bytes) -> bytes:
+    """What the cache keeps of a region: length of the notes on it, the notes, object code.
+
+    The notes are the pcs of its guards, and bytes of the host's stack that its frames take.
+    """
+    notes = json.dumps([guards, stack]).encode()
     return len(notes).to_bytes(8, "little") + notes + code
 
 
@@ -108,13 +123,15 @@ class RegionCode(Code):
     def __init__(self, content: bytes, is_from_cache: bool, notes: Mapping[str, float]) -> None:
         """`content`: as `packed` makes it."""
         end = 8 + int.from_bytes(content[:8], "little")
-        self._guards: list[int] = json.loads(content[8:end])
+        notes_kept: tuple[list[int], int] = json.loads(content[8:end])
+        self._guards, stack = notes_kept
         """The pc of each guard, in the order of their counts."""
         self._native = NativeCode(content[end:])
         self.is_from_cache, self.notes = is_from_cache, notes
         self.address = self._native.function_address(ENTRY)
         words = ctypes.c_uint64 * (FAILURES + len(self._guards))
         self._activity = words.from_address(self._native.address(ACTIVITY))
+        self._activity[STACK] = stack
 
     def activity(self) -> Activity:
         words = list(self._activity)
@@ -123,4 +140,6 @@ class RegionCode(Code):
             words[CYCLES] * seconds_a_cycle() if words[CYCLES] else 0.0,
             words[INSTRUCTIONS],
             {pc: words[FAILURES + number] for number, pc in enumerate(self._guards)},
+            crowded=words[CROWDED],
+            stack=words[STACK],
         )

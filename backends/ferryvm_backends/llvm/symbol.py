@@ -5,7 +5,9 @@ ENTRY = "ferry_region"
 """The C function that enters the region."""
 
 ACTIVITY = "ferry_activity"
-"""Words that it counts in: entries, cycles, instructions, then the failures of each guard."""
+"""Words that it counts in: entries, cycles, instructions; what its frames take on the host's stack,
+which is written there when it is loaded; entries left at once, since there was no room for them; then
+the failures of each guard."""
 
-ENTRIES, CYCLES, INSTRUCTIONS, FAILURES = range(4)
+ENTRIES, CYCLES, INSTRUCTIONS, STACK, CROWDED, FAILURES = range(6)
 """Places in `ACTIVITY`."""

@@ -10,7 +10,6 @@ without waiting. Who has nothing more to do in the process can `abandon` the job
 
 from __future__ import annotations
 
-import _thread
 import atexit
 import contextlib
 import os
@@ -22,6 +21,7 @@ from collections.abc import Callable, Iterator
 
 from ferryvm.float_environment import ours
 from ferryvm.machine.control import ControlBlock
+from ferryvm.machine.host_stack import start_roomy
 
 _STEP = 0.01
 """Seconds between two looks at the interrupt flag while a program waits."""
@@ -98,7 +98,7 @@ class _Worker:
                 under_way = threading.Lock()
                 under_way.acquire()
                 try:
-                    _thread.start_new_thread(self._work, (under_way,))
+                    start_roomy(self._work, under_way)
                 except RuntimeError:  # the process ends, or has too many
                     return False
                 self._under_way = under_way

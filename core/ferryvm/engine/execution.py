@@ -36,6 +36,7 @@ from ferryvm.isa import Trap, Type
 from ferryvm.isa.type import to_python
 from ferryvm.machine.control import Status
 from ferryvm.machine.host import STANDARD, HostFunction, Output, bind
+from ferryvm.machine.host_stack import check_size, floor, with_room
 from ferryvm.machine.memory import Limits
 from ferryvm.machine.state import Frame, Machine
 from ferryvm.policy import Policy, default
@@ -159,9 +160,9 @@ class Engine:
         if device and backend is None:
             raise FerryError(f"device {device!r}: a backend has to be named that compiles for it")
         if backend is not None:
-            self.backend = runnable(self.registry, backend, device)
+            self.backend = with_room(lambda: runnable(self.registry, backend, device))
         else:
-            self.backend = mixed(self.registry, policy or default())
+            self.backend = with_room(lambda: mixed(self.registry, policy or default()))
         self.limits = limits or Limits()
         self.hosts = {**STANDARD, **(hosts or {})}
         self.output = output
@@ -292,6 +293,8 @@ class Execution:
             raise FerryError(f"fuel is {fuel}; 0 to {UNLIMITED} is allowed")
         counting = count or fuel is not None
         with self._alone():
+            check_size()
+            self.machine.control.host_stack = floor()
             self.machine.control.interrupt = 0  # from here on, whoever sets it means this run
             began = time.perf_counter()
             chosen, artifact = self._prepare(backend, forcing)
@@ -329,10 +332,12 @@ class Execution:
                 message = f"backend {backend.name!r} has nothing to force: {', '.join(missing)}"
                 raise RefusalError(message)
             try:
-                artifact = (
-                    backend.prepare_forced(program, forcing)
-                    if forcing
-                    else backend.prepare(program)
+                artifact = with_room(
+                    lambda: (
+                        backend.prepare_forced(program, forcing)
+                        if forcing
+                        else backend.prepare(program)
+                    )
                 )
             except BackendError as error:
                 raise RefusalError(one_line(str(error))) from error
