@@ -20,7 +20,8 @@ from ferryvm.float_environment import CONTROL, CONTROL_OFFSET, IS_X86, restore, 
 _FLUSH: Final = 0x8040 if IS_X86 else 1 << 24
 _DOWN, _UP, _ZERO = (0x2000, 0x4000, 0x6000) if IS_X86 else (2 << 22, 1 << 22, 3 << 22)
 _MASKS: Final = 0x1F80
-_STICKY: Final = 0x3F
+STICKY: Final = 0x3F if IS_X86 else 0
+"""Bits of the control word that arithmetic sets."""
 _X87_USUAL: Final = 0x037F
 
 ENVIRONMENTS: Mapping[str, int] = MappingProxyType(
@@ -31,7 +32,7 @@ ENVIRONMENTS: Mapping[str, int] = MappingProxyType(
         "up": CONTROL | _UP,
         "zero": CONTROL | _ZERO,
         "flush-up": CONTROL | _FLUSH | _UP,
-        "flags": CONTROL | (_STICKY if IS_X86 else 0),
+        "flags": CONTROL | STICKY,
     }
 )
 """By name: the control word, see `CONTROL`."""
