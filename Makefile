@@ -3,7 +3,7 @@
 
 PYTHON ?= python
 
-.PHONY: check lint types imports test slow slow-interpreters slow-llvm slow-opencl slow-cc slow-cc-installed docs
+.PHONY: check lint types imports test slow slow-interpreters slow-injection slow-llvm slow-opencl slow-cc slow-cc-installed docs
 
 check: lint types imports test
 
@@ -21,13 +21,17 @@ test:
 	$(PYTHON) -m pytest -n 2
 
 # The campaigns whose results docs/trust.md states: some forty minutes.
-slow: slow-interpreters slow-llvm slow-opencl slow-cc
+slow: slow-interpreters slow-injection slow-llvm slow-opencl slow-cc
 
 slow-interpreters:
 	ferry fuzz --backends switch,threaded --programs 100000 --seed 20261121
 	ferry fuzz --backends switch,threaded --programs 2000 --seed 20261122 --schedule every-boundary
 	$(PYTHON) -m tests.faults.campaign
 	$(PYTHON) -m tests.faults.campaign --native
+	$(PYTHON) -m tests.fuzz.tight
+
+slow-injection:
+	$(PYTHON) -m tests.injection.campaign
 
 slow-llvm:
 	ferry fuzz --backends llvm --programs 500 --seed 20261123

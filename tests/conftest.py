@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 import ferryvm
+from ferryvm.cache import entry
 from ferryvm_backends import ferryvm_backends
 
 if TYPE_CHECKING:
@@ -45,7 +46,8 @@ def _python_handles_sigint() -> None:
 
 @pytest.fixture
 def empty_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A cache directory of this test's own, empty."""
+    """A cache directory of this test's own, empty; what was said of others counts no more."""
+    monkeypatch.setattr(entry, "_told", set())
     folder = tmp_path / "cache"
     monkeypatch.setenv("FERRYVM_CACHE_DIR", str(folder))
     return folder

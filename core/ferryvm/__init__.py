@@ -10,11 +10,10 @@ Names load what they need when they are first used, so that a command that needs
 
 from __future__ import annotations
 
-import importlib
-from pathlib import Path
-from typing import TYPE_CHECKING
-
+TYPE_CHECKING = False  # as typing's, which takes milliseconds to load: `ferry` has no handlers yet
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from ferryvm.engine import Engine, Execution, ProgramInterrupted, RunResult, TrapError
     from ferryvm.errors import FerryError, SourceError
     from ferryvm.program import Program
@@ -65,6 +64,8 @@ def __getattr__(name: str) -> object:
     home = _HOMES.get(name)
     if home is None:
         raise AttributeError(f"module 'ferryvm' has no attribute {name!r}")
+    import importlib
+
     value: object = getattr(importlib.import_module(f"ferryvm.{home}"), name)
     globals()[name] = value
     return value
@@ -111,6 +112,9 @@ def read(path: str | Path, optimize: bool | None = None) -> Program:
     `optimize`: run the peephole over what is read from text; left open, over Skiff only, since what
     was written in assembly should run as it stands. Raises FerryError where the file cannot be read or its text has faults.
     """
+    from pathlib import Path
+
+    from ferryvm.bounded import read_text
     from ferryvm.errors import FerryError
 
     path = Path(path)
@@ -118,12 +122,7 @@ def read(path: str | Path, optimize: bool | None = None) -> Program:
         return load(path)
     if path.suffix not in SUFFIXES:
         raise FerryError(f"{path}: suffix {path.suffix!r} is none of .skiff, .fasm, .fvm")
-    try:
-        text = path.read_text(encoding="utf-8-sig")  # Windows editors put a mark in front
-    except OSError as error:
-        raise FerryError(f"{path}: cannot be read: {error.strerror}") from None
-    except UnicodeDecodeError as error:
-        raise FerryError(f"{path}: not UTF-8 text (byte {error.start})") from None
+    text = read_text(path)
     if path.suffix == ".skiff":
         return compile(text, str(path), optimize is not False)
     return assemble(text, str(path), optimize is True)

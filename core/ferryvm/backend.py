@@ -18,6 +18,7 @@ import enum
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
+from ferryvm.cost import Cost
 from ferryvm.errors import FerryError
 from ferryvm.machine.control import Status
 from ferryvm.machine.state import Machine
@@ -47,6 +48,18 @@ class PreparationError(BackendError):
         self.what = what
 
 
+class CompilationError(BackendError):
+    """A compiler failed at verified code: a fault of its own, where a RefusalError is none."""
+
+
+class MalformedError(CompilationError):
+    """The IR that a compiler was working on breaks a rule of the IR after one of its passes."""
+
+
+class TooLargeError(RefusalError):
+    """A region is beyond what a compiler says that it takes, see `Capabilities.limits`."""
+
+
 class Forcing(enum.Enum):
     """What tests can make a compiler do everywhere that it would do rarely by itself."""
 
@@ -68,6 +81,9 @@ class Capabilities:
     """An interpreter: its artifacts count at places and enter compiled code there."""
     devices: bool = False
     """A compiler: it can be told for which device, see `Options.device`."""
+    limits: Cost | None = None
+    """A compiler: what it takes, so that compiling ends soon. Of a larger region it gets a part, or
+    smaller ones; what is too large by itself is interpreted, and the journal says why."""
     heap: int | None = None
     """Bytes of heap that it can address; None: as many as the limits allow. A program that needs
     more traps there with HEAP_EXHAUSTED, and one that already has more is refused."""
@@ -201,6 +217,11 @@ class Options:
     """For tests."""
     device: str = ""
     """What to compile for, in the backend's own words; empty: what it takes by itself."""
+    check: bool = False
+    """Verify the IR before and after each pass; an IrError is then a fault of the compiler."""
+    quick: bool = False
+    """For tests: have machine code soon that may be slow. All that the compiler does itself stays as
+    it is; what it leaves to a library, such as LLVM, is done at its lowest level."""
 
 
 @dataclasses.dataclass(frozen=True)

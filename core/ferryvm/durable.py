@@ -7,25 +7,36 @@ import contextlib
 import errno
 import os
 import tempfile
+from collections.abc import Iterable
 from pathlib import Path
+from typing import BinaryIO
 
-_PREFIX, _SUFFIX = ".ferry-", ".part"
+PREFIX, SUFFIX = ".ferry-", ".part"
+"""Of the names of temporary files."""
 
-LEFTOVERS = f"{_PREFIX}*{_SUFFIX}"
+_unfinished: set[str] = set()
+"""Temporary files that this process is writing."""
+
+LEFTOVERS = f"{PREFIX}*{SUFFIX}"
 """Pattern of the temporary files that a process leaves when it is killed while it writes."""
 
 
-def replace_file(path: Path, content: bytes) -> None:
-    """Make `content` the content of `path`. Raises OSError; the old content then stays."""
+def replace_file(path: Path, *content: bytes | memoryview) -> None:
+    """Make `content`, one part after another, the content of `path`.
+
+    Raises OSError. Whatever it raises, Ctrl-C included, the old content then stays.
+    """
     if path.exists() and not path.is_file():
-        path.write_bytes(content)  # a device or a pipe: replacing it would destroy it
+        with path.open("wb") as file:  # a device or a pipe: replacing it would destroy it
+            _write(file, content)
         return
     path = Path(os.path.realpath(path))  # through a link, as writing to it would go
     # The temporary file is on the same file system, so the rename is atomic.
-    descriptor, name = tempfile.mkstemp(prefix=_PREFIX, suffix=_SUFFIX, dir=path.parent)
+    descriptor, name = tempfile.mkstemp(prefix=PREFIX, suffix=SUFFIX, dir=path.parent)
+    _unfinished.add(name)
     try:
         with os.fdopen(descriptor, "wb") as file:
-            file.write(content)
+            _write(file, content)
             file.flush()
             os.fsync(file.fileno())
         os.chmod(name, 0o666 & ~_umask())
@@ -34,6 +45,25 @@ def replace_file(path: Path, content: bytes) -> None:
         with contextlib.suppress(OSError):
             os.unlink(name)
         raise
+    finally:
+        _unfinished.discard(name)
+
+
+def remove_unfinished() -> None:
+    """Remove the temporary files that are being written: the process ends at once."""
+    for name in tuple(_unfinished):
+        with contextlib.suppress(OSError):
+            os.unlink(name)
+
+
+_AT_ONCE = 1 << 24
+"""Bytes that are written at a time: between two of them a signal is seen."""
+
+
+def _write(file: BinaryIO, content: Iterable[bytes | memoryview]) -> None:
+    for part in content:
+        view = memoryview(part)
+        file.writelines(view[start : start + _AT_ONCE] for start in range(0, len(view), _AT_ONCE))
 
 
 def probe_file(path: Path) -> None:
@@ -44,7 +74,7 @@ def probe_file(path: Path) -> None:
         path.open("ab").close()
         return
     descriptor, name = tempfile.mkstemp(
-        prefix=_PREFIX, suffix=_SUFFIX, dir=Path(os.path.realpath(path)).parent
+        prefix=PREFIX, suffix=SUFFIX, dir=Path(os.path.realpath(path)).parent
     )
     os.close(descriptor)
     os.unlink(name)

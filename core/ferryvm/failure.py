@@ -1,17 +1,30 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What code that is not ours raised or returned, in words for a message of one line."""
+"""What code that is not ours raised or returned, in words for a message of one line.
+
+Showing such a value runs code that is not ours again: `__str__`, `__repr__` and properties may raise,
+return anything, or make a text of a gigabyte. Nothing here lets that through.
+"""
 
 from __future__ import annotations
 
 import os
 import threading
 from pathlib import Path
+from types import TracebackType
+
+from ferryvm import process
 
 _OWN = f"{Path(__file__).parent}{os.sep}"
 """The folder of this package: what its files' names begin with."""
 
 _IMPORTING = "<frozen importlib"
 """What the names of the import system's own files begin with."""
+
+MOST = 2000
+"""Characters of a foreign text that a message shows at most."""
+
+_LONGEST_CHAIN = 20
+"""Exceptions behind an exception that are looked at."""
 
 
 def described(error: BaseException) -> str:
@@ -20,9 +33,9 @@ def described(error: BaseException) -> str:
     The place is the innermost frame outside this package, which is what its author can change;
     where there is none, the innermost one.
     """
-    text = one_line(str(error))
+    text = text_of(error)
     place, is_own = "", True
-    step = error.__traceback__
+    step = _traceback(error)
     while step is not None:
         code = step.tb_frame.f_code
         in_own = code.co_filename.startswith((_OWN, _IMPORTING))
@@ -30,26 +43,88 @@ def described(error: BaseException) -> str:
             place = f" ({Path(code.co_filename).name}:{step.tb_lineno} in {code.co_name})"
             is_own = in_own
         step = step.tb_next
-    name = type(error).__name__
+    name = class_name(type(error))
     return f"{name}: {text}{place}" if text else f"{name}{place}"
 
 
+def _traceback(error: BaseException) -> TracebackType | None:
+    """`error.__traceback__`, whatever its class has made of that."""
+    found: TracebackType | None = vars(BaseException)["__traceback__"].__get__(error)
+    return found
+
+
+def class_name(kind: type) -> str:
+    """`kind.__name__`, whatever its metaclass has made of that."""
+    return one_line(vars(type)["__name__"].__get__(kind))
+
+
+def text_of(value: object) -> str:
+    """`str(value)` in one line, or why there is none."""
+    try:
+        return one_line(str(value))
+    except BaseException as error:
+        if is_ctrl_c(error):
+            raise
+        return f"its text cannot be had, {class_name(type(error))} was raised"
+
+
+def shown(value: object) -> str:
+    """`repr(value)` in one line, or what the value is where there is none."""
+    try:
+        return one_line(repr(value))
+    except BaseException as error:
+        if is_ctrl_c(error):
+            raise
+        return kind_of(value)
+
+
 def one_line(text: str) -> str:
-    """The text without line breaks: messages are of one line, whoever wrote a part of one."""
-    return " ".join(text.split())
+    """The text without line breaks: messages are of one line, whoever wrote a part of one.
+
+    What cannot be printed is escaped, and what is too long is cut in its middle.
+    """
+    head = str.__getitem__(text, slice(MOST + 1))  # of a subclass, too, it is a plain text
+    if len(head) > MOST:
+        half = MOST // 2
+        length = str.__len__(text)
+        tail = str.__getitem__(text, slice(length - half, length))
+        head = f"{head[:half]} ... {length - 2 * half} characters ... {tail}"
+    line = " ".join(head.split())
+    return line if line.isprintable() else "".join(map(_printable, line))
+
+
+def _printable(character: str) -> str:
+    if character.isprintable():
+        return character
+    return character.encode("unicode_escape").decode()
 
 
 def is_ctrl_c(error: BaseException) -> bool:
-    """Whether it may come from the keyboard: another thread than the main one gets none."""
-    is_main = threading.current_thread() is threading.main_thread()
-    return isinstance(error, KeyboardInterrupt) and is_main
+    """True if it may come from the keyboard: another thread than the main one gets none.
+
+    Imports and others turn a KeyboardInterrupt into an exception of their own: that counts, too.
+    """
+    if threading.current_thread() is not threading.main_thread() or not process.owner.has_come():
+        return False
+    behind: BaseException | None = error
+    for _ in range(_LONGEST_CHAIN):
+        if behind is None:
+            return False
+        if issubclass(type(behind), KeyboardInterrupt):
+            return True
+        cause: BaseException | None = vars(BaseException)["__cause__"].__get__(behind)
+        context: BaseException | None = vars(BaseException)["__context__"].__get__(behind)
+        behind = cause or context
+    return False
 
 
 def kind_of(value: object) -> str:
     """What a value is, with its article: `a str`, `an int`, `None`, `the class Path`."""
     if value is None:
         return "None"
-    if isinstance(value, type):
-        return f"the class {value.__name__}"
-    name = type(value).__name__
-    return f"{'an' if name[0] in 'aeiouAEIO' else 'a'} {name}"
+    kind = type(value)
+    if issubclass(kind, type):
+        assert isinstance(value, type)
+        return f"the class {class_name(value)}"
+    name = class_name(kind)
+    return f"{'an' if name[:1] in tuple('aeiouAEIO') else 'a'} {name}"

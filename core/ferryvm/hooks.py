@@ -114,8 +114,9 @@ def ferryvm_commands() -> list[CommandEntry]:
 def ferryvm_placement(event: PlacementEvent) -> None:
     """Called when a place gets hot, a backend is asked, code is installed or taken away.
 
-    Called in the thread that does it, which for compilations is not the program's. The program or
-    the compilation waits for it.
+    Called in a thread of the plugin's own, in the order of the events: neither the program nor a
+    compilation waits for it. The end of a run does, for a second: a hook that has not taken its
+    events by then is called no more.
     """
 
 

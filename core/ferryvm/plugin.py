@@ -11,6 +11,7 @@ which other plugins may be loaded; what it leaves out is not imported.
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import logging
 import os
@@ -21,10 +22,12 @@ from importlib import metadata
 
 import pluggy
 
-from ferryvm import hooks
+from ferryvm import hooks, process, unfinished
+from ferryvm.delivery import Delivery
 from ferryvm.errors import suggestion
-from ferryvm.failure import described
+from ferryvm.failure import described, kind_of
 from ferryvm.float_environment import callers, ours
+from ferryvm.foreign import ForeignError, contained, unchanged
 
 GROUP = "ferryvm"
 """The entry point group in which plugins are named."""
@@ -102,6 +105,7 @@ class Plugins:
         }
         self._implementations: dict[str, list[_Implementation]] = {}
         self._names: dict[str, Plugin] = {}
+        self._deliveries: dict[Plugin, Delivery] = {}
         self._tell = tell
         self._lock = threading.Lock()
         if discover:
@@ -113,6 +117,9 @@ class Plugins:
         found = [(_plugin_of(point), point) for point in self._entry_points()]
         found.sort(key=lambda pair: (not pair[0].is_own, pair[0].distribution, pair[0].name))
         wanted = self._wanted([plugin for plugin, _ in found])
+        if not all(plugin.is_own for plugin, _ in found):
+            for what in unfinished.left_behind():
+                self._warn(f"an earlier run of ferry ended while it was {what}")
         for plugin, point in found:
             if not (plugin.is_own or wanted is None or plugin in wanted):
                 setting = os.environ[VARIABLE]
@@ -120,12 +127,31 @@ class Plugins:
                 continue
             try:
                 # A library that it brings may set in the thread what it likes.
-                with ours() if plugin.is_own else callers():
+                around = ours() if plugin.is_own else callers()
+                with self.loading(plugin, f"loading plugin {plugin}"), around:
                     implementation = point.load()
-            except (Exception, SystemExit) as error:  # noqa: BLE001 - it may raise anything
-                self._note(plugin, f"does not load: {described(error)}{plugin.remedy}")
+            except ForeignError as error:
+                self._note(plugin, f"does not load: {error}{plugin.remedy}")
                 continue
             self.register(implementation, plugin)
+
+    @contextlib.contextmanager
+    def loading(self, plugin: Plugin, doing: str) -> Iterator[None]:
+        """Load code of a plugin. Raises as `contained`; a change of the process is undone and told,
+        and if it ends the process the next one says so."""
+        if plugin.is_own:
+            with contained(doing), process.owner.loading():
+                yield
+            return
+        changed: list[str] = []
+        with (
+            unfinished.noted(f"{doing}{plugin.remedy}"),
+            unchanged(changed.append),
+            contained(doing),
+        ):
+            yield
+        if changed:
+            self._warn(f"{doing} changed {', '.join(changed)}: put back")
 
     def _entry_points(self) -> list[metadata.EntryPoint]:
         try:
@@ -183,9 +209,10 @@ class Plugins:
             self._note(plugin, f"{why}{plugin.remedy}")
             return
         try:
-            self._manager.register(implementation, str(plugin))
-        except (Exception, SystemExit) as error:  # noqa: BLE001 - pluggy's, or the plugin's
-            self._note(plugin, f"cannot be registered: {described(error)}{plugin.remedy}")
+            with contained(f"registering plugin {plugin}"):  # pluggy looks at every attribute
+                self._manager.register(implementation, str(plugin))
+        except ForeignError as error:
+            self._note(plugin, f"cannot be registered: {error}{plugin.remedy}")
             return
         for caller in self._manager.get_hookcallers(implementation) or ():
             for one in caller.get_hookimpls():
@@ -221,12 +248,46 @@ class Plugins:
             if only is not None and one.plugin != only:
                 continue
             try:
-                with callers():
+                with contained(f"calling {hook} of plugin {one.plugin}"), callers():
                     result = one.action(*(arguments[name] for name in one.arguments))
-            except (Exception, SystemExit) as error:  # noqa: BLE001 - third-party code
-                self.drop(one.plugin, hook, f"raised {described(error)}")
+            except ForeignError as error:
+                self.drop(one.plugin, hook, f"raised {error}")
             else:
                 yield one.plugin, result
+
+    def deliver(self, hook: str, event: object) -> None:
+        """Have plugins told of an event, in threads of their own: nobody waits for them here."""
+        for one in tuple(self._implementations.get(hook, ())):
+            found = self._deliveries.get(one.plugin)
+            if found is None:
+                with self._lock:
+                    found = self._deliveries.setdefault(one.plugin, self._delivery(one.plugin))
+            found.put(hook, event)
+
+    def _delivery(self, plugin: Plugin) -> Delivery:
+        def tell(hook: str, event: object) -> None:
+            for _, result in self.call(hook, plugin, event=event):
+                if result is not None:
+                    self.drop(plugin, hook, f"returned {kind_of(result)}, where None is expected")
+
+        def complain(what: str) -> None:
+            self._note(plugin, f"{what}{plugin.remedy}")
+
+        return Delivery(plugin.name, tell, complain)
+
+    def settle(self) -> None:
+        """Wait until plugins have been told of all events, for a second each at most."""
+        for one in tuple(self._deliveries.values()):
+            one.settle()
+
+    @contextlib.contextmanager
+    def checking(self, plugin: Plugin, hook: str) -> Iterator[None]:
+        """Look at what a hook returned: what that raises drops the hook, too."""
+        try:
+            with contained(f"looking at what {hook} of plugin {plugin} returned"):
+                yield
+        except ForeignError as error:
+            self.drop(plugin, hook, f"returned what raises {error}")
 
     def drop(self, plugin: Plugin, hook: str, what: str) -> None:
         """Note what a hook of a plugin did, and call it no more."""

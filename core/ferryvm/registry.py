@@ -19,10 +19,12 @@ from ferryvm.backend import (
     Capabilities,
     Compiler,
     Finding,
+    Forcing,
     Interpreter,
 )
-from ferryvm.errors import UnknownNameError
-from ferryvm.failure import described, kind_of, one_line
+from ferryvm.errors import FerryError, UnknownNameError
+from ferryvm.failure import kind_of, one_line, shown
+from ferryvm.foreign import ForeignError, contained
 from ferryvm.hooks import BackendEntry
 from ferryvm.plugin import VARIABLE, Fault, Plugin, Plugins
 
@@ -78,6 +80,10 @@ class UnknownBackendError(UnknownNameError):
 class Registry:
     """Backends by name, from every plugin that loads."""
 
+    strict = False
+    """Whether its compilers are under test: IR is verified between passes, none of their code comes
+    from the cache, and one that fails ends the program even where a policy would go on."""
+
     def __init__(self, discover: bool = True, tell: bool = True) -> None:
         """`discover`: load the entry points of installed distributions; `tell`: log what is wrong
         with them, besides noting it."""
@@ -100,22 +106,24 @@ class Registry:
             raise BackendError(taken[0] if taken else self.plugins.faults[-1].message)
 
     def _collect(self, only: Plugin | None) -> None:
-        for plugin, entries in self.plugins.call("ferryvm_backends", only):
-            if not isinstance(entries, list):
+        hook = "ferryvm_backends"
+        for plugin, entries in self.plugins.call(hook, only):
+            if type(entries) is not list:
                 what = f"returned {kind_of(entries)}, not a list of BackendEntry"
-                self.plugins.drop(plugin, "ferryvm_backends", what)
+                self.plugins.drop(plugin, hook, what)
                 continue
-            for entry in entries:
-                fault = self._add(entry, plugin)
-                if fault:
-                    self.plugins.drop(plugin, "ferryvm_backends", fault)
+            with self.plugins.checking(plugin, hook):
+                for entry in entries:
+                    fault = self._add(entry, plugin)
+                    if fault:
+                        self.plugins.drop(plugin, hook, fault)
 
     def _add(self, entry: object, plugin: Plugin) -> str | None:
         """Take in an entry; None, or what is wrong with it."""
         if not isinstance(entry, BackendEntry):
             return f"returned {kind_of(entry)} in its list, not a BackendEntry"
-        if not isinstance(entry.name, str) or not _NAME.fullmatch(entry.name):
-            return f"returned a backend of the name {entry.name!r}; {_ALLOWED}"
+        if type(entry.name) is not str or not _NAME.fullmatch(entry.name):
+            return f"returned a backend of the name {shown(entry.name)}; {_ALLOWED}"
         if not callable(entry.load):
             return f"returned {kind_of(entry.load)} to load backend {entry.name!r} by, no function"
         taken = ""
@@ -156,16 +164,18 @@ class Registry:
         return backend
 
     def _probe(self, backend: Backend, name: str) -> tuple[State, str | None]:
-        remedy = self._entries[name][1].remedy
+        plugin = self._entries[name][1]
         try:
-            reason: object = backend.probe()
-        except (Exception, SystemExit) as error:  # noqa: BLE001 - third-party code
-            return State.BROKEN, f"its probe failed: {described(error)}{remedy}"
+            with contained(f"probing backend {name!r} of plugin {plugin}"):
+                reason: object = backend.probe()
+        except ForeignError as error:
+            return State.BROKEN, f"its probe failed: {error}{plugin.remedy}"
         if reason is None:
             return State.USABLE, None
-        if not isinstance(reason, str):
+        if not issubclass(type(reason), str):
             what = f"its probe returned {kind_of(reason)}, not None or a text"
-            return State.BROKEN, f"{what}{remedy}"
+            return State.BROKEN, f"{what}{plugin.remedy}"
+        assert isinstance(reason, str)
         return State.NOT_USABLE, one_line(reason)
 
     def _entry(self, name: str) -> tuple[BackendEntry, Plugin]:
@@ -179,13 +189,20 @@ class Registry:
             return self._loaded[name]
         entry, plugin = self._entry(name)
         if name not in self._failed:
+            doing = f"loading backend {name!r} of plugin {plugin}"
             try:
-                backend: object = entry.load()
-            except (Exception, SystemExit) as error:  # third-party code
-                what = f"of {plugin} does not load: {described(error)}{plugin.remedy}"
+                with self.plugins.loading(plugin, doing):
+                    backend: object = entry.load()
+            except ForeignError as error:
+                what = f"of {plugin} does not load: {error}{plugin.remedy}"
                 self._failed[name] = f"backend {name!r} {what}"
                 raise BackendError(self._failed[name]) from error
-            fault = _fault(backend, name, plugin)
+            fault: str | None
+            try:
+                with contained(doing):
+                    fault = _fault(backend, name, plugin)
+            except ForeignError as error:
+                fault = f"cannot be looked at: {error}{plugin.remedy}"
             if fault is None:
                 assert isinstance(backend, Backend)
                 self._loaded[name] = backend
@@ -219,16 +236,14 @@ class Registry:
             return Listing(name, "?", source, plugin.version, None, State.BROKEN, str(error))
         kind = "interpreter" if isinstance(backend, Interpreter) else "compiler"
         state, reason = self._probe(backend, name)
-        return Listing(
-            name,
-            kind,
-            source,
-            backend.version,
-            backend.protocol,
-            state,
-            reason and f"backend {name!r}: {reason}",
-            backend.capabilities,
-        )
+        why = reason and f"backend {name!r}: {reason}"
+        try:
+            with contained(f"looking at backend {name!r} of plugin {plugin}"):
+                version, has = one_line(backend.version), backend.capabilities
+                return Listing(name, kind, source, version, backend.protocol, state, why, has)
+        except ForeignError as error:
+            why = f"backend {name!r}: cannot be looked at: {error}{plugin.remedy}"
+            return Listing(name, kind, source, plugin.version, None, State.BROKEN, why)
 
     # --- examining --------------------------------------------------------------------------
 
@@ -244,16 +259,17 @@ class Registry:
         except BackendError:  # its state says so
             return ()
         try:
-            found: object = backend.examine()
-            return _checked(found)
+            doing = f"examining backend {name!r} of plugin {plugin}"
+            with contained(doing, _WrongFindingsError):
+                return _checked(backend.examine())
         except _WrongFindingsError as error:
             problem = f"its examine returned {error}"
-        except (Exception, SystemExit) as error:  # noqa: BLE001 - third-party code
-            problem = f"its examine failed: {described(error)}"
+        except ForeignError as error:
+            problem = f"its examine failed: {error}"
         return (Finding(name, problem=problem, remedy=plugin.remedy.removeprefix("; ")),)
 
 
-class _WrongFindingsError(Exception):
+class _WrongFindingsError(FerryError):
     """Findings are not what they should be; the message says what they are."""
 
 
@@ -295,26 +311,43 @@ def _fault(backend: object, name: str, plugin: Plugin) -> str | None:
         aside = "; return an instance of it" if isinstance(backend, type) else ""
         return f"loads as {kind_of(backend)}, not a Backend{aside}{plugin.remedy}"
     protocol: object = backend.protocol
-    if protocol != PROTOCOL_VERSION or isinstance(protocol, bool):
+    if type(protocol) is not int or protocol != PROTOCOL_VERSION:
         return _other_protocol(protocol, plugin)
     if not isinstance(backend, Interpreter | Compiler):
         return f"is neither an Interpreter nor a Compiler{plugin.remedy}"
     for attribute, wanted in (("name", str), ("version", str), ("capabilities", Capabilities)):
         found = getattr(backend, attribute, None)
-        if not isinstance(found, wanted):
+        is_exact = type(found) is str or attribute != "name"  # names are looked up and compared
+        if not isinstance(found, wanted) or not is_exact:
             what = f"has {kind_of(found)} as its {attribute}, where {wanted.__name__} is expected"
             return f"{what}{plugin.remedy}"
     if backend.name != name:
-        return f"calls itself {backend.name!r}; both names must be the same{plugin.remedy}"
+        return f"calls itself {shown(backend.name)}; both names must be the same{plugin.remedy}"
+    fault = _capabilities_fault(backend.capabilities)
+    return fault and f"{fault}{plugin.remedy}"
+
+
+def _capabilities_fault(has: Capabilities) -> str | None:
+    """What a field of capabilities should not be."""
+    for field in ("fuel", "cells", "devices"):
+        value: object = getattr(has, field)
+        if type(value) is not bool:
+            return f"has {kind_of(value)} as its capabilities.{field}, where bool is expected"
+    heap: object = has.heap
+    if heap is not None and (type(heap) is not int or heap < 0):
+        return f"has {shown(heap)} as its capabilities.heap, where None or bytes are expected"
+    forcing: object = has.forcing
+    if type(forcing) is not frozenset or any(type(one) is not Forcing for one in forcing):
+        return f"has {shown(forcing)} as its capabilities.forcing, no frozenset of Forcing"
     return None
 
 
 def _other_protocol(protocol: object, plugin: Plugin) -> str:
-    if not isinstance(protocol, int) or isinstance(protocol, bool):
-        return f"has the protocol {protocol!r}; a number is expected{plugin.remedy}"
+    if type(protocol) is not int:
+        return f"has the protocol {shown(protocol)}; a number is expected{plugin.remedy}"
     whose = plugin.distribution or f"plugin {plugin}"
     older = whose if protocol < PROTOCOL_VERSION else "ferryvm"
     return (
-        f"was made for protocol {protocol} of backends, this ferryvm has protocol "
+        f"was made for protocol {shown(protocol)} of backends, this ferryvm has protocol "
         f"{PROTOCOL_VERSION}: update {older}, or leave {whose} out of {VARIABLE}"
     )

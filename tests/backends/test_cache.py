@@ -74,64 +74,50 @@ def test_damaged_entry_is_reported_and_built_again(
     entry.write_bytes(damage)
     with caplog.at_level(logging.WARNING, "ferryvm.cache"):
         assert ENTRY.get(lambda: b"fresh") == b"fresh"
-    assert "damaged" in caplog.text
+    assert "is refused and built again: it is damaged" in caplog.text
     assert ENTRY.get(_never) == b"fresh"
 
 
-def test_directory_that_cannot_be_made_is_a_clear_error(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("FERRYVM_CACHE_DIR", "/dev/null/x")
-    with pytest.raises(BackendError, match=r"cache /dev/null/x.* cannot be used: Not a directory"):
-        ENTRY.get(_never)
-
-
-def test_an_error_names_the_backend_and_a_problem_leaves_that_to_whoever_asked(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_an_error_names_the_backend(empty_cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("FERRYVM_CACHE_DIR", "/dev/null/x")
     reason = (
         "cache /dev/null/x cannot be used: Not a directory; "
-        "set FERRYVM_CACHE_DIR to a directory that can be written"
+        "set FERRYVM_CACHE_DIR to a folder of your own that can be written"
     )
-    assert ENTRY.problem() == reason
+    assert cache.why_not_usable() == reason
     for entry, culprit in ((ENTRY, "x"), (dataclasses.replace(ENTRY, backend="mine"), "mine")):
         assert entry.read() is None
-        for attempt in (entry.check, lambda entry=entry: entry.store(b"")):
-            with pytest.raises(BackendError) as caught:
-                attempt()
-            assert str(caught.value) == f"{culprit}: {reason}"
+        with pytest.raises(BackendError) as caught:
+            entry.store(b"")
+        assert str(caught.value) == f"{culprit}: {reason}"
 
 
-def test_there_is_no_problem_where_an_entry_is_or_can_be(empty_cache: Path) -> None:
-    assert ENTRY.problem() is None
+def test_an_entry_lies_in_the_folder_of_its_first_digit(empty_cache: Path) -> None:
+    assert cache.why_not_usable() == ""
     ENTRY.store(PAYLOAD)
-    assert ENTRY.problem() is None
-    assert [file.name for file in empty_cache.glob("*/x-*.bin")] == [f"x-{'a' * 32}.bin"]
+    assert [file.name for file in empty_cache.glob("a/x-*.bin")] == [f"x-{'a' * 32}.bin"]
+    assert [file.name for file in empty_cache.glob("0/*")] == [], "left by asking"
 
 
-def test_an_entry_that_cannot_be_read_is_a_clear_error(empty_cache: Path) -> None:
-    ENTRY.path.mkdir(parents=True)
-    reason = (
-        f"cache entry {ENTRY.path} cannot be read: Is a directory; "
-        "remove it, or set FERRYVM_CACHE_DIR to another directory"
-    )
-    assert ENTRY.problem() == reason
-    with pytest.raises(BackendError) as caught:
-        ENTRY.get(_never)
-    assert str(caught.value) == f"x: {reason}"
-
-
-def test_a_damaged_entry_that_cannot_be_replaced_is_told_before_anything_is_built(
-    empty_cache: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("code", [errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.EROFS])
+def test_a_full_or_broken_disk_costs_time_and_one_line(
+    empty_cache: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+    code: int,
 ) -> None:
-    ENTRY.store(PAYLOAD)
-    ENTRY.path.write_bytes(b"damaged")
+    def refuse(descriptor: int) -> None:
+        raise OSError(code, os.strerror(code))
 
-    def refuse(path: Path) -> None:
-        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
-
-    monkeypatch.setattr(cache, "probe_file", refuse)
-    with pytest.raises(BackendError, match=r"^x: cache .* cannot be used: Permission denied; set "):
-        ENTRY.get(_never)
+    monkeypatch.setattr(os, "fsync", refuse)
+    with caplog.at_level(logging.WARNING, "ferryvm.cache"):
+        for _ in range(2):
+            assert ENTRY.get(lambda: PAYLOAD) == PAYLOAD
+    (said,) = caplog.messages
+    remedy = "make room, or set" if code in (errno.ENOSPC, errno.EDQUOT) else "set"
+    assert f" cannot be used: {os.strerror(code)}; {remedy} FERRYVM_CACHE_DIR to " in said
+    assert said.endswith("; compiled code is not kept")
+    assert [path for path in empty_cache.glob("a/*") if path.name != "last-tidied"] == []
 
 
 # --- kills, other processes -----------------------------------------------------------------
@@ -159,5 +145,5 @@ def test_kill_at_any_moment_leaves_no_bad_entry(empty_cache: Path) -> None:
     entries = list(empty_cache.glob("*/*.bin"))
     assert len(entries) > 10
     for entry in entries:
-        content = entry.read_bytes()
-        assert content[32:] == PAYLOAD
+        digits = entry.stem.removeprefix("x-")
+        assert cache.Entry("x", digits + "0" * 32).read() == PAYLOAD

@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import errno
-import hashlib
 import multiprocessing
 import os
 import signal
@@ -15,16 +14,28 @@ from pathlib import Path
 import pytest
 
 from ferryvm import cache
+from ferryvm.cache import tidy
 
 PAYLOAD = bytes(range(256)) * 4096
 ENTRY, OTHER = cache.Entry("x", "a" * 64), cache.Entry("x", "a" + "b" * 63)
 DAY = 86400
+HEAD = b"ferryvm\x02" + bytes(32)
+"""As long as what files of entries begin with."""
 
 
 @pytest.fixture
 def folder(empty_cache: Path) -> Path:
     """Where entries are whose keys begin as those of ENTRY and OTHER do."""
     return empty_cache / "a"
+
+
+def _whole(file: Path, entry: cache.Entry) -> Path:
+    """Make it an entry that can be read, of the age that it has."""
+    then = file.stat().st_mtime
+    entry.store(PAYLOAD[:99])
+    (file.parent / "last-tidied").unlink()
+    os.utime(file, (then, then))
+    return file
 
 
 def _age(file: Path, days: float) -> float:
@@ -35,10 +46,10 @@ def _age(file: Path, days: float) -> float:
 
 
 def _plant(folder: Path, name: str, days: float) -> Path:
-    """A whole entry under that name, or a file that looks like one, last read days ago."""
+    """A file that looks like an entry, last read days ago."""
     folder.mkdir(parents=True, exist_ok=True)
     file = folder / name
-    file.write_bytes(hashlib.sha256(PAYLOAD[:99]).digest() + PAYLOAD[:99])
+    file.write_bytes(HEAD + PAYLOAD[:99])
     _age(file, days)
     return file
 
@@ -60,7 +71,7 @@ def test_an_entry_that_cannot_be_noted_as_read_is_read(
     ENTRY.store(PAYLOAD)
     _age(ENTRY.path, 2)
 
-    def refuse(path: Path) -> None:
+    def refuse(descriptor: int) -> None:
         raise PermissionError(errno.EPERM, os.strerror(errno.EPERM))
 
     monkeypatch.setattr(os, "utime", refuse)
@@ -69,9 +80,10 @@ def test_an_entry_that_cannot_be_noted_as_read_is_read(
 
 def test_storing_removes_entries_that_nobody_has_read_for_90_days(folder: Path) -> None:
     unread = _plant(folder, f"x-{'1' * 32}.bin", 91)
-    read = _plant(folder, f"x-a{'2' * 31}.bin", 91)
+    used = cache.Entry("x", "a" + "2" * 63)
+    read = _whole(_plant(folder, f"x-a{'2' * 31}.bin", 91), used)
     younger = _plant(folder, f"some-other.name-{'3' * 32}.bin", 89)
-    assert cache.Entry("x", "a" + "2" * 63).read() == PAYLOAD[:99]
+    assert used.read() == PAYLOAD[:99]
     ENTRY.store(PAYLOAD)
     assert not unread.exists()
     assert set(folder.glob("*.bin")) == {read, younger, ENTRY.path}
@@ -128,10 +140,10 @@ def test_a_clock_that_was_wrong_does_not_stop_removal(folder: Path, days: int) -
 def test_of_too_many_bytes_what_was_read_longest_ago_is_removed(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    size = 32 + 99
+    size = len(HEAD) + 99
     files = [_plant(folder, f"x-{days:032x}.bin", days) for days in range(1, 11)]
     other = _plant(folder, "notes.txt", 80)
-    monkeypatch.setattr(cache, "_MOST_BYTES", 8 * size)
+    monkeypatch.setattr(tidy, "_MOST_BYTES", 8 * size)
     ENTRY.store(PAYLOAD)
     assert [file.exists() for file in files] == [True] * 6 + [False] * 4
     assert other.exists()
@@ -140,7 +152,7 @@ def test_of_too_many_bytes_what_was_read_longest_ago_is_removed(
 
 def test_as_many_bytes_as_may_be_stay(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     files = [_plant(folder, f"x-{days:032x}.bin", days) for days in range(1, 11)]
-    monkeypatch.setattr(cache, "_MOST_BYTES", 10 * (32 + 99))
+    monkeypatch.setattr(tidy, "_MOST_BYTES", 10 * (len(HEAD) + 99))
     ENTRY.store(PAYLOAD)
     assert all(file.exists() for file in files)
 
@@ -166,11 +178,11 @@ def _killed_at_removal(folder: str, number: int) -> None:
     removed = 0
     unlink = os.unlink
 
-    def counted(path: str) -> None:
+    def counted(path: str, dir_fd: int) -> None:
         nonlocal removed
         if removed == number:
             os.kill(os.getpid(), signal.SIGKILL)
-        unlink(path)
+        unlink(path, dir_fd=dir_fd)
         removed += 1
 
     os.unlink = counted

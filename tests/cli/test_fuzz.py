@@ -16,7 +16,7 @@ import pytest
 
 from ..testing.fuzz.bad_backends import install
 
-COLUMNS = "programs halted trapped stopped diverged unsupported refused disagree error crash hang"
+COLUMNS = "programs halted trapped stopped diverged unsupported refused disagree malformed error crash hang"
 
 
 @pytest.fixture

@@ -6,17 +6,30 @@ from __future__ import annotations
 import re
 import signal
 import threading
+import types
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from ferryvm.backend import Artifact, Capabilities
+from ferryvm.backend import (
+    Artifact,
+    BackendError,
+    Capabilities,
+    Code,
+    Compiler,
+    Options,
+    RefusalError,
+)
+from ferryvm.engine import runnable
 from ferryvm.errors import FerryError, UnknownNameError
+from ferryvm.hooks import BackendEntry, hookimpl
 from ferryvm.isa import INSTRUCTIONS
 from ferryvm.isa.evaluation import PythonArithmetic
 from ferryvm.machine.control import Status
 from ferryvm.machine.state import Machine
+from ferryvm.region.region import Region
+from ferryvm.registry import Registry
 from ferryvm.testing.conformance import case as case_module
 from ferryvm.testing.conformance import suite
 from ferryvm.testing.conformance.case import cases, read
@@ -103,6 +116,38 @@ def test_refused_program_is_no_pass() -> None:
     outcome = ITEMS["value/nan/plain"].run(Picky())
     assert (outcome.verdict, outcome.reason) == (Verdict.REFUSED, "no floats")
     assert ITEMS["fuel/straight/counting"].run(Picky()).verdict is Verdict.PASSED
+
+
+class Raising(Compiler):
+    name = "raising"
+    version = "1"
+
+    def __init__(self, error: Exception) -> None:
+        self.error = error
+
+    def compile(self, region: Region, options: Options) -> Code:
+        raise self.error
+
+
+@pytest.mark.parametrize(
+    ("error", "verdict", "told"),
+    [
+        (RefusalError("no floats"), Verdict.REFUSED, "region program: no floats"),
+        (KeyError("x"), Verdict.FAILED, "region program: it raised KeyError: 'x'"),
+        (BackendError("no memory"), Verdict.FAILED, "region program: no memory"),
+    ],
+)
+def test_compiler_that_raises_fails_and_only_one_that_refuses_is_refused(
+    error: Exception, verdict: Verdict, told: str
+) -> None:
+    registry = Registry()
+    plugin = types.SimpleNamespace(
+        ferryvm_backends=hookimpl(lambda: [BackendEntry("raising", lambda: Raising(error))])
+    )
+    registry.register(plugin, "test")
+    outcome = ITEMS["fuel/straight/counting"].run(runnable(registry, "raising"))
+    assert outcome.verdict is verdict
+    assert told in outcome.message
 
 
 def test_item_without_a_script_is_no_pass() -> None:

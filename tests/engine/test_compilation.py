@@ -15,11 +15,12 @@ from collections.abc import Callable
 import pytest
 
 import ferryvm
-from ferryvm.backend import BackendError, Code, RefusalError
+from ferryvm.backend import BackendError, Code, CompilationError, MalformedError, RefusalError
 from ferryvm.backend import Options as CompileOptions
 from ferryvm.engine import Execution, ProgramInterrupted, mixed
 from ferryvm.engine.compilation import Job, submit
 from ferryvm.engine.journal import Event, Outcome
+from ferryvm.ir.operation import IrError
 from ferryvm.machine.control import ControlBlock, Status
 from ferryvm.policy import Choice, Options, Policy, Profile, Rule
 from ferryvm.region.region import Region
@@ -127,11 +128,12 @@ def required(background: bool) -> Policy:
     ("error", "kind", "reason"),
     [
         (RefusalError("too big"), RefusalError, "too big"),
-        (BackendError("out of memory"), RefusalError, "out of memory"),
-        (KeyError("x"), RefusalError, "it raised KeyError: 'x'"),
-        (SystemExit(3), RefusalError, "it raised SystemExit: 3"),
-        (KeyboardInterrupt(), RefusalError, "it raised KeyboardInterrupt"),
-        (GeneratorExit(), RefusalError, "it raised GeneratorExit"),
+        (BackendError("out of memory"), CompilationError, "out of memory"),
+        (KeyError("x"), CompilationError, "it raised KeyError: 'x'"),
+        (IrError("block b: no end"), MalformedError, "malformed IR: block b: no end"),
+        (SystemExit(3), CompilationError, "it raised SystemExit: 3"),
+        (KeyboardInterrupt(), CompilationError, "it raised KeyboardInterrupt"),
+        (GeneratorExit(), CompilationError, "it raised GeneratorExit"),
         (RefusalError("two\nlines"), RefusalError, "two lines"),
     ],
 )

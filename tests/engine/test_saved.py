@@ -22,6 +22,7 @@ from ferryvm.isa import BY_MNEMONIC, I64, Trap
 from ferryvm.machine.control import Status
 from ferryvm.machine.host import HostFunction
 from ferryvm.machine.memory import Limits
+from ferryvm.machine.sparse import Sparse
 from ferryvm.program import HostImport, Signature
 from ferryvm_backends import ferryvm_backends
 
@@ -247,6 +248,14 @@ REGISTERS = ("status", "trap", "pc", "sp", "fp", "hp", "count")
 MAX = (1 << 64) - 1
 
 
+def heap_section(heap: Sparse) -> bytes:
+    numbers = [len(heap.parts), heap.size]
+    for start, content in heap.parts:
+        numbers += [start, len(content)]
+    head = struct.pack(f"<{len(numbers)}Q", *numbers)
+    return head + b"".join(content for _, content in heap.parts)
+
+
 @dataclasses.dataclass
 class Parts:
     """The sections of a state, to be changed."""
@@ -266,7 +275,7 @@ class Parts:
             dict(zip(REGISTERS, values, strict=True)),
             memoryview(sections["STAT"]).cast("Q").tolist(),
             memoryview(sections["STCK"]).cast("Q").tolist(),
-            sections["HEAP"],
+            execution.machine.memory.heap[: values[5]].tobytes(),
         )
 
     def content(self) -> bytes:
@@ -277,7 +286,7 @@ class Parts:
                 "REGS": struct.pack("<7Q", *self.registers.values()),
                 "STAT": struct.pack(f"<{len(self.statics)}Q", *self.statics),
                 "STCK": struct.pack(f"<{len(self.stack)}Q", *self.stack),
-                "HEAP": self.heap,
+                "HEAP": heap_section(Sparse.of(self.heap)),
             },
         )
 
@@ -367,7 +376,7 @@ LIES: list[tuple[Callable[[Parts], None], str]] = [
     (push, "the frame at word 15 ends at 19, the next is at 20"),
     (register("fp", 11), "the frame at word 11 ends at 15, the next is at 19"),
     (register("fp", MAX), f"the frame at word {MAX} ends at {MAX + 4}, the next is at 19"),
-    (register("hp", 40), "32 bytes in section HEAP, not 40"),
+    (register("hp", 40), "a heap of 32 bytes, its heap pointer is 40"),
     (heap(31), "heap pointer 31; a multiple of 8 from 8 expected"),
     (heap(0), "heap pointer 0; a multiple of 8 from 8 expected"),
     (lambda parts: parts.statics.append(0), "24 bytes in section STAT, not 16"),

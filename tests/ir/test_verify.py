@@ -62,7 +62,15 @@ FAULTS = {
     "state missing": (("poll @2 [_ _ %4]", "poll"), "a state expected"),
     "state too many": (("jump b1(%0)", "jump b1(%0) @2 [_ _ %0]"), "no state expected"),
     "header in a state": (("poll @2 [_ _ %4]", "poll @2 [_ %4 %4]"), "every word of the frame"),
-    "no poll": (("  poll @2 [_ _ %4]\n", ""), "a `poll` expected"),
+    "no poll": (("  poll @2 [_ _ %4]\n", ""), "block b1: it is in a cycle without a `poll`"),
+    "no poll and no mark": (
+        ("  poll @2 [_ _ %4]\n  jump b1(%4)^", "  jump b1(%4)"),
+        "block b1: it is in a cycle without a `poll`",
+    ),
+    "recursion without a look at the stack": (
+        ("  return %1", "  %2: i64 = call 1 3 %1 @9 [_ _ %1]\n  return %2"),
+        "body twice: it can call itself, `check_entry true` expected",
+    ),
     "edge not marked": (("b1(%4)^", "b1(%4)"), "marked as going back"),
     "edge marked": (("jump b1(%0)", "jump b1(%0)^"), "marked as going back"),
     "to the entry": (("b1(%4)^", "entry()^"), "nothing leads to the entry"),
@@ -132,6 +140,16 @@ def test_a_fault_names_body_block_and_operation() -> None:
         verify_module(module(GOOD.replace("i64 = mul i64 %0, i64:2", "i64 = mul i64 %0")))
     where = "body twice, block entry, `%1: i64 = mul i64 %0`: "
     assert str(caught.value) == f"{where}2 operands expected, found 1"
+
+
+def test_a_poll_stands_in_the_block_of_the_edge_that_goes_back() -> None:
+    made = module()
+    _, head, latch, _ = made.root.blocks
+    poll = latch.operations.pop()
+    poll.state = dataclasses.replace(poll.exit, words=(None, None, head.parameters[0]))
+    head.operations.append(poll)
+    with pytest.raises(IrError, match="a `poll` expected in a block from which an edge goes back"):
+        verify_module(made)
 
 
 def test_a_block_without_an_end_is_refused() -> None:

@@ -40,12 +40,22 @@ def test_what_does_nothing_is_a_warning_and_the_policy_is_usable(text: str, mess
 
 
 @pytest.mark.parametrize(
-    "text",
-    [f"a = {'[' * 3000}{']' * 3000}", f"{RULE}when.{'not.' * 3000}depth = 1"],
-    ids=["arrays", "tables"],
+    ("text", "said"),
+    [
+        (f"a = {'[' * 3000}{']' * 3000}", "1:1: the file: nested too deeply"),
+        (
+            f"{RULE}when.{'not.' * 20_000}depth = 1",
+            "3:1: the file: found a key of more than 50 parts (allowed: 50 at most)",
+        ),
+        (
+            f"a = {{ b = 1, 'x'.{'y . ' * 20_000}\"z\" = 1 }}",
+            "1:14: the file: found a key of more than 50 parts (allowed: 50 at most)",
+        ),
+    ],
+    ids=["arrays", "tables", "inline"],
 )
-def test_what_is_nested_too_deeply_is_one_line(text: str) -> None:
-    assert faults(text) == ["p.toml:1:1: the file: nested too deeply"]
+def test_what_is_nested_too_deeply_is_one_line(text: str, said: str) -> None:
+    assert faults(text) == [f"p.toml:{said}"]
 
 
 @pytest.mark.parametrize(

@@ -3,11 +3,15 @@
 
 from __future__ import annotations
 
-from ferryvm import policy
-from ferryvm.policy import Policy
-from ferryvm.policy.match import Decision, Passed
+import pytest
 
-from .sample import LOOP, MACHINE, check, loop
+from ferryvm import policy
+from ferryvm.policy import Action, Policy, Rule, match
+from ferryvm.policy.fact import Values
+from ferryvm.policy.match import Decision, Passed
+from ferryvm.policy.predicate import Verdict, When
+
+from .sample import LOOP, MACHINE, check, loop, when
 
 THREE = """
 [[rule]]
@@ -72,3 +76,29 @@ def test_a_rule_can_ask_for_a_fact_of_a_plugin() -> None:
     without = policy.choose(rules, LOOP, MACHINE)
     assert without.rule is None
     assert without.passed[0].reason == "plugin.gpu.devices is not known here, wanted >= 1"
+
+
+def test_of_very_many_rules_the_first_are_told_and_the_rest_counted(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    count = 10 * match.MOST_TOLD
+    made: list[When] = []
+    judge = When.judge
+
+    def judged(one: When, values: Values) -> Verdict:
+        made.append(one)
+        return judge(one, values)
+
+    monkeypatch.setattr(When, "judge", judged)
+    rules = tuple(
+        Rule(when=when(f"work = '> {1_000_000 + number}'"), action=Action.INTERPRET)
+        for number in range(count)
+    )
+    decision = policy.choose(Policy(rules=rules), LOOP, MACHINE)
+    assert (decision.rule, len(decision.passed)) == (None, match.MOST_TOLD)
+    assert decision.told()[-1] == f"{9 * match.MOST_TOLD} more rules do not match"
+    assert len(made) == match.MOST_TOLD
+    last = Rule("last", when("kind = 'loop'"), Action.INTERPRET)
+    decision = policy.choose(Policy(rules=(*rules, last)), LOOP, MACHINE)
+    assert decision.reason == f"rule {count + 1} 'last': kind is \"loop\""
+    assert decision.untold == 9 * match.MOST_TOLD

@@ -31,6 +31,7 @@ from .sample import values, when
 )  # fmt: skip
 def test_what_holds_says_what_was_found(text: str, because: str) -> None:
     assert when(text).judge(values(speed=2.5)) == (True, because)
+    assert when(text).holds(values(speed=2.5))
 
 
 @pytest.mark.parametrize(
@@ -49,6 +50,7 @@ def test_what_holds_says_what_was_found(text: str, because: str) -> None:
 )  # fmt: skip
 def test_what_does_not_hold_says_what_failed_first(text: str, because: str) -> None:
     assert when(text).judge(values(speed=2.5)) == (False, because)
+    assert not when(text).holds(values(speed=2.5))
 
 
 @pytest.mark.parametrize(

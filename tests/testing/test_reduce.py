@@ -5,13 +5,18 @@ from __future__ import annotations
 
 import contextlib
 import random
+import types
 
 import pytest
 
 import ferryvm
+from ferryvm.backend import Code, Compiler, Options, RefusalError
 from ferryvm.errors import FerryError
+from ferryvm.hooks import BackendEntry, hookimpl
+from ferryvm.isa import BY_MNEMONIC
 from ferryvm.isa.type import F32, F64, I32, I64, Type
 from ferryvm.program import Program
+from ferryvm.region.region import Region
 from ferryvm.testing import Differ
 from ferryvm.testing.bisect import Bisector, Way
 from ferryvm.testing.disagreement import showing
@@ -270,3 +275,31 @@ def test_choices_that_make_no_program_are_refused_not_wrong() -> None:
             continue
         refused += 1
     assert refused < len(units.choices) // 4
+
+
+class Raising(Compiler):
+    """Raises wherever a region multiplies."""
+
+    name = "raising"
+    version = "1"
+
+    def compile(self, region: Region, options: Options) -> Code:
+        opcodes = region.verified.program.code["opcode"]
+        if (opcodes == BY_MNEMONIC["i64.mul"].opcode).any():
+            raise KeyError("mul")
+        raise RefusalError("nothing to multiply")
+
+
+def test_program_of_which_a_compiler_makes_no_code_is_reduced_to_what_it_fails_at() -> None:
+    found = registry()
+    entry = BackendEntry("raising", Raising)
+    plugin = types.SimpleNamespace(ferryvm_backends=hookimpl(lambda: [entry]))
+    found.register(plugin, "raising")
+    differ = Differ(["raising"], "switch", found, LIMITS, 20_000)
+    text = "(define i 0) (while (< i 9) (set! i (+ i (* i 2) 1))) (+ i 1)"
+    reduction = reduce(differ, "raising", verify(ferryvm.compile(text)), LONG)
+    assert reduction is not None
+    assert "i64.mul" in mnemonics(reduction.program)
+    assert len(reduction.program.code) <= 8
+    how = "raising makes no code of the program: in a compiler: KeyError (test_reduce.py:"
+    assert str(reduction.signature).startswith(how)

@@ -16,6 +16,7 @@ import sys
 import llvmlite.binding as llvm
 from llvmlite import ir
 
+from ferryvm_backends._llvm.kept import packed
 from ferryvm_backends._llvm.native import target_machine
 
 
@@ -64,14 +65,12 @@ def _improve(module: llvm.ModuleRef, passes: llvm.ModulePassManager) -> None:
 
 
 def build(package: str, merge_tails: bool) -> bytes:
-    """What the cache keeps for the backend in `package`: length of the notes, notes, object code.
-
-    The backend's `module.build()` returns the LLVM module and the notes.
-    """
+    """What the cache keeps for the backend in `package`. The backend's `module.build()` returns the LLVM
+    module and the notes."""
     module: ir.Module
     notes: bytes
     module, notes = importlib.import_module(f"{package}.module").build()
-    return len(notes).to_bytes(8, "little") + notes + compile_module(module, merge_tails)
+    return packed(notes, compile_module(module, merge_tails))
 
 
 if __name__ == "__main__":

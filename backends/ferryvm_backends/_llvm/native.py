@@ -21,6 +21,7 @@ import ferryvm
 from ferryvm import cache
 from ferryvm.backend import BackendError
 from ferryvm.machine.control import ABI_VERSION
+from ferryvm_backends._llvm import kept
 
 _log = logging.getLogger("ferryvm")
 
@@ -126,30 +127,22 @@ def processor_problem() -> str | None:
     return None
 
 
-def probe(package: str) -> str | None:
-    """None if the interpreter's native code is there or can be built here, else why not."""
-    return processor_problem() or _entry(package).problem()
-
-
 def load_or_build(package: str, merge_tails: bool = True) -> tuple[NativeCode, bytes]:
     """The native code of the backend in `package`, and the notes that its builder left with it.
 
     Built only if the cache has none; a change in a file that it is woven from makes a new entry.
+    Where the cache cannot be used it is built by each process, and that is told.
     `merge_tails`: as for `build.compile_module`. Raises BackendError.
     """
     name = _name(package)
 
     def build() -> bytes:
-        _log.info("building native code of %s, once for this machine and version", name)
+        _log.info("building native code of %s, which takes some seconds", name)
         return _build_in_process(package, merge_tails)
 
-    content = _entry(package).get(build)
-    end = 8 + int.from_bytes(content[:8], "little")
-    return NativeCode(content[end:]), content[8:end]
-
-
-def _entry(package: str) -> cache.Entry:
-    return cache.Entry(_name(package), key(package))
+    payload = cache.Entry(name, key(package)).get(build, kept.fault)
+    notes, code = kept.unpacked(payload)
+    return NativeCode(code), notes
 
 
 def _name(package: str) -> str:

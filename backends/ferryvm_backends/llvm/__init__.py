@@ -8,13 +8,12 @@ import time
 import ferryvm
 from ferryvm import cache
 from ferryvm.backend import Capabilities, Code, Compiler, Forcing, Options
-from ferryvm.region.fact import too_large
+from ferryvm.cost import Cost
 from ferryvm.region.region import Region
 from ferryvm_backends._llvm.native import processor_problem
 
-LARGEST = 20_000
-"""Instructions of a region with all that it calls, past which it is refused: LLVM would take
-minutes."""
+LIMITS = Cost(instructions=10_000, words=200_000, frame=30_000)
+"""What is refused beyond them takes minutes."""
 
 
 class LlvmBackend(Compiler):
@@ -22,18 +21,15 @@ class LlvmBackend(Compiler):
 
     name = "llvm"
     version = ferryvm.__version__
-    capabilities = Capabilities(forcing=frozenset(Forcing))
+    capabilities = Capabilities(limits=LIMITS, forcing=frozenset(Forcing))
     stages = ("ir", "llvm", "optimized", "asm")
 
     def probe(self) -> str | None:
         return processor_problem()
 
-    def accepts(self, region: Region) -> str | None:
-        return too_large(region, LARGEST)
-
     def compile(self, region: Region, options: Options) -> Code:
         from ferryvm_backends.llvm.key import region_key
-        from ferryvm_backends.llvm.native import RegionCode
+        from ferryvm_backends.llvm.native import RegionCode, fault
 
         notes: dict[str, float] = {}
 
@@ -46,7 +42,7 @@ class LlvmBackend(Compiler):
         content = None
         if options.cache:
             entry = cache.Entry("region", region_key(region, options), "llvm")
-            content = entry.find()
+            content = entry.find(fault)
         if content is None:
             content = built()
             if options.cache:

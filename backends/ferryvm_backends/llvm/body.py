@@ -84,8 +84,9 @@ class _Blocks(Calling):
                 self._end_head(strip, limit)
 
     def _operation(self, operation: Operation) -> None:
+        self._store_early(operation)
         if self.shared.is_forced and operation.name in SAFEPOINTS:
-            self._give_up(operation.exit)
+            self._give_up(self._exit_state(operation))
         arguments = [self._value(a) for a in operation.arguments]
         special = getattr(self, f"_do_{operation.name}", None)
         if special is not None:
@@ -98,6 +99,7 @@ class _Blocks(Calling):
     # --- ends -------------------------------------------------------------------------------
 
     def _terminator(self, end: Terminator) -> None:
+        self._store_early(end)
         arguments = [self._value(a) for a in end.arguments]
         match end.name:
             case "jump":
@@ -118,7 +120,7 @@ class _Blocks(Calling):
                     fields["trap"] = ir.Constant(INT32, int(end.fact(0, Trap)))
                 if end.name == "host":
                     fields["exit_id"] = ir.Constant(INT32, end.fact(0, int))
-                self._leave(end.exit, status_constant(_LEAVING[end.name]), **fields)
+                self._leave(self._exit_state(end), status_constant(_LEAVING[end.name]), **fields)
 
     def _do_return(self, end: Terminator, results: list[ir.Value]) -> None:
         if not self.body.is_root:

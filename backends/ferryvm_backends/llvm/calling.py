@@ -31,7 +31,7 @@ class Calling(Leaving):
         left = self.builder.extract_value(returned, 1) if operation.type else returned
         has_left = self.builder.icmp_unsigned("!=", left, ir.Constant(INT32, 0))
         with self._rarely(has_left, "unwind"):
-            self._leave_with_callee(operation.exit)
+            self._leave_with_callee(self._exit_state(operation))
         return self.builder.extract_value(returned, 0) if operation.type else None
 
     def _do_call_indirect(

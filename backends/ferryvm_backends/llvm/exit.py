@@ -70,17 +70,31 @@ class Writers:
             *words: ir.Value,
         ) -> None:
             _store_words(arithmetic, frame, types, words)
-            builder = arithmetic.builder
-            storage = Storage(builder)
-            fp = builder.lshr(builder.sub(frame, storage.field(control, "stack")), word(3))
-            storage.set_field(control, "fp", fp)
-            storage.set_field(control, "sp", builder.add(fp, word(HEADER_WORDS + len(types))))
-            storage.set_field(control, "pc", pc)
-            storage.set_field(control, "status", status)
+            where, length = (control, frame), HEADER_WORDS + len(types)
+            self.leave_bare(arithmetic.builder, where, pc, status, length)
 
         parameters = [POINTER, WORD, WORD, INT32, *(LLVM_TYPE[t] for t in types)]
         arguments = [*where, word(pc), status, *words]
         self._call(builder, "leave." + _letters(types), parameters, arguments, body)
+
+    def leave_bare(
+        self,
+        builder: ir.IRBuilder,
+        where: tuple[ir.Value, ir.Value],
+        pc: int | ir.Value,
+        status: ir.Value,
+        length: int,
+    ) -> None:
+        """Write the registers, where the words of a frame are there already; `length`: of the frame
+        with its operands, in words."""
+
+        def body(arithmetic: _Straight, control: ir.Value, *rest: ir.Value) -> None:
+            _store_registers(arithmetic.builder, control, *rest)
+
+        parameters = [POINTER, WORD, WORD, WORD, INT32]
+        number = word(pc) if isinstance(pc, int) else pc
+        arguments = [*where, word(length), number, status]
+        self._call(builder, "leave_bare", parameters, arguments, body)
 
     def go_back(
         self,
@@ -121,6 +135,8 @@ class Writers:
             else:
                 function.attributes.add("noinline")
                 function.attributes.add("cold")
+                # They are a third of what LLVM gets, and hardly ever run.
+                function.attributes.add("optnone")
 
     def _call(
         self,
@@ -152,9 +168,26 @@ def _store_words(
     arithmetic: _Straight, frame: ir.Value, types: Sequence[Type], words: Sequence[ir.Value]
 ) -> None:
     storage = Storage(arithmetic.builder)
+    start = storage.pointer(frame)
     for index, (t, value) in enumerate(zip(types, words, strict=True)):
-        where = arithmetic.builder.add(frame, word(WORD_BYTES * (HEADER_WORDS + index)))
-        storage.store(arithmetic.to_slot(t, value), storage.pointer(where), "stack")
+        where = storage.offset(start, WORD_BYTES * (HEADER_WORDS + index))
+        storage.store(arithmetic.to_slot(t, value), where, "stack")
+
+
+def _store_registers(
+    builder: ir.IRBuilder,
+    control: ir.Value,
+    frame: ir.Value,
+    length: ir.Value,
+    pc: ir.Value,
+    status: ir.Value,
+) -> None:
+    storage = Storage(builder)
+    fp = builder.lshr(builder.sub(frame, storage.field(control, "stack")), word(3))
+    storage.set_field(control, "fp", fp)
+    storage.set_field(control, "sp", builder.add(fp, length))
+    storage.set_field(control, "pc", pc)
+    storage.set_field(control, "status", status)
 
 
 def types_of(state: State) -> list[Type]:

@@ -32,6 +32,7 @@ def region_key(region: Region, options: Options) -> str:
         region.entry,
         sorted(region.pcs),
         region.callees,
+        sorted(region.outside),
         options.optimize,
         options.counting,
         sorted(options.unseen),

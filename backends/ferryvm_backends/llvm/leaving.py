@@ -16,10 +16,12 @@ from ferryvm.ir.room import frame_reach
 from ferryvm.isa.emitter import Condition
 from ferryvm.isa.numeric import canonical
 from ferryvm.isa.trap import Trap
-from ferryvm.isa.type import Type
+from ferryvm.isa.type import WORD_BYTES, Type
 from ferryvm.machine.control import ControlBlock, Status
-from ferryvm_backends._llvm.arithmetic import stack_register, word
+from ferryvm_backends._llvm.arithmetic import WORD, stack_register, word
+from ferryvm_backends._llvm.weaver import POINTER
 from ferryvm_backends.llvm.access import Access
+from ferryvm_backends.llvm.early import runs
 from ferryvm_backends.llvm.exit import types_of
 from ferryvm_backends.llvm.shared import (
     FORCED_IN,
@@ -42,6 +44,8 @@ class Leaving(Access):
     def __init__(self, shared: Shared, variant: Variant, builder: ir.IRBuilder) -> None:
         super().__init__(shared, variant.body, builder)
         self.variant = variant
+        self.early = shared.early(variant.body)
+        """What the body stores before it leaves; None: nothing."""
 
     @contextmanager
     def _rarely(self, p: ir.Value, name: str, onward: ir.Block | None = None) -> Iterator[ir.Block]:
@@ -72,6 +76,12 @@ class Leaving(Access):
             fuel = self.builder.add(self.storage.field(self.control, "fuel"), word(state.unpaid))
             self.storage.set_field(self.control, "fuel", fuel)
         where = self.control, self.frame
+        if self.early is not None:
+            self._store_words(state)
+            length = len(state.words)
+            self.shared.writers.leave_bare(self.builder, where, state.pc, status, length)
+            self._left(status)
+            return
         words = self._words(state)
         self.shared.writers.leave(self.builder, where, state.pc, status, types_of(state), words)
         self._left(status)
@@ -79,10 +89,46 @@ class Leaving(Access):
     def _leave_with_callee(self, state: State) -> None:
         """End the block after a call that has left, in the state of that call."""
         self._write_values(state)
-        words = self._words(state)
-        if words:
+        words = self._words(state) if self.early is None else []
+        if self.early is not None:
+            self._store_words(state)
+        elif words:
             self.shared.writers.write_frame(self.builder, self.frame, types_of(state), words)
         self._left(self.storage.field(self.control, "status"))
+
+    def _exit_state(self, operation: Operation) -> State:
+        """The state that an operation leaves in, without what has been stored before."""
+        if self.early is None:
+            return operation.exit
+        return self.early.states.get(operation, operation.exit)
+
+    def _store_early(self, operation: Operation) -> None:
+        """Store the words that are stored in front of an operation."""
+        if self.early is not None and operation in self.early.stores:
+            self._store_words(self.early.stores[operation])
+
+    def _store_words(self, state: State) -> None:
+        """Store the words of a state, here."""
+        for place, length in runs(state.words):
+            where = self.storage.pointer(self.builder.add(self.frame, word(WORD_BYTES * place)))
+            if length > 1:
+                self._clear(where, length)
+                continue
+            value = state.words[place]
+            assert value is not None
+            slot = self.to_slot(value.word_type, self._in_state(value))
+            self.storage.store(slot, where, "stack")
+
+    def _clear(self, where: ir.Value, length: int) -> None:
+        """Store so many zero words."""
+        name = "llvm.memset.p0.i64"
+        clear = self.builder.module.globals.get(name)
+        if clear is None:
+            parameters = [POINTER, ir.IntType(8), WORD, ir.IntType(1)]
+            kind = ir.FunctionType(ir.VoidType(), parameters)
+            clear = ir.Function(self.builder.module, kind, name)
+        zero, flag = ir.Constant(ir.IntType(8), 0), ir.Constant(ir.IntType(1), 0)
+        self.builder.call(clear, [where, zero, word(WORD_BYTES * length), flag])
 
     def _write_values(self, state: State) -> None:
         """Write what a state says of statics and heap pointer."""
@@ -135,10 +181,10 @@ class Leaving(Access):
         if self.variant.has_room and frame_reach(operation):
             return
         trap = ir.Constant(INT32, int(operation.fact(0, Trap)))
-        self._leave_if(p, operation.exit, Status.TRAP, trap=trap)
+        self._leave_if(p, self._exit_state(operation), Status.TRAP, trap=trap)
 
     def _do_grow_if(self, operation: Operation, p: ir.Value, wanted: ir.Value) -> None:
-        self._leave_if(p, operation.exit, Status.GROW, wanted=wanted)
+        self._leave_if(p, self._exit_state(operation), Status.GROW, wanted=wanted)
 
     def _do_guard(self, operation: Operation, fails: ir.Value) -> None:
         shared = self.shared
@@ -150,13 +196,13 @@ class Leaving(Access):
             status = self.builder.select(
                 is_often, status_constant(Status.GUARD), status_constant(Status.LEAVE)
             )
-            self._leave(operation.exit, status)
+            self._leave(self._exit_state(operation), status)
 
     def _do_pay(self, operation: Operation) -> None:
         paid, wanted = operation.fact(0, int), operation.fact(1, int)
         fuel = self.storage.field(self.control, "fuel")
         short = self.builder.icmp_signed("<", fuel, word(wanted))
-        self._leave_if(short, operation.exit, Status.LEAVE)
+        self._leave_if(short, self._exit_state(operation), Status.LEAVE)
         self.storage.set_field(self.control, "fuel", self.builder.sub(fuel, word(paid)))
 
     def _give_up(self, state: State) -> None:
@@ -205,7 +251,7 @@ class Leaving(Access):
         is_spent = "==" if cost == 1 else "<="
         spent = builder.icmp_signed(is_spent, rest, ir.Constant(INT32, 0))
         with self._rarely(spent, "look") as onward:
-            self._look(operation.exit, onward)
+            self._look(self._exit_state(operation), onward)
 
     def _look(self, state: State, onward: ir.Block) -> None:
         """End the block by a look at the flag: leave, or go on elsewhere with a new budget."""
@@ -222,6 +268,6 @@ class Leaving(Access):
             where = self.storage.offset(self.control, HOST_STACK_LIMIT)
             limit = self.storage.load(where, "control")
             deep = self.builder.icmp_unsigned("<", stack_register(self.builder), limit)
-            self._leave_if(deep, operation.exit, Status.LEAVE)
+            self._leave_if(deep, self._exit_state(operation), Status.LEAVE)
         if self.shared.polls:
-            self._leave_if(self._interrupted(), operation.exit, Status.INTERRUPTED)
+            self._leave_if(self._interrupted(), self._exit_state(operation), Status.INTERRUPTED)

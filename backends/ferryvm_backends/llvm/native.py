@@ -14,6 +14,7 @@ from llvmlite import ir
 
 from ferryvm.backend import Activity, Code
 from ferryvm.machine.host_stack import frame_bytes
+from ferryvm_backends._llvm import kept
 from ferryvm_backends._llvm.native import NativeCode, target_machine
 from ferryvm_backends.llvm.symbol import (
     ACTIVITY,
@@ -69,27 +70,35 @@ def has_loop(module: llvm.ModuleRef) -> bool:
     return False
 
 
-def emitted(module: llvm.ModuleRef) -> bytes:
-    """The object code of a module."""
-    return bytes(target_machine().emit_object(module))
+def emitted(module: llvm.ModuleRef, level: int = 2) -> bytes:
+    """The object code of a module; `level`: of LLVM's code generator."""
+    return bytes(target_machine(level).emit_object(module))
 
 
 def stack_bytes(module: llvm.ModuleRef, code: bytes) -> int:
     """Bytes of the host's stack that the functions of a module take together; `code`: its object."""
     functions = sum(not function.is_declaration for function in module.functions)
     sections = llvm.ObjectFileRef.from_data(code).sections()
-    return sum(frame_bytes(s.data(), 0) for s in sections if s.is_text()) + frame_bytes(
-        b"", functions
+    return sum(
+        (frame_bytes(s.data(), 0) for s in sections if s.is_text()), frame_bytes(b"", functions)
     )
 
 
 def packed(guards: Sequence[int], stack: int, code: bytes) -> bytes:
-    """What the cache keeps of a region: length of the notes on it, the notes, object code.
+    """What the cache keeps of a region: the notes are bytes of the host's stack that its frames take,
+    and the pcs of its guards."""
+    return kept.packed(json.dumps([stack, *guards]).encode(), code)
 
-    The notes are the pcs of its guards, and bytes of the host's stack that its frames take.
-    """
-    notes = json.dumps([guards, stack]).encode()
-    return len(notes).to_bytes(8, "little") + notes + code
+
+def fault(payload: bytes) -> str | None:
+    """Why this is nothing that `packed` made; None if it is."""
+    try:
+        guards = json.loads(kept.unpacked(payload)[0])
+    except (ValueError, RecursionError):
+        guards = None
+    if not isinstance(guards, list) or not guards or not all(type(pc) is int for pc in guards):
+        return "it has no pcs of guards"
+    return kept.fault(payload)
 
 
 _calibrated: list[float] = []
@@ -122,11 +131,11 @@ class RegionCode(Code):
 
     def __init__(self, content: bytes, is_from_cache: bool, notes: Mapping[str, float]) -> None:
         """`content`: as `packed` makes it."""
-        end = 8 + int.from_bytes(content[:8], "little")
-        notes_kept: tuple[list[int], int] = json.loads(content[8:end])
-        self._guards, stack = notes_kept
+        notes_of_code, code = kept.unpacked(content)
+        numbers: list[int] = json.loads(notes_of_code)
+        stack, self._guards = numbers[0], numbers[1:]
         """The pc of each guard, in the order of their counts."""
-        self._native = NativeCode(content[end:])
+        self._native = NativeCode(code)
         self.is_from_cache, self.notes = is_from_cache, notes
         self.address = self._native.function_address(ENTRY)
         words = ctypes.c_uint64 * (FAILURES + len(self._guards))

@@ -19,6 +19,7 @@ from ferryvm.ir.room import frame_reach
 from ferryvm.isa.type import WORD_BYTES
 from ferryvm_backends._llvm.arithmetic import word
 from ferryvm_backends.llvm.body import lower_body
+from ferryvm_backends.llvm.early import state_words
 from ferryvm_backends.llvm.shared import Shared, at_start
 from ferryvm_backends.llvm.storage import Storage
 from ferryvm_backends.llvm.variant import Variant
@@ -27,7 +28,12 @@ DEEPEST = 8
 """Copies of itself that are inlined into a function, at most."""
 
 LARGEST = {0: 0, 1: 0, 2: 800, 3: 3200}
-"""Operations of a function with all copies of itself, at most, by optimisation level."""
+"""Operations of a function with all copies of itself, at most, by optimisation level; the words that
+their states name may be twice as many."""
+
+
+SMALL = 40
+"""Operations of a function, at most, that is copied: in larger ones a call costs little of the whole."""
 
 
 def lower_function(shared: Shared, number: int, body: Body) -> None:
@@ -54,7 +60,10 @@ def _copies(shared: Shared, number: int, body: Body) -> list[ir.Function]:
     if shared.is_forced:  # a copy looks at nothing, so there is nothing to be forced in it
         return []
     calls = sum(o.name == "call" and o.fact(0, int) == number for o in body.operations)
-    size = sum(len(block.operations) + 1 for block in body.blocks)
+    operations = sum(len(block.operations) + 1 for block in body.blocks)
+    if operations > SMALL:
+        return []
+    size = max(operations, state_words(body) // 2)
     copies: list[ir.Function] = []
     total = size
     largest = LARGEST[shared.options.optimize]

@@ -13,6 +13,7 @@ from ferryvm.isa.type import WORD_BYTES
 from ferryvm.machine.control import ControlBlock, Status
 from ferryvm_backends._llvm.arithmetic import I1, LLVM_TYPE, WORD, word
 from ferryvm_backends._llvm.weaver import POINTER
+from ferryvm_backends.llvm.early import Early, store_early
 from ferryvm_backends.llvm.exit import Writers
 from ferryvm_backends.llvm.storage import Storage
 from ferryvm_backends.llvm.symbol import ACTIVITY, FAILURES
@@ -41,9 +42,16 @@ class Shared:
             number: self.function(f"f{number}", body) for number, body in module.functions.items()
         }
         """What each VM function has become, by number."""
+        self._early: dict[Body, Early | None] = {}
         words = ir.ArrayType(WORD, FAILURES + len(self.guards))
         self.activity = ir.GlobalVariable(self.native, words, ACTIVITY)
         self.activity.initializer = ir.Constant(words, None)
+
+    def early(self, body: Body) -> Early | None:
+        """What a body stores before it leaves."""
+        if body not in self._early:
+            self._early[body] = store_early(body)
+        return self._early[body]
 
     def function(self, name: str, body: Body) -> ir.Function:
         """A new native function for the body of a VM function."""

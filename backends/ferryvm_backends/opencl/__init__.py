@@ -22,15 +22,14 @@ from ferryvm.backend import (
     Forcing,
     Options,
 )
-from ferryvm.region.fact import too_large
+from ferryvm.cost import Cost
 from ferryvm.region.region import Region
 
 if TYPE_CHECKING:
     from ferryvm_backends.opencl.device import Device
 
-LARGEST = 5_000
-"""Instructions of a region with all that it calls, past which it is refused: drivers would take
-minutes."""
+LIMITS = Cost(instructions=5_000, words=20_000, frame=2_000)
+"""What is refused beyond them takes minutes."""
 
 
 class OpenClBackend(Compiler):
@@ -43,7 +42,7 @@ class OpenClBackend(Compiler):
 
     name = "opencl"
     version = ferryvm.__version__
-    capabilities = Capabilities(forcing=frozenset({Forcing.DEOPT}), devices=True)
+    capabilities = Capabilities(limits=LIMITS, forcing=frozenset({Forcing.DEOPT}), devices=True)
     stages = ("ir", "opencl")
 
     def probe(self) -> str | None:
@@ -59,9 +58,6 @@ class OpenClBackend(Compiler):
         from ferryvm_backends.opencl.examine import examine
 
         return examine()
-
-    def accepts(self, region: Region) -> str | None:
-        return too_large(region, LARGEST)
 
     def check_device(self, device: str) -> None:
         from ferryvm_backends.opencl.device import find

@@ -210,13 +210,11 @@ def _pocl_cache() -> Path:
 
 def folder_findings(temporary: Callable[[], str] = tempfile.gettempdir) -> Iterator[Finding]:
     """Folders that builds need and that cannot be written."""
-    kept = cache.directory()
-    reason = why_not_writable(kept)
+    reason = cache.why_not_usable()
     if reason:
+        problem, _, remedy = reason.partition("; ")
         yield Finding(
-            "cache",
-            problem=f"{kept} cannot be written: {reason}; each process builds its kernels again",
-            remedy=f"export {cache.ENVIRONMENT}=DIR, a folder that can be written",
+            "cache", problem=f"{problem}; each process builds its kernels again", remedy=remedy
         )
     try:
         folder = temporary()

@@ -17,6 +17,7 @@ from ferryvm.ir.graph import Module
 from ferryvm.ir.lift import lift
 from ferryvm.ir.passes import optimise
 from ferryvm.ir.passes.formula import replace_counting
+from ferryvm.ir.passes.pipeline import checker
 from ferryvm.ir.passes.range import ask_ranges
 from ferryvm.isa.type import F32, F64
 from ferryvm.machine.declaration import declarations
@@ -49,11 +50,14 @@ def dialect(device: Device, way: str) -> Dialect:
 def improved(region: Region, options: Options) -> Module:
     """The IR that is printed."""
     module = lift(region, options.counting, options.unseen)
-    optimise(module, max(options.optimize, 1), region.verified)
+    optimise(module, max(options.optimize, 1), region.verified, check=options.check)
     if options.optimize >= 2:
+        verify = checker(module, region.verified, options.check)
         for body in module.bodies:
             replace_counting(body)
+            verify(body)
             ask_ranges(body)
+            verify(body)
     return module
 
 

@@ -11,7 +11,7 @@ import ferryvm
 from ferryvm.backend import Artifact, Capabilities, Interpreter
 from ferryvm.verify import Verified
 from ferryvm_backends._llvm.form import Form, FormArtifact, Words
-from ferryvm_backends._llvm.native import load_or_build, probe
+from ferryvm_backends._llvm.native import load_or_build, processor_problem
 from ferryvm_backends.switch import symbol
 
 
@@ -50,7 +50,7 @@ class SwitchBackend(Interpreter):
     capabilities = Capabilities(cells=True)
 
     def probe(self) -> str | None:
-        return probe(__package__)
+        return processor_problem()
 
     def prepare(self, program: Verified) -> Artifact:
         return SwitchArtifact(self._interpreter, program)

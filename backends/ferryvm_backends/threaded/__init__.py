@@ -15,7 +15,7 @@ from ferryvm.isa import INSTRUCTIONS, Immediate
 from ferryvm.program import CODE_DTYPE
 from ferryvm.verify import Verified
 from ferryvm_backends._llvm.form import Form, FormArtifact, Words
-from ferryvm_backends._llvm.native import load_or_build, probe
+from ferryvm_backends._llvm.native import load_or_build, processor_problem
 from ferryvm_backends.threaded import symbol
 from ferryvm_backends.threaded.form import FusedForm
 from ferryvm_backends.threaded.fusion import Fusion
@@ -83,7 +83,7 @@ class ThreadedBackend(Interpreter):
     capabilities = Capabilities(cells=True)
 
     def probe(self) -> str | None:
-        return probe(__package__)
+        return processor_problem()
 
     def prepare(self, program: Verified) -> Artifact:
         return ThreadedArtifact(self._interpreter, program)

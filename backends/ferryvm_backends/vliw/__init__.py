@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING
 
 import ferryvm
 from ferryvm.backend import BackendError, Capabilities, Code, Compiler, Options
+from ferryvm.cost import Cost
 from ferryvm.errors import FerryError
-from ferryvm.region.fact import too_large
 from ferryvm.region.region import Region
 
 if TYPE_CHECKING:
@@ -30,8 +30,8 @@ ENVIRONMENT = "FERRYVM_VLIW_MACHINE"
 
 _USUAL = "multi16"
 
-LARGEST = 2_000
-"""Instructions of a region with all that it calls, past which it is refused."""
+LIMITS = Cost(instructions=2_000, words=10_000, frame=250)
+"""What is refused beyond them takes minutes."""
 
 
 class VliwBackend(Compiler):
@@ -39,7 +39,7 @@ class VliwBackend(Compiler):
 
     name = "vliw"
     version = ferryvm.__version__
-    capabilities = Capabilities(devices=True)
+    capabilities = Capabilities(limits=LIMITS, devices=True)
     stages = ("ir", "vliw")
     pictures = ("vliw",)
 
@@ -55,9 +55,6 @@ class VliwBackend(Compiler):
         except BackendError as error:
             return str(error).removeprefix("vliw: ")
         return processor_problem()
-
-    def accepts(self, region: Region) -> str | None:
-        return too_large(region, LARGEST)
 
     def check_device(self, device: str) -> None:
         _found(device)

@@ -14,6 +14,7 @@ from ferryvm.ir.passes import optimise
 from ferryvm.ir.passes.address import share_bases
 from ferryvm.ir.passes.hoist import add_fronts, hoist
 from ferryvm.ir.passes.number import number
+from ferryvm.ir.passes.pipeline import checker
 from ferryvm.ir.passes.prune import prune
 from ferryvm.ir.passes.range import ask_ranges
 from ferryvm.ir.passes.reuse import keep_loaded
@@ -34,16 +35,23 @@ _ARITHMETIC = frozenset({"compare", "add", "sub", "mul", "fadd", "fsub", "fmul",
 def improved(region: Region, options: Options, machine: Machine) -> Module:
     """The IR that code of a machine is made of."""
     module = lift(region, options.counting, options.unseen)
-    optimise(module, max(options.optimize, 1), region.verified, unrolled=True)
+    level, check = max(options.optimize, 1), options.check
+    optimise(module, level, region.verified, unrolled=True, check=check)
     if options.optimize >= 2:
+        verify = checker(module, region.verified, check)
         for body in module.bodies:
             if ask_ranges(body):
+                verify(body)
                 unswitch(body, module.places)
             add_fronts(body, of_branches=True)
+            verify(body)
             for each in (share_bases, hoist, number, prune, add_to_addresses, hoist, prune):
                 each(body)
+                verify(body)
             keep_loaded(body, module.places, functools.partial(kept, machine))
+            verify(body)
             prune(body)
+            verify(body)
     return module
 
 

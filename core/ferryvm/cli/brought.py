@@ -8,9 +8,11 @@ from collections.abc import Collection, Mapping
 
 import click
 
+from ferryvm.cli.ended import exit_code
 from ferryvm.errors import FerryError
-from ferryvm.failure import described, kind_of
+from ferryvm.failure import described, is_ctrl_c, kind_of, shown
 from ferryvm.float_environment import callers
+from ferryvm.foreign import ForeignError, contained
 from ferryvm.hooks import CommandEntry
 from ferryvm.plugin import Plugin, Plugins
 
@@ -30,21 +32,22 @@ class Brought:
         self._entries: dict[str, tuple[CommandEntry, Plugin]] = {}
         self._loaded: dict[str, click.Command] = {}
         for plugin, entries in plugins.call(_HOOK):
-            if not isinstance(entries, list):
+            if type(entries) is not list:
                 what = f"returned {kind_of(entries)}, not a list of CommandEntry"
                 plugins.drop(plugin, _HOOK, what)
                 continue
-            for entry in entries:
-                fault = self._add(entry, plugin)
-                if fault:
-                    plugins.drop(plugin, _HOOK, fault)
+            with plugins.checking(plugin, _HOOK):
+                for entry in entries:
+                    fault = self._add(entry, plugin)
+                    if fault:
+                        plugins.drop(plugin, _HOOK, fault)
 
     def _add(self, entry: object, plugin: Plugin) -> str | None:
         """Take in an entry; None, or what is wrong with it."""
         if not isinstance(entry, CommandEntry):
             return f"returned {kind_of(entry)} in its list, not a CommandEntry"
-        if not isinstance(entry.name, str) or not _NAME.fullmatch(entry.name):
-            return f"returned a command of the name {entry.name!r}; {_ALLOWED}"
+        if type(entry.name) is not str or not _NAME.fullmatch(entry.name):
+            return f"returned a command of the name {shown(entry.name)}; {_ALLOWED}"
         if not callable(entry.load):
             return f"returned {kind_of(entry.load)} to load command {entry.name!r} by, no function"
         taken = ""
@@ -69,7 +72,13 @@ class Brought:
         found = {}
         for name in self._entries:
             try:
-                found[name] = self._load(name)
+                command = self._load(name)
+                with contained(f"listing command {name!r} of {self._entries[name][1]}"):
+                    command.get_short_help_str()  # the help does so, outside of our reach
+                    found[name] = command
+            except ForeignError as error:
+                who = f"command {name!r} of {self._entries[name][1]}"
+                self._plugins.log(f"{who} cannot be listed: {error}")
             except FerryError as error:
                 self._plugins.log(str(error))
         return found
@@ -84,17 +93,38 @@ class Brought:
             entry, plugin = self._entries[name]
             who = f"command {name!r} of {plugin}"
             try:
-                with callers():
+                with self._plugins.loading(plugin, f"loading {who}"), callers():
                     found: object = entry.load()
-            except (Exception, SystemExit) as error:  # third-party code
-                why = f"does not load: {described(error)}{plugin.remedy}"
+            except ForeignError as error:
+                why = f"does not load: {error}{plugin.remedy}"
                 raise FerryError(f"{who} {why}") from error
-            if not isinstance(found, click.Command):
+            if not issubclass(type(found), click.Command):
                 why = f"loads as {kind_of(found)}, not a command of click{plugin.remedy}"
                 raise FerryError(f"{who} {why}")
+            assert isinstance(found, click.Command)
             _run_in_callers(found)
             self._loaded[name] = found
         return self._loaded[name]
+
+    def fault(self, name: str, error: BaseException) -> FerryError | None:
+        """What to tell of a command that raised this; None for what a command may end with:
+        FerryError, what click raises, Ctrl-C, an exit code given to `sys.exit`."""
+        plugin = self._entries[name][1]
+        if plugin.is_own or issubclass(type(error), _ENDS) or is_ctrl_c(error):
+            return None
+        if type(error) is SystemExit and exit_code(error.code) is not None:
+            return None
+        return FerryError(f"command {name!r} of {plugin} failed: {described(error)}{plugin.remedy}")
+
+    def check_result(self, name: str, result: object) -> None:
+        """Raise FerryError for what is no exit code."""
+        if exit_code(result) is None:
+            plugin = self._entries[name][1]
+            what = f"returned {shown(result)}, where None or an exit code is expected"
+            raise FerryError(f"command {name!r} of {plugin} {what}{plugin.remedy}")
+
+
+_ENDS = (FerryError, click.ClickException, click.exceptions.Exit, click.Abort, BrokenPipeError)
 
 
 def _run_in_callers(command: click.Command) -> None:

@@ -3,18 +3,23 @@
 
 from __future__ import annotations
 
+import contextlib
 import importlib
 import logging
 import os
+import signal
 import sys
 from typing import TYPE_CHECKING
 
 import click
 
 import ferryvm
-from ferryvm.cli.ended import Interrupted, Trapped
+from ferryvm.cli import ending
+from ferryvm.cli.ended import Interrupted, Trapped, exit_code
 from ferryvm.errors import FerryError
-from ferryvm.float_environment import ours
+from ferryvm.failure import text_of
+from ferryvm.float_environment import in_ours
+from ferryvm.foreign import InterruptedIn
 
 if TYPE_CHECKING:
     from ferryvm.cli.brought import Brought
@@ -53,7 +58,8 @@ class _Commands(click.Group):
             return _brought(ctx).get(cmd_name)
         if cmd_name not in self.commands:
             module, _, function = _COMMANDS[cmd_name].partition(".")
-            found = getattr(importlib.import_module(f"ferryvm.cli.{module}"), function)
+            with ending.loading():
+                found = getattr(importlib.import_module(f"ferryvm.cli.{module}"), function)
             self.add_command(found, cmd_name)
         return super().get_command(ctx, cmd_name)
 
@@ -66,6 +72,22 @@ class _Commands(click.Group):
                 if command is not None:
                     self.commands.setdefault(name, command)
         return super().resolve_command(ctx, args)
+
+    def invoke(self, ctx: click.Context) -> object:
+        try:
+            found: object = super().invoke(ctx)
+        except BaseException as error:
+            name = ctx.invoked_subcommand
+            if name is None or name in _COMMANDS:
+                raise
+            wrong = _brought(ctx).fault(name, error)
+            if wrong is None:
+                raise
+            raise wrong from error
+        name = ctx.invoked_subcommand
+        if name is not None and name not in _COMMANDS:
+            _brought(ctx).check_result(name, found)
+        return found
 
 
 def _brought(ctx: click.Context) -> Brought:
@@ -90,47 +112,87 @@ class _StderrHandler(logging.Handler):
     """Notices of the library (a first build, a damaged cache entry) as lines on stderr."""
 
     def emit(self, record: logging.LogRecord) -> None:
-        click.echo(f"ferry: {record.getMessage()}", err=True)
+        _say(record.getMessage())
 
 
+@in_ours  # what a command computes besides running programs, too
 def run_command() -> int:
     """Run the command that the process was started with; its exit code."""
-    log = logging.getLogger("ferryvm")
-    log.addHandler(_StderrHandler())
-    log.setLevel(logging.INFO)
     try:
-        with ours():  # what a command computes besides running programs, too
+        sys.unraisablehook = _unraisable
+        log = logging.getLogger("ferryvm")
+        log.addHandler(_StderrHandler())
+        log.setLevel(logging.INFO)
+        ending.run()
+        if "_FERRY_COMPLETE" in os.environ:  # a shell asks click what may come next
             code = ferry.main(prog_name="ferry", standalone_mode=False)
-        if sys.stdout is not None:  # None where it was closed before we started
-            sys.stdout.flush()
-    except SystemExit:  # click ends so when whoever read our output has gone
-        return 2
-    except click.exceptions.Abort:
-        return _fail("interrupted", 130)
-    except Interrupted as error:
-        return _fail(error.message, 130)
-    except Trapped as error:
-        return _fail(error.message, 1)
-    except click.exceptions.NoArgsIsHelpError as error:
-        error.show()
-        return 2
-    except click.ClickException as error:
-        return _fail(error.format_message(), 2)
-    except KeyboardInterrupt:
-        return _fail("interrupted", 130)
-    except FerryError as error:
-        return _fail(str(error), 2)
-    except BrokenPipeError:
-        # Whoever read our output has gone; closing it again at exit would complain.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
-        return 2
-    except OSError as error:  # files are checked where they are named: what is left is stdout
-        return _fail(f"output cannot be written: {error.strerror}", 2)
-    except MemoryError:
-        return _fail("out of memory", 2)
-    return code if isinstance(code, int) else 0
+        else:  # click's own `main` adds an empty line to what Ctrl-C says
+            with ferry.make_context("ferry", sys.argv[1:]) as context:
+                code = ferry.invoke(context)
+        sys.stdout.flush()
+    except BaseException as error:  # noqa: BLE001 - whatever it is, it is told
+        return _told(error)
+    return exit_code(code) or 0
+
+
+def _told(error: BaseException) -> int:
+    """Say how the command ended; its exit code."""
+    if ending.came and not isinstance(error, Interrupted):
+        # It may be anything: what imports and plugins made of the KeyboardInterrupt.
+        number = ending.ending_signal()
+        if number:
+            return _fail(f"ended by {signal.Signals(number).name}", 128 + number)
+        what = text_of(error) if isinstance(error, InterruptedIn) else "interrupted"
+        return _fail(what, 130)
+    if isinstance(error, BrokenPipeError) or isinstance(error.__context__, BrokenPipeError):
+        ending.die(signal.SIGPIPE)  # whoever read our output has gone: as other commands end then
+    match error:
+        case SystemExit():
+            return exit_code(error.code) or 0
+        case click.exceptions.Exit():
+            return error.exit_code
+        case click.exceptions.Abort() | KeyboardInterrupt():
+            return _fail(text_of(error) or "interrupted", 130)
+        case Interrupted():
+            return _fail(error.message, 130)
+        case Trapped():
+            return _fail(error.message, 1)
+        case click.exceptions.NoArgsIsHelpError():
+            error.show()
+            return 2
+        case click.ClickException():
+            return _fail(error.format_message(), 2)
+        case FerryError():
+            return _fail(_lines(error), 2)
+        case OSError():  # files are checked where they are named: what is left is stdout
+            return _fail(f"output cannot be written: {error.strerror}", 2)
+        case MemoryError():
+            return _fail("out of memory", 2)
+    sys.excepthook(type(error), error, error.__traceback__)  # a fault of our own
+    return 70
+
+
+def _lines(error: FerryError) -> str:
+    """The message, which may be of several lines; a plugin's may be none at all."""
+    try:
+        return str(error)
+    except Exception:  # noqa: BLE001 - third-party code
+        return text_of(error)
+
+
+def _unraisable(unraisable: sys.UnraisableHookArgs) -> None:
+    """Ctrl-C in a destructor is Ctrl-C."""
+    if ending.came and issubclass(unraisable.exc_type, KeyboardInterrupt):
+        ending.at_once(ending.came[-1])
+    sys.__unraisablehook__(unraisable)
 
 
 def _fail(message: str, code: int) -> int:
-    click.echo(f"ferry: {message}", err=True)
+    _say(message)
     return code
+
+
+def _say(message: str) -> None:
+    """Write a line to stderr, if that can be written: who cannot be told is no reason to stop."""
+    with contextlib.suppress(OSError, MemoryError):
+        click.echo(f"ferry: {message}", err=True)

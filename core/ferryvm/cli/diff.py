@@ -120,7 +120,9 @@ def _show(against: str, found: list[tuple[str, Comparison]]) -> None:
     table = Table("program", "backends", "verdict", "moves", "instructions", box=None)
     for name, one in found:
         row = (str(one.moves), str(one.instructions))
-        table.add_row(name, ", ".join(one.backends), one.verdict.value, *row)
+        is_failure = one.difference is not None and one.difference.field == "failure"
+        verdict = "error" if is_failure else one.verdict.value
+        table.add_row(name, ", ".join(one.backends), verdict, *row)
     if found:
         print_table(table)
     for name, one in found:

@@ -84,21 +84,20 @@ def _sections(registry: Registry, backend: str | None) -> list[_Section]:
 def _machine() -> Finding:
     """What every backend depends on."""
     from ferryvm import cache
-    from ferryvm.durable import why_not_writable
 
-    folder = cache.directory()
-    reason = why_not_writable(folder)
+    reason = cache.why_not_usable()
     return Finding(
         "machine",
         {
             "ferryvm": ferryvm.__version__,
             "Python": f"{platform.python_version()} ({platform.python_implementation()})",
             "platform": platform.platform(),
-            "cache directory": str(folder),
-            "cache can be written": not reason,
+            "cache directory": str(cache.directory()),
+            "cache key": str(cache.key_path()),
+            "cache can be used": not reason,
         },
-        reason and f"the cache cannot be used: {reason}",
-        reason and f"export {cache.ENVIRONMENT}=DIR, a folder that can be written",
+        reason and f"{reason.partition('; ')[0]}; native code is built by each process",
+        reason and reason.partition("; ")[2],
     )
 
 

@@ -77,7 +77,9 @@ def emit(
             return
     compiler = _of_stage(registry, stage) if backend is None else _named(registry, backend, stage)
     with naming(file):
-        reason = compiler.accepts(found)
+        from ferryvm.region.cost import too_costly
+
+        reason = too_costly(found, compiler.capabilities.limits) or compiler.accepts(found)
         if reason is not None:
             who = f"backend {compiler.name!r}"
             raise FerryError(f"{who} does not take region {found.name}: {reason}")

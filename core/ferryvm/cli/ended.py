@@ -12,3 +12,10 @@ class Interrupted(click.ClickException):
 
 class Trapped(click.ClickException):
     """A program trapped; the message is all that is shown of it."""
+
+
+def exit_code(given: object) -> int | None:
+    """What a command returned, or gave to `sys.exit`, as an exit code; None if it is none."""
+    if given is None:
+        return 0
+    return given if type(given) is int and 0 <= given <= 255 else None

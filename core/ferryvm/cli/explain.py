@@ -19,6 +19,7 @@ from ferryvm.cli.engine import make_engine, policy_option, write
 from ferryvm.cli.program import naming
 from ferryvm.cli.run import with_source_line
 from ferryvm.engine import Engine, ProgramInterrupted, TrapError
+from ferryvm.engine.journal import Outcome
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -133,17 +134,20 @@ def _rule_lines(region: Explained) -> list[str]:
     return [*lines, region.remark] if region.remark else lines
 
 
+_MADE = (Outcome.COMPILED.value, Outcome.CACHED.value)
+
+
 def _tried_lines(tried: Tried) -> list[str]:
     """What a backend was asked, and what its code did."""
     line = f"{tried.outcome} in {_milliseconds(tried.seconds)}"
-    if tried.reason:
+    if tried.reason and tried.outcome not in _MADE:
         return [f"{tried.outcome}: {tried.reason}"]
     steps = [f"{name} {_milliseconds(seconds)}" for name, seconds in tried.steps.items()]
     if steps:
         line += f" ({', '.join(steps)})"
     if tried.guards:
         line += f", {tried.guards} guard{'s' * (tried.guards > 1)}"
-    lines = [line]
+    lines = [line, tried.reason] if tried.reason else [line]
     if tried.fault:
         lines.append(tried.fault)
         if not tried.entries:

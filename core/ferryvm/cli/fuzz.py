@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 import click
 from click.core import ParameterSource
 
+from ferryvm.cli import ending
 from ferryvm.cli.seconds import check_seconds
 from ferryvm.cli.show import against_option, backends_option, chosen_backends, print_table
 
@@ -96,6 +97,13 @@ class _Folder(click.Path):
     help="Stop after so many.",
 )
 @click.option(
+    "--thorough-every",
+    default=1,
+    show_default=True,
+    type=click.IntRange(min=1),
+    help="Of so many programs compile one in full; the others quickly, in one form.",
+)
+@click.option(
     "--patience",
     default=10.0,
     show_default=True,
@@ -118,6 +126,7 @@ def fuzz(
     weights: Path | None,
     save: Path | None,
     findings: int,
+    thorough_every: int,
     patience: float,
 ) -> int:
     """Run random programs on several backends and compare whole states.
@@ -153,10 +162,12 @@ def fuzz(
         policy=None if policy is None else str(policy),
         weights=None if weights is None else str(weights),
         save=None if save is None else str(save),
+        thorough_every=thorough_every,
         patience=patience,
     )
     campaign = Campaign(plan, jobs or _cpus(), programs, seconds, first, findings)
     came: list[int] = []
+    ending.be_patient()
     try:
         with _terminable(came):
             report = _run(campaign, programs, seconds)
@@ -240,6 +251,7 @@ def _print(report: Report) -> None:
     from rich.table import Table
 
     from ferryvm.testing.fuzz import Outcome
+    from ferryvm.testing.generate import Corner, Kind
 
     table = Table("kind", box=None)
     for name in ("programs", *(outcome.value for outcome in Outcome)):
@@ -248,8 +260,13 @@ def _print(report: Report) -> None:
         counts = [report.outcomes[kind, outcome] for outcome in Outcome]
         table.add_row(kind.value, str(sum(counts)), *map(str, counts))
     print_table(table)
+    if Kind.BYTECODE in report.plan.kinds:
+        rare = ", ".join(f"{report.corners[corner]} {corner.value}" for corner in Corner)
+        click.echo(f"in bytecode, programs with: {rare}")
     jobs = "1 job" if report.jobs == 1 else f"{report.jobs} jobs"
     compiled = f", {report.compiled} regions compiled" if report.compiled else ""
+    if report.plan.thorough_every > 1:
+        compiled += f", one program in {report.plan.thorough_every} in full"
     click.echo(
         f"seed {report.plan.seed}, {jobs}: {report.programs} programs in {report.seconds:.1f} s, "
         f"{report.rate:.0f} a second and job" + compiled

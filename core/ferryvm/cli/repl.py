@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from ferryvm.cli import ending
 from ferryvm.engine import Engine, Execution, ProgramInterrupted
 from ferryvm.engine.runnable import MIXED
 from ferryvm.errors import FerryError, UnknownNameError
@@ -64,6 +65,7 @@ class Repl:
             if stripped:
                 self._run(text)
         except (FerryError, ProgramInterrupted) as error:
+            ending.forget()
             self.failures += 1
             self.complain(str(error))
         return True
@@ -128,6 +130,9 @@ def _typed(session: Repl) -> Iterator[str]:
         try:
             yield prompt.prompt("> ")
         except KeyboardInterrupt:
+            if ending.ending_signal():
+                raise
+            ending.forget()
             continue
         except EOFError:
             return

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 import ferryvm
+from ferryvm.cli import ending
 from ferryvm.cli.device import device_option
 from ferryvm.cli.ended import Interrupted, Trapped
 from ferryvm.cli.engine import make_engine, policy_option, write
@@ -142,6 +143,8 @@ def _run(
     if trace is not None:
         refuse_same_file(file, trace)
         check_writable(trace)
+    if save is not None or trace is not None:
+        ending.keep_state()
     with _traced(engine, trace):
         with naming(file):
             execution = start(engine)
@@ -164,7 +167,8 @@ def _traced(engine: Engine, path: Path | None) -> Iterator[None]:
         yield
     finally:
         try:
-            write_trace(observer, path)
+            with ending.deferred():
+                write_trace(observer, path)
         except OSError as error:
             raise FerryError(f"{path}: cannot be written: {error.strerror}") from None
 
@@ -185,6 +189,9 @@ def _drive(
     except TrapError as error:
         _report(stats, execution, load_seconds, Status.TRAP, trap=error.kind.name)
         raise Trapped(with_source_line(str(error), error.position)) from None
+    except OSError:  # what it prints cannot be written: it stands at that call
+        _save(execution, save)
+        raise
     if result.status is Status.FUEL:
         where = execution.machine.position or f"pc {execution.machine.control.pc}"
         click.echo(f"ferry: {where}: out of fuel after {fuel} instructions", err=True)
@@ -214,7 +221,8 @@ def with_source_line(message: str, position: Position | None) -> str:
 
 def _save(execution: Execution, path: Path | None) -> None:
     if path is not None:
-        execution.save(path)
+        with ending.deferred():
+            execution.save(path)
         click.echo(f"ferry: state saved in {path}", err=True)
 
 

@@ -4,6 +4,7 @@ goes on."""
 
 from __future__ import annotations
 
+import dataclasses
 import logging
 from collections.abc import Callable
 from typing import TYPE_CHECKING
@@ -12,10 +13,13 @@ from ferryvm.backend import (
     Backend,
     BackendError,
     Code,
+    CompilationError,
     Compiler,
     Forcing,
+    MalformedError,
     Options,
     RefusalError,
+    TooLargeError,
 )
 from ferryvm.engine.hook import checked_code, checked_reason
 from ferryvm.engine.journal import Attempt, Event, Journal, Outcome
@@ -25,8 +29,12 @@ from ferryvm.policy import Choice
 
 if TYPE_CHECKING:
     from ferryvm.engine.shadow import Shadow
+    from ferryvm.region.region import Region
 
 _LOG = logging.getLogger(__name__)
+
+_NAMED = 5
+"""Functions that a remark names."""
 
 Find = Callable[[str], Backend]
 """The backend of a name, as `Registry.get`."""
@@ -42,9 +50,13 @@ class Compilers:
         observe: bool,
         forcing: frozenset[Forcing],
         shadow: Shadow | None,
+        strict: bool = False,
     ) -> None:
-        """`find`: the backend of a name; `observe`: have code keep figures of `Activity`."""
+        """`find`: the backend of a name; `observe`: have code keep figures of `Activity`;
+        `strict`: have the IR verified between passes, and take no code from the cache, which says
+        nothing of the passes that made it."""
         self.find, self._journal, self._observe = find, journal, observe
+        self._strict = strict
         self._forcing, self._shadow = forcing, shadow
         self._said: set[str] = set()
 
@@ -52,9 +64,11 @@ class Compilers:
         """Have one backend compile the place's region."""
         began = self._journal.now()
         options = self._options(place, choice)
-        code, outcome, reason = None, Outcome.COMPILED, ""
+        code, outcome, reason, raised = None, Outcome.COMPILED, "", CompilationError
         try:
-            code = self._code(place, choice, options)
+            code, reason = self._code(place, choice, options)
+        except TooLargeError as error:
+            outcome, reason = Outcome.TOO_LARGE, one_line(str(error))
         except RefusalError as error:
             outcome, reason = Outcome.REFUSED, one_line(str(error))
         except BackendError as error:
@@ -63,10 +77,18 @@ class Compilers:
             if is_ctrl_c(error):
                 raise
             outcome, reason = Outcome.FAILED, f"it raised {described(error)}"
+            if _is_of_ir(error):
+                raised, reason = MalformedError, f"malformed IR: {one_line(str(error))}"
         else:
             if code.is_from_cache:
                 outcome = Outcome.CACHED
-        return self._noted(place, choice, outcome, reason, began, code, len(options.unseen))
+        attempt = self._noted(place, choice, outcome, reason, began, code, len(options.unseen))
+        if code is not None:
+            return attempt
+        text = f"backend {choice.backend!r}: region {attempt.region}: {reason}"
+        is_refusal = outcome in (Outcome.REFUSED, Outcome.TOO_LARGE)
+        failure = RefusalError(text) if is_refusal else raised(text)
+        return dataclasses.replace(attempt, error=failure)
 
     def skip(self, place: Place, choice: Choice, reason: str) -> None:
         """Note that a backend was not asked."""
@@ -84,7 +106,8 @@ class Compilers:
             self._said.add(failure)
             _LOG.warning("%s; the program goes on without it", failure)
 
-    def _code(self, place: Place, choice: Choice, options: Options) -> Code:
+    def _code(self, place: Place, choice: Choice, options: Options) -> tuple[Code, str]:
+        """The code of the place's region, and what is not in it, if not all is."""
         region = place.region
         assert region is not None
         compiler = self.find(choice.backend)
@@ -92,6 +115,7 @@ class Compilers:
             raise BackendError(f"backend {choice.backend!r} compiles no regions")
         if options.device and not compiler.capabilities.devices:
             raise RefusalError(f"it has no devices, and so no {options.device!r}")
+        region, remark = _within(region, compiler)
         reason = compiler.accepts(region)
         if reason is not None:
             raise RefusalError(checked_reason(reason))
@@ -100,19 +124,20 @@ class Compilers:
             code = self._shadow.checked(
                 code, place.placed(self._journal), choice.backend, region.name
             )
-        return code
+        return code, remark
 
     def _options(self, place: Place, choice: Choice) -> Options:
         wanted = choice.options
         return Options(
             wanted.optimize,
             place.counting,
-            wanted.cache,
+            wanted.cache and not self._strict,
             place.unseen if wanted.speculate else frozenset(),
             wanted.guard_limit,
             self._observe,
             self._forcing,
             wanted.device,
+            self._strict,
         )
 
     def _noted(
@@ -134,3 +159,30 @@ class Compilers:
         if outcome in (Outcome.FAILED, Outcome.LOST) and not choice.options.required:
             self.say_once(f"backend {choice.backend!r} failed on region {name}: {reason}")
         return attempt
+
+
+def _is_of_ir(error: BaseException) -> bool:
+    """True if it is what the verifier of IR raises."""
+    from ferryvm.ir.operation import IrError  # hardly any compilation fails
+
+    return isinstance(error, IrError)
+
+
+def _within(region: Region, compiler: Compiler) -> tuple[Region, str]:
+    """As much of a region as a compiler takes, and what is left out, if something is.
+
+    Raises TooLargeError where the region is too large by itself.
+    """
+    from ferryvm.region.cost import too_costly, within
+
+    limits = compiler.capabilities.limits
+    reason = too_costly(region, limits)
+    if reason is None or limits is None:
+        return region, ""
+    part = within(region, limits)
+    if part is None:
+        raise TooLargeError(reason)
+    functions = region.verified.program.functions
+    names = [functions[number].name for number in sorted(part.outside)]
+    more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
+    return part, f"without {', '.join(names[:_NAMED])}{more}, which it leaves for: {reason}"

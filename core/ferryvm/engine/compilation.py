@@ -22,6 +22,7 @@ from collections.abc import Callable, Iterator
 from ferryvm.float_environment import ours
 from ferryvm.machine.control import ControlBlock
 from ferryvm.machine.host_stack import start_roomy
+from ferryvm.thread import ThreadError
 
 _STEP = 0.01
 """Seconds between two looks at the interrupt flag while a program waits."""
@@ -93,13 +94,11 @@ class _Worker:
             if self._is_closed:
                 return False
             if self._under_way is None:
-                # A program is waiting: `Thread.start` returns only after the thread has come up,
-                # which takes three times as long, and this one has nothing to tell by then.
                 under_way = threading.Lock()
                 under_way.acquire()
                 try:
                     start_roomy(self._work, under_way)
-                except RuntimeError:  # the process ends, or has too many
+                except ThreadError:  # the process ends, has too many, or has no memory
                     return False
                 self._under_way = under_way
             self._jobs.append(job)

@@ -28,10 +28,12 @@ from ferryvm.backend import (
     RefusalError,
 )
 from ferryvm.engine.interrupt import interruptible
+from ferryvm.engine.left import LeftState
 from ferryvm.engine.runnable import mixed, runnable
 from ferryvm.errors import FerryError, Position
-from ferryvm.failure import described, one_line
+from ferryvm.failure import described, kind_of, shown, text_of
 from ferryvm.float_environment import callers, in_ours, set_again
+from ferryvm.foreign import ForeignError, contained
 from ferryvm.isa import Trap, Type
 from ferryvm.isa.type import to_python
 from ferryvm.machine.control import Status
@@ -46,6 +48,9 @@ from ferryvm.verify import Verified, verify
 
 _ENDS = (Status.HALT, Status.TRAP, Status.INTERRUPTED, Status.FUEL)
 """Statuses that end a run."""
+
+_NOT_OURS = (Status.RUNNING, Status.LEAVE, Status.GUARD, Status.HOT, Status.SLICED, Status.LOST)
+"""Statuses that the engine cannot go on from, whatever the state is."""
 
 UNLIMITED = (1 << 63) - 1
 """Fuel that no program gets through; counting without a limit starts with it."""
@@ -81,6 +86,8 @@ def _show(machine: Machine, event: str, stack: list[Frame]) -> str:
         if frame.skipped:
             lines.append(f"    ... {frame.skipped} more calls ...")
         lines.append(f"    in {frame}")
+        if frame.is_cut:
+            lines.append("    ... more calls, not counted ...")
     return "\n".join(lines)
 
 
@@ -221,6 +228,9 @@ class Execution:
         self._last: Artifact | None = None
         """What ran last."""
         self._all_counted = True
+        self._left = LeftState(machine)
+        self._broken = ""
+        """What a backend did after which this cannot go on."""
         self._busy = threading.Lock()
 
     @property
@@ -268,6 +278,8 @@ class Execution:
         if not self._busy.acquire(blocking=False):
             raise FerryError("this execution is running; it cannot be run or saved meanwhile")
         try:
+            if self._broken:
+                raise BackendError(f"this execution cannot go on: {self._broken}")
             yield
         finally:
             self._busy.release()
@@ -318,31 +330,35 @@ class Execution:
             backend = runnable(self.engine.registry, name) if name else self.engine.backend
             program = self.machine.verified
             try:
-                reason = backend.accepts(program)
-            except BackendError:
-                raise
-            except Exception as error:
-                raise PreparationError(backend.name, described(error)) from error
+                with contained(f"backend {backend.name!r} looks at the program", BackendError):
+                    reason = backend.accepts(program)
+            except ForeignError as error:
+                raise PreparationError(backend.name, str(error)) from error
             if reason is not None:
-                raise RefusalError(
-                    f"backend {backend.name!r} refuses the program: {one_line(reason)}"
-                )
+                from ferryvm.engine.hook import checked_reason  # few are refused
+
+                why = checked_reason(reason, f"backend {backend.name!r}: its accepts")
+                raise RefusalError(f"backend {backend.name!r} refuses the program: {why}")
             missing = sorted(kind.value for kind in forcing - backend.capabilities.forcing)
             if missing:
                 message = f"backend {backend.name!r} has nothing to force: {', '.join(missing)}"
                 raise RefusalError(message)
             try:
-                artifact = with_room(
-                    lambda: (
-                        backend.prepare_forced(program, forcing)
-                        if forcing
-                        else backend.prepare(program)
+                with contained(f"backend {backend.name!r} prepares the program", BackendError):
+                    artifact: object = with_room(
+                        lambda: (
+                            backend.prepare_forced(program, forcing)
+                            if forcing
+                            else backend.prepare(program)
+                        )
                     )
-                )
             except BackendError as error:
-                raise RefusalError(one_line(str(error))) from error
-            except Exception as error:
-                raise PreparationError(backend.name, described(error)) from error
+                raise RefusalError(text_of(error)) from error
+            except ForeignError as error:
+                raise PreparationError(backend.name, str(error)) from error
+            if not isinstance(artifact, Artifact):
+                what = f"it returned {kind_of(artifact)}, not an Artifact"
+                raise PreparationError(backend.name, what)
             self._prepared[key] = backend, artifact
             set_again()
         return self._prepared[key]
@@ -371,6 +387,7 @@ class Execution:
                 artifact.compiled - compiled,
             )
             self.statistics = Statistics(backend.name, seconds, self.instructions)
+            self.engine.registry.plugins.settle()
 
     def _result(self, status: Status) -> RunResult:
         if status is Status.TRAP:
@@ -392,9 +409,17 @@ class Execution:
             return self.machine.status  # it ended before this run
         self._limit_heap(backend)
         while True:
-            status = artifact.enter(self.machine, counting)
+            try:
+                status = artifact.enter(self.machine, counting)
+            except (FerryError, KeyboardInterrupt, MemoryError):
+                raise
+            except BaseException as error:
+                raise self._break(backend, f"raised {described(error)}") from error
             if status.__class__ is not Status:  # a number would pass for none of those below
-                raise BackendError(f"backend {backend.name!r} returned {status!r}, not a Status")
+                raise self._break(backend, f"returned {shown(status)}, not a Status")
+            fault = self._left.fault(status, counting)
+            if fault is not None and status not in _NOT_OURS:
+                raise self._break(backend, f"left {fault}")
             if status is Status.HOST:
                 if control.interrupt:  # or nobody looks, where each stay in a backend is short
                     control.status = Status.INTERRUPTED
@@ -413,6 +438,11 @@ class Execution:
                     f"backend {backend.name!r} left with {status.name} at pc {control.pc}, "
                     "which a program run by one backend alone cannot go on from"
                 )
+
+    def _break(self, backend: Interpreter, what: str) -> BackendError:
+        """The error for a backend after which the machine is in no state of its program."""
+        self._broken = f"backend {backend.name!r} {what}"
+        return BackendError(f"{self._broken}; the program cannot go on")
 
     def _limit_heap(self, backend: Interpreter) -> None:
         """Keep the heap within what the backend can address."""

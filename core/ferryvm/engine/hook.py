@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING
 
 from ferryvm.backend import BackendError, Code
 from ferryvm.engine.journal import Attempt, Event, Listener, Placement
-from ferryvm.failure import kind_of, one_line
+from ferryvm.failure import kind_of, one_line, shown
 from ferryvm.hooks import FactValue, PlacementEvent, TransferEvent
-from ferryvm.plugin import Plugin, Plugins
+from ferryvm.plugin import Plugins
 from ferryvm.policy.fact import PLUGIN
 
 if TYPE_CHECKING:
@@ -29,9 +29,7 @@ def placement_listener(plugins: Plugins) -> Listener | None:
         return None
 
     def listen(event: Event, placement: Placement, detail: object) -> None:
-        told = _event(event, placement, detail)
-        for plugin, result in plugins.call("ferryvm_placement", event=told):
-            _expect_nothing(plugins, plugin, "ferryvm_placement", result)
+        plugins.deliver("ferryvm_placement", _event(event, placement, detail))
 
     return listen
 
@@ -60,15 +58,9 @@ def transfer_listener(plugins: Plugins) -> Callable[[TransferEvent], None] | Non
         return None
 
     def listen(event: TransferEvent) -> None:
-        for plugin, result in plugins.call("ferryvm_transfer", event=event):
-            _expect_nothing(plugins, plugin, "ferryvm_transfer", result)
+        plugins.deliver("ferryvm_transfer", event)
 
     return listen
-
-
-def _expect_nothing(plugins: Plugins, plugin: Plugin, hook: str, result: object) -> None:
-    if result is not None:
-        plugins.drop(plugin, hook, f"returned {kind_of(result)}, where None is expected")
 
 
 def extra_facts(plugins: Plugins) -> ExtraFacts | None:
@@ -80,14 +72,18 @@ def extra_facts(plugins: Plugins) -> ExtraFacts | None:
     def ask(region: Region) -> Mapping[str, FactValue]:
         found: dict[str, FactValue] = {}
         for plugin, given in plugins.call(hook, region=region):
-            fault = _fault(given)
+            fault: str | None = "returned what cannot be looked at"
+            facts: dict[str, FactValue] = {}
+            with plugins.checking(plugin, hook):
+                fault = _fault(given)
+                if fault is None:
+                    facts = dict(given)  # type: ignore[call-overload]  # a mapping: `_fault` says so
             if fault is None and "." in plugin.name:
                 fault = f"has facts that no rule can ask for: a dot in its name {plugin.name!r}"
             if fault is not None:
                 plugins.drop(plugin, hook, fault)
                 continue
-            assert isinstance(given, Mapping)
-            found.update({f"{PLUGIN}.{plugin.name}.{name}": v for name, v in given.items()})
+            found.update({f"{PLUGIN}.{plugin.name}.{name}": v for name, v in facts.items()})
         return found
 
     return ask
@@ -98,9 +94,9 @@ def _fault(given: object) -> str | None:
     if not isinstance(given, Mapping):
         return f"returned {kind_of(given)}, not a mapping from names to values"
     for name, value in given.items():
-        if not isinstance(name, str) or not name or "." in name:
-            return f"returned a fact of the name {name!r}; a text without dots is expected"
-        if not isinstance(value, bool | int | float | str):
+        if type(name) is not str or not name or "." in name:
+            return f"returned a fact of the name {shown(name)}; a text without dots is expected"
+        if not issubclass(type(value), bool | int | float | str):
             what = f"returned {kind_of(value)} as the fact {name!r}"
             return f"{what}; true, false, a number or a text is expected"
     return None
@@ -109,10 +105,11 @@ def _fault(given: object) -> str | None:
 # --- what compilers give --------------------------------------------------------------------
 
 
-def checked_reason(reason: object) -> str:
+def checked_reason(reason: object, who: str = "its accepts") -> str:
     """Why a backend refuses, as its `accepts` said it. Raises BackendError for what is no text."""
-    if not isinstance(reason, str):
-        raise BackendError(f"its accepts returned {reason!r}; None or a text is expected")
+    if not issubclass(type(reason), str):
+        raise BackendError(f"{who} returned {shown(reason)}; None or a text is expected")
+    assert isinstance(reason, str)
     return one_line(reason)
 
 

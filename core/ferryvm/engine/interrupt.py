@@ -19,7 +19,9 @@ import threading
 from collections.abc import Iterator
 from types import FrameType
 
+from ferryvm import process
 from ferryvm.machine.control import ControlBlock, Status
+from ferryvm.thread import start
 
 
 class _Watcher:
@@ -33,7 +35,7 @@ class _Watcher:
         self._watched: ControlBlock | None = None
         self._other = -1
         """Descriptor that other signals are passed on to; -1 for none."""
-        threading.Thread(target=self._watch, name="ferryvm-interrupt", daemon=True).start()
+        start(self._watch)
 
     def _watch(self) -> None:
         poll = select.poll()  # `select` takes no descriptor past 1023
@@ -49,9 +51,10 @@ class _Watcher:
             numbers = os.read(self.reader, 64)
         except BlockingIOError:  # the other thread was first
             return
-        if self._watched is not None and signal.SIGINT in numbers:
+        stopping = process.owner.stopping
+        if self._watched is not None and not stopping.isdisjoint(numbers):
             self._watched.interrupt = 1
-        others = bytes(number for number in numbers if number != signal.SIGINT)
+        others = bytes(number for number in numbers if number not in stopping)
         if others and self._other >= 0:
             with contextlib.suppress(OSError):  # full or closed: as the C handler would ignore
                 os.write(self._other, others)
@@ -96,7 +99,7 @@ os.register_at_fork(after_in_child=_forget)
 
 @contextlib.contextmanager
 def interruptible(control: ControlBlock) -> Iterator[None]:
-    """While active, SIGINT sets `control.interrupt` and does nothing else.
+    """While active, SIGINT (and what else the process's owner says) sets `control.interrupt` and does nothing else.
 
     Where the program has ended by itself, a signal that came is raised again, for the handler
     that was there before: no Ctrl-C is lost.
@@ -105,25 +108,34 @@ def interruptible(control: ControlBlock) -> Iterator[None]:
     nothing, and whoever owns the thread sets the flag.
     """
     global _watcher
-    previous = signal.getsignal(signal.SIGINT)
-    is_main = threading.current_thread() is threading.main_thread()
-    if not is_main or previous is signal.SIG_IGN or previous is None:
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    heard = process.owner.heard
+    previous = {number: signal.getsignal(number) for number in process.owner.stopping}
+    previous = {n: old for n, old in previous.items() if old not in (signal.SIG_IGN, None)}
+    if signal.SIGINT not in previous and heard is None:
         yield
         return
 
-    has_come = False
+    has_come: list[int] = []
 
-    def handle(_signal: int, _frame: FrameType | None) -> None:
-        nonlocal has_come
-        has_come = True
+    def handle(number: int, _frame: FrameType | None) -> None:
+        has_come.append(number)
         control.interrupt = 1  # reached when Python code runs: the reference backend, host calls
+        if heard is not None:
+            heard(number)
 
     _watcher = _watcher or _Watcher()
-    signal.signal(signal.SIGINT, handle)
+    for number in previous:
+        signal.signal(number, handle)
     try:
         with _watcher.watching(control):
             yield
     finally:
-        signal.signal(signal.SIGINT, previous)
+        for number, old in previous.items():
+            signal.signal(number, old)
     if has_come and control.status in (Status.HALT, Status.TRAP):
-        signal.raise_signal(signal.SIGINT)
+        if heard is not None:
+            raise KeyboardInterrupt  # it has been told
+        signal.raise_signal(has_come[0])

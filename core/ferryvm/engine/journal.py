@@ -13,7 +13,7 @@ import threading
 import time
 from collections.abc import Callable
 
-from ferryvm.backend import Activity, Code
+from ferryvm.backend import Activity, BackendError, Code
 from ferryvm.float_environment import callers
 
 
@@ -23,6 +23,8 @@ class Outcome(enum.Enum):
     COMPILED = "compiled"
     CACHED = "from the cache"
     REFUSED = "refused"
+    TOO_LARGE = "too large"
+    """Beyond the limits that the backend states."""
     FAILED = "failed"
     SKIPPED = "not asked"
     LOST = "lost"
@@ -45,6 +47,9 @@ class Attempt:
     code: Code | None = dataclasses.field(default=None, repr=False)
     guards: int = 0
     """Ways that the code leaves out."""
+    error: BackendError | None = dataclasses.field(default=None, repr=False)
+    """What is raised if the program may not go on without the code: a RefusalError where the
+    backend refused, a CompilationError where it failed."""
 
 
 @dataclasses.dataclass(frozen=True)

@@ -23,6 +23,7 @@ from ferryvm.backend import (
     Artifact,
     BackendError,
     Capabilities,
+    CompilationError,
     Forcing,
     Interpreter,
     RefusalError,
@@ -30,7 +31,7 @@ from ferryvm.backend import (
 from ferryvm.engine.attempt import Compilers, Find
 from ferryvm.engine.compilation import Job, submit
 from ferryvm.engine.hook import ExtraFacts
-from ferryvm.engine.journal import Considered, Event, Journal, Listener, Placement
+from ferryvm.engine.journal import Considered, Event, Journal, Listener, Outcome, Placement
 from ferryvm.engine.place import Place
 from ferryvm.failure import described, is_ctrl_c
 from ferryvm.machine.control import ControlBlock, Status
@@ -61,9 +62,12 @@ class Mixed(Interpreter):
         observe: bool = False,
         listeners: tuple[Listener, ...] = (),
         extra_facts: ExtraFacts | None = None,
+        strict: bool = False,
     ) -> None:
         """`find`: the backend of a name, as `Registry.get`; `observe`: keep figures of `Activity`;
-        `listeners`: told of what happens; `extra_facts`: of a region, from plugins."""
+        `listeners`: told of what happens; `extra_facts`: of a region, from plugins; `strict`: for
+        tests, a compiler that fails ends the program, and IR is verified between passes."""
+        self._strict = strict
         self.name, self.policy, self._interpreter, self._find = name, policy, interpreter, find
         self.version = interpreter.version
         self.observe, self.listeners, self.extra_facts = observe, listeners, extra_facts
@@ -104,10 +108,13 @@ class Mixed(Interpreter):
             from ferryvm.engine.shadow import Shadow
 
             shadow = Shadow(program, self._shadow)
-        compilers = Compilers(self._find, journal, self.observe, forcing, shadow)
-        return MixedArtifact(
+        compilers = Compilers(self._find, journal, self.observe, forcing, shadow, self._strict)
+        artifact = MixedArtifact(
             program, inner, policy, journal, compilers, forcing, self.extra_facts, shadow
         )
+        if self._strict:
+            artifact.be_strict()
+        return artifact
 
     def _refuse_what_stays(self) -> None:
         """Raise RefusalError if a compiler of the policy cannot be forced to leave."""
@@ -157,11 +164,19 @@ class MixedArtifact(Artifact):
         required = [c.options for r in policy.rules for c in r.backends if c.options.required]
         self._is_strict = bool(required)
         """Whether there is something that the policy requires."""
+        self._must_succeed = False
+        """Whether compilers may refuse, but not fail."""
         self._may_stop = any(options.background for options in required)
         self._entered: list[ControlBlock] = []
         """Of the machines that are under way, where they may have to be stopped."""
         self._refused: BackendError | None = None
         """Why what the policy requires could not be had; then nothing is run any more."""
+
+    def be_strict(self) -> None:
+        """Have a compiler that fails end the program, whatever the policy says of it."""
+        choices = [choice for rule in self.policy.rules for choice in rule.backends]
+        self._is_strict = self._must_succeed = True
+        self._may_stop = any(choice.options.background for choice in choices)
 
     def enter(self, machine: Machine, counting: bool) -> Status:
         if self._shadow is not None:
@@ -308,7 +323,7 @@ class MixedArtifact(Artifact):
             decision = choose(self.policy, facts(region, place.threshold), here(), extra)
             placement.region, placement.kind = region.name, region.kind.value
             placement.decision = decision.reason
-            passed = tuple(map(str, decision.passed))
+            passed = decision.told()
             placement.considered.append(Considered(region.name, decision.reason, passed))
             rule = decision.rule
             if rule is not None and rule.action is Action.COMPILE and rule.backends:
@@ -447,7 +462,7 @@ class MixedArtifact(Artifact):
         placement, what = place.placed(self.journal), f"it could not be done: {described(error)}"
         placement.state, placement.decision = "given up", what
         if self._is_strict:
-            self._refuse(BackendError(f"pc {place.pc}: {described(error)}"))
+            self._refuse(CompilationError(f"pc {place.pc}: {described(error)}"))
         else:
             self._compilers.say_once(f"pc {place.pc}: what is hot there cannot be compiled: {what}")
 
@@ -476,9 +491,21 @@ class MixedArtifact(Artifact):
                 self.journal.tell(Event.INSTALLED, placement, attempt.code)
                 self._hasten_head(place, region)
                 return
-            if choice.options.required:
-                reason = f"backend {choice.backend!r}: region {region.name}: {attempt.reason}"
-                self._refuse(RefusalError(reason))
+            if attempt.outcome is Outcome.TOO_LARGE:
+                if choice.options.required:
+                    self._compilers.say_once(
+                        f"backend {choice.backend!r}: region {region.name}: {attempt.reason}"
+                    )
+                rest = place.regions[place.regions.index(region) + 1 :] if place.regions else ()
+                if choice is rule.backends[-1] and rest:
+                    place.regions = rest  # smaller ones
+                    self._decide(place)
+                    return
+                continue
+            assert attempt.error is not None
+            is_failure = isinstance(attempt.error, CompilationError)
+            if choice.options.required or (self._must_succeed and is_failure):
+                self._refuse(attempt.error)
                 break
         placement.state = state = "given up"
         retry = min(choice.options.retry_after for choice in rule.backends)

@@ -64,4 +64,5 @@ def mixed(
     if told is not None:
         listeners = (*listeners, told)
     extra = extra_facts(registry.plugins)
-    return Mixed(name, policy, interpreter, registry.get, observe, listeners, extra)
+    strict = registry.strict
+    return Mixed(name, policy, interpreter, registry.get, observe, listeners, extra, strict)

@@ -5,7 +5,10 @@
     REGS   the registers: status, trap, pc, sp, fp, hp, instructions (2^64 - 1: not counted)
     STAT   words of the statics
     STCK   words of the stack in use
-    HEAP   bytes of the heap in use
+    HEAP   the heap in use, without what is zero: see `ferryvm.machine.sparse`
+
+A file is written from the machine's memory without a copy of it, and costs what was ever touched of
+the heap; so does loading one.
 
 The file is checked like an image. Whoever can write a file can also compute its checksum, so
 everything that backends rely on is then checked against the program and the verifier's stack maps:
@@ -22,6 +25,7 @@ from __future__ import annotations
 
 import dataclasses
 import struct
+from collections.abc import Mapping
 from pathlib import Path
 
 import numpy as np
@@ -30,22 +34,25 @@ import numpy.typing as npt
 from ferryvm.durable import replace_file
 from ferryvm.errors import FerryError
 from ferryvm.image import ImageError, from_bytes, to_bytes
-from ferryvm.image.container import Kind, pack, read, unpack
+from ferryvm.image.container import MOST_BYTES, Kind, Payload, pack, pack_parts, read, unpack_views
 from ferryvm.isa import BY_MNEMONIC, INSTRUCTIONS, Flow, Trap, Type
 from ferryvm.isa.control import HEADER_WORDS
 from ferryvm.isa.type import WORD_BYTES
+from ferryvm.machine.chain import WINDOW, Header, period, repeats
 from ferryvm.machine.control import Status
 from ferryvm.machine.memory import Limits
+from ferryvm.machine.sparse import GRANULE, runs
 from ferryvm.machine.state import Machine
 from ferryvm.verify import Verified, verify
 
 STATE = Kind(
     "a saved ferryvm state (.ferry)",
     b"\x89FVS\r\n\x1a\n",
-    1,
+    2,
     ("PROG", "REGS", "STAT", "STCK", "HEAP"),
 )
 _REGISTERS = struct.Struct("<7Q")
+_RUN = struct.Struct("<2Q")
 _NOT_COUNTED = (1 << 64) - 1
 _MOST_COUNTED = (1 << 63) - 1
 _ENDED = (Status.HALT, Status.TRAP)
@@ -59,30 +66,37 @@ class _Misfit(Exception):  # noqa: N818 - not for users: `load` makes an ImageEr
 def save(machine: Machine, instructions: int | None, path: Path) -> None:
     """Write a machine's state. Raises ImageError where the file cannot be written."""
     try:
-        replace_file(path, pack_state(machine, instructions))
+        replace_file(path, *pack_parts(STATE, _sections(machine, instructions)))
     except OSError as error:
         raise ImageError(f"{path}: cannot be written: {error.strerror}") from None
 
 
 def pack_state(machine: Machine, instructions: int | None) -> bytes:
     """The content of a machine's file."""
+    return pack(STATE, _sections(machine, instructions))
+
+
+def _sections(machine: Machine, instructions: int | None) -> dict[str, Payload]:
+    """The sections of a machine's file; what is large are views of its memory."""
     control, memory = machine.control, machine.memory
     # A machine left at a host call that failed goes on by making that call again.
     status = control.status if control.status in _RESUMABLE else Status.RUNNING
     is_counted = instructions is not None and instructions <= _MOST_COUNTED
     count = instructions if is_counted else _NOT_COUNTED
     registers = (status, control.trap, control.pc, control.sp, control.fp, control.hp, count)
-    return pack(
-        STATE,
-        {
-            "PROG": to_bytes(machine.program),
-            "REGS": _REGISTERS.pack(*registers),
-            "STAT": memory.statics.tobytes(),
-            # Where main's own locals do not fit, there are fewer words than sp says, all zero.
-            "STCK": memory.stack[: control.sp].tobytes().ljust(WORD_BYTES * control.sp, b"\0"),
-            "HEAP": memory.heap[: control.hp].tobytes(),
-        },
-    )
+    stack = memory.stack[: control.sp].cast("B")
+    full = [(start, end - start) for start, end in memory.heap_runs(control.hp)]
+    return {
+        "PROG": to_bytes(machine.program),
+        "REGS": _REGISTERS.pack(*registers),
+        "STAT": memory.statics.tobytes(),
+        # Where main's own locals do not fit, there are fewer words than sp says, all zero.
+        "STCK": [stack, bytes(WORD_BYTES * control.sp - len(stack))],
+        "HEAP": [
+            np.array([(len(full), control.hp), *full], "<u8").tobytes(),
+            *(memory.heap[start : start + size] for start, size in full),
+        ],
+    }
 
 
 def load(path: Path, limits: Limits) -> tuple[Machine, int | None]:
@@ -90,14 +104,15 @@ def load(path: Path, limits: Limits) -> tuple[Machine, int | None]:
 
     Raises ImageError for a file that is not a state a program can be in.
     """
-    return unpack_state(read(STATE, path), limits, str(path))
+    most = 2 * MOST_BYTES + limits.stack + limits.heap  # the program, the rest; runs have heads
+    return unpack_state(read(STATE, path, most), limits, str(path))
 
 
 def unpack_state(content: bytes, limits: Limits, name: str) -> tuple[Machine, int | None]:
     """The machine in the content of a file called `name`, as `load`."""
-    sections = unpack(STATE, content, name)
+    sections = unpack_views(STATE, content, name)
     try:
-        verified = verify(from_bytes(sections["PROG"], "its program"))
+        verified = verify(from_bytes(bytes(sections["PROG"]), "its program"))
     except FerryError as error:
         raise ImageError(f"{name}: {error}") from None
     machine = Machine(verified, limits)
@@ -108,7 +123,7 @@ def unpack_state(content: bytes, limits: Limits, name: str) -> tuple[Machine, in
     return machine, count
 
 
-def _restore(machine: Machine, sections: dict[str, bytes], name: str) -> int | None:
+def _restore(machine: Machine, sections: Mapping[str, memoryview], name: str) -> int | None:
     """Fill a machine at its start with a saved state; the count of instructions."""
     memory, control = machine.memory, machine.control
     if len(sections["REGS"]) != _REGISTERS.size:
@@ -117,11 +132,12 @@ def _restore(machine: Machine, sections: dict[str, bytes], name: str) -> int | N
     _check_status(machine, status, trap, pc)
     if count > _MOST_COUNTED and count != _NOT_COUNTED:
         raise _Misfit(f"{count} instructions")
-    for tag, size in (("STAT", memory.statics.nbytes), ("STCK", WORD_BYTES * sp), ("HEAP", hp)):
+    for tag, size in (("STAT", memory.statics.nbytes), ("STCK", WORD_BYTES * sp)):
         if len(sections[tag]) != size:
             raise _Misfit(f"{len(sections[tag])} bytes in section {tag}, not {size}")
     if hp < control.hp or hp % WORD_BYTES:
         raise _Misfit(f"heap pointer {hp}; a multiple of {WORD_BYTES} from {control.hp} expected")
+    heap = _heap_runs(sections["HEAP"], hp)
     _check_statics(machine, sections["STAT"])
     needed = _check_frames(machine.verified, sections["STCK"], pc, fp)
     # A program that has ended needs no room to go on: it may have trapped for want of room.
@@ -134,9 +150,36 @@ def _restore(machine: Machine, sections: dict[str, bytes], name: str) -> int | N
     control.pc, control.sp, control.fp, control.hp = pc, sp, fp, hp
     memory.statics.cast("B")[:] = sections["STAT"]
     memory.stack.cast("B")[: WORD_BYTES * sp] = sections["STCK"]
-    memory.heap[:hp] = sections["HEAP"]
+    memory.clear_heap()
+    for start, content in heap:
+        memory.heap[start : start + len(content)] = content
     machine.bind()
     return None if count == _NOT_COUNTED else count
+
+
+def _heap_runs(section: memoryview, hp: int) -> list[tuple[int, memoryview]]:
+    """Where each run of a saved heap begins, and its bytes; they are as `sparse.runs` makes them."""
+    if len(section) < _RUN.size:
+        raise _Misfit(f"{len(section)} bytes in section HEAP, {_RUN.size} at least")
+    count, size = _RUN.unpack_from(section)
+    if size != hp:
+        raise _Misfit(f"a heap of {size} bytes, its heap pointer is {hp}")
+    at = _RUN.size * (1 + count)
+    if at > len(section):
+        raise _Misfit(f"{len(section)} bytes in section HEAP, which is to have {count} runs")
+    found, last = [], -1
+    for start, length in _RUN.iter_unpack(section[_RUN.size : at]):
+        end = start + length
+        if not last < start < end <= hp or start % GRANULE or (end % GRANULE and end < hp):
+            raise _Misfit(f"a run of {length} bytes at byte {start} of the heap")
+        content = section[at : at + length]
+        if len(content) != length or list(runs(content, [(0, length)])) != [(0, length)]:
+            raise _Misfit(f"the run at byte {start} of the heap ends early, or is zero in part")
+        found.append((start, content))
+        at, last = at + length, end
+    if at != len(section):
+        raise _Misfit(f"{len(section) - at} bytes after the last run of the heap")
+    return found
 
 
 def _check_status(machine: Machine, status: int, trap: int, pc: int) -> None:
@@ -154,7 +197,7 @@ def _check_status(machine: Machine, status: int, trap: int, pc: int) -> None:
         raise _Misfit(f"it halted at pc {pc}, which is no halt")
 
 
-def _check_statics(machine: Machine, content: bytes) -> None:
+def _check_statics(machine: Machine, content: memoryview) -> None:
     """Check that statics have no bits that their types have not."""
     masks = np.array([static.type.mask for static in machine.program.statics], "<u8")
     bad = np.flatnonzero(np.frombuffer(content, "<u8") & ~masks)
@@ -206,11 +249,22 @@ def _shape(verified: Verified, pc: int, callee: int | None) -> _Shape:
     return _Shape(owner, len(masks), verified.frame_words[owner], np.array(masks, np.uint64))
 
 
-def _check_frames(verified: Verified, content: bytes, pc: int, fp: int) -> int:
+@dataclasses.dataclass
+class _Part:
+    """Neighbouring frames, and how often they stand there."""
+
+    times: int
+    masks: list[npt.NDArray[np.uint64]]
+    """The bits that words of each frame may have, outwards."""
+
+
+def _check_frames(verified: Verified, content: memoryview, pc: int, fp: int) -> int:
     """Check the stack, from the innermost frame at `fp` outwards; words that it may come to need."""
     shapes: dict[tuple[int, int | None], _Shape] = {}
-    masks = []
-    words = memoryview(content).cast("Q")
+    words = content.cast("Q")
+    array = np.frombuffer(words, np.uint64)
+    parts = [_Part(1, [])]
+    recent: list[tuple[Header, _Shape]] = []
     top, callee, needed = len(words), None, 0
     while True:
         shape = shapes.get((pc, callee))
@@ -218,7 +272,7 @@ def _check_frames(verified: Verified, content: bytes, pc: int, fp: int) -> int:
             shape = shapes[pc, callee] = _shape(verified, pc, callee)
         if fp + shape.size != top:
             raise _Misfit(f"the frame at word {fp} ends at {fp + shape.size}, the next is at {top}")
-        masks.append(shape.masks)
+        parts[-1].masks.append(shape.masks)
         needed = max(needed, fp + shape.most)
         return_pc, distance = words[fp], words[fp + 1]
         if fp == 0:
@@ -226,9 +280,29 @@ def _check_frames(verified: Verified, content: bytes, pc: int, fp: int) -> int:
         if not 0 < distance <= fp:
             raise _Misfit(f"the frame at word {fp} has its caller {distance} words below")
         top, fp, pc, callee = fp, fp - distance, return_pc - 1, shape.owner
+        recent.append(((return_pc, distance), shape))
+        if len(recent) == WINDOW:
+            again = period([header for header, _ in recent])
+            times = repeats(array, fp, again)
+            if times:  # frames that are as those just seen, so only their words are left to check
+                masks = [shape.masks for _, shape in recent[-len(again) :]]
+                parts += [_Part(times, masks), _Part(1, [])]
+                fp -= times * sum(size for _, size in again)
+                top = fp + distance
+            recent.clear()
     if shape.owner or return_pc or distance:
         raise _Misfit("its outermost frame is not that of function 0")
-    bad = np.flatnonzero(np.frombuffer(content, "<u8") & ~np.concatenate(masks[::-1]))
-    if len(bad):
-        raise _Misfit(f"word {bad[0]} of the stack has bits that its type has not")
+    _check_words(array, parts)
     return needed
+
+
+def _check_words(words: npt.NDArray[np.uint64], parts: list[_Part]) -> None:
+    """Check that words of frames, which are given from the end of the stack, have no wrong bits."""
+    start = 0
+    for part in reversed(parts):
+        mask = np.concatenate([*part.masks[::-1], np.empty(0, np.uint64)])
+        end = start + part.times * len(mask)
+        bad = np.flatnonzero(words[start:end].reshape(part.times, len(mask)) & ~mask)
+        if len(bad):
+            raise _Misfit(f"word {start + bad[0]} of the stack has bits that its type has not")
+        start = end

@@ -17,18 +17,23 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 import struct
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from ferryvm.bounded import read_bytes
 from ferryvm.errors import FerryError
 from ferryvm.isa.table import fingerprint
 
 _HEADER = struct.Struct("<8sHHIQ32s")
 _SECTION = struct.Struct("<4sIQ")
+
+
+MOST_BYTES = 1 << 30
+"""The largest program image that is read."""
 
 
 class ImageError(FerryError):
@@ -45,54 +50,76 @@ class Kind:
     tags: Sequence[str]
 
 
-def _checksum(header: bytes, body: bytes) -> bytes:
-    return hashlib.sha256(header[8:24] + body).digest()
+_AT_ONCE = 1 << 24
+"""Bytes that are hashed at a time: between two of them a signal is seen."""
+
+Payload = bytes | Sequence[bytes | memoryview]
+"""A section: its bytes, or the parts that they come in."""
 
 
-def pack(kind: Kind, sections: Mapping[str, bytes]) -> bytes:
+def _checksum(header: bytes, content: Iterable[bytes | memoryview]) -> bytes:
+    digest = hashlib.sha256(header[8:24])
+    for part in content:
+        view = memoryview(part)
+        for start in range(0, len(view), _AT_ONCE):
+            digest.update(view[start : start + _AT_ONCE])
+    return digest.digest()
+
+
+def pack(kind: Kind, sections: Mapping[str, Payload]) -> bytes:
     """The file with these sections."""
-    parts = []
+    return b"".join(pack_parts(kind, sections))
+
+
+def pack_parts(kind: Kind, sections: Mapping[str, Payload]) -> list[bytes | memoryview]:
+    """The file with these sections, in parts: what a section was given as is not copied."""
+    parts: list[bytes | memoryview] = []
     for tag in kind.tags:
         payload = sections[tag]
-        parts.append(_SECTION.pack(tag.encode(), 0, len(payload)))
-        parts.append(payload + bytes(-len(payload) % 8))
-    body = b"".join(parts)
-    bare = _HEADER.pack(kind.magic, kind.version, 0, fingerprint(), len(body), bytes(32))
-    return bare[:24] + _checksum(bare, body) + body
+        inner = [payload] if isinstance(payload, bytes) else payload
+        size = sum(map(len, inner))
+        parts += [_SECTION.pack(tag.encode(), 0, size), *inner, bytes(-size % 8)]
+    length = sum(map(len, parts))
+    bare = _HEADER.pack(kind.magic, kind.version, 0, fingerprint(), length, bytes(32))
+    return [bare[:24], _checksum(bare, parts), *parts]
 
 
-def read(kind: Kind, path: Path) -> bytes:
-    """The content of a file. Raises ImageError where it cannot be read or is of another kind."""
-    try:
-        with path.open("rb") as file:
-            magic = file.read(len(kind.magic))
-            if magic != kind.magic:  # it may be large, or endless as devices are
-                raise ImageError(f"{path}: not {kind.name}")
-            return magic + file.read()
-    except OSError as error:
-        raise ImageError(f"{path}: cannot be read: {error.strerror}") from None
+def read(kind: Kind, path: Path, most: int = MOST_BYTES) -> bytes:
+    """The content of a file of at most `most` bytes.
+
+    Raises ImageError where it cannot be read or is of another kind.
+    """
+    content = read_bytes(path, most, kind.magic, ImageError)
+    if content is None:
+        raise ImageError(f"{path}: not {kind.name}")
+    return content
 
 
 def unpack(kind: Kind, content: bytes, name: str) -> dict[str, bytes]:
     """The sections of a file called `name`. Raises ImageError, naming file and cause."""
+    return {tag: bytes(part) for tag, part in unpack_views(kind, content, name).items()}
+
+
+def unpack_views(kind: Kind, content: bytes, name: str) -> dict[str, memoryview]:
+    """As `unpack`, without a copy of what may be large."""
     if len(content) < _HEADER.size or not content.startswith(kind.magic):
         raise ImageError(f"{name}: not {kind.name}")
     _, version, zero, table, length, checksum = _HEADER.unpack_from(content)
-    body = content[_HEADER.size :]
+    body = memoryview(content)[_HEADER.size :]
     if version != kind.version:
         raise ImageError(f"{name}: {kind.name} of version {version}; this is {kind.version}")
     if len(body) != length:
         raise ImageError(
             f"{name}: truncated or extended: {len(body)} bytes of content, its header says {length}"
         )
-    if zero or checksum != _checksum(content[:24], body):
+    if zero or checksum != _checksum(content[:24], [body]):
         raise ImageError(f"{name}: altered: its checksum does not match its content")
     if table != fingerprint():
         raise ImageError(f"{name}: made for another instruction table; build it again")
     return _split(kind, body, name)
 
 
-def _split(kind: Kind, body: bytes, name: str) -> dict[str, bytes]:
+def _split(kind: Kind, body: memoryview, name: str) -> dict[str, memoryview]:
     sections = {}
     offset = 0
     for tag in kind.tags:

@@ -42,7 +42,7 @@ def lift(region: Region, counting: bool = False, unseen: Ways = frozenset()) -> 
     functions = {}
     for number in sorted(called):
         function = verified.program.functions[number]
-        route = Route(verified, number, function.entry, None, unseen)
+        route = Route(verified, number, function.entry, region.pcs_of(number), unseen)
         functions[number] = BodyLifter(verified, route, False, counting).run(function.name)
     module = Module(region.name, root, functions, counting)
     for body in module.bodies:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from ferryvm.ir.call import CallLifter
 from ferryvm.ir.graph import Block, Body, Edge, Operation, Parameter, Terminator, Value
-from ferryvm.ir.route import Node, Route
+from ferryvm.ir.route import Dispatch, Node, Route, Stop
 from ferryvm.ir.variable import Variables
 from ferryvm.isa.control import HEADER_WORDS
 from ferryvm.isa.table import Flow
@@ -23,6 +23,10 @@ _UNPAID = (Flow.STOP, Flow.HOST)
 """What is paid by the engine, or never."""
 
 
+Slot = tuple[int, Type]
+"""A word of the frame after its header, by number and type."""
+
+
 class BodyLifter(CallLifter):
     """Lifts one body."""
 
@@ -34,9 +38,11 @@ class BodyLifter(CallLifter):
         self.is_root, self.counting = is_root, counting
         self.header = (Operation("return_pc", I64), Operation("distance", I64))
         """Stand for the words of the frame's header, which no value of a body is."""
-        self.heads: dict[Node, Block] = {}
+        self.heads: dict[Stop, Block] = {}
         self.pending: dict[Node, Variables] = {}
         """Variables at the end of the one block that leads to a node."""
+        self.slots: dict[Dispatch, list[Slot]] = {}
+        """What dispatches hand on."""
 
     def run(self, name: str) -> Body:
         """The body."""
@@ -49,14 +55,18 @@ class BodyLifter(CallLifter):
         body.blocks.append(entry)
         self.open(entry)
         self.pc = self.route.entry
-        for number, node in enumerate(self.route.nodes):
-            self.heads[node] = Block(f"b{number}", node.pc)
+        for number, stop in enumerate(self.route.stops):
+            pc = stop.targets[0].pc if isinstance(stop, Dispatch) else stop.pc
+            self.heads[stop] = Block(f"b{number}", pc)
         self.variables = self._at_entry(entry)
         if not self.is_root:
             self._check_entry()
-        entry.terminator = Terminator("jump", edges=(self._edge(None, self.route.nodes[0]),))
-        for node in self.route.nodes:
-            self._block(node)
+        entry.terminator = Terminator("jump", edges=(self._edge(None, self.route.first),))
+        for stop in self.route.stops:
+            if isinstance(stop, Dispatch):
+                self._dispatch(stop)
+            else:
+                self._block(stop)
         return body
 
     def _at_entry(self, entry: Block) -> Variables:
@@ -95,7 +105,7 @@ class BodyLifter(CallLifter):
         self.body.blocks.append(block)
         self.open(block)
         if self.route.is_join(node):
-            self.variables = self._join(node, block)
+            self.variables = self._join(node)
         else:
             self.variables = self.pending.pop(node)
         self.node = node
@@ -109,22 +119,25 @@ class BodyLifter(CallLifter):
                 return
         self.end("jump", (), (last + 1,))
 
-    def _join(self, node: Node, block: Block) -> Variables:
+    def _join(self, node: Node) -> Variables:
         """A parameter for every variable."""
+        types = self._types(node.pc)
+        words = [self.constant(I64, 0) if t is None else self._parameter(t) for t in types]
+        return self._joined([*self.header, *words])
 
-        def parameter(t: Type) -> Parameter:
-            made = Parameter(t)
-            block.parameters.append(made)
-            return made
-
-        words: list[Value] = [*self.header]
-        for t in self._types(node.pc):
-            words.append(self.constant(I64, 0) if t is None else parameter(t))
+    def _joined(self, words: list[Value]) -> Variables:
+        """These words, and parameters for what is not in the frame."""
         statics: dict[int, Value] = {
-            number: parameter(self.program.statics[number].type) for number in self.statics
+            number: self._parameter(self.program.statics[number].type) for number in self.statics
         }
-        pointer = parameter(I64) if self.own.reads_heap_pointer else None
+        pointer = self._parameter(I64) if self.own.reads_heap_pointer else None
         return Variables(words, statics, frozenset(self.written), pointer, self.own.allocates)
+
+    def _parameter(self, t: Type) -> Parameter:
+        """A new parameter of the block that is being lifted."""
+        made = Parameter(t)
+        self.block.parameters.append(made)
+        return made
 
     def _pay(self, pc: int, last: int) -> None:
         """Pay for the instructions from `pc` up to the next call or the end of the block."""
@@ -152,23 +165,64 @@ class BodyLifter(CallLifter):
             block.terminator = Terminator("leave", (), (), variables.state(pc, unpaid=0))
             self.body.blocks.append(block)
             return Edge(block, [])
-        head = self.heads[target]
-        if not self.route.is_join(target):
-            self.pending[target] = variables.copy()
-            return Edge(head, [])
-        arguments = [
-            value
-            for value, t in zip(variables.words[HEADER_WORDS:], self._types(target.pc), strict=True)
-            if t is not None
-        ]
-        arguments += [variables.statics[number] for number in self.statics]
-        if variables.pointer is not None:
-            arguments.append(variables.pointer)
-        if source is None or not self.route.is_back(source, target):
-            return Edge(head, arguments)
+        stop = self.route.stop(target)
+        if isinstance(stop, Node) and not self.route.is_join(stop):
+            self.pending[stop] = variables.copy()
+            return Edge(self.heads[stop], [])
+        arguments = self._arguments(target, stop)
+        if source is None or not self.route.is_back(source, stop):
+            return Edge(self.heads[stop], arguments)
         poll = Block(f"poll{len(self.body.blocks)}", target.pc)
         state = variables.state(target.pc, unpaid=0)
         poll.operations.append(Operation("poll", None, (), (), state))
-        poll.terminator = Terminator("jump", edges=(Edge(head, arguments, is_back=True),))
+        end = Edge(self.heads[stop], arguments, is_back=True)
+        poll.terminator = Terminator("jump", edges=(end,))
         self.body.blocks.append(poll)
         return Edge(poll, [])
+
+    def _arguments(self, target: Node, stop: Stop) -> list[Value]:
+        """What is passed on the way to a node that is a join, or is behind a dispatch."""
+        variables = self.variables
+        pairs = zip(variables.words[HEADER_WORDS:], self._types(target.pc), strict=True)
+        own: list[Value] = []
+        if isinstance(stop, Node):
+            own += [value for value, t in pairs if t is not None]
+        else:
+            words = {(index, t): value for index, (value, t) in enumerate(pairs)}
+            own.append(self.constant(I64, stop.numbers[target]))
+            own += [words.get(slot) or self.constant(slot[1], 0) for slot in self._slots(stop)]
+        own += [variables.statics[number] for number in self.statics]
+        if variables.pointer is not None:
+            own.append(variables.pointer)
+        return own
+
+    # --- dispatches -------------------------------------------------------------------------
+
+    def _slots(self, dispatch: Dispatch) -> list[Slot]:
+        """The words that a dispatch hands on: an operand of one type at one of its targets may be
+        one of another type at another."""
+        if dispatch not in self.slots:
+            own = {
+                (index, t): None
+                for target in dispatch.targets
+                for index, t in enumerate(self._types(target.pc))
+                if t is not None
+            }
+            self.slots[dispatch] = [*own]
+        return self.slots[dispatch]
+
+    def _dispatch(self, dispatch: Dispatch) -> None:
+        """A block that goes on to the target whose number it is passed."""
+        block = self.heads[dispatch]
+        self.body.blocks.append(block)
+        self.open(block)
+        number = self._parameter(I64)
+        words = {slot: self._parameter(slot[1]) for slot in self._slots(dispatch)}
+        memory = self._joined([])
+        for target in dispatch.targets:
+            types = enumerate(self._types(target.pc))
+            own = [self.constant(I64, 0) if t is None else words[n, t] for n, t in types]
+            variables = self.pending[target] = memory.copy()
+            variables.words = [*self.header, *own]
+        edges = tuple(Edge(self.heads[target], []) for target in dispatch.targets)
+        self.close(Terminator("switch", (), (number,), edges=edges))

@@ -11,17 +11,24 @@ have loops with two entries. So what remains of each such iteration is there a s
                         ▲─────────────────────────────┘
 
 *Level* is the number of loops around the entry whose head control has not come to yet.
+
+A cycle of the bytecode that is entered in several places has no head. It gets one, a `Dispatch`
+(`ferryvm.region.reducible`), to which control goes instead, with the number of the node that it is
+meant for. So every cycle of a body is a natural loop.
 """
 
 from __future__ import annotations
 
+import dataclasses
+import functools
 from collections.abc import Collection, Iterator
 from typing import NamedTuple
 
-from ferryvm.isa import INSTRUCTIONS
 from ferryvm.isa.table import Flow
+from ferryvm.region.code import FLOWS, code
 from ferryvm.region.graph import graph
 from ferryvm.region.loop import Loop
+from ferryvm.region.reducible import dispatches
 from ferryvm.region.region import Region
 from ferryvm.verify import Verified
 
@@ -34,6 +41,23 @@ class Node(NamedTuple):
 
     pc: int
     level: int
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Dispatch:
+    """The head of a cycle that is entered in several places."""
+
+    targets: tuple[Node, ...]
+    """Where it leads; nothing else leads there."""
+
+    @functools.cached_property
+    def numbers(self) -> dict[Node, int]:
+        """The places of the targets."""
+        return {target: number for number, target in enumerate(self.targets)}
+
+
+Stop = Node | Dispatch
+"""What becomes a block of a body."""
 
 
 class Route:
@@ -51,7 +75,7 @@ class Route:
         self._unseen = unseen
         self.function, self.entry = function, entry
         self._graph = graph(verified, function)
-        self._flows = [INSTRUCTIONS[o].flow for o in verified.program.code["opcode"].tolist()]
+        self._opcodes = code(verified).opcodes
         self.pcs = pcs if pcs is not None else self._all()
         self._partial: list[Loop] = []
         """Loops around the entry that belong to the region, outermost first, but one that starts
@@ -61,9 +85,13 @@ class Route:
             if loop.head != entry and loop.head in self.pcs:
                 self._partial.insert(0, loop)
             loop = loop.parent
-        self.nodes: list[Node] = []
-        """In reverse postorder, the entry first."""
-        self._order_nodes()
+        self.first = Node(entry, len(self._partial))
+        """Where control comes in."""
+        self._dispatches: dict[Node, Dispatch] = {}
+        """Nodes that are entered through a dispatch."""
+        self._order()
+        if self._graph.irreducible:
+            self._make_reducible()
 
     @classmethod
     def of_region(cls, region: Region, unseen: Ways = frozenset()) -> Route:
@@ -76,31 +104,46 @@ class Route:
             found.update(range(block.first, block.last + 1))
         return found
 
-    def _order_nodes(self) -> None:
-        first = Node(self.entry, len(self._partial))
-        seen = {first}
-        finished: list[Node] = []
-        sources: dict[Node, int] = {first: 1}
-        path: list[tuple[Node, Iterator[Node]]] = [(first, iter(self._successors(first)))]
+    def _order(self) -> None:
+        first = self.stop(self.first)
+        onward = {first: self._successors(first)}
+        finished: list[Stop] = []
+        sources: dict[Stop, int] = {first: 1}
+        path: list[tuple[Stop, Iterator[Stop]]] = [(first, iter(onward[first]))]
         while path:
-            node, onward = path[-1]
-            for to in onward:
+            stop, rest = path[-1]
+            for to in rest:
                 sources[to] = sources.get(to, 0) + 1
-                if to not in seen:
-                    seen.add(to)
-                    path.append((to, iter(self._successors(to))))
+                if to not in onward:
+                    onward[to] = self._successors(to)
+                    path.append((to, iter(onward[to])))
                     break
             else:
-                finished.append(node)
+                finished.append(stop)
                 path.pop()
-        self.nodes = finished[::-1]
-        self._places = {node: place for place, node in enumerate(self.nodes)}
-        self._sources = sources
+        self.stops: list[Stop] = finished[::-1]
+        """In reverse postorder, the first one first."""
+        self._places = {stop: place for place, stop in enumerate(self.stops)}
+        self._onward, self._sources = onward, sources
+
+    def _make_reducible(self) -> None:
+        """Give each cycle that is entered in several places a dispatch."""
+        nodes = [stop for stop in self.stops if isinstance(stop, Node)]
+        onward = [[self._places[to] for to in self._onward[node]] for node in nodes]
+        for group in dispatches(onward):
+            dispatch = Dispatch(tuple(nodes[place] for place in group))
+            self._dispatches.update(dict.fromkeys(dispatch.targets, dispatch))
+        if self._dispatches:
+            self._order()
 
     @property
     def has_loop(self) -> bool:
         """Whether control can come to a node twice."""
-        return any(self.is_back(node, to) for node in self.nodes for to in self._successors(node))
+        return any(self.is_back(stop, to) for stop in self.stops for to in self._onward[stop])
+
+    def stop(self, node: Node) -> Stop:
+        """Where control goes on its way to a node: there, or to the dispatch in front of it."""
+        return self._dispatches.get(node, node)
 
     def last(self, node: Node) -> int:
         """pc of the last instruction of a node: of its block, or before what is not in the region.
@@ -109,25 +152,27 @@ class Route:
         """
         end = self._graph.block(node.pc).last
         pc = node.pc
-        while pc < end and self._flows[pc] is not Flow.HOST and pc + 1 in self.pcs:
+        while pc < end and FLOWS[self._opcodes[pc]] is not Flow.HOST and pc + 1 in self.pcs:
             pc += 1
         return pc
 
-    def _successors(self, node: Node) -> list[Node]:
+    def _successors(self, node: Stop) -> list[Stop]:
+        if isinstance(node, Dispatch):
+            return [*node.targets]
         last = self.last(node)
-        if self._flows[last] is Flow.HOST:
+        if FLOWS[self._opcodes[last]] is Flow.HOST:
             return []
         block = self._graph.block(node.pc)
         targets = block.successors if last == block.last else (last + 1,)
         targets = self.taken(last, targets)
         # The last one is followed first: then a block stands before the target of its branch.
         found = [self.onward(node, pc) for pc in reversed(targets)]
-        return [to for to in found if to is not None]
+        return [self.stop(to) for to in found if to is not None]
 
     def taken(self, pc: int, targets: tuple[int, ...]) -> tuple[int, ...]:
         """The targets of the instruction at a pc; of a branch, unless all are, without one that is
         left out."""
-        if self._flows[pc] is not Flow.BRANCH:
+        if FLOWS[self._opcodes[pc]] is not Flow.BRANCH:
             return targets
         seen = tuple(target for target in targets if (pc, target) not in self._unseen)
         return seen or targets
@@ -145,10 +190,10 @@ class Route:
             level -= 1
         return Node(pc, level)
 
-    def is_join(self, node: Node) -> bool:
-        """Whether control comes to a node in more than one way."""
-        return self._sources[node] > 1
+    def is_join(self, stop: Stop) -> bool:
+        """Whether control comes there in more than one way."""
+        return self._sources[stop] > 1
 
-    def is_back(self, source: Node, target: Node) -> bool:
+    def is_back(self, source: Stop, target: Stop) -> bool:
         """Whether the way from one to the other goes backward: every cycle has such an edge."""
         return self._places[target] <= self._places[source]

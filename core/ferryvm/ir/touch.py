@@ -139,6 +139,8 @@ class Plan(Builder):
                 self.order[value] = len(self.order)
         self.open(Block("ask", self.head.pc))
         self.loops = [each for each in loops if each.blocks <= loop.blocks]
+        if any(len(self._entries(each)) != 1 for each in self.loops):
+            raise UnfitError  # nothing can be put in front
         if not any(self._stores(each) for each in self.loops if self._is_innermost(each)):
             raise UnfitError  # `range` does for the loops that take the time
         self.counts: dict[Value, tuple[Count, Loop]] = {}
@@ -177,12 +179,10 @@ class Plan(Builder):
         return self.home.get(value) not in self.loop.blocks
 
     def _is_simple(self, largest: int) -> bool:
-        entries = [s for s, _ in self.flow.incoming[self.loop.head] if s not in self.loop.blocks]
         operations = [o for block in self.nest.blocks for o in block.operations]
         names = {operation.name for operation in operations}
         return (
-            len(entries) == 1
-            and self.nest.has_one_way_out
+            self.nest.has_one_way_out
             and len(operations) <= largest
             and names.isdisjoint(_CALLS)
             and names >= {"heap_store", "trap_if"}
@@ -222,8 +222,11 @@ class Plan(Builder):
 
     def front(self, loop: Loop) -> int:
         """The place from which a loop is entered."""
-        (source,) = (s for s, _ in self.flow.incoming[loop.head] if s not in loop.blocks)
+        (source,) = self._entries(loop)
         return source
+
+    def _entries(self, loop: Loop) -> list[int]:
+        return [s for s, _ in self.flow.incoming[loop.head] if s not in loop.blocks]
 
     def _line_at(self, value: Value, place: int) -> Line | None:
         """A value as a line that can be asked about, at a place where its counts are in bounds."""

@@ -27,7 +27,7 @@ from ferryvm.ir.operation import SHAPES, AnyType, IrError, Role, Shape, computed
 from ferryvm.ir.text import operation_text
 from ferryvm.isa.control import HEADER_WORDS
 from ferryvm.isa.type import I64, Type
-from ferryvm.region.graph import graph
+from ferryvm.region.component import cycle_without
 from ferryvm.verify import Verified
 
 
@@ -38,6 +38,33 @@ def verify_module(module: Module, verified: Verified | None = None) -> None:
     """
     for body in module.bodies:
         _Check(module, body, verified).run()
+    _check_recursion(module)
+
+
+def verify_body(module: Module, body: Body, verified: Verified | None = None) -> None:
+    """As `verify_module`, of one body alone: what a pass over it can have broken."""
+    _Check(module, body, verified).run()
+
+
+def _check_recursion(module: Module) -> None:
+    """Functions that call each other in a cycle look at the flag, and at the host's stack."""
+    numbers = {function: place for place, function in enumerate(module.functions)}
+    bodies = [*module.functions.values()]
+    calls = [
+        [numbers[callee] for operation in body.operations for callee in _callees(operation)]
+        for body in bodies
+    ]
+    guarded = {place for place, body in enumerate(bodies) if body.recurs}
+    for place in cycle_without(calls, guarded):
+        name = bodies[place].name
+        raise IrError(f"body {name}: it can call itself, `check_entry true` expected at its entry")
+
+
+def _callees(operation: Operation) -> tuple[int, ...]:
+    """The functions that an operation may call."""
+    if operation.name == "call":
+        return (operation.fact(0, int),)
+    return operation.fact(0, tuple) if operation.name == "call_indirect" else ()
 
 
 class _Check:
@@ -107,6 +134,11 @@ class _Check:
             for edge in block.end.edges:
                 if edge.block not in places:
                     raise self._fault(f"block {edge.block.label} is not in the body")
+        self.operation = None
+        self._polls(places)
+        for block in body.blocks:
+            self.block, self.operation = block, block.end
+            for edge in block.end.edges:
                 self._edge_order(block, edge, places)
                 if not edge.is_back:
                     reached.add(edge.block)
@@ -129,10 +161,21 @@ class _Check:
         if edge.is_back and not any(operation.name == "poll" for operation in block.operations):
             raise self._fault("a `poll` expected in a block from which an edge goes back")
 
+    def _polls(self, places: dict[Block, int]) -> None:
+        """Every cycle polls, however edges are marked: what is left without polls has none."""
+        blocks = self.body.blocks
+        onward = [[places[edge.block] for edge in block.end.edges] for block in blocks]
+        polls = {
+            place
+            for place, block in enumerate(blocks)
+            if any(operation.name == "poll" for operation in block.operations)
+        }
+        for place in cycle_without(onward, polls):
+            self.block = blocks[place]
+            raise self._fault("it is in a cycle without a `poll`")
+
     def _loops(self) -> None:
-        """Every edge that goes back goes to what dominates it, if it is so in the bytecode."""
-        if self.verified is not None and graph(self.verified, self.body.function).irreducible:
-            return
+        """Every edge that goes back goes to what dominates it, so every cycle is a natural loop."""
         for place, incoming in enumerate(self.flow.incoming):
             for source, edge in incoming:
                 if edge.is_back and not self.flow.dominates(place, source):

@@ -16,6 +16,7 @@ import numpy as np
 
 from ferryvm.isa.control import HEADER_WORDS
 from ferryvm.isa.type import WORD_BYTES, Type, to_float
+from ferryvm.machine.sparse import Sparse
 from ferryvm.machine.state import Machine, Snapshot
 
 
@@ -64,7 +65,7 @@ def memory_difference(machine: Machine, left: Snapshot, right: Snapshot) -> Diff
     return (
         _word_difference(left.statics, right.statics, static_places(machine))
         or _word_difference(left.stack, right.stack, stack_places(machine))
-        or byte_difference("heap", left.heap, right.heap)
+        or _sparse_difference("heap", left.heap, right.heap)
     )
 
 
@@ -91,16 +92,17 @@ def is_nan(t: Type, word: int) -> bool:
 
 def byte_difference(name: str, left: bytes, right: bytes) -> Difference | None:
     """The first byte that differs, shown with the word that it is in."""
+    return None if left == right else _sparse_difference(name, Sparse.of(left), Sparse.of(right))
+
+
+def _sparse_difference(name: str, left: Sparse, right: Sparse) -> Difference | None:
     if left == right:
         return None
     size = min(len(left), len(right))
-    unequal = np.flatnonzero(
-        np.frombuffer(left[:size], np.uint8) != np.frombuffer(right[:size], np.uint8)
-    )
-    at = int(unequal[0]) if len(unequal) else size
-    first = at // WORD_BYTES * WORD_BYTES
-    shown = [part[first : first + WORD_BYTES].hex(" ") or "nothing" for part in (left, right)]
-    return Difference(f"{name} at byte {at}", *shown)
+    word = next(left.unequal(right), size // WORD_BYTES) * WORD_BYTES
+    pair = [one.cut(word, word + WORD_BYTES) for one in (left, right)]
+    at = next((at for at, (a, b) in enumerate(zip(*pair, strict=False)) if a != b), size - word)
+    return Difference(f"{name} at byte {word + at}", *(one.hex(" ") or "nothing" for one in pair))
 
 
 def static_places(machine: Machine) -> list[Place]:

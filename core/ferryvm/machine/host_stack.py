@@ -11,8 +11,8 @@ interpreter where it has come so low.
 
 from __future__ import annotations
 
-import _thread as _thread_module
 import ctypes
+import functools
 import os
 import re
 import struct
@@ -22,6 +22,7 @@ from typing import Final, TypeVar
 
 from ferryvm.errors import FerryError
 from ferryvm.float_environment import IS_X86, ours
+from ferryvm.thread import start
 
 _R = TypeVar("_R")
 
@@ -96,13 +97,13 @@ def floor() -> int:
     return lowest + RESERVE if lowest else 0
 
 
-def start_roomy(work: Callable[..., object], *arguments: object) -> None:
-    """Start a thread that has `ROOMY` bytes of stack. Raises RuntimeError where there can be none."""
+def start_roomy(work: Callable[..., None], *arguments: object) -> None:
+    """Start a thread that has `ROOMY` bytes of stack. Raises ThreadError."""
     with _starting:
         # The size is one of the process: a thread that another one starts just now may get it, too.
         usual = threading.stack_size(ROOMY)
         try:
-            _thread_module.start_new_thread(work, arguments)
+            start(functools.partial(work, *arguments))
         finally:
             threading.stack_size(usual)
 

@@ -15,13 +15,19 @@ import ctypes
 import dataclasses
 import mmap
 import sys
+from collections.abc import Iterator
 
 from ferryvm.errors import FerryError
 from ferryvm.isa.type import WORD_BYTES
 from ferryvm.machine.control import ControlBlock
+from ferryvm.machine.resident import touched
+from ferryvm.machine.sparse import Run, runs
 
 PAGE = max(mmap.PAGESIZE, mmap.ALLOCATIONGRANULARITY)
 _READ_WRITE = mmap.PROT_READ | mmap.PROT_WRITE
+
+_SMALL_HEAP = 1 << 16
+"""Bytes that are read sooner than it is found out which of their pages were touched."""
 
 _libc = ctypes.CDLL(None, use_errno=True)
 _libc.mprotect.argtypes = (ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int)
@@ -45,6 +51,9 @@ class Limits:
     """What the heap may grow to; an allocation past it traps."""
     first_heap: int = 1 << 20
     """What the heap starts with, before it grows."""
+    is_tight: bool = False
+    """For tests: each segment ends directly before its guard page, to 8 bytes, and all of the heap
+    is usable from the start. Else each begins directly behind one."""
 
     def __post_init__(self) -> None:
         if self.stack < SMALLEST_STACK or self.heap < 0 or self.first_heap < 0:
@@ -89,6 +98,13 @@ class Memory:
             offsets.append(offset + PAGE)
             offset += PAGE + size
         self._protect(offset, PAGE, 0)
+        pages_of_heap = offsets[2]
+        if limits.is_tight:
+            used = (WORD_BYTES * statics, limits.stack, limits.heap)
+            offsets = [
+                offset + (size - end) // WORD_BYTES * WORD_BYTES
+                for offset, size, end in zip(offsets, sizes, used, strict=True)
+            ]
         view = memoryview(self._map)
         statics_at, stack_at, heap_at = offsets
         self._heap_at = heap_at
@@ -102,22 +118,42 @@ class Memory:
         """Words of the whole stack."""
         self.heap = view[heap_at : heap_at + self.heap_limit]
         """Bytes of the heap up to its limit; only the first `heap_capacity` can be touched."""
+        if limits.is_tight:
+            self.heap_capacity = limits.heap
+            return
         self.heap_capacity = 0
-        self._protect(heap_at, sizes[2], 0)
+        self._protect(pages_of_heap, sizes[2], 0)
         self.grow(max(min(limits.first_heap, limits.heap), data_end))
 
     def _protect(self, offset: int, size: int, protection: int) -> None:
         if size and _libc.mprotect(self._base + offset, size, protection):
             raise AddressSpaceError(f"cannot protect memory: errno {ctypes.get_errno()}")
 
-    def clear_heap(self, start: int) -> None:
-        """Make all of the usable heap from an offset on zero."""
-        end, pages = self.heap_capacity, _pages(start)
-        if sys.platform == "linux" and end > pages:
+    def heap_runs(self, end: int) -> Iterator[Run]:
+        """The runs of the heap's bytes up to `end`, at most `heap_capacity`: all that are not zero.
+
+        It costs what the pages cost that were ever touched, not what lies between them.
+        """
+        base = self.heap_address
+        ranges = [(base, base + end)] if end <= _SMALL_HEAP else touched(base, base + end)
+        return runs(self.heap[:end], ((start - base, stop - base) for start, stop in ranges))
+
+    def take_heap(self, other: Memory, end: int) -> None:
+        """Make the usable heap that of another memory up to `end`, and zero from there on.
+
+        Both have at least `end` bytes usable.
+        """
+        self.clear_heap()
+        for start, stop in other.heap_runs(end):
+            self.heap[start:stop] = other.heap[start:stop]
+
+    def clear_heap(self) -> None:
+        """Make all of the usable heap zero."""
+        if sys.platform == "linux" and self.heap_capacity and not self.limits.is_tight:
             # Private pages are given back, and zero when they are next touched.
-            self._map.madvise(mmap.MADV_DONTNEED, self._heap_at + pages, _pages(end) - pages)
-            end = pages
-        if end > start:
+            self._map.madvise(mmap.MADV_DONTNEED, self._heap_at, _pages(self.heap_capacity))
+            return
+        for start, end in self.heap_runs(self.heap_capacity):
             ctypes.memset(self.heap_address + start, 0, end - start)
 
     def grow(self, wanted: int) -> bool:

@@ -7,7 +7,6 @@ sees the same words at the same places, and leaves them as the reference backend
 
 from __future__ import annotations
 
-import collections
 import ctypes
 import dataclasses
 
@@ -18,6 +17,7 @@ from ferryvm.isa import Trap, Type
 from ferryvm.isa.control import HEADER_WORDS
 from ferryvm.isa.emitter import FunctionField
 from ferryvm.isa.type import WORD_BYTES
+from ferryvm.machine.chain import follow
 from ferryvm.machine.control import (
     ABI_VERSION,
     DESCRIPTOR_WORDS,
@@ -25,6 +25,7 @@ from ferryvm.machine.control import (
     Status,
 )
 from ferryvm.machine.memory import AddressSpaceError, Limits, Memory
+from ferryvm.machine.sparse import Sparse
 from ferryvm.program import Program
 from ferryvm.verify import Verified
 
@@ -39,6 +40,9 @@ class Frame:
     position: Position | None
     skipped: int = 0
     """Calls between the one before in the list and this one that the list leaves out."""
+    is_cut: bool = False
+    """True for the last of a list if there are calls further out that nobody counted: very many,
+    whose frames do not repeat."""
 
     def __str__(self) -> str:
         return f"{self.function} at {self.position or f'pc {self.pc}'}"
@@ -57,7 +61,7 @@ class Snapshot:
     statics: bytes
     stack: bytes
     """Words of the stack in use, little-endian."""
-    heap: bytes
+    heap: Sparse
     """Bytes of the heap in use."""
 
 
@@ -118,7 +122,7 @@ class Machine:
             limit = self.memory.heap_limit
             raise AddressSpaceError(f"the heap has {hp} bytes, the limit is {limit}; raise it")
         self.memory.statics[:count] = earlier.memory.statics
-        self.memory.heap[:hp] = earlier.memory.heap[:hp]
+        self.memory.take_heap(earlier.memory, hp)
         self.control.hp = hp
         self.control.heap_capacity = self.memory.heap_capacity
 
@@ -129,10 +133,8 @@ class Machine:
         return twin
 
     def _take(self, other: Machine) -> None:
-        """Copy the state of a machine with the same limits; past what that uses of the heap this
-        one's is zero."""
+        """Copy the state of a machine with the same limits."""
         memory, new = self.memory, other.memory
-        hp = other.control.hp
         # The first half is the registers, the second binds the block to this memory.
         ctypes.memmove(self.address, other.address, REGISTER_BYTES)
         if new.heap_capacity > memory.heap_capacity:
@@ -140,11 +142,10 @@ class Machine:
         self.control.heap_capacity = memory.heap_capacity
         memory.statics[:] = new.statics
         memory.stack[: self.control.sp] = new.stack[: self.control.sp]
-        memory.heap[:hp] = new.heap[:hp]
+        memory.take_heap(new, self.control.hp)
 
     def adopt(self, twin: Machine) -> None:
         """Go to the state of a copy of this machine; whatever else its memory holds is gone."""
-        self.memory.clear_heap(twin.control.hp)
         self._take(twin)
 
     def snapshot(self) -> Snapshot:
@@ -159,8 +160,14 @@ class Machine:
             control.hp,
             memory.statics.tobytes(),
             memory.stack[: control.sp].tobytes(),
-            memory.heap[: control.hp].tobytes(),
+            self.heap_in_use(),
         )
+
+    def heap_in_use(self) -> Sparse:
+        """The bytes of the heap below the heap pointer."""
+        memory, hp = self.memory, self.control.hp
+        parts = tuple((start, bytes(memory.heap[start:end])) for start, end in memory.heap_runs(hp))
+        return Sparse(hp, parts)
 
     @property
     def address(self) -> int:
@@ -193,27 +200,22 @@ class Machine:
         return (top, self.memory.stack[self.control.sp - 1]) if top else None
 
     def frames(self, most: int = 12) -> list[Frame]:
-        """The calls under way, innermost first: at most `most` of them from each end."""
-        stack = self.memory.stack
-        pc, fp = self.control.pc, self.control.fp
-        inner: list[int] = []
-        outer: collections.deque[int] = collections.deque(maxlen=most)
-        depth = 0
-        while True:
-            (inner if depth < most else outer).append(pc)
-            depth += 1
-            distance = stack[fp + 1]
-            if not distance:
-                break
-            pc, fp = stack[fp] - 1, fp - distance
-        skipped = depth - len(inner) - len(outer)
-        frames = [self._frame(pc, 0) for pc in inner]
-        frames += [self._frame(pc, 0 if index else skipped) for index, pc in enumerate(outer)]
+        """The calls under way, innermost first: at most `most` of them from each end.
+
+        However many there are, this takes milliseconds; see `ferryvm.machine.chain`."""
+        control = self.control
+        chain = follow(self.memory.stack, control.pc, control.fp, most)
+        frames = [self._frame(pc) for pc in chain.inner + chain.outer]
+        if chain.skipped:
+            at = len(chain.inner)
+            frames[at] = dataclasses.replace(frames[at], skipped=chain.skipped)
+        if not chain.is_whole:
+            frames[-1] = dataclasses.replace(frames[-1], is_cut=True)
         return frames
 
-    def _frame(self, pc: int, skipped: int) -> Frame:
+    def _frame(self, pc: int) -> Frame:
         name = self.program.functions[self.verified.owner(pc)].name
-        return Frame(name, pc, self.program.source_map.position(pc), skipped)
+        return Frame(name, pc, self.program.source_map.position(pc))
 
 
 def descriptors(verified: Verified) -> np.ndarray[tuple[int, ...], np.dtype[np.uint64]]:

@@ -17,7 +17,6 @@ from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ferryvm.policy.fact import open_fact
 from ferryvm.policy.fault import PolicyError
 from ferryvm.policy.machine import MachineFacts, here
 from ferryvm.policy.model import (
@@ -28,7 +27,7 @@ from ferryvm.policy.model import (
     Profile,
     Rule,
     Shadow,
-    build,
+    build_ours,
 )
 
 if TYPE_CHECKING:
@@ -60,7 +59,7 @@ DEFAULT = Path(__file__).with_name("default.toml")
 @functools.cache
 def default() -> Policy:
     """The policy for whoever names none."""
-    return build(tomllib.loads(DEFAULT.read_text(encoding="utf-8")), open_fact)
+    return build_ours(tomllib.loads(DEFAULT.read_text(encoding="utf-8")))
 
 
 def load(

@@ -41,12 +41,12 @@ class Known:
         """What is wrong with naming a backend where one that takes regions stands, or another."""
         if not isinstance(name, str):
             return
-        fitting = self.fitting(takes_regions)
         if name not in self.names:
-            yield fault.unknown(path, "backend", name, fitting)
-        elif name not in fitting:
+            yield fault.unknown(path, "backend", name, self.fitting(takes_regions))
+        elif name in (self.interpreters if takes_regions else self.compilers):
             wrong = "an interpreter" if takes_regions else "a compiler"
-            yield Fault(path, f"{fault.show(name)} is {wrong}", fault.listed(fitting))
+            fitting = fault.listed(self.fitting(takes_regions))
+            yield Fault(path, f"{fault.show(name)} is {wrong}", fitting)
 
     def fitting(self, takes_regions: bool) -> list[str]:
         """The names that may stand where one that takes regions does, or another."""
@@ -79,10 +79,11 @@ def read_text(text: str, file: str, backends: Known) -> Reading:
     """The policy in a text; `file` is what messages call it."""
 
     def judge(document: dict[str, Any]) -> tuple[Policy | None, list[Fault]]:
-        faults = [*_key_faults(document, backends), *_rule_faults(document, backends)]
+        conditions: list[When] = []
+        faults = [*_key_faults(document, backends), *_rule_faults(document, backends, conditions)]
         if not all(one.is_warning for one in faults):
             return None, faults
-        policy = model.build(document)
+        policy = model.build(document, conditions)
         return policy, [*faults, *unreached(policy)]
 
     return Reading(*examine(text, file, keys.PolicyKeys, judge))
@@ -101,8 +102,13 @@ def _key_faults(document: Mapping[str, Any], backends: Known) -> Iterator[Fault]
 # --- names and conditions -------------------------------------------------------------------
 
 
-def _rule_faults(document: Mapping[str, Any], backends: Known) -> Iterator[Fault]:
-    """What is wrong with names of backends and conditions, wherever keys are as declared."""
+def _rule_faults(
+    document: Mapping[str, Any], backends: Known, conditions: list[When]
+) -> Iterator[Fault]:
+    """What is wrong with names of backends and conditions, wherever keys are as declared.
+
+    `conditions` gets that of each rule, if nothing is wrong.
+    """
     yield from backends.faults(("interpreter",), document.get("interpreter"), False)
     shadow = document.get("shadow")
     if isinstance(shadow, dict):
@@ -121,12 +127,13 @@ def _rule_faults(document: Mapping[str, Any], backends: Known) -> Iterator[Fault
             yield from backends.faults((*at, "name") if is_table else at, name, True)
         yield from _chain_faults(path, rule.get("action", "compile"), rule, chain)
         faults: list[Fault] = []
-        when = rule.get("when")
+        when = rule.get("when", {})
         if isinstance(when, dict):
             read = predicate.read(when, (*path, "when"), faults.append)
             # A part with a fault is left out, which makes what contains it hold too often or too
             # rarely; single tests stand for themselves.
             sound = When(read.tests) if faults else read
+            conditions.append(read)
             yield from (*faults, *contradiction(sound, (*path, "when"), vocabulary()))
 
 

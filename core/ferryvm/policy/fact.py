@@ -83,9 +83,8 @@ def vocabulary() -> Mapping[str, Fact]:
 
 def find(name: str) -> Fact | None:
     """The fact of that name; those of plugins are not known before they are asked for."""
-    if _PLUGIN_FACT.fullmatch(name):
-        return open_fact(name)
-    return vocabulary().get(name)
+    fact = vocabulary().get(name)
+    return open_fact(name) if fact is None and _PLUGIN_FACT.fullmatch(name) else fact
 
 
 def open_fact(name: str) -> Fact:
@@ -99,9 +98,15 @@ class Values:
     def __init__(self, facts: Facts, machine: MachineFacts, extra: Mapping[str, Value]) -> None:
         """`extra`: facts from plugins, by full name (`plugin.NAME.FACT`)."""
         self._facts, self._machine, self._extra = facts, machine, extra
+        self._found: dict[str, Value | None] = {}
 
     def get(self, name: str) -> Value | None:
         """The fact's value, None if there is no such fact here."""
+        if name not in self._found:
+            self._found[name] = self._get(name)
+        return self._found[name]
+
+    def _get(self, name: str) -> Value | None:
         first, _, rest = name.partition(".")
         if first == PLUGIN:
             return self._extra.get(name)

@@ -11,6 +11,10 @@ from ferryvm.policy.machine import MachineFacts
 from ferryvm.policy.model import Policy, Rule
 from ferryvm.region.fact import Facts
 
+MOST_TOLD = 100
+"""Rules of which it is told why they do not match a region: of the rest that would take most of the
+time and memory."""
+
 
 @dataclasses.dataclass(frozen=True)
 class Passed:
@@ -37,7 +41,14 @@ class Decision:
     reason: str
     """Why it matched, or why there is none; one line."""
     passed: tuple[Passed, ...] = ()
-    """The rules before it, or all."""
+    """The rules before it, or all; the first MOST_TOLD of them."""
+    untold: int = 0
+    """How many more did not match."""
+
+    def told(self) -> tuple[str, ...]:
+        """The rules that did not match, a line each, and how many are left out."""
+        rest = (f"{self.untold} more rules do not match",) if self.untold else ()
+        return (*map(str, self.passed), *rest)
 
 
 def choose(
@@ -47,13 +58,15 @@ def choose(
     values = Values(facts, machine, extra)
     passed: list[Passed] = []
     for index, rule in enumerate(policy.rules):
+        if index >= MOST_TOLD and not rule.when.holds(values):
+            continue
         verdict = rule.when.judge(values)
         if verdict.holds:
             reason = f"{_title(index, rule.name)}: {verdict.because}"
-            return Decision(rule, index, reason, tuple(passed))
+            return Decision(rule, index, reason, tuple(passed), index - len(passed))
         passed.append(Passed(index, rule.name, verdict.because))
     reason = "no rule matches" if policy.rules else "the policy has no rules"
-    return Decision(None, None, reason, tuple(passed))
+    return Decision(None, None, reason, tuple(passed), len(policy.rules) - len(passed))
 
 
 def _title(index: int, name: str) -> str:

@@ -12,11 +12,11 @@ from __future__ import annotations
 
 import dataclasses
 import enum
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ferryvm.policy.fact import find
-from ferryvm.policy.predicate import Known, When, read
+from ferryvm.policy.fact import open_fact
+from ferryvm.policy.predicate import When, read
 from ferryvm.toml.fault import Fault
 
 INTERPRETER = "threaded"
@@ -135,13 +135,10 @@ class Policy:
         return cls(name, Profile(enabled=False))
 
 
-def build(document: Mapping[str, Any], known: Known = find) -> Policy:
-    """The policy of a TOML document that has been checked, or that is our own.
-
-    `known`: for our own, `open_fact` will do; then the facts need not be looked at.
-    """
+def build(document: Mapping[str, Any], conditions: Sequence[When]) -> Policy:
+    """The policy of a TOML document that has been checked; `conditions` are what its rules ask."""
     keys = dict(document)
-    rules = [_rule(table, known) for table in keys.pop("rule", ())]
+    rules = map(_rule, keys.pop("rule", ()), conditions)
     shadow = dict(keys.pop("shadow", {"enabled": False}))
     return Policy(
         profile=Profile(**keys.pop("profile", {})),
@@ -151,10 +148,15 @@ def build(document: Mapping[str, Any], known: Known = find) -> Policy:
     )
 
 
-def _rule(table: Mapping[str, Any], known: Known) -> Rule:
-    keys = dict(table)
+def build_ours(document: Mapping[str, Any]) -> Policy:
+    """The policy of a TOML document of our own, which needs no check; facts are not looked at."""
+    whens = [rule.get("when", {}) for rule in document.get("rule", ())]
+    return build(document, [read(when, ("when",), _refuse, open_fact) for when in whens])
+
+
+def _rule(table: Mapping[str, Any], when: When) -> Rule:
+    keys = {key: value for key, value in table.items() if key != "when"}
     action = Action(keys.pop("action", Action.COMPILE.value))
-    when = read(keys.pop("when", {}), ("when",), _refuse, known)
     return Rule(
         when=when, action=action, backends=tuple(map(_choice, keys.pop("backends", ()))), **keys
     )

@@ -11,7 +11,9 @@ which TOML reads as a table in a table): both are the same here.
 from __future__ import annotations
 
 import dataclasses
+import functools
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from operator import methodcaller
 from typing import NamedTuple
 
 from ferryvm.policy import condition
@@ -57,19 +59,37 @@ class Test:
         found = values.get(self.fact)
         if found is None:
             return Verdict(False, f"{self.fact} is not known here, wanted {self.wanting}")
-        holds = any(one.holds(found) for one in self.wanted)
+        holds = self.holds(values)
         shown = f"{found:.6g}" if isinstance(found, float) else show(found)
         is_said = holds and shown in map(str, self.wanted)
         aside = "" if is_said else f", wanted {self.wanting}"
         return Verdict(holds, f"{self.fact} is {shown}{aside}")
 
+    def holds(self, values: Values) -> bool:
+        """True if it holds for a region."""
+        found = values.get(self.fact)
+        return found is not None and any(map(methodcaller("holds", found), self.wanted))
+
     def outcomes(self, facts: Mapping[str, Fact]) -> Outcomes:
         """How it can turn out; `facts` says what values are possible."""
         fact = facts.get(self.fact)
+        return self._usual if fact is vocabulary().get(self.fact) else self._outcomes(fact)
+
+    @functools.cached_property
+    def _usual(self) -> Outcomes:
+        """How it can turn out where nothing is known but the vocabulary."""
+        return self._outcomes(vocabulary().get(self.fact))
+
+    def _outcomes(self, fact: Fact | None) -> Outcomes:
         values = condition.samples(fact, self.wanted) if fact else None
         if values is None:
             return _ALWAYS if fact and Like("*") in self.wanted else _EITHER
-        return frozenset(any(one.holds(value) for one in self.wanted) for value in values)
+        found = set()
+        for value in values:
+            found.add(any(map(methodcaller("holds", value), self.wanted)))
+            if len(found) == len(_EITHER):
+                return _EITHER
+        return frozenset(found)
 
     @property
     def wanting(self) -> str:
@@ -95,6 +115,14 @@ class When:
                 return verdict
             reasons.append(verdict.because)
         return Verdict(True, "; ".join(reasons) or "it takes everything")
+
+    def holds(self, values: Values) -> bool:
+        """True if it holds for a region: as `judge`, without a reason."""
+        return (
+            all(test.holds(values) for test in self.tests)
+            and (not self.alternatives or any(one.holds(values) for one in self.alternatives))
+            and (self.exception is None or not self.exception.holds(values))
+        )
 
     def _parts(self, values: Values) -> Iterator[Verdict]:
         for test in self.tests:
@@ -189,6 +217,10 @@ def _flat(name: str, path: Path, value: object) -> Iterator[tuple[str, Path, obj
 
 
 def _read_test(name: str, path: Path, value: object, report: Report, known: Known) -> Test | None:
+    if isinstance(value, str):
+        test = _usual_test(name, value, known)
+        if test is not None:
+            return test
     fact = known(name)
     if fact is None:
         report(_unknown(name, path))
@@ -209,6 +241,14 @@ def _read_test(name: str, path: Path, value: object, report: Report, known: Know
         else:
             wanted.append(found)
     return Test(name, tuple(wanted)) if wanted else None
+
+
+@functools.lru_cache(maxsize=1024)
+def _usual_test(name: str, value: str, known: Known) -> Test | None:
+    """The test of a fact for a text, None if there is a fault; rules ask for the same again and again."""
+    faults: list[Fault] = []
+    test = _read_test(name, (), [value], faults.append, known)
+    return None if faults else test
 
 
 def _unknown(name: str, path: Path) -> Fault:

@@ -38,9 +38,11 @@ def unreached(policy: Policy) -> Iterator[Fault]:
         else:
             kinds = ", ".join(facts["kind"].values or ())
             aside = f": this policy asks its rules about {kinds} only"
-            yield from contradiction(rule.when, (*path, "when"), facts, aside)
+            outcomes = rule.when.outcomes(facts)
+            if outcomes == {False}:
+                yield from contradiction(rule.when, (*path, "when"), facts, aside)
             seen[rule.when] = index
-            if rule.when.outcomes(facts) == {True}:
+            if outcomes == {True}:
                 always = index
     if policy.whole_program and not any(_takes_programs(rule.when) for rule in policy.rules):
         found = "no rule takes a region of kind 'program'"

@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import functools
 import itertools
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable
 
 from ferryvm.isa import Flow
 from ferryvm.region.code import FLOWS, code
+from ferryvm.region.component import components
 from ferryvm.region.keep import kept
 from ferryvm.verify import Verified
 
@@ -51,12 +52,16 @@ class CallGraph:
             return (immediate,)
         return self.by_signature.get(immediate, ()) if flow is Flow.CALL_INDIRECT else ()
 
-    def reached(self, functions: Iterable[int]) -> tuple[int, ...]:
-        """These functions and all that they call, directly or not, in rising order."""
-        found = set(functions)
+    def reached(
+        self, functions: Iterable[int], outside: Collection[int] = frozenset()
+    ) -> tuple[int, ...]:
+        """These functions and all that they call, directly or not, in rising order, but for what is
+        `outside` and what only that calls."""
+        found = {f for f in functions if f not in outside}
         waiting = list(found)
         while waiting:
-            new = [f for f in self.direct[waiting.pop()] if f not in found]
+            called = self.direct[waiting.pop()]
+            new = [f for f in called if f not in found and f not in outside]
             found.update(new)
             waiting += new
         return tuple(sorted(found))
@@ -64,7 +69,7 @@ class CallGraph:
     @functools.cached_property
     def components(self) -> tuple[tuple[int, ...], ...]:
         """All functions; those that call each other in circles together, callees before callers."""
-        return tuple(_components(self.direct))
+        return tuple(components(self.direct))
 
     @functools.cached_property
     def recursive(self) -> frozenset[int]:
@@ -100,39 +105,3 @@ class CallGraph:
 def call_graph(verified: Verified) -> CallGraph:
     """The calls of a program; the same object whenever it is asked for."""
     return CallGraph(verified)
-
-
-def _components(direct: tuple[tuple[int, ...], ...]) -> Iterator[tuple[int, ...]]:
-    """Strongly connected components, what is reached first (Tarjan 1972, without recursion)."""
-    number: dict[int, int] = {}
-    lowest: dict[int, int] = {}
-    open_: list[int] = []
-    is_open: set[int] = set()
-    for root in range(len(direct)):
-        path: list[tuple[int, Iterator[int]]] = []
-        enter = root if root not in number else None
-        while enter is not None or path:
-            if enter is not None:
-                number[enter] = lowest[enter] = len(number)
-                open_.append(enter)
-                is_open.add(enter)
-                path.append((enter, iter(direct[enter])))
-                enter = None
-            function, onward = path[-1]
-            for to in onward:
-                if to not in number:
-                    enter = to
-                    break
-                if to in is_open:
-                    lowest[function] = min(lowest[function], number[to])
-            else:
-                path.pop()
-                if path:
-                    caller = path[-1][0]
-                    lowest[caller] = min(lowest[caller], lowest[function])
-                if lowest[function] == number[function]:
-                    members = [open_.pop()]
-                    while members[-1] != function:
-                        members.append(open_.pop())
-                    is_open.difference_update(members)
-                    yield tuple(sorted(members))

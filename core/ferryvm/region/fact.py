@@ -84,14 +84,6 @@ class Facts:
     """Instructions by chapter of the instruction table; chapters without any are left out."""
 
 
-def too_large(region: Region, most: int) -> str | None:
-    """Why a compiler that takes regions of so many instructions does not take this one."""
-    size = facts(region).total_instructions
-    if size > most:
-        return f"{size} instructions with what it calls, more than {most}"
-    return None
-
-
 def facts(region: Region, hotness: int = 0) -> Facts:
     """The facts of a region; `hotness` is the caller's to know."""
     verified, listing = region.verified, code(region.verified)

@@ -16,7 +16,7 @@ from __future__ import annotations
 import dataclasses
 import enum
 import functools
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from ferryvm.errors import UnknownNameError
 from ferryvm.region.call import call_graph
@@ -56,6 +56,8 @@ class Region:
     """The loop that it is, for a loop or a nest."""
     number: int = 0
     """Which scope of the function it is, from 1; 0 for other kinds."""
+    outside: frozenset[int] = frozenset()
+    """Functions that are not compiled with it: it leaves where one of them may be called."""
 
     @functools.cached_property
     def name(self) -> str:
@@ -79,21 +81,33 @@ class Region:
     def functions(self) -> tuple[int, ...]:
         """Functions whose code is in it: its own; all that the first one calls for a program."""
         if self.kind is Kind.PROGRAM:
-            return call_graph(self.verified).reached([self.function])
+            return call_graph(self.verified).reached([self.function], self.outside)
         return (self.function,)
 
     @functools.cached_property
     def pcs(self) -> frozenset[int]:
         """Its instructions, without those of the functions that it calls (but for a program)."""
         if self.kind is Kind.SCOPE:
-            return scope_pcs(self.verified, self.entry)
+            return self.within(scope_pcs(self.verified, self.entry))
         graphs = [graph(self.verified, function) for function in self.functions]
-        return frozenset(
+        return self.within(
             pc
             for each in graphs
             for first in (self.loop.blocks if self.loop else each.blocks)
             for pc in range(first, each.blocks[first].last + 1)
         )
+
+    def within(self, pcs: Iterable[int]) -> frozenset[int]:
+        """Those of these instructions that call nothing outside."""
+        if not self.outside:
+            return frozenset(pcs)
+        calls = call_graph(self.verified)
+        return frozenset(pc for pc in pcs if self.outside.isdisjoint(calls.targets(pc)))
+
+    def pcs_of(self, function: int) -> frozenset[int]:
+        """The instructions that are compiled of a function that it calls."""
+        blocks = graph(self.verified, function).blocks.values()
+        return self.within(pc for b in blocks for pc in range(b.first, b.last + 1))
 
     @functools.cached_property
     def blocks(self) -> frozenset[int]:
@@ -114,8 +128,10 @@ class Region:
         """
         calls = call_graph(self.verified)
         if self.kind in (Kind.FUNCTION, Kind.PROGRAM):
-            return calls.reached(calls.direct[self.function])
-        return calls.reached({callee for pc in self.pcs for callee in calls.targets(pc)})
+            found: Iterable[int] = calls.direct[self.function]
+        else:
+            found = {callee for pc in self.pcs for callee in calls.targets(pc)}
+        return calls.reached(found, self.outside)
 
     @functools.cached_property
     def marked(self) -> bool:

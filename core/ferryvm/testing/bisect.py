@@ -30,7 +30,7 @@ from ferryvm.testing.divergence import LEGAL
 from ferryvm.testing.region import Region, regions
 from ferryvm.testing.schedule import Schedule, moves
 from ferryvm.testing.trace import LONGEST, Row, TraceLine, begun, finished, sides, trace
-from ferryvm.testing.trial import IN_PREPARE, Trial
+from ferryvm.testing.trial import IN_PREPARE, Trial, failing
 from ferryvm.verify import Verified
 
 _GOOD_CHUNK = 200_000
@@ -61,7 +61,7 @@ class UnstableError(SearchError):
 
 
 class UnpreparedError(SearchError):
-    """A backend fails before the program begins, so there is no place to search for."""
+    """A backend fails to make code of the program, so there is no place to search for."""
 
     def __init__(self, good: str, bad: str, failure: str) -> None:
         what = failure.removeprefix(IN_PREPARE)
@@ -233,7 +233,7 @@ class Bisector:
         self._check()
         name, left = name or self.bad, self._deadline - time.monotonic()
         failure = trial.attempt(name, fuel, min(self.patience, left))
-        if failure is not None and failure.startswith(IN_PREPARE):
+        if failure is not None and failing(failure) is not None:
             raise UnpreparedError(self.good, name, failure)
         if left < self.patience:
             self._check()  # a run that was stopped before its time says nothing

@@ -94,6 +94,9 @@ class Differ:
         self.limits = limits
         self.most = most
         self.patience = patience
+        self.form: bool | None = None
+        """Whether a backend that can do both is only run counting instructions, or only without
+        counting where the program ends; None: both."""
         self.against = against
         self.backends = tuple(name for name in dict.fromkeys(backends) if name != against)
         self.forcing = forcing
@@ -140,19 +143,21 @@ class Differ:
         trial, failure = expected.again(), None
         comparison = None
         try:
-            if self.registry.get(name).capabilities.fuel or not expected.left:
+            can_count = self.registry.get(name).capabilities.fuel and self.form is not False
+            if can_count or not expected.left:
                 while failure is None and not trial.has_ended:
                     failure = trial.attempt(name, _CHUNK, self.patience)
                     progress()
                 comparison = self._judge((name,), trial, failure, expected, 0)
-                if comparison.verdict is not Verdict.AGREE or not expected.left:
+                is_over = self.form is True or not expected.left
+                if comparison.verdict is not Verdict.AGREE or is_over:
                     return comparison
             # Native backends run other code when nothing is counted: that has to agree as well.
             uncounted = expected.again()
             failure = uncounted.attempt(name, None, self.patience)
         except RefusalError as error:
             return self._unsupported((name,), trial, 0, error)
-        if comparison is None:  # it cannot count
+        if comparison is None:  # it cannot count, or is not to
             uncounted.left = expected.left
             comparison = self._judge((name,), uncounted, failure, expected, 0)
             return dataclasses.replace(comparison, is_counted=False)

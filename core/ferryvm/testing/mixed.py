@@ -15,7 +15,9 @@ from ferryvm.registry import Registry
 
 
 class MixedRegistry(Registry):
-    """A registry with a policy."""
+    """A registry with a policy, whose compilers are under test."""
+
+    strict = True
 
     def __init__(self, policy: Policy | None, discover: bool = True) -> None:
         """`policy`: None, and it is like any other registry; `discover`: as `Registry`."""

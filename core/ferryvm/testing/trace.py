@@ -8,6 +8,7 @@ before and after.
 from __future__ import annotations
 
 import dataclasses
+import itertools
 from collections.abc import Callable
 from typing import Annotated
 
@@ -186,12 +187,12 @@ def sides(good: Trial, bad: Trial) -> list[Row]:
         if x != y
     ]
     rows += [(name, f"{x:#x}", f"{y:#x}") for name, x, y in _shown(statics)]
-    heaps = [bytes(m.memory.heap[: m.control.hp]) for m in (left, right) if m.control.hp == a.hp]
-    if len(heaps) == 2 and heaps[0] != heaps[1]:
-        words_at = range(0, a.hp, WORD_BYTES)
-        texts = [[heap[at : at + WORD_BYTES].hex(" ") for at in words_at] for heap in heaps]
-        parts = [(f"heap {at}", x, y) for at, x, y in zip(words_at, *texts, strict=True) if x != y]
-        rows += parts[:_MOST_ROWS]
+    if a.hp == b.hp:
+        heaps = [machine.heap_in_use() for machine in (left, right)]
+        for number in itertools.islice(heaps[0].unequal(heaps[1]), _MOST_ROWS):
+            at = WORD_BYTES * number
+            x, y = (heap.cut(at, at + WORD_BYTES).hex(" ") for heap in heaps)
+            rows.append((f"heap {at}", x, y))
     return rows
 
 

@@ -7,11 +7,18 @@ fuel is counted from the program's start, however the way was cut into runs.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 
-from ferryvm.backend import Forcing, PreparationError, RefusalError
+from ferryvm.backend import (
+    CompilationError,
+    Forcing,
+    MalformedError,
+    PreparationError,
+    RefusalError,
+)
 from ferryvm.engine import Execution, ProgramInterrupted, TrapError
-from ferryvm.failure import described
+from ferryvm.failure import described, one_line
 from ferryvm.float_environment import CONTROL
 from ferryvm.machine.control import Status
 from ferryvm.testing.environment import STICKY, control_word, environment
@@ -23,6 +30,26 @@ MOST_INSTRUCTIONS = 50_000_000
 
 IN_PREPARE = "in prepare: "
 """What the text of a failure begins with where a backend failed before the program began."""
+
+IN_COMPILER = "in a compiler: "
+"""The same where a compiler raised what is no refusal."""
+
+MALFORMED = "malformed IR: "
+"""The same where a pass left IR that breaks a rule."""
+
+
+def failing(failure: str) -> str | None:
+    """How a backend failed that made no code of the program, in the words that failures with one
+    cause have in common; None for other failures, which have an instruction to blame."""
+    if failure.startswith(IN_PREPARE):
+        return "failure in prepare"
+    if failure.startswith(IN_COMPILER):
+        raised = re.search(r"it raised (\w+)(?:.*( \(\S+ in \S+\)))?", failure)
+        return IN_COMPILER + (f"{raised[1]}{raised[2] or ''}" if raised else "it failed")
+    if failure.startswith(MALFORMED):
+        rule = failure.rpartition(": ")[2]
+        return MALFORMED + re.sub(r"\d+", "N", rule)
+    return None
 
 
 class Trial:
@@ -153,6 +180,11 @@ class Trial:
                 return "it left with INTERRUPTED, and nobody had interrupted it"
             except PreparationError as error:
                 return IN_PREPARE + error.what
+            except CompilationError as error:
+                text = one_line(str(error))
+                if isinstance(error, MalformedError):
+                    return MALFORMED + text.replace(MALFORMED, "", 1)
+                return IN_COMPILER + text
             except Exception as error:  # noqa: BLE001 - a faulty backend may raise anything
                 return described(error)
         control = self.execution.machine.control

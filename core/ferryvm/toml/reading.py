@@ -3,19 +3,25 @@
 
 from __future__ import annotations
 
+import contextlib
+import gc
 import logging
 import tomllib
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path as FilePath
 from typing import Any, TypeVar
 
-from ferryvm.errors import FerryError, Position
+from ferryvm.bounded import read_text
+from ferryvm.errors import Position
 from ferryvm.toml.fault import DocumentError, Fault, Path, PlacedFault
 from ferryvm.toml.position import Place, places
-from ferryvm.toml.syntax import syntax_fault
+from ferryvm.toml.syntax import deep_key, syntax_fault
 from ferryvm.toml.table import Table
 
 _LOG = logging.getLogger(__name__)
+
+MOST_BYTES = 16 << 20
+"""The largest file that is read: 100,000 rules of a policy take 9 MB."""
 
 Value = TypeVar("Value")
 
@@ -25,12 +31,7 @@ Judge = Callable[[dict[str, Any]], tuple[Value | None, Iterable[Fault]]]
 
 def text_of(path: FilePath) -> str:
     """The text of a file. Raises FerryError where it cannot be read."""
-    try:
-        return path.read_text(encoding="utf-8-sig")  # Windows editors put a mark in front
-    except OSError as error:
-        raise FerryError(f"{path}: cannot be read: {error.strerror}") from None
-    except UnicodeDecodeError as error:
-        raise FerryError(f"{path}: not UTF-8 text (byte {error.start})") from None
+    return read_text(path, MOST_BYTES)
 
 
 def examine(
@@ -41,21 +42,39 @@ def examine(
     `file` is what messages call it, `keys` are what it may have.
     """
     try:
-        return _examine(text, file, keys, judge)
+        with _uncollected():
+            return _examine(text, file, keys, judge)
     except RecursionError:
         return None, (PlacedFault(Position(file, 1, 1), Fault((), "nested too deeply")),)
+
+
+@contextlib.contextmanager
+def _uncollected() -> Iterator[None]:
+    """Without the collector of cycles: there are none in a document, and it would look at all of a
+    large one many times, for a third of the time that reading takes."""
+    is_on = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if is_on:
+            gc.enable()
 
 
 def _examine(
     text: str, file: str, keys: type[Table], judge: Judge[Value]
 ) -> tuple[Value | None, tuple[PlacedFault, ...]]:
+    deep = deep_key(text)
+    if deep is not None:
+        return None, (PlacedFault(Position(file, *deep.place), deep.fault),)
     try:
         document = tomllib.loads(text)
     except ValueError as error:  # not TOML, or an integer of thousands of digits
         (line, column), said = syntax_fault(error, text, keys)
         return None, (PlacedFault(Position(file, line, column), said),)
-    where = places(text)
-    value, faults = judge(document)
+    value, found = judge(document)
+    faults = list(found)
+    where = places(text) if faults else {}  # takes as long as reading it
     placed = [PlacedFault(_position(file, where, one.path), one) for one in faults]
     return value, tuple(sorted(placed, key=lambda one: one.position))
 

@@ -23,6 +23,14 @@ _LONG = re.compile(r"[+-]?\d[\d_]{4299,}")
 """An integer with more digits than Python reads, if it is no part of a text or comment."""
 
 
+_MOST_PARTS = 50
+"""Parts of a dotted key: what reads it takes time and stack in proportion to their square."""
+
+_PART = r"""(?:[A-Za-z0-9_-]+|"[^"\n]*"|'[^'\n]*')"""
+_DEEP = re.compile(rf"(?<![A-Za-z0-9_-]){_PART}(?:[ \t]*\.[ \t]*{_PART}){{{_MOST_PARTS}}}")
+"""The beginning of a key of too many parts, if it is no part of a text or comment."""
+
+
 class SyntaxFault(NamedTuple):
     """A fault and its place in the text."""
 
@@ -44,6 +52,19 @@ def syntax_fault(error: ValueError, text: str, keys: type[Table]) -> SyntaxFault
             return twice
     said = _AT.sub("", message)
     return SyntaxFault(place, Fault((), f"not TOML: {said[:1].lower()}{said[1:]}"))
+
+
+def deep_key(text: str) -> SyntaxFault | None:
+    """The fault of the first dotted key that has too many parts; to be asked before a text is read.
+
+    Texts and comments that look like such a key are taken for one: no file of ours has any."""
+    for number, line in enumerate(text.split("\n"), 1):
+        found = _DEEP.search(line) if line.count(".") >= _MOST_PARTS else None
+        if found is not None:
+            said = f"found a key of more than {_MOST_PARTS} parts"
+            place = (number, found.start() + 1)
+            return SyntaxFault(place, Fault((), said, f"{_MOST_PARTS} at most"))
+    return None
 
 
 def _twice(text: str, place: Place, keys: type[Table]) -> SyntaxFault | None:

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import logging
 import os
 import signal
@@ -13,7 +12,9 @@ import time
 from pathlib import Path
 
 import pytest
+from ferryvm import binary
 from ferryvm.backend import BackendError, Options
+from ferryvm.cache import Entry
 from ferryvm.machine.control import Status
 from ferryvm.machine.state import Machine
 from ferryvm.region.region import Region
@@ -88,7 +89,7 @@ def test_a_damaged_entry_is_told_and_built_again(
     file.write_bytes(content)
     with caplog.at_level(logging.WARNING, "ferryvm.cache"):
         assert not backend.compile(loop, Options()).is_from_cache
-    assert "is damaged and is built again" in caplog.text
+    assert "is refused and built again: it is damaged, or" in caplog.text
     assert backend.compile(loop, Options()).is_from_cache
 
 
@@ -173,11 +174,48 @@ def test_no_temporary_folder_is_told_with_the_variable(
         backend.compile(loop, Options())
 
 
+def _stored(monkeypatch: pytest.MonkeyPatch, payload: bytes) -> list[bytes]:
+    """Have entries that are stored hold another payload; what they would have held."""
+    payloads: list[bytes] = []
+    keep = Entry.keep
+
+    def other(entry: Entry, genuine: bytes) -> None:
+        payloads.append(genuine)
+        keep(entry, payload)
+
+    monkeypatch.setattr(Entry, "keep", other)
+    return payloads
+
+
+@pytest.mark.parametrize("payload", [b"", b"no library", b"\x7fELF\x02\x01\x01" + bytes(500)])
+def test_what_is_no_shared_object_is_not_loaded_whoever_stored_it(
+    backend: CcBackend,
+    loop: Region,
+    cache: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+    payload: bytes,
+) -> None:
+    (genuine,) = (_stored(monkeypatch, payload), backend.compile(loop, Options()))[0]
+    assert binary.fault(genuine, binary.Kind.SHARED) is None
+    assert not backend.compile(loop, Options()).is_from_cache
+    assert "is refused and built again: it" in caplog.text
+
+
+def test_a_shared_object_that_is_cut_has_a_fault(
+    backend: CcBackend, loop: Region, cache: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    payloads = _stored(monkeypatch, b"")
+    backend.compile(loop, Options())
+    for length in (16, 64, 500, len(payloads[0]) - 1):
+        assert binary.fault(payloads[0][:length], binary.Kind.SHARED) is not None
+
+
 def test_an_entry_that_cannot_be_loaded_is_named(
-    backend: CcBackend, loop: Region, cache: Path
+    backend: CcBackend, loop: Region, cache: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     backend.compile(loop, Options())
-    file = entries(cache)[0]
-    file.write_bytes(hashlib.sha256(b"no library").digest() + b"no library")
+    (file,) = entries(cache)
+    monkeypatch.setattr(Entry, "find", lambda entry, fault: b"no library")
     with pytest.raises(BackendError, match=f"^cc: cache entry {file} cannot be .*; remove it$"):
         backend.compile(loop, Options())

@@ -13,10 +13,11 @@ import pytest
 from ferryvm.backend import BackendError, Forcing, Options
 from ferryvm.machine.control import Status
 from ferryvm.machine.state import Machine
+from ferryvm.region.cost import too_costly
 from ferryvm.region.region import Region, region, regions
 from ferryvm.verify import verify
 
-from ferryvm_cc.backend import LARGEST, CcBackend
+from ferryvm_cc.backend import LIMITS, CcBackend
 from ferryvm_cc.compiler import has_loop
 
 from .entering import enter
@@ -176,7 +177,10 @@ def test_a_stage_that_is_not_there_is_told_with_those_that_are(
 
 
 def test_a_region_that_is_too_large_is_refused_with_its_size(backend: CcBackend) -> None:
-    lines = "i64.const 1\ndrop\n" * (LARGEST // 2)
+    lines = "i64.const 1\ndrop\n" * (LIMITS.instructions // 2)
     whole = regions(verify(ferryvm.assemble(f".function main\n{lines}halt\n")))[0]
-    reason = backend.accepts(whole)
-    assert reason == f"{len(whole.pcs)} instructions with what it calls, more than {LARGEST}"
+    reason = too_costly(whole, backend.capabilities.limits)
+    assert (
+        reason
+        == f"{len(whole.pcs)} instructions with what it calls, more than {LIMITS.instructions}"
+    )

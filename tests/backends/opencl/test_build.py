@@ -152,6 +152,28 @@ def test_a_damaged_entry_is_built_again(backend: OpenClBackend, empty: Path) -> 
     assert not backend.compile(region, Options()).is_from_cache
 
 
+@pytest.mark.parametrize("payload", [b"", b"nonsense", b"built?", b"\x7fEL"])
+def test_what_is_no_binary_is_given_to_no_driver_whoever_stored_it(
+    backend: OpenClBackend, empty: Path, monkeypatch: pytest.MonkeyPatch, payload: bytes
+) -> None:
+    region = whole("(print! 9)")
+    keep = cache.Entry.keep
+    monkeypatch.setattr(cache.Entry, "keep", lambda entry, _: keep(entry, payload))
+    backend.compile(region, Options())
+    assert not backend.compile(region, Options()).is_from_cache
+
+
+def test_a_binary_of_an_unknown_form_is_not_kept_and_that_is_told_once(
+    device: Device, empty: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(build, "fault", lambda payload: "it is of no form that is known")
+    for _ in range(2):
+        assert not OpenClBackend().compile(whole("(print! 10)"), Options()).is_from_cache
+    (said,) = caplog.messages
+    assert said == f"opencl: what {device} builds is not kept: it is of no form that is known"
+    assert list(empty.rglob("kernel-*.bin")) == []
+
+
 def test_the_process_ends_with_its_parent() -> None:
     script = (
         "import os, ferryvm_backends.opencl.build as b\n"

@@ -413,9 +413,9 @@ def test_a_cache_that_cannot_be_written_costs_builds(
     monkeypatch.setenv("FERRYVM_CACHE_DIR", str(below_a_file))
     (problem,) = examine.folder_findings()
     assert problem.problem == (
-        f"{below_a_file} cannot be written: Not a directory; each process builds its kernels again"
+        f"cache {below_a_file} cannot be used: Not a directory; each process builds its kernels again"
     )
-    assert problem.remedy.startswith("export FERRYVM_CACHE_DIR=")
+    assert problem.remedy.startswith("set FERRYVM_CACHE_DIR to ")
 
 
 def _none() -> str:

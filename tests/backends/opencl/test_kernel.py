@@ -16,7 +16,7 @@ from ferryvm.machine.control import Status
 from ferryvm.machine.memory import Limits
 from ferryvm.machine.state import Machine
 from ferryvm.testing.conformance.suite import Item, Verdict, checks
-from ferryvm_backends.opencl import LARGEST, OpenClBackend
+from ferryvm_backends.opencl import OpenClBackend
 
 from .entering import assembled, enter, ready, registry, whole
 
@@ -229,10 +229,3 @@ def test_a_machine_with_another_stack_at_the_same_place_is_another(backend: Open
         depths.append(machine.control.sp * 8 / size)
         del machine
     assert all(0.9 < depth <= 1 for depth in depths)
-
-
-def test_a_region_that_is_too_large_is_refused_with_its_size(backend: OpenClBackend) -> None:
-    lines = "i64.const 1\ndrop\n" * (LARGEST // 2)
-    region = assembled(f".function main\n{lines}halt\n")
-    expected = f"{len(region.pcs)} instructions with what it calls, more than {LARGEST}"
-    assert backend.accepts(region) == expected

@@ -10,11 +10,13 @@ import zlib
 
 from ferryvm.backend import Activity, Code, Compiler, Options, RefusalError
 from ferryvm.hooks import BackendEntry, hookimpl
+from ferryvm.ir.lift import lift
+from ferryvm.ir.passes.pipeline import checker
 from ferryvm.machine.control import ControlBlock, Status
 from ferryvm.region.region import Region
 from ferryvm.verify import Verified
 
-NAMES = ("leaving", "forging", "deadly", "clumsy", "shy")
+NAMES = ("leaving", "forging", "deadly", "clumsy", "careless", "shy")
 
 _NATIVE = ctypes.CFUNCTYPE(ctypes.c_uint32, ctypes.POINTER(ControlBlock))
 
@@ -47,6 +49,13 @@ class LeavingCode(Code):
         return Activity()
 
 
+def _leave_malformed(region: Region, options: Options) -> None:
+    """Do what a faulty pass does: nothing is raised unless somebody verifies the IR."""
+    module = lift(region, options.counting)
+    module.root.blocks[-1].terminator = None
+    checker(module, region.verified, options.check)()
+
+
 class BadCompiler(Compiler):
     """Makes code that leaves at once; of the programs that are hit, other code or none."""
 
@@ -56,12 +65,15 @@ class BadCompiler(Compiler):
         self.name = name
 
     def compile(self, region: Region, options: Options) -> Code:
-        if options.cache:
+        if options.cache and options.check:
             raise ValueError("it would be kept on disk")
         if not is_hit_compiled(region.verified):
             return LeavingCode("")
         if self.name == "clumsy":
             raise KeyError("a register")
+        if self.name == "careless":
+            _leave_malformed(region, options)
+            return LeavingCode("")
         if self.name == "shy":
             raise RefusalError("not this one")
         return LeavingCode(self.name)

@@ -4,6 +4,9 @@
 from __future__ import annotations
 
 import functools
+import subprocess
+import sys
+import tempfile
 from pathlib import Path
 
 import pytest
@@ -14,6 +17,8 @@ from ferryvm.image import to_bytes
 from ferryvm.testing import Schedule, disagreement
 from ferryvm.testing.differential import Verdict
 from ferryvm.testing.fuzz import Campaign, Finding, Outcome, Plan, Report
+from ferryvm.testing.fuzz.notes import Notes
+from ferryvm.testing.fuzz.trial import Judge
 from ferryvm.testing.generate import Kind, generate
 from ferryvm.testing.mixed import policy_of
 from ferryvm.verify import verify
@@ -104,25 +109,31 @@ def test_compiled_code_that_ends_the_process_is_blamed_on_its_compiler(
     assert group[0].signature == ("crash", "deadly", "SIGSEGV", "")
 
 
-def check_clumsy(findings: list[Finding]) -> None:
-    """What a compiler raises has its traceback and the program that it raised on."""
-    assert [finding.number for finding in findings] == hit()
-    for finding in findings:
-        assert (finding.outcome, finding.backends) == (Outcome.ERROR, "")
-        assert finding.text.startswith("KeyError: 'a register' (at bad_compilers.py:")
-        path = Path(str(finding.path))
-        assert path.read_bytes() == to_bytes(generate(SEED, finding.number))
-        assert 'raise KeyError("a register")' in path.with_suffix(".txt").read_text()
+def check_clumsy(finding: Finding, backend: str) -> None:
+    """What a compiler raises has its traceback, and a disagreement with the program."""
+    assert (finding.outcome, finding.backends) == (Outcome.ERROR, backend)
+    assert finding.what.startswith("in a compiler: KeyError (bad_compilers.py:")
+    assert "it raised KeyError: 'a register' (bad_compilers.py:" in finding.text
+    path = Path(str(finding.path))
+    one = disagreement.load(str(path))
+    assert to_bytes(one.program) == to_bytes(generate(SEED, finding.number))
+    assert (one.difference.field, one.difference.right) == ("failure", finding.text)
+    assert 'raise KeyError("a register")' in path.with_suffix(".txt").read_text()
 
 
-def test_what_a_compiler_raises_is_an_error_though_the_program_is_refused(tmp_path: Path) -> None:
-    report = run(plan("clumsy", save=str(tmp_path)))
-    check_clumsy(report.findings)
+def test_what_a_compiler_raises_is_an_error_and_never_unsupported(tmp_path: Path) -> None:
+    schedules = (Schedule.NONE, Schedule.RANDOM)
+    report = run(plan("clumsy", save=str(tmp_path), schedules=schedules))
+    assert [finding.number for finding in report.findings] == hit()  # once, not in moves again
+    for finding in report.findings:
+        check_clumsy(finding, "clumsy")
+    assert len(report.groups) == 1
     assert of(report, Outcome.ERROR) == len(hit())
-    assert report.verdicts["clumsy", Verdict.UNSUPPORTED] == len(hit())
+    assert report.verdicts["clumsy", Verdict.DISAGREE] == len(hit())
+    assert report.verdicts["clumsy", Verdict.UNSUPPORTED] == 0
 
 
-def test_what_a_compiler_raises_is_an_error_though_the_program_goes_on(tmp_path: Path) -> None:
+def test_what_a_compiler_raises_is_an_error_though_the_policy_would_go_on(tmp_path: Path) -> None:
     forced = under_policy(
         tmp_path, "clumsy", save=str(tmp_path / "found"), forcing=frozenset([Forcing.HOT])
     )
@@ -130,8 +141,37 @@ def test_what_a_compiler_raises_is_an_error_though_the_program_goes_on(tmp_path:
     found = [finding.number for finding in report.findings]
     assert found
     assert set(found) <= set(hit())
+    for finding in report.findings:
+        check_clumsy(finding, "mixed")
     assert of(report, Outcome.ERROR) == len(found)
-    assert report.verdicts["mixed", Verdict.AGREE] == PROGRAMS
+    assert report.verdicts["mixed", Verdict.AGREE] == PROGRAMS - len(found)
+
+
+def test_malformed_ir_is_a_finding_of_its_own_that_replays(tmp_path: Path) -> None:
+    report = run(plan("careless", save=str(tmp_path)))
+    assert [finding.number for finding in report.findings] == hit()
+    assert of(report, Outcome.MALFORMED) == len(hit())
+    (group,) = report.groups
+    assert group[0].what == "malformed IR: it has no terminator"
+    assert group[0].text.startswith("malformed IR: backend 'careless': region program: body ")
+    replay = [sys.executable, "-m", "ferryvm.cli", "replay", str(group[0].path)]
+    answer = subprocess.run(replay, capture_output=True, text=True, check=False)
+    assert answer.returncode == 1
+    assert "now:   failure: none on switch, malformed IR: backend 'careless'" in answer.stdout
+    assert "(the same field)" in answer.stdout
+
+
+def test_ferry_diff_calls_what_a_compiler_raises_an_error(tmp_path: Path) -> None:
+    file = tmp_path / "hit.fvm"
+    file.write_bytes(to_bytes(generate(SEED, hit()[0])))
+    command = [sys.executable, "-m", "ferryvm.cli", "diff", "--against", "switch", "--backends"]
+    answer = subprocess.run(
+        [*command, "clumsy,shy", str(file)], capture_output=True, text=True, check=False
+    )
+    assert answer.returncode == 1
+    rows = [line.split() for line in answer.stdout.splitlines()]
+    assert [row[2] for row in rows] == ["verdict", "error", "unsupported"]
+    assert "in a compiler: backend 'clumsy': region program: it raised KeyError" in answer.stderr
 
 
 def test_what_a_compiler_refuses_is_no_finding(tmp_path: Path) -> None:
@@ -185,3 +225,24 @@ def test_registry_has_the_policy_only_under_its_name() -> None:
     assert policy_of(Registry()) is None
     with pytest.raises(UnknownNameError, match="no backend 'mixed'"):
         MixedRegistry(None).get("mixed")
+
+
+def test_one_program_in_so_many_is_thorough_and_the_others_take_forms_in_turn() -> None:
+    chosen = Plan(SEED, ("threaded",), "switch", (Kind.BYTECODE,), thorough_every=4)
+    with tempfile.TemporaryFile() as file:
+        judge = Judge(chosen, Notes(file.fileno(), chosen, is_new=True))
+        efforts = []
+        for number in range(5):
+            judge.judge(number)
+            efforts.append((judge.registry.effort.quick, judge.differ.form))
+    assert efforts == [(False, None), (True, True), (True, False), (True, True), (False, None)]
+    assert "--thorough-every 4" in chosen.command(3)
+    assert "--thorough-every" not in plan("threaded").command(3)
+
+
+def test_code_that_is_made_quickly_agrees() -> None:
+    report = Campaign(plan("llvm", thorough_every=4), 1, 5).run()
+    assert report.findings == []
+    assert report.verdicts["llvm", Verdict.AGREE] == 5
+    # Two forms of two programs, one of three, none of that which does not end.
+    assert report.compiled >= 7

@@ -40,7 +40,7 @@ def test_programs_of_a_seed_are_the_same_on_every_python() -> None:
     a change of Python, processor or operating system must not."""
     images = b"".join(to_bytes(generate(2026, number)) for number in range(40))
     digest = hashlib.blake2b(images, digest_size=16).hexdigest()
-    assert digest == "fce67682a4d4a204463ee6db1bd3c921"
+    assert digest == "254e445cf37981e244ee48ae59e255c4"
 
 
 def test_program_does_not_depend_on_those_before_it() -> None:
@@ -110,7 +110,7 @@ def test_programs_are_of_60_to_some_hundred_instructions() -> None:
     sizes = sorted(len(generate(1, number).code) for number in range(COUNT))
     assert sizes[0] >= 40
     assert 120 < statistics.median(sizes) < 260
-    assert sizes[-1] < 1000
+    assert sizes[-1] < 1800  # with hundreds of operands
 
 
 def test_every_trap_is_reached() -> None:

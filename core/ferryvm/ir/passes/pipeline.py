@@ -8,7 +8,8 @@
 For a compiler that asks for it `unroll` comes before `version`, and all of this again where it has
 changed something.
 
-`hoist` comes before `number`, which makes one of what several loops had before them.
+`hoist` comes before `number`, which makes one of what several loops had before them. `thread` passes
+by the blocks in front of loops that it has made, so loops that two edges enter get them again then.
 
 `relax` comes late: it lets states name values that have no place in a block, and what it moves
 would only be moved again. Level 0 leaves everything as it was lifted; 3 is as 2. `range` is not
@@ -48,36 +49,43 @@ def optimise(
     verified: Verified | None = None,
     *,
     unrolled: bool = False,
+    check: bool = False,
 ) -> None:
     """Improve a module in place; the higher the level (0 to 3), the more is tried.
 
-    `verified`: the program, for the checks that `FERRYVM_CHECK_IR` asks for. `unrolled`: whether
-    short loops become straight code.
+    `verified`: the program, for the checks. `unrolled`: whether short loops become straight code.
+    `check`: verify the module before and after each pass, as `FERRYVM_CHECK_IR` asks for, too.
     """
-    check = _checker(module, verified)
+    verify = checker(module, verified, check)
+    verify()
     for body in module.bodies:
-        _optimise(module, body, level, check, unrolled)
+        _optimise(module, body, level, verify, unrolled)
+    verify()
 
 
-def _checker(module: Module, verified: Verified | None) -> Callable[[], None]:
-    if os.environ.get(ENVIRONMENT) != "1":
-        return lambda: None
-    from ferryvm.ir.verify import verify_module  # costs as much as a pass, loading included
+def checker(module: Module, verified: Verified | None, check: bool) -> Callable[..., None]:
+    """What verifies the module, or only the body that it is given, for backends with passes of
+    their own; nothing is done unless `check` is set or `FERRYVM_CHECK_IR` is 1. It raises IrError."""
+    if not check and os.environ.get(ENVIRONMENT) != "1":
+        return lambda body=None: None
+    from ferryvm.ir.verify import verify_body, verify_module  # costs as much as a pass
 
-    def check() -> None:
-        verify_module(module, verified)
+    def verify(body: Body | None = None) -> None:
+        if body is None:
+            verify_module(module, verified)
+        else:
+            verify_body(module, body, verified)
 
-    check()
-    return check
+    return verify
 
 
 def _optimise(
-    module: Module, body: Body, level: int, check: Callable[[], None], unrolled: bool
+    module: Module, body: Body, level: int, check: Callable[..., None], unrolled: bool
 ) -> None:
     def run(*passes: Pass) -> None:
         for each in passes:
             each(body)
-            check()
+            check(body)
 
     if level <= 0:
         return
@@ -85,9 +93,9 @@ def _optimise(
         run(thread, hoist)
     run(number, drop_known_checks)
     if level >= 2 and _has_decided_branch(body):
-        run(thread, prune, number)
+        run(thread, prune, add_fronts, number)
     if level >= 2 and unrolled and unroll(body):
-        check()
+        check(body)
         run(thread, prune, number, drop_known_checks, thread, prune)
         run(lambda body: add_fronts(body, of_branches=True), hoist, number, prune)
     if level >= 2:

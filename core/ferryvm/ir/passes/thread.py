@@ -11,7 +11,9 @@ passed to it, or comes to a condition that exists already. Heads of loops are ne
 loop keeps one entry, and each way back its poll. (Bodik, Gupta, Soffa: Interprocedural Conditional
 Branch Elimination, 1997, names the general problem; this is its case of one block.)
 
-Needs nothing. Keeps every effect and exit; blocks that nothing leads to are removed.
+Needs nothing. Keeps every effect and exit; blocks that nothing leads to are removed. Edges that go back
+stay so: a head dominates its loop however many edges are gone, so it is never joined to a block of the
+loop, and never left with edges that go back alone.
 """
 
 from __future__ import annotations
@@ -172,11 +174,6 @@ class _Round:
             new[value] = _last(new, value)
         if new:
             substitute(self.body, new)
-        places = {block: place for place, block in enumerate(self.body.blocks)}
-        for block in self.body.blocks:
-            for edge in block.end.edges:
-                if edge.is_back:  # in what is no loop a merged block may now stand before
-                    edge.is_back = places[edge.block] <= places[block]
 
 
 def _last(new: dict[Value, Value], value: Value) -> Value:

@@ -9,7 +9,7 @@ import time
 
 import numpy as np
 
-from ferryvm.backend import Artifact
+from ferryvm.backend import Artifact, RefusalError
 from ferryvm.engine.saved import pack_state, unpack_state
 from ferryvm.float_environment import in_ours, ours
 from ferryvm.isa import Trap
@@ -52,7 +52,7 @@ def perform(script: Script, artifact: Artifact, patience: float = PATIENCE) -> F
 
     What the backend raises is a fault too, and so is an entry that takes longer than `patience`
     seconds; one that then does not even look at the flag can only be left where its program has
-    no end.
+    no end. Raises RefusalError where a compiler refuses what it is given.
     """
     performer = _Performer(script, artifact, patience)
     for number, step in enumerate(script.steps):
@@ -115,6 +115,8 @@ class _Performer:
                     return late
         except _GoneError:
             return late
+        except RefusalError:
+            raise
         except BaseException as error:  # noqa: BLE001 - whatever a backend raises, it has failed
             raise_if_pressed(error)
             return Fault("end", "a status", describe(error))

@@ -15,8 +15,9 @@ import functools
 from collections import Counter
 from collections.abc import Iterator
 
-from ferryvm.backend import Artifact, Interpreter
+from ferryvm.backend import Artifact, Interpreter, RefusalError
 from ferryvm.engine import runnable
+from ferryvm.failure import one_line
 from ferryvm.isa import INSTRUCTIONS
 from ferryvm.registry import Registry
 from ferryvm.testing.conformance.case import Case, cases
@@ -127,7 +128,10 @@ def _follow(script: Script, backend: Interpreter, patience: float) -> Outcome:
         found: Fault | None = Fault("prepare", "an artifact", describe(error))
     else:
         if isinstance(artifact, Artifact):
-            found = perform(script, artifact, patience)
+            try:
+                found = perform(script, artifact, patience)
+            except RefusalError as error:
+                return Outcome(Verdict.REFUSED, one_line(str(error)))
         else:
             found = Fault("prepare", "an Artifact", repr(artifact))
     if found is None:

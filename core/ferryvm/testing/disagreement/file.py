@@ -13,6 +13,7 @@ import pydantic
 
 from ferryvm import asm, image
 from ferryvm.backend import Forcing
+from ferryvm.bounded import read_bytes
 from ferryvm.durable import replace_file
 from ferryvm.engine.execution import UNLIMITED
 from ferryvm.errors import FerryError
@@ -29,6 +30,9 @@ from ferryvm.testing.watchdog import PATIENCE
 
 FORMAT: Literal["ferryvm disagreement"] = "ferryvm disagreement"
 VERSION: Literal[1] = 1
+
+MOST_BYTES = 256 << 20
+"""The largest file that is read."""
 
 _BASE64_COLUMNS = 76
 _COLUMNS = 140
@@ -126,11 +130,8 @@ def _pretty(value: Any, indent: int = 0) -> str:
 
 def load(path: str | Path) -> Disagreement:
     """The disagreement in a file. Raises DisagreementError, naming file and fault."""
-    try:
-        content = Path(path).read_bytes()
-    except OSError as error:
-        raise DisagreementError(f"{path}: cannot be read: {error.strerror}") from None
-    return from_text(content, str(path))
+    content = read_bytes(Path(path), MOST_BYTES, error=DisagreementError)
+    return from_text(content or b"", str(path))
 
 
 def from_text(content: bytes, name: str) -> Disagreement:

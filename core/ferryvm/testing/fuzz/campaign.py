@@ -27,7 +27,7 @@ from ferryvm.testing.fuzz.outcome import Finding, Outcome
 from ferryvm.testing.fuzz.plan import GRACE, Plan
 from ferryvm.testing.fuzz.report import Report
 from ferryvm.testing.fuzz.store import Store
-from ferryvm.testing.generate import Kind, generate, mutated_image
+from ferryvm.testing.generate import Corner, Kind, generate, mutated_image
 from ferryvm.testing.generate.weights import Weights
 
 _STRETCH_SECONDS = 0.2
@@ -66,6 +66,7 @@ class Campaign:
         """Stretches whose worker died before it came to them."""
         self._outcomes: Counter[tuple[Kind, Outcome]] = Counter()
         self._verdicts: Counter[tuple[str, Verdict]] = Counter()
+        self._corners: Counter[Corner] = Counter()
         self._compiled = 0
         """Counts of workers that have ended."""
         self._began: float | None = None
@@ -226,6 +227,7 @@ class Campaign:
         self._selector.unregister(child.output)
         self._outcomes.update(child.notes.outcomes())
         self._verdicts.update(child.notes.verdicts())
+        self._corners.update(child.notes.corners())
         self._compiled += child.notes.compiled
         child.close()
 
@@ -238,10 +240,13 @@ class Campaign:
     def _count(self) -> None:
         """Bring the report up to date."""
         outcomes, verdicts = Counter(self._outcomes), Counter(self._verdicts)
+        corners = Counter(self._corners)
         for child in self._children:
+            corners.update(child.notes.corners())
             outcomes.update(child.notes.outcomes())
             verdicts.update(child.notes.verdicts())
         self.report.outcomes, self.report.verdicts = outcomes, verdicts
+        self.report.corners = corners
         living = sum(child.notes.compiled for child in self._children)
         self.report.compiled = self._compiled + living
         if self._began is not None:

@@ -7,7 +7,8 @@
          3         trials done
          4         steps of bisecting, so that it is seen to get on
          5         regions compiled
-         6 ...     trials by kind and outcome, then comparisons by backend and verdict
+         6 ...     trials by kind and outcome, comparisons by backend and verdict, then programs
+                   by what is rare in them
 
 A word is written whole, so a worker that dies at any moment leaves counts that add up.
 """
@@ -17,14 +18,16 @@ from __future__ import annotations
 import enum
 import mmap
 import os
+from collections.abc import Iterable
 
 from ferryvm.testing.differential import Verdict
 from ferryvm.testing.fuzz.outcome import Outcome
 from ferryvm.testing.fuzz.plan import Plan
-from ferryvm.testing.generate import Kind
+from ferryvm.testing.generate import Corner, Kind
 
 _STAGE, _NUMBER, _BACKEND, _DONE, _STEPS, _COMPILED, _COUNTS = range(7)
 _KINDS, _OUTCOMES, _VERDICTS = tuple(Kind), tuple(Outcome), tuple(Verdict)
+_CORNERS = tuple(Corner)
 
 
 class Stage(enum.IntEnum):
@@ -41,7 +44,8 @@ class Notes:
     def __init__(self, descriptor: int, plan: Plan, is_new: bool) -> None:
         """`descriptor`: of a file that both processes map; `is_new`: it is empty still."""
         self.names = (plan.against, *plan.backends)
-        size = 8 * (_COUNTS + len(_KINDS) * len(_OUTCOMES) + len(self.names) * len(_VERDICTS))
+        self._corners = _COUNTS + len(_KINDS) * len(_OUTCOMES) + len(self.names) * len(_VERDICTS)
+        size = 8 * (self._corners + len(_CORNERS))
         if is_new:
             os.truncate(descriptor, size)
         self._words = memoryview(mmap.mmap(descriptor, size)).cast("Q")
@@ -85,7 +89,11 @@ class Notes:
         """Comparisons, by backend and verdict."""
         pairs = [(name, verdict) for name in self.names for verdict in _VERDICTS]
         first = _COUNTS + len(_KINDS) * len(_OUTCOMES)
-        return dict(zip(pairs, self._words[first:].tolist(), strict=True))
+        return dict(zip(pairs, self._words[first : self._corners].tolist(), strict=True))
+
+    def corners(self) -> dict[Corner, int]:
+        """Programs that had it, by what is rare."""
+        return dict(zip(_CORNERS, self._words[self._corners :].tolist(), strict=True))
 
     # --- the worker's side ------------------------------------------------------------------
 
@@ -97,6 +105,11 @@ class Notes:
     def run(self) -> None:
         """The program is there: backends come next."""
         self._words[_STAGE] = Stage.RUNNING
+
+    def occur(self, corners: Iterable[Corner]) -> None:
+        """The program has these."""
+        for corner in corners:
+            self._words[self._corners + _CORNERS.index(corner)] += 1
 
     def enter(self, backend: int) -> None:
         """A backend is entered."""

@@ -11,7 +11,7 @@ import re
 from ferryvm.machine.control import Status
 from ferryvm.machine.difference import Difference
 from ferryvm.testing.generate import Kind
-from ferryvm.testing.trial import IN_PREPARE
+from ferryvm.testing.trial import IN_COMPILER, MALFORMED, failing
 
 
 class Outcome(enum.Enum):
@@ -30,6 +30,8 @@ class Outcome(enum.Enum):
     REFUSED = "refused"
     """A mutated image that is no program, in one clear line."""
     DISAGREE = "disagree"
+    MALFORMED = "malformed"
+    """A pass of a compiler left IR that breaks a rule."""
     ERROR = "error"
     """Something raised an exception."""
     CRASH = "crash"
@@ -38,7 +40,13 @@ class Outcome(enum.Enum):
     """The process got no further."""
 
 
-FINDINGS = (Outcome.DISAGREE, Outcome.ERROR, Outcome.CRASH, Outcome.HANG)
+FINDINGS = (
+    Outcome.DISAGREE,
+    Outcome.MALFORMED,
+    Outcome.ERROR,
+    Outcome.CRASH,
+    Outcome.HANG,
+)
 """Outcomes that a campaign looks for."""
 
 ENDS = {
@@ -75,11 +83,6 @@ class Finding:
         """What findings that have one cause probably have in common."""
         return self.outcome.value, self.backends, self.what, self.mnemonic
 
-    @property
-    def is_in_prepare(self) -> bool:
-        """Whether a backend failed before the program began: there is no instruction to blame."""
-        return self.what.startswith(_IN_PREPARE)
-
     def to_json(self) -> str:
         """All of it, in one line."""
         fields = dataclasses.asdict(self)
@@ -93,14 +96,23 @@ class Finding:
         return cls(**fields)
 
 
-_IN_PREPARE = f"failure {IN_PREPARE.rstrip(': ')}"
-
-
 def what_differs(found: Difference) -> str:
     """The field of a difference as findings with one cause have it, or how a backend failed."""
-    if found.field == "failure" and found.right.startswith(IN_PREPARE):
-        return _IN_PREPARE
-    return without_place(found.field)
+    return how_it_failed(found) or without_place(found.field)
+
+
+def how_it_failed(found: Difference) -> str | None:
+    """How a backend failed that made no code of a program; None for any other difference."""
+    return failing(found.right) if found.field == "failure" else None
+
+
+def outcome_of(found: Difference) -> Outcome:
+    """What a trial comes to in which a comparison found this."""
+    if found.field == "failure" and found.right.startswith(MALFORMED):
+        return Outcome.MALFORMED
+    if found.field == "failure" and found.right.startswith(IN_COMPILER):
+        return Outcome.ERROR
+    return Outcome.DISAGREE
 
 
 def without_place(field: str) -> str:

@@ -39,6 +39,9 @@ class Plan:
     """Path of the policy that the backend `mixed` runs under; None where there is no such one."""
     forcing: frozenset[Forcing] = frozenset()
     """What the backends under test are forced to."""
+    thorough_every: int = 1
+    """Of so many trials one is thorough; in the others a compiler has its machine code made quickly,
+    and only one form of the code is tried, that which counts instructions or that which does not."""
     patience: float = 10.0
     """Seconds that a backend may take for a program before it is stopped."""
     memory: int = 1 << 30
@@ -54,6 +57,10 @@ class Plan:
     def kind(self, number: int) -> Kind:
         """What kind of program a trial tries."""
         return self.kinds[number % len(self.kinds)]
+
+    def is_thorough(self, number: int) -> bool:
+        """Whether a trial tries all forms of code, at the levels that users have."""
+        return number % self.thorough_every == 0
 
     def to_json(self) -> str:
         """All of it, in one line."""
@@ -86,6 +93,8 @@ class Plan:
             words += ["--policy", self.policy]
         if self.weights is not None:
             words += ["--weights", self.weights]
+        if self.thorough_every != 1:
+            words += ["--thorough-every", str(self.thorough_every)]
         if self.patience != Plan.patience:
             words += ["--patience", f"{self.patience:g}"]
         return shlex.join(words)

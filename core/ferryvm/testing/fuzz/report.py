@@ -10,7 +10,7 @@ from ferryvm.engine.runnable import MIXED
 from ferryvm.testing.differential import Verdict
 from ferryvm.testing.fuzz.outcome import Finding, Outcome
 from ferryvm.testing.fuzz.plan import Plan
-from ferryvm.testing.generate import Kind
+from ferryvm.testing.generate import Corner, Kind
 
 _COMPARED = (Verdict.AGREE, Verdict.DISAGREE, Verdict.DIVERGE)
 
@@ -27,6 +27,8 @@ class Report:
     findings: list[Finding] = dataclasses.field(default_factory=list)
     reasons: dict[str, str] = dataclasses.field(default_factory=dict)
     """For each backend that could not run a program: one reason why."""
+    corners: Counter[Corner] = dataclasses.field(default_factory=Counter)
+    """Programs in bytecode that had it, by what is rare."""
     compiled: int = 0
     """Regions that compilers have made code of."""
     seconds: float = 0.0

@@ -21,6 +21,7 @@ from ferryvm.testing.differential import Comparison, Differ
 from ferryvm.testing.fuzz.outcome import Finding
 from ferryvm.testing.fuzz.plan import Plan
 from ferryvm.testing.schedule import Schedule
+from ferryvm.testing.trial import failing
 from ferryvm.verify import Verified
 
 
@@ -67,14 +68,19 @@ class Store:
         )
         if one.parting is not None:
             finding = dataclasses.replace(finding, mnemonic=one.parting.mnemonic)
-        elif not finding.is_in_prepare:
+        elif failing(comparison.difference.right if comparison.difference else "") is None:
             text = f"{finding.text} (not bisected: {one.unbisected})"
             finding = dataclasses.replace(finding, text=text)
         if self.folder is None:
             return finding
-        path = self._free(finding).with_suffix(disagreement.SUFFIX)
+        stem = self._free(finding)
+        path = stem.with_suffix(disagreement.SUFFIX)
         try:
+            if finding.detail:
+                replace_file(stem.with_suffix(".txt"), self._text(finding))
             disagreement.save(one, path)
+        except OSError as error:
+            raise StoreError(f"{stem}: cannot be written: {error.strerror}") from None
         except disagreement.DisagreementError as error:
             raise StoreError(str(error)) from None
         return dataclasses.replace(finding, path=str(path))
@@ -83,18 +89,21 @@ class Store:
         """The finding, saved as a text and the file that was tried, if one was made."""
         if self.folder is None:
             return finding
-        lines = [f"{finding.outcome.value}: {finding.text}"]
-        lines += [f"{self.plan.command(finding.number)}", finding.detail]
         stem = self._free(finding)
         shown = text = stem.with_suffix(".txt")
         try:
             if content is not None:
                 shown = stem.with_suffix(".ferry" if content.startswith(STATE.magic) else ".fvm")
                 replace_file(shown, content)
-            replace_file(text, "\n".join(lines).encode(errors="backslashreplace"))
+            replace_file(text, self._text(finding))
         except OSError as error:
             raise StoreError(f"{stem}: cannot be written: {error.strerror}") from None
         return dataclasses.replace(finding, path=str(shown))
+
+    def _text(self, finding: Finding) -> bytes:
+        lines = [f"{finding.outcome.value}: {finding.text}"]
+        lines += [f"{self.plan.command(finding.number)}", finding.detail]
+        return "\n".join(lines).encode(errors="backslashreplace")
 
     def _free(self, finding: Finding) -> Path:
         """A path without suffix that no file has, whatever its suffix."""

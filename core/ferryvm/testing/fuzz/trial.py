@@ -6,6 +6,7 @@ from __future__ import annotations
 import contextlib
 import time
 import traceback
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -19,15 +20,28 @@ from ferryvm.testing.differential import Comparison, Differ, Verdict
 from ferryvm.testing.fuzz.image import MOST as MOST_OF_IMAGE
 from ferryvm.testing.fuzz.image import Fault, ImageJudge, Refused, Tried, compare
 from ferryvm.testing.fuzz.notes import Notes
-from ferryvm.testing.fuzz.outcome import ENDS, Finding, Outcome, what_differs
+from ferryvm.testing.fuzz.outcome import (
+    ENDS,
+    Finding,
+    Outcome,
+    how_it_failed,
+    outcome_of,
+    what_differs,
+)
 from ferryvm.testing.fuzz.plan import Plan
 from ferryvm.testing.fuzz.store import Store, StoreError
 from ferryvm.testing.fuzz.watch import CompilerFault, WatchedRegistry
-from ferryvm.testing.generate import LIMITS, MOST_INSTRUCTIONS, Kind, generate, mutated_image
+from ferryvm.testing.generate import (
+    LIMITS,
+    MOST_INSTRUCTIONS,
+    Corner,
+    Kind,
+    generate,
+    mutated_image,
+)
 from ferryvm.testing.generate.chance import Chance
 from ferryvm.testing.generate.weights import Weights
 from ferryvm.testing.schedule import Schedule
-from ferryvm.testing.trial import IN_PREPARE
 from ferryvm.verify import verify
 
 
@@ -66,9 +80,11 @@ class Judge:
         """Try one program; what was found, saved already."""
         began = time.monotonic()
         self.notes.begin(number)
+        self._set_effort(number)
         kind = self.plan.kind(number)
         made: bytes | Program | None = None
         findings: list[Finding] = []
+        faults: list[CompilerFault] = []
         try:
             if kind is Kind.IMAGE:
                 made = content = mutated_image(self.plan.seed, number)
@@ -76,17 +92,25 @@ class Judge:
                 chance = Chance("judge", self.plan.seed, number)
                 status, tried = self.images.judge(chance, content, self._move_seed(number))
             else:
-                made = program = generate(self.plan.seed, number, kind, self.weights)
+                corners: Counter[Corner] = Counter()
+                made = program = generate(self.plan.seed, number, kind, self.weights, corners)
                 self.notes.run()
+                self.notes.occur(corners)
                 status, tried = compare(
                     self.differ, verify(program), self.plan, self._move_seed(number)
                 )
             outcome = self._outcome(status, tried)
             is_slow = time.monotonic() - began >= self.plan.patience
+            faults = self._compiler_faults()
+            trace = _trace(faults[0].error) if faults else ""
             for one in _once(tried):
                 self._note(one.comparison)
                 if one.comparison.verdict is Verdict.DISAGREE:
-                    findings.append(self._disagreement(number, kind, one, _content(made), is_slow))
+                    finding = self._disagreement(number, kind, one, trace)
+                    findings.append(self._saved(finding, one, _content(made), is_slow))
+            if outcome in _OF_COMPILERS:
+                faults = []  # that is what they came to
+                self.registry.compiler_faults.clear()  # what bisecting has raised again
         except Refused:
             outcome = Outcome.REFUSED
         except RefusalError as error:
@@ -100,11 +124,18 @@ class Judge:
         except Exception as error:  # noqa: BLE001 - any at all is what is being looked for
             outcome = Outcome.ERROR
             findings.append(self.store.save(self._error(number, kind, error), _content(made)))
-        for fault in self._compiler_faults():
+        for fault in faults or self._compiler_faults():
             outcome, content = Outcome.ERROR, to_bytes(fault.program.program)
             findings.append(self.store.save(self._error(number, kind, fault.error), content))
         self.notes.end(kind, outcome)
         return findings
+
+    def _set_effort(self, number: int) -> None:
+        """Have a trial be thorough, or quick."""
+        is_thorough = self.plan.is_thorough(number)
+        self.registry.effort.quick = not is_thorough
+        form = None if is_thorough else bool(number % 2)
+        self.differ.form = self.images.differ.form = form
 
     def _compiler_faults(self) -> list[CompilerFault]:
         """What compilers raised since the last trial, each place once."""
@@ -118,8 +149,10 @@ class Judge:
     @staticmethod
     def _outcome(status: Status, tried: list[Tried]) -> Outcome:
         verdicts = {one.comparison.verdict for one in tried}
+        for one in tried:
+            if one.comparison.difference is not None:
+                return outcome_of(one.comparison.difference)
         for verdict, outcome in (
-            (Verdict.DISAGREE, Outcome.DISAGREE),
             (Verdict.UNSUPPORTED, Outcome.UNSUPPORTED),
             (Verdict.DIVERGE, Outcome.DIVERGED),
         ):
@@ -135,10 +168,8 @@ class Judge:
             if comparison.reason and comparison.verdict is Verdict.UNSUPPORTED:
                 self.reasons.setdefault(name, comparison.reason)
 
-    def _disagreement(
-        self, number: int, kind: Kind, one: Tried, content: bytes | None, is_slow: bool
-    ) -> Finding:
-        """The finding that a comparison is, saved; bisected, unless it had to be waited for."""
+    def _disagreement(self, number: int, kind: Kind, one: Tried, trace: str) -> Finding:
+        """The finding that a comparison is; `trace`: of what a compiler raised, if one did."""
         comparison = one.comparison
         found = comparison.difference
         assert found is not None
@@ -146,16 +177,21 @@ class Judge:
         if len(comparison.backends) > 1:
             how = ", moved" if one.differ else ", saved and resumed"
         names = ", ".join(comparison.backends)
+        outcome = outcome_of(found)
+        if outcome in _OF_COMPILERS:  # it fails alike, however the program gets there
+            return Finding(number, kind, outcome, names, what_differs(found), found.right, trace)
         text = f"{self.plan.against} and {names}{how}: {found}"
-        what = what_differs(found) + how
-        finding = Finding(number, kind, Outcome.DISAGREE, names, what, text)
+        return Finding(number, kind, outcome, names, what_differs(found) + how, text)
+
+    def _saved(self, finding: Finding, one: Tried, content: bytes | None, is_slow: bool) -> Finding:
+        """The finding, saved; bisected, unless it had to be waited for."""
         if one.differ is None or one.program is None:
             return self.store.save(finding, content)
         return self.store.record(
             finding,
             one.differ,
             one.program,
-            comparison,
+            one.comparison,
             one.schedule,
             one.seed,
             self.notes.step,
@@ -168,8 +204,14 @@ class Judge:
         name = type(error).__name__
         place = _place(error)
         text = f"{name}: {' '.join(str(error).split())} (at {place})"
-        trace = "".join(traceback.format_exception(error))
-        return Finding(number, kind, Outcome.ERROR, "", f"{name} at {place}", text, trace)
+        return Finding(number, kind, Outcome.ERROR, "", f"{name} at {place}", text, _trace(error))
+
+
+_OF_COMPILERS = (Outcome.MALFORMED, Outcome.ERROR)
+
+
+def _trace(error: Exception) -> str:
+    return "".join(traceback.format_exception(error))
 
 
 def _place(error: Exception) -> str:
@@ -179,11 +221,11 @@ def _place(error: Exception) -> str:
 
 
 def _once(tried: list[Tried]) -> Iterator[Tried]:
-    """Comparisons, without moves that fail before the program begins as a backend alone did."""
+    """Comparisons, without moves in which a backend makes no code as it made none alone."""
     failures = set()
     for one in tried:
         found = one.comparison.difference
-        if found is not None and found.right.startswith(IN_PREPARE):
+        if found is not None and how_it_failed(found) is not None:
             if one.schedule is not Schedule.NONE and found.right in failures:
                 continue
             failures.add(found.right)

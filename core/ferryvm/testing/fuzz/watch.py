@@ -35,6 +35,14 @@ class CompilerFault:
     program: Verified
 
 
+@dataclasses.dataclass
+class Effort:
+    """How compilers are to work at the trial that is under way."""
+
+    quick: bool = False
+    """As `Options.quick`."""
+
+
 class WatchedRegistry(MixedRegistry):
     """A registry whose backends are watched; a compiler comes with the interpreter it needs."""
 
@@ -43,8 +51,9 @@ class WatchedRegistry(MixedRegistry):
         super().__init__(policy, discover=False)
         self._notes, self._inner = notes, _WithCompilers(notes, policy)
         self._watched: dict[str, _WatchedBackend] = {}
+        self.effort = self._inner.effort
         self.compiler_faults = self._inner.compiler_faults
-        """What compilers raised. The program goes on without their code, so it is noted here."""
+        """What compilers raised: comparisons tell it without the traceback."""
 
     def get(self, name: str) -> Backend:
         """As a registry's, watched, and probed once: every program asks for it."""
@@ -62,12 +71,13 @@ class _WithCompilers(MixedRegistry):
     def __init__(self, notes: Notes, policy: Policy | None) -> None:
         super().__init__(policy)
         self._notes, self.compiler_faults = notes, list[CompilerFault]()
+        self.effort = Effort()
 
     def get(self, name: str) -> Backend:
         backend = super().get(name)
         if not isinstance(backend, Compiler):
             return backend
-        return _WatchedCompiler(backend, self._notes, self.compiler_faults)
+        return _WatchedCompiler(backend, self._notes, self.compiler_faults, self.effort)
 
 
 class _WatchedBackend(Interpreter):
@@ -99,8 +109,10 @@ class _WatchedArtifact(Artifact):
 class _WatchedCompiler(Compiler):
     """A compiler whose regions are counted, and not kept on disk: nobody asks for them again."""
 
-    def __init__(self, inner: Compiler, notes: Notes, faults: list[CompilerFault]) -> None:
-        self._inner, self._notes, self._faults = inner, notes, faults
+    def __init__(
+        self, inner: Compiler, notes: Notes, faults: list[CompilerFault], effort: Effort
+    ) -> None:
+        self._inner, self._notes, self._faults, self._effort = inner, notes, faults, effort
         self.name, self.version, self.protocol = inner.name, inner.version, inner.protocol
         self.capabilities, self.stages = inner.capabilities, inner.stages
 
@@ -110,7 +122,8 @@ class _WatchedCompiler(Compiler):
 
     def compile(self, region: Region, options: Options) -> Code:
         with self._watched(region):
-            code = self._inner.compile(region, dataclasses.replace(options, cache=False))
+            wanted = dataclasses.replace(options, cache=False, quick=self._effort.quick)
+            code = self._inner.compile(region, wanted)
         self._notes.compile()
         return code
 

@@ -4,10 +4,12 @@
 from __future__ import annotations
 
 import enum
+from collections import Counter
 
 from ferryvm.errors import FerryError
 from ferryvm.float_environment import in_ours
 from ferryvm.program import Program
+from ferryvm.testing.generate.body import Corner
 from ferryvm.testing.generate.bytecode import MOST_INSTRUCTIONS, generate_bytecode
 from ferryvm.testing.generate.chance import Chance
 from ferryvm.testing.generate.trap import LIMITS
@@ -16,6 +18,7 @@ from ferryvm.testing.generate.weights import Weights
 __all__ = [
     "LIMITS",
     "MOST_INSTRUCTIONS",
+    "Corner",
     "Kind",
     "Weights",
     "generate",
@@ -34,11 +37,16 @@ class Kind(enum.Enum):
 
 @in_ours
 def generate(
-    seed: int, number: int, kind: Kind = Kind.BYTECODE, weights: Weights | None = None
+    seed: int,
+    number: int,
+    kind: Kind = Kind.BYTECODE,
+    weights: Weights | None = None,
+    occurred: Counter[Corner] | None = None,
 ) -> Program:
     """The `number`-th program of a seed; it passes `verify` and ends within MOST_INSTRUCTIONS.
 
-    Raises FerryError for Kind.IMAGE, which `mutated_image` makes: it may be no program.
+    `occurred`: gets how often a program in bytecode has what campaigns count. Raises FerryError
+    for Kind.IMAGE, which `mutated_image` makes: it may be no program.
     """
     if kind is Kind.IMAGE:
         raise FerryError("a mutated image may be no program: use mutated_image")
@@ -46,7 +54,7 @@ def generate(
         from ferryvm import skiff
 
         return skiff.compile(skiff_source(seed, number, weights), f"random-{seed}-{number}.skiff")
-    return generate_bytecode(Chance(seed, number, kind.value), weights)
+    return generate_bytecode(Chance(seed, number, kind.value), weights, occurred)
 
 
 @in_ours

@@ -10,6 +10,8 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import enum
+from collections import Counter
 from collections.abc import Iterator
 
 from ferryvm.testing.generate.catalogue import CONST, OPCODE
@@ -88,6 +90,20 @@ class Plan:
     """Where the number of all statics is a literal, which is known at the end."""
     counters: int = 0
     """Statics that count loops, after the others."""
+    occurred: Counter[Corner] = dataclasses.field(default_factory=Counter)
+    """How often what a campaign counts was generated."""
+    is_crowded: bool = False
+    """Whether a function is still to have a thousand locals."""
+
+
+class Corner(enum.Enum):
+    """What a campaign counts, since it is rare; the value is what its report calls it."""
+
+    IRREDUCIBLE = "cycles with several entries"
+    FORGED = "forged or overlapping vectors"
+    WRAPPING = "induction variables that wrap"
+    DEEP = "hundreds of operands"
+    LOCALS = "a thousand locals"
 
 
 class Body:

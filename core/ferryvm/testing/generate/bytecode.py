@@ -8,12 +8,13 @@ generated, and everything that could run on is counted (see `body`).
 from __future__ import annotations
 
 import functools
+from collections import Counter
 
 import numpy as np
 
 from ferryvm.isa.type import WORD_BYTES
 from ferryvm.program import CODE_DTYPE, Code, Data, Function, Program, Signature, Static
-from ferryvm.testing.generate.body import GET, JUMP, JUMP_IF, JUMP_UNLESS, SET, Plan
+from ferryvm.testing.generate.body import GET, JUMP, JUMP_IF, JUMP_UNLESS, SET, Corner, Plan
 from ferryvm.testing.generate.catalogue import OPCODE
 from ferryvm.testing.generate.chance import Chance
 from ferryvm.testing.generate.function import Functions
@@ -31,14 +32,19 @@ _HALT = OPCODE["halt"]
 _STORE = {t: OPCODE[f"{TYPES[t]}.store"] for t in (F32, F64)}
 
 
-def generate_bytecode(chance: Chance, weights: Weights | None = None) -> Program:
-    """A random program; it ends within MOST_INSTRUCTIONS under LIMITS."""
+def generate_bytecode(
+    chance: Chance, weights: Weights | None = None, occurred: Counter[Corner] | None = None
+) -> Program:
+    """A random program; it ends within MOST_INSTRUCTIONS under LIMITS. `occurred`: gets how often
+    it has what campaigns count."""
     tables = _tables(weights or default())
     while True:
         made = _Maker(chance, tables)
         made.make()
         # What loops cost is known when their bodies are: rarely it is too much after all.
         if made.cost <= MOST_INSTRUCTIONS:
+            if occurred is not None:
+                occurred.update(made.plan.occurred)
             return made.program()
 
 
@@ -69,6 +75,7 @@ class _Maker:
             hosts=layout.hosts,
             is_risky=chance.flip(tables.chance["risky"]),
             heap_left=LIMITS.heap - layout.first_hp - WORD_BYTES,
+            is_crowded=chance.flip(tables.chance["many_locals"]),
         )
         self.functions = Functions(self.plan)
         self.functions.signature((), None)  # main's
@@ -100,7 +107,7 @@ class _Maker:
         chance, plan = self.chance, self.plan
         entry = len(plan.ops)
         body = Statements(plan, (), None, limit, work, is_risky=False)
-        body.is_main = True
+        body.is_main = body.is_large = True
         for t in (*range(4), *(chance.below(4) for _ in range(chance.between(0, 5)))):
             local = body.new_local(t, is_writable=True)
             if chance.flip(self.tables.chance["initial_local"]):
@@ -109,6 +116,8 @@ class _Maker:
         for vector in plan.vectors:
             if chance.flip(self.tables.chance["vector_local"]):
                 self.functions.keep(body, vector.address)
+        if plan.is_crowded:
+            body.many_locals()
         room = limit - len(plan.ops)
         # Risk comes late, so that much is executed before a trap.
         careful_until = len(plan.ops) + int(room * (0.5 + 0.5 * chance.random()))

@@ -20,13 +20,14 @@ from ferryvm.testing.generate.body import (
     Plan,
 )
 from ferryvm.testing.generate.catalogue import OPCODE, eqz
+from ferryvm.testing.generate.corner import MANY_LOCALS
 from ferryvm.testing.generate.literal import I32, I64
 from ferryvm.testing.generate.statement import Statements
 from ferryvm.testing.generate.trap import LIMITS
 
 _SUB, _AND = (OPCODE["i32.sub"], OPCODE["i64.sub"]), (OPCODE["i32.and"], OPCODE["i64.and"])
 _MARK, _CALL = OPCODE["mark"], OPCODE["call"]
-_RUNAWAY_FRAME = 16
+_RUNAWAY_FRAME = 32
 """Words of the runaway function's frame, at least: they bound how deep it gets."""
 
 Shape = tuple[tuple[int, ...], int | None]
@@ -92,6 +93,10 @@ class Functions:
         parameters, result = self._shape()
         entry = len(self.plan.ops)
         body = self._function(parameters, result, limit, budget)
+        body.is_large = True
+        if self.plan.is_crowded and self.chance.flip(0.5):
+            self.plan.is_crowded = False
+            body.many_locals()
         while body.has_room:
             body.statement()
         self._leave(body)
@@ -102,8 +107,11 @@ class Functions:
     def _leave(self, body: Statements) -> None:
         """Save some locals in statics, where they are seen at the end, and return."""
         statics = self.plan.statics
+        is_crowded = len(body.locals) >= MANY_LOCALS
         for number in range(body.parameter_count, len(body.locals)):
             t = body.locals[number]
+            if is_crowded and number not in body.readable[t]:
+                continue
             if statics[t] and self.chance.flip(self.tables.chance["save_local"]):
                 body.put(GET, number)
                 body.put(STATIC_SET, self.chance.pick(statics[t]))

@@ -13,6 +13,8 @@ from pathlib import Path
 from ferryvm.errors import FerryError, UnknownNameError
 from ferryvm.isa import BY_MNEMONIC
 from ferryvm.testing.generate.chance import Weighted
+from ferryvm.toml.reading import text_of
+from ferryvm.toml.syntax import deep_key
 
 Section = Mapping[str, float]
 
@@ -67,11 +69,18 @@ _SECTIONS = tuple(field.name for field in dataclasses.fields(Weights))
 
 def _read(path: Path) -> dict[str, dict[str, float]]:
     try:
-        found = tomllib.loads(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise WeightsError(f"{path}: cannot be read: {error.strerror}") from None
-    except ValueError as error:  # not UTF-8, or not TOML
+        text = text_of(path)
+        if deep_key(text) is not None:
+            raise WeightsError(f"{path}: nested too deeply")
+        found = tomllib.loads(text)
+    except WeightsError:
+        raise
+    except FerryError as error:
+        raise WeightsError(str(error)) from None
+    except ValueError as error:  # not TOML
         raise WeightsError(f"{path}: {error}") from None
+    except RecursionError:
+        raise WeightsError(f"{path}: nested too deeply") from None
     return found
 
 

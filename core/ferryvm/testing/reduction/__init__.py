@@ -6,7 +6,7 @@
                           └── no cut shows it: the whole program
 
 Every candidate passes the verifier and shows the same disagreement: the same pair of backends,
-the same kind of field, the same instruction.
+the same kind of field, the same instruction; or the backend fails to make code of it in the same way.
 """
 
 from __future__ import annotations
@@ -19,10 +19,15 @@ from collections.abc import Callable
 from ferryvm.errors import FerryError
 from ferryvm.listing.encode import encode
 from ferryvm.program import Program
-from ferryvm.testing.bisect import Bisector, LateError, Place
+from ferryvm.testing.bisect import Bisector, LateError, Place, UnpreparedError
 from ferryvm.testing.differential import Differ
 from ferryvm.testing.reduction.cut import bodies, cuts
-from ferryvm.testing.reduction.interest import Interest, Signature, signature
+from ferryvm.testing.reduction.interest import (
+    Interest,
+    Signature,
+    failure_signature,
+    signature,
+)
 from ferryvm.testing.reduction.relist import relist
 from ferryvm.testing.trace import instruction_at
 from ferryvm.verify import Verified
@@ -72,14 +77,16 @@ def reduce(
     try:
         bisector = Bisector(differ, bad, program, check, seconds=seconds)
         place = bisector.search(None, seed, (differ.against, *differ.backends))
+        if place is None:
+            return None
+        row, _ = instruction_at(program.program, bisector.at(place.number).pc)
+        wanted = signature(differ.against, place, row.mnemonic)
+    except UnpreparedError as error:
+        place, wanted = None, failure_signature(error)
     except (_TimeIsOver, LateError):
         raise FerryError(f"no place where they part was found within {seconds:g} s") from None
-    if place is None:
-        return None
-    row, _ = instruction_at(program.program, bisector.at(place.number).pc)
-    wanted = signature(differ.against, place, row.mnemonic)
 
-    interest = Interest(differ, place.bad, wanted, seed, check, improved)
+    interest = Interest(differ, wanted.bad, wanted, seed, check, improved)
     is_complete = False
     try:
         _search(interest, bisector, place)
@@ -89,10 +96,11 @@ def reduce(
     return Reduction(interest.best or program.program, wanted, interest.tried, is_complete)
 
 
-def _search(interest: Interest, bisector: Bisector, place: Place) -> None:
+def _search(interest: Interest, bisector: Bisector, place: Place | None) -> None:
     from ferryvm.testing.reduction.shrink import shrink  # Hypothesis takes a while to import
 
-    _first(interest, bisector, place)
+    if place is not None:
+        _first(interest, bisector, place)
     if interest.best is None:
         with contextlib.suppress(FerryError):
             listing, _ = relist(bisector.program)

@@ -8,10 +8,11 @@ from collections.abc import Callable
 
 from ferryvm.errors import FerryError
 from ferryvm.program import Program
-from ferryvm.testing.bisect import Bisector, Place, Way
+from ferryvm.testing.bisect import Bisector, Place, UnpreparedError, Way
 from ferryvm.testing.differential import Differ
 from ferryvm.testing.disagreement import showing
 from ferryvm.testing.trace import instruction_at
+from ferryvm.testing.trial import failing
 from ferryvm.verify import verify
 
 _PATIENCE = 0.5
@@ -38,13 +39,16 @@ class Signature:
     bad: str
     way: Way
     field: str
-    """The first word of the field that differs where they part: `pc`, `local`, `heap` ..."""
+    """The first word of the field that differs where they part: `pc`, `local`, `heap` ...; how the
+    bad backend fails that makes no code of the program."""
     mnemonic: str
-    """Of the instruction at which they part."""
+    """Of the instruction at which they part; empty where it makes no code of the program."""
     is_single: bool = dataclasses.field(default=True, compare=False)
     """Whether the bad backend need only be entered for that one instruction."""
 
     def __str__(self) -> str:
+        if not self.mnemonic:
+            return f"{self.bad} makes no code of the program: {self.field}"
         return (
             f"{self.good} and {self.bad} part at {self.mnemonic} in {self.field}, {self.way.value}"
         )
@@ -57,6 +61,13 @@ def signature(good: str, place: Place, mnemonic: str) -> Signature:
         field = "the end"  # that is all that can be compared, and any field of it may suffer
     is_single = place.entered == place.number
     return Signature(good, place.bad, place.way, field, mnemonic, is_single)
+
+
+def failure_signature(error: UnpreparedError) -> Signature:
+    """The signature of a backend that makes no code of a program."""
+    how = failing(error.difference.right)
+    assert how is not None
+    return Signature(error.good, error.bad, Way.COUNTED, how, "")
 
 
 Size = tuple[int, ...]
@@ -100,6 +111,9 @@ class Interest:
                 windows=0 if self.wanted.is_single else _WINDOWS,
             )
             if not any(self._parts(bisector, way) for way in _EASIER[self.wanted.way]):
+                return False
+        except UnpreparedError as error:
+            if failure_signature(error) != self.wanted:
                 return False
         except FerryError:  # not valid, refused by a backend, or not the same twice
             return False

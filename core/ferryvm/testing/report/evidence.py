@@ -6,19 +6,15 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable
 
-import numpy as np
-import numpy.typing as npt
-
 from ferryvm.errors import FerryError
 from ferryvm.isa.type import WORD_BYTES, Type
 from ferryvm.machine.difference import Place, is_nan, stack_places, static_places
+from ferryvm.machine.sparse import Sparse
 from ferryvm.testing.bisect import Bisector, Parting, Way
 from ferryvm.testing.differential import Comparison, Differ
 from ferryvm.testing.state import State
 from ferryvm.testing.trial import Trial
 from ferryvm.verify import Verified
-
-Words = npt.NDArray[np.uint64]
 
 _AROUND = 5
 """Words that are shown on each side of the first one that differs."""
@@ -108,8 +104,8 @@ def surroundings(good: Trial, bad: Trial) -> tuple[Group, ...]:
     a, b = left.machine, right.machine
     groups = [
         _registers(left, right),
-        _words("stack", stack_places(machine), a.stack, b.stack),
-        _words("statics", static_places(machine), a.statics, b.statics),
+        _words("stack", stack_places(machine), Sparse.of(a.stack), Sparse.of(b.stack)),
+        _words("statics", static_places(machine), Sparse.of(a.statics), Sparse.of(b.statics)),
         _words("heap", [], a.heap, b.heap),
         _output(left.output, right.output),
     ]
@@ -132,41 +128,41 @@ def _registers(left: State, right: State) -> Group:
     return Group("registers", tuple(parts), len(parts), sum(part.differs for part in parts))
 
 
-def _words(name: str, places: list[Place], left: bytes, right: bytes) -> Group:
+def _words(name: str, places: list[Place], left: Sparse, right: Sparse) -> Group:
     """Words around the first that differs; the heap's have no places and go by address."""
     if left == right:
         return Group(name, (), 0, 0)
-    a, b = _split(left), _split(right)
-    size = min(len(a), len(b))
+    shorter, longest = sorted(-(-len(one) // WORD_BYTES) for one in (left, right))
     unequal = [
         number
-        for number in np.flatnonzero(a[:size] != b[:size]).tolist()
-        if not _are_both_nan(places, number, int(a[number]), int(b[number]))
+        for number in left.unequal(right)
+        if not _are_both_nan(places, number, _word(left, number), _word(right, number))
     ]
-    longest = max(len(a), len(b))
-    differing = len(unequal) + longest - size
+    differing = len(unequal) + longest - shorter
     if not differing:
         return Group(name, (), longest, 0)
-    first = unequal[0] if unequal else size
+    first = unequal[0] if unequal else shorter
     at = set(unequal[: 2 * _AROUND])
     parts = []
     for number in range(max(0, first - _AROUND), min(longest, first + _AROUND + 1)):
         nameless = f"byte {number * WORD_BYTES}" if not places else f"word {number}"
         place, t = places[number] if number < len(places) else (nameless, None)
-        good = int(a[number]) if number < len(a) else None
-        bad = int(b[number]) if number < len(b) else None
-        parts.append(Part(place, t, good, bad, number in at or number >= size))
+        good, bad = _word(left, number), _word(right, number)
+        parts.append(Part(place, t, good, bad, number in at or number >= shorter))
     return Group(name, tuple(parts), longest, differing)
 
 
-def _are_both_nan(places: list[Place], number: int, good: int, bad: int) -> bool:
+def _word(content: Sparse, number: int) -> int | None:
+    """A word, the last one filled up with zeros; None past it."""
+    found = content.cut(number * WORD_BYTES, (number + 1) * WORD_BYTES)
+    return int.from_bytes(found, "little") if found else None
+
+
+def _are_both_nan(places: list[Place], number: int, good: int | None, bad: int | None) -> bool:
     t = places[number][1] if number < len(places) else None
-    return t is not None and is_nan(t, good) and is_nan(t, bad)
-
-
-def _split(content: bytes) -> Words:
-    """The words of a segment; the last one is filled up with zeros."""
-    return np.frombuffer(content + bytes(-len(content) % WORD_BYTES), "<u8")
+    if t is None or good is None or bad is None:
+        return False
+    return is_nan(t, good) and is_nan(t, bad)
 
 
 def _output(left: bytes, right: bytes) -> Group:

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from ferryvm import cache
 from ferryvm.backend import BackendError, Capabilities, Code, Compiler, Forcing, Options
+from ferryvm.cost import Cost
 from ferryvm.ir.c import C11, Choices, module_text
 from ferryvm.ir.c.comment import describer
 from ferryvm.ir.graph import Module
@@ -18,16 +19,14 @@ from ferryvm.ir.passes import optimise
 from ferryvm.ir.text import module_text as ir_text
 from ferryvm.isa.type import F32, F64
 from ferryvm.machine.declaration import declarations
-from ferryvm.region.fact import too_large
 from ferryvm.region.region import Region
 
 import ferryvm_cc
 from ferryvm_cc.compiler import ANOTHER, FLAGS, CCompiler, find, has_loop
-from ferryvm_cc.library import Library, RegionCode, unique_name, workplace
+from ferryvm_cc.library import Library, RegionCode, fault, unique_name, workplace
 
-LARGEST = 10_000
-"""Instructions of a region with all that it calls, past which it is refused: C compilers would
-take minutes."""
+LIMITS = Cost(instructions=10_000, words=20_000, frame=2_000)
+"""What is refused beyond them takes minutes."""
 
 
 class CcBackend(Compiler):
@@ -36,7 +35,7 @@ class CcBackend(Compiler):
     name = "cc"
     version = ferryvm_cc.__version__
     protocol = 1
-    capabilities = Capabilities(forcing=frozenset({Forcing.DEOPT}))
+    capabilities = Capabilities(limits=LIMITS, forcing=frozenset({Forcing.DEOPT}))
     stages = ("ir", "c", "asm")
 
     def probe(self) -> str | None:
@@ -45,9 +44,6 @@ class CcBackend(Compiler):
         except BackendError as error:
             return str(error).removeprefix("cc: ")
         return None
-
-    def accepts(self, region: Region) -> str | None:
-        return too_large(region, LARGEST)
 
     def compile(self, region: Region, options: Options) -> Code:
         notes: dict[str, float] = {}
@@ -67,7 +63,7 @@ class CcBackend(Compiler):
         level = f"-O{options.optimize}"
         made_from = [self.version, text, compiler.identity, *compiler.command, *FLAGS, level]
         entry = cache.Entry(self.name, cache.key(made_from))
-        content = entry.find() if options.cache else None
+        content = entry.find(fault) if options.cache else None
         with workplace() as folder:
             file = folder / unique_name()
             if content is None:
@@ -105,7 +101,7 @@ class CcBackend(Compiler):
 
 def _lifted(region: Region, options: Options) -> Module:
     module = lift(region, options.counting, options.unseen)
-    optimise(module, options.optimize, region.verified)
+    optimise(module, options.optimize, region.verified, check=options.check)
     return module
 
 

@@ -20,6 +20,7 @@ import weakref
 from collections.abc import Iterator
 from pathlib import Path
 
+from ferryvm import binary
 from ferryvm.backend import Activity, BackendError, Code
 from ferryvm.ir.c import (
     ACTIVITY,
@@ -61,6 +62,11 @@ def workplace() -> Iterator[Path]:
 def unique_name() -> str:
     """A file name that no library of this process has had: the loader would take it for that."""
     return f"region-{os.getpid()}-{next(_numbers)}.so"
+
+
+def fault(content: bytes) -> str | None:
+    """Why the loader may not be given this shared object from a cache; None if it may."""
+    return binary.fault(content, binary.Kind.SHARED)
 
 
 class Library:

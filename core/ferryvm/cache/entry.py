@@ -1,0 +1,243 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Entries of the cache: one payload each, under a key that says all that it depends on."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import errno
+import hashlib
+import logging
+import os
+import re
+import time
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+
+import platformdirs
+
+from ferryvm.backend import BackendError
+from ferryvm.cache import private, secret
+from ferryvm.cache.private import NotPrivateError
+from ferryvm.cache.secret import NoSecretError
+from ferryvm.cache.tidy import DAY, KEY_DIGITS, NAME, tidy
+
+ENVIRONMENT = "FERRYVM_CACHE_DIR"
+_FORMAT = b"ferryvm\x02"
+"""What a file begins with; those of the first format began with a checksum."""
+_MAC_BYTES = 32
+_MOST_BYTES = 256 << 20
+"""Of an entry: what is larger was not stored here."""
+_KEY = re.compile(rf"[0-9a-f]{{{KEY_DIGITS},}}")
+_FOLDERS = "0123456789abcdef"
+_ANOTHER = f"set {ENVIRONMENT} to a folder of your own that can be written"
+
+_log = logging.getLogger("ferryvm.cache")
+_told: set[str] = set()
+"""What this process has said of a cache that cannot be used."""
+
+Fault = Callable[[bytes], str | None]
+"""Why a payload is not what it should be; None if it may be used."""
+
+
+def directory() -> Path:
+    """Where entries are kept."""
+    named = os.environ.get(ENVIRONMENT)
+    return Path(named) if named else private.user_folder(platformdirs.user_cache_dir)
+
+
+def key(facts: Iterable[str | bytes], sources: Iterable[Path] = ()) -> str:
+    """The key of what depends on these facts, in their order, and on the content of these files.
+
+    Only the last part of a file's path counts, so an installation that was moved has the same keys.
+    """
+    digest = hashlib.sha256()
+
+    def add(kind: str, content: bytes) -> None:
+        digest.update(f"{kind}{len(content)}:".encode() + content)  # no two lists look the same
+
+    for fact in facts:
+        add("fact", fact if isinstance(fact, bytes) else fact.encode())
+    for source in sources:
+        add("name", source.name.encode())
+        add("content", source.read_bytes())
+    return digest.hexdigest()
+
+
+def why_not_usable() -> str:
+    """Why nothing can be kept, `; ` and what to do; nothing if it can. Programs run all the same."""
+    try:
+        secret.mac("", "", b"")
+        with _folder(_FOLDERS[0], is_made=True) as folder:
+            private.probe(folder)
+    except NoSecretError as error:
+        return str(error)
+    except (NotPrivateError, OSError) as error:
+        return _unusable(_FOLDERS[0], error)
+    return ""
+
+
+@dataclasses.dataclass(frozen=True)
+class Entry:
+    """A place in the cache for one payload. What it raises is a BackendError of one line."""
+
+    name: str
+    """What the file's name begins with, for whoever looks into the directory."""
+    key: str
+    """What `key` returned."""
+    backend: str = ""
+    """Whom errors name first; nothing: `name`."""
+
+    def __post_init__(self) -> None:
+        if not NAME.fullmatch(self.name) or not _KEY.fullmatch(self.key):
+            raise BackendError(
+                f"cache entry ({self.name!r}, {self.key!r}): a name has letters, digits, '_', '.' "
+                "and '-', a key is what ferryvm.cache.key returns"
+            )
+
+    @property
+    def path(self) -> Path:
+        """Its file, whether it is there or not."""
+        return directory() / self.key[0] / self._file
+
+    @property
+    def _file(self) -> str:
+        return f"{self.name}-{self.key[:KEY_DIGITS]}.bin"
+
+    def read(self, fault: Fault | None = None) -> bytes | None:
+        """The payload; None if there is none, or none that this user stored and that has no fault:
+        that is told. Raises if the cache cannot be read."""
+        try:
+            return self._checked(self._content(), fault)
+        except (FileNotFoundError, NotADirectoryError):
+            return None
+        except _NotPrivateFolderError as error:
+            raise self._error(_unusable(self.key[0], error)) from None
+        except NoSecretError as error:
+            raise self._error(str(error)) from None
+        except (NotPrivateError, _DamageError) as error:
+            _log.warning("cache entry %s is refused and built again: %s", self.path, error)
+            return None
+        except OSError as error:
+            raise self._error(
+                f"cache entry {self.path} cannot be read: {error.strerror}; "
+                f"remove it, or {_ANOTHER}"
+            ) from None
+
+    def _content(self) -> bytes:
+        """What its file has; that it was read is noted."""
+        with _folder(self.key[0]) as folder, private.opened(self._file, folder) as descriptor:
+            if time.time() - os.fstat(descriptor).st_mtime > DAY:
+                with contextlib.suppress(OSError):  # it can be read all the same
+                    os.utime(descriptor)
+            return private.content(descriptor, _MOST_BYTES)
+
+    def _checked(self, content: bytes, fault: Fault | None) -> bytes:
+        start = len(_FORMAT) + _MAC_BYTES
+        proof, payload = content[len(_FORMAT) : start], content[start:]
+        if not content.startswith(_FORMAT):
+            raise _DamageError("it is damaged, or of another version")
+        if not secret.is_right(proof, self.name, self.key, payload):
+            raise _DamageError("it is damaged, or was not stored with this user's key")
+        reason = fault(payload) if fault is not None else None
+        if reason is not None:
+            raise _DamageError(reason)
+        return payload
+
+    def store(self, payload: bytes) -> None:
+        """Make it the payload, whatever was there. Raises if it cannot be written.
+
+        Once a day, entries and temporary files that nobody needs are removed.
+        """
+        try:
+            proof = secret.mac(self.name, self.key, payload)
+            with _folder(self.key[0], is_made=True) as folder:
+                tidy(folder)  # first, for the room that it makes
+                private.write(folder, self._file, b"".join((_FORMAT, proof, payload)))
+        except NoSecretError as error:
+            raise self._error(str(error)) from None
+        except (NotPrivateError, OSError) as error:
+            raise self._error(_unusable(self.key[0], error)) from None
+
+    def get(self, build: Callable[[], bytes], fault: Fault | None = None) -> bytes:
+        """The payload, built and stored if there is none. That it cannot be stored is told once."""
+        found = self.find(fault)
+        if found is None:
+            found = build()
+            self.keep(found)
+        return found
+
+    def find(self, fault: Fault | None = None) -> bytes | None:
+        """As `read`; where that raises there is none, and the reason is told once."""
+        try:
+            return self.read(fault)
+        except BackendError as error:
+            _tell_once(error)
+            return None
+
+    def keep(self, payload: bytes) -> None:
+        """As `store`; where that raises nothing is stored, and the reason is told once."""
+        try:
+            self.store(payload)
+        except BackendError as error:
+            _tell_once(error)
+
+    def _error(self, reason: str) -> BackendError:
+        return BackendError(f"{self.backend or self.name}: {reason}")
+
+
+class _DamageError(Exception):
+    """It is not what this user stored; the text says why."""
+
+
+class _NotPrivateFolderError(NotPrivateError):
+    """It is the folder that is not this user's alone, not the file."""
+
+
+@contextlib.contextmanager
+def _folder(digit: str, is_made: bool = False) -> Iterator[int]:
+    """The descriptor of one of the 16 folders, which is this user's alone; `is_made`: make it.
+
+    Raises NotPrivateError, OSError.
+    """
+    path = directory()
+    if not path.is_absolute() and ENVIRONMENT not in os.environ:
+        raise OSError(errno.ENOENT, "there is no home directory")
+    if is_made:
+        os.makedirs(path, private.FOLDER_MODE, exist_ok=True)
+    with contextlib.ExitStack() as stack:
+        above = stack.enter_context(private.folder(str(path), follow=True))
+        if is_made:
+            with contextlib.suppress(FileExistsError):
+                os.mkdir(digit, private.FOLDER_MODE, dir_fd=above)
+        try:
+            found = stack.enter_context(private.folder(digit, above))
+            if private.restrict(found) is not None:
+                _restrict_others(above)
+        except NotPrivateError as error:
+            raise _NotPrivateFolderError(str(error)) from None
+        yield found
+
+
+def _restrict_others(above: int) -> None:
+    """Do to all folders what was just done to one, which an earlier version left open to others:
+    so it is told once."""
+    for digit in _FOLDERS:
+        with contextlib.suppress(OSError, NotPrivateError), private.folder(digit, above) as folder:
+            private.restrict(folder)
+    _log.warning("cache %s was open to other users; now its folders are not", directory())
+
+
+def _unusable(digit: str, error: OSError | NotPrivateError) -> str:
+    if isinstance(error, NotPrivateError):
+        return f"cache folder {directory() / digit} is refused: {error}; {_ANOTHER}"
+    is_full = error.errno in (errno.ENOSPC, errno.EDQUOT)
+    remedy = f"make room, or {_ANOTHER}" if is_full else _ANOTHER
+    return f"cache {directory()} cannot be used: {error.strerror}; {remedy}"
+
+
+def _tell_once(error: BackendError) -> None:
+    message = str(error)
+    if message not in _told:
+        _told.add(message)
+        _log.warning("%s; compiled code is not kept", message)

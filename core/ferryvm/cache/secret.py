@@ -1,0 +1,94 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The user's secret, by which entries are known to be this user's.
+
+    STATE/ferryvm/cache-key      32 random bytes │ SHA-256 of them
+
+It is in the user's state directory (on Linux ~/.local/state), never in the cache: who can write to
+the cache can then take entries away, and put none there. It is made when it is first needed, and
+again if it is damaged or others could read it; what was stored before is then built again.
+"""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import hmac
+import logging
+import os
+from pathlib import Path
+
+import platformdirs
+
+from ferryvm.cache import private
+from ferryvm.cache.private import NotPrivateError
+
+_BYTES = 32
+_NAME = "cache-key"
+_REMEDY = "set XDG_STATE_HOME to a folder of your own that can be written"
+
+_log = logging.getLogger("ferryvm.cache")
+
+
+class NoSecretError(Exception):
+    """There is no secret and none can be made; the text says why and what to do."""
+
+
+def path() -> Path:
+    """The file of the secret."""
+    return private.user_folder(platformdirs.user_state_dir) / _NAME
+
+
+def mac(name: str, key: str, payload: bytes) -> bytes:
+    """What proves that this user stored the payload in that entry: 32 bytes. Raises NoSecretError."""
+    digest = hashlib.blake2b(key=_secret(path()), digest_size=32, person=b"ferryvm cache")
+    for part in (name.encode(), key.encode()):
+        digest.update(len(part).to_bytes(8, "little") + part)  # no two pairs look the same
+    digest.update(payload)
+    return digest.digest()
+
+
+def is_right(proof: bytes, name: str, key: str, payload: bytes) -> bool:
+    """Whether `mac` made the proof. Raises NoSecretError."""
+    return hmac.compare_digest(proof, mac(name, key, payload))
+
+
+@functools.cache
+def _secret(file: Path) -> bytes:
+    if not file.is_absolute():
+        raise NoSecretError(f"cache key: there is no home directory; {_REMEDY}")
+    try:
+        os.makedirs(file.parent, private.FOLDER_MODE, exist_ok=True)
+        with private.folder(str(file.parent), follow=True) as folder:
+            private.check_folder(folder)
+            return _read(folder, file) or _made(folder, file)
+    except NotPrivateError as error:
+        raise NoSecretError(f"cache key {file}: its folder: {error}; {_REMEDY}") from None
+    except OSError as error:
+        raise NoSecretError(f"cache key {file}: {error.strerror}; {_REMEDY}") from None
+
+
+def _made(folder: int, file: Path) -> bytes:
+    secret = os.urandom(_BYTES)
+    private.create(folder, _NAME, secret + hashlib.sha256(secret).digest())
+    found = _read(folder, file)  # another process's, if that was first
+    if found is None:
+        raise NoSecretError(f"cache key {file} is gone as soon as it is made; {_REMEDY}")
+    return found
+
+
+def _read(folder: int, file: Path) -> bytes | None:
+    """The secret; None if there is none that is whole and nobody else's, which then is removed."""
+    try:
+        with private.opened(_NAME, folder) as descriptor:
+            content = private.content(descriptor, 2 * _BYTES)
+        secret, checksum = content[:_BYTES], content[_BYTES:]
+        if hashlib.sha256(secret).digest() == checksum:
+            return secret
+        reason = "it is damaged"
+    except FileNotFoundError:
+        return None
+    except NotPrivateError as error:
+        reason = str(error)
+    _log.warning("cache key %s is made anew: %s; so is what it was used for", file, reason)
+    os.unlink(_NAME, dir_fd=folder)
+    return None

@@ -1,0 +1,85 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Removing entries that nobody has read for long, once a day, and what killed writers left."""
+
+from __future__ import annotations
+
+import contextlib
+import fnmatch
+import os
+import re
+import time
+from collections.abc import Iterator
+
+from ferryvm.durable import LEFTOVERS
+
+DAY = 86400.0
+"""Seconds. An entry is noted as read once a day, so its age is known to a day."""
+_KEPT = 90 * DAY
+"""Seconds that an entry stays after it was last read."""
+_MOST_BYTES = 8 << 20
+"""Of the entries in one folder. Where there are more, a quarter of these becomes free, too."""
+_LONGEST_WRITE = 3600.0
+"""Seconds after which a temporary file is nobody's any more."""
+_TIDIED = "last-tidied"
+"""A file whose time says when that was done."""
+
+# What is removed has to be an entry: a user may name a directory that has other files, too.
+NAME = re.compile(r"[A-Za-z0-9_.-]+")
+KEY_DIGITS = 32
+"""Of a key, in a file's name: enough that no two keys ever share them."""
+_FILE = re.compile(rf"{NAME.pattern}-[0-9a-f]{{{KEY_DIGITS}}}\.bin")
+
+
+def tidy(folder: int) -> None:
+    """Remove what is too old from an open folder, and what was read longest ago if it is too full.
+
+    Others may be at it, too, and may read or store just what goes: who has read an entry has all of
+    it, and one that goes as it is stored is built again.
+    """
+    now = time.time()
+    with contextlib.suppress(OSError):
+        if abs(now - os.stat(_TIDIED, dir_fd=folder, follow_symlinks=False).st_mtime) < DAY:
+            return
+    with contextlib.suppress(OSError):
+        kept = sorted(_kept(folder, now))
+        free = _MOST_BYTES - sum(size for _, size, _ in kept)
+        if free < 0:
+            for _, size, name in kept:
+                if free >= _MOST_BYTES // 4:
+                    break
+                free += size if _remove(name, folder) else 0
+        _stamp(folder)
+
+
+def _kept(folder: int, now: float) -> Iterator[tuple[float, int, str]]:
+    """When each entry was last read, its bytes and its name, without what is too old to stay."""
+    with os.scandir(folder) as files:
+        for file in files:
+            is_entry = _FILE.fullmatch(file.name) is not None
+            if not is_entry and not fnmatch.fnmatchcase(file.name, LEFTOVERS):
+                continue
+            try:
+                found = file.stat(follow_symlinks=False)
+            except OSError:
+                continue
+            if now - found.st_mtime > (_KEPT if is_entry else _LONGEST_WRITE):
+                _remove(file.name, folder)
+            elif is_entry:
+                yield found.st_mtime, found.st_size, file.name
+
+
+def _stamp(folder: int) -> None:
+    flags = os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+    descriptor = os.open(_TIDIED, flags, 0o600, dir_fd=folder)
+    try:
+        os.utime(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def _remove(name: str, folder: int) -> bool:
+    try:
+        os.unlink(name, dir_fd=folder)
+    except OSError:
+        return False  # it is a folder, or gone
+    return True

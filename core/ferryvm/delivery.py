@@ -1,0 +1,108 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Events on their way to plugins, off the program's path.
+
+    program, compilations ── put ──> bounded queue ──> a thread a plugin ──> its hook
+
+Whoever tells an event waits for nobody. The end of a run waits until all have been delivered, for
+LONGEST at most: a plugin that has not taken its events by then is told of none any more. Events that a
+full queue has no room for are counted. Both are told in a line.
+"""
+
+from __future__ import annotations
+
+import collections
+import threading
+import time
+from collections.abc import Callable
+from typing import NamedTuple
+
+LONGEST = 1.0
+"""Seconds that the end of a run waits for a plugin."""
+
+MOST = 10_000
+"""Events that wait for a plugin."""
+
+
+class _Told(NamedTuple):
+    hook: str
+    event: object
+
+
+class Delivery:
+    """The events for one plugin, and the thread that calls its hooks."""
+
+    def __init__(
+        self,
+        name: str,
+        tell: Callable[[str, object], None],
+        complain: Callable[[str], None],
+        longest: float = LONGEST,
+        most: int = MOST,
+    ) -> None:
+        """`tell`: calls a hook with an event; `complain`: logs what goes wrong; `longest`, `most`: see
+        LONGEST and MOST."""
+        self._name, self._tell, self._complain = name, tell, complain
+        self._longest, self._most = longest, most
+        self._waiting: collections.deque[_Told] = collections.deque()
+        self._changed = threading.Condition()
+        self._is_busy = False
+        """True while a hook is running."""
+        self._lost = 0
+        self._is_given_up = False
+        self._thread: threading.Thread | None = None
+
+    def put(self, hook: str, event: object) -> None:
+        """Have the plugin told of an event, some time."""
+        with self._changed:
+            if self._is_given_up:
+                return
+            if len(self._waiting) >= self._most:
+                self._lost += 1
+                return
+            self._waiting.append(_Told(hook, event))
+            if self._thread is None:
+                name = f"ferryvm-events-{self._name}"
+                self._thread = threading.Thread(target=self._deliver, name=name, daemon=True)
+                try:
+                    self._thread.start()
+                except RuntimeError:  # the process ends, or has too many
+                    self._give_up("cannot be told of events: no thread can be started")
+                    return
+            self._changed.notify_all()
+
+    def settle(self) -> None:
+        """Wait until the plugin has been told of all events, or give it up. Called at a run's end."""
+        if threading.current_thread() is self._thread:
+            return  # a hook that runs programs
+        until = time.monotonic() + self._longest
+        with self._changed:
+            while (self._waiting or self._is_busy) and not self._is_given_up:
+                left = until - time.monotonic()
+                if left <= 0:
+                    self._give_up(f"did not take its events within {self._longest:g} s")
+                else:
+                    self._changed.wait(left)
+            lost, self._lost = self._lost, 0
+        if lost:
+            self._complain(f"was too slow: {lost} events were not told to it")
+
+    def _give_up(self, what: str) -> None:
+        """Tell the plugin of no event any more; the lock is held."""
+        self._is_given_up = True
+        left, self._lost = len(self._waiting) + self._lost, 0
+        self._waiting.clear()
+        self._complain(f"{what}; {left} more were not told to it, and it is told of none any more")
+
+    def _deliver(self) -> None:
+        while True:
+            with self._changed:
+                while not self._waiting:
+                    self._changed.wait()
+                hook, event = self._waiting.popleft()
+                self._is_busy = True
+            try:
+                self._tell(hook, event)
+            finally:
+                with self._changed:
+                    self._is_busy = False
+                    self._changed.notify_all()

@@ -1,0 +1,183 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Code that is not ours, run so that neither what it raises nor what it prints is ours.
+
+    with contained("load plugin x"):      raises        ──> ForeignError, one line
+        ...                               prints        ──> standard error
+                                          Ctrl-C        ──> InterruptedIn, which says where
+
+In a process that is the `ferry` command's own, `unchanged` undoes what an import
+does to the process. There is no isolation here: code that means harm can do all that we can.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import sys
+import threading
+import warnings
+from collections.abc import Callable, Iterator
+from typing import Any, TextIO, cast
+
+from ferryvm import process
+from ferryvm.errors import FerryError
+from ferryvm.failure import described, is_ctrl_c
+
+
+class ForeignError(FerryError):
+    """Code that is not ours raised something; the message is type, text and place."""
+
+
+class InterruptedIn(KeyboardInterrupt):
+    """Ctrl-C came while code ran that is not ours; the message says which."""
+
+
+@contextlib.contextmanager
+def contained(doing: str, *let_through: type[FerryError]) -> Iterator[None]:
+    """Run code that is not ours. `doing`: what it is run for, as "loading plugin x".
+
+    Raises ForeignError for whatever it raises, SystemExit and its own KeyboardInterrupt included,
+    but for errors that are let through, and InterruptedIn on Ctrl-C.
+    """
+    try:
+        with _printing_aside():
+            yield
+    except BaseException as error:
+        if issubclass(type(error), (InterruptedIn, *let_through)):
+            raise
+        if is_ctrl_c(error):
+            raise InterruptedIn(f"interrupted while {doing}") from None
+        raise ForeignError(described(error)) from error
+
+
+# --- prints ---------------------------------------------------------------------------------
+
+
+class _Stdout:
+    """Standard output of threads that run our own code, standard error of those that do not."""
+
+    def __init__(self, own: TextIO) -> None:
+        self._own, self._depth = own, threading.local()
+
+    def turn(self, by: int) -> None:
+        """Note that this thread enters (1) or leaves (-1) code that is not ours."""
+        self._depth.value = getattr(self._depth, "value", 0) + by
+
+    def __getattr__(self, name: str) -> Any:
+        aside = getattr(self._depth, "value", 0) > 0 and sys.stderr is not None
+        return getattr(sys.stderr if aside else self._own, name)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._own)
+
+
+@contextlib.contextmanager
+def _printing_aside() -> Iterator[None]:
+    """Send what this thread prints to standard error: standard output is the program's."""
+    if not process.owner.is_command or sys.stdout is None:
+        yield
+        return
+    found: object = sys.stdout
+    split = found if type(found) is _Stdout else _Stdout(cast(TextIO, found))
+    sys.stdout = cast(TextIO, split)
+    split.turn(1)
+    try:
+        yield
+    finally:
+        split.turn(-1)
+
+
+# --- the process ----------------------------------------------------------------------------
+
+_SIGNALS = tuple(
+    getattr(signal, name)
+    for name in ("SIGINT", "SIGTERM", "SIGHUP", "SIGPIPE", "SIGTSTP", "SIGCONT", "SIGCHLD")
+    if hasattr(signal, name)
+)
+
+
+def _restored_locale(before: str) -> None:
+    import _locale
+
+    _locale.setlocale(_locale.LC_ALL, before)
+
+
+def _locale_now() -> str:
+    import _locale
+
+    return _locale.setlocale(_locale.LC_ALL, None)
+
+
+def _descriptor_now() -> int:
+    found = signal.set_wakeup_fd(-1)
+    signal.set_wakeup_fd(found, warn_on_full_buffer=False)
+    return found
+
+
+def _folder_now() -> str:
+    try:
+        return os.getcwd()
+    except OSError:  # it is gone: there is nothing to go back to
+        return ""
+
+
+_ATTRIBUTES: tuple[tuple[str, Any, str], ...] = (
+    ("sys.stdin", sys, "stdin"),
+    ("sys.stdout", sys, "stdout"),
+    ("sys.stderr", sys, "stderr"),
+    ("sys.excepthook", sys, "excepthook"),
+    ("sys.unraisablehook", sys, "unraisablehook"),
+    ("threading.excepthook", threading, "excepthook"),
+)
+
+_SETTINGS: tuple[tuple[str, Callable[[], Any], Callable[[Any], object]], ...] = (
+    ("the working directory", _folder_now, os.chdir),
+    ("the recursion limit", sys.getrecursionlimit, sys.setrecursionlimit),
+    ("the locale", _locale_now, _restored_locale),
+)
+"""What is put back in any thread: what it is called, how it is read and set."""
+
+
+def unchanged(changed: Callable[[str], None]) -> contextlib.AbstractContextManager[None]:
+    """While active, code that is not ours is loaded: what it does to the process is undone.
+
+    `changed` is told what, as "the working directory". Not undone are the environment, modules that
+    it replaces, threads that it starts, and what libraries keep for themselves.
+    """
+    return _unchanged(changed) if process.owner.is_command else contextlib.nullcontext()
+
+
+@contextlib.contextmanager
+def _unchanged(changed: Callable[[str], None]) -> Iterator[None]:
+    is_main = threading.current_thread() is threading.main_thread()
+    attributes = [getattr(holder, name) for _, holder, name in _ATTRIBUTES]
+    settings = [read() for _, read, _ in _SETTINGS]
+    handlers = [signal.getsignal(number) for number in _SIGNALS]
+    descriptor = _descriptor_now() if is_main else -1
+    filters = list(warnings.filters)
+    try:
+        yield
+    finally:
+        for (what, holder, name), before in zip(_ATTRIBUTES, attributes, strict=True):
+            if getattr(holder, name) is not before and type(getattr(holder, name)) is not _Stdout:
+                setattr(holder, name, before)
+                changed(what)
+        for (what, read, put), value in zip(_SETTINGS, settings, strict=True):
+            if value and read() != value:
+                with contextlib.suppress(OSError):  # the folder is gone
+                    put(value)
+                changed(what)
+        if is_main:
+            for number, handler in zip(_SIGNALS, handlers, strict=True):
+                if handler is not None and signal.getsignal(number) != handler:
+                    signal.signal(number, handler)
+                    changed(f"the handler of {signal.Signals(number).name}")
+            if _descriptor_now() != descriptor:
+                signal.set_wakeup_fd(descriptor, warn_on_full_buffer=False)
+                changed("the descriptor that signals wake up")
+        kept = [one for one in warnings.filters if one in filters or one[0] != "error"]
+        if len(kept) < len(warnings.filters):
+            warnings.filters[:] = kept  # type: ignore[index]  # a list, which typeshed hides
+            warnings._filters_mutated()  # type: ignore[attr-defined]  # caches ask its version
+            changed("the warnings filter")

@@ -1,0 +1,95 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a region costs to compile, told before anything is lifted; and the parts of one that are in bounds.
+
+Time and memory of a compiler go with two numbers: instructions, and the words that frames have
+where control may leave or comes together, since each of them is a value that has to be there.
+"""
+
+from __future__ import annotations
+
+import collections
+import dataclasses
+
+from ferryvm.cost import Cost
+from ferryvm.isa import INSTRUCTIONS
+from ferryvm.region.call import call_graph
+from ferryvm.region.code import code
+from ferryvm.region.effect import Effect, code_effects, effects
+from ferryvm.region.graph import graph
+from ferryvm.region.keep import kept
+from ferryvm.region.region import Kind, Region
+from ferryvm.verify import Verified
+
+_LEAVING = frozenset([Effect.TRAPS, Effect.GROWS, Effect.CALLS, Effect.CALLS_HOST, Effect.HALTS])
+_LEAVES = [not _LEAVING.isdisjoint(effects(row)) for row in INSTRUCTIONS]
+"""By opcode, whether code of the instruction may leave."""
+
+
+def cost(region: Region) -> Cost:
+    """What a region costs with all that it calls, each function once."""
+    functions = set(region.callees)
+    if region.kind in (Kind.FUNCTION, Kind.PROGRAM):
+        functions.update(region.functions)
+    found = Cost() if region.function in functions else _own_cost(region)
+    return sum((_function_cost(region.verified, each) for each in functions), found)
+
+
+def too_costly(region: Region, limits: Cost | None) -> str | None:
+    """Why a compiler with these limits does not take a region; None if it may."""
+    return cost(region).beyond(limits) if limits is not None else None
+
+
+def within(region: Region, limits: Cost) -> Region | None:
+    """The region with as much of what it calls as the limits allow: it leaves where it would call
+    another function. None where that is not possible, since it is too large by itself.
+
+    Functions that are called early are taken first, each with a quarter of what the limits allow at
+    most: what calls each other in one unit does so quickly.
+    """
+    verified, calls = region.verified, call_graph(region.verified)
+    if region.kind in (Kind.FUNCTION, Kind.PROGRAM):
+        total = _function_cost(verified, region.function)
+        waiting = collections.deque(calls.direct[region.function])
+        taken = {region.function}
+    else:
+        total = _own_cost(region)
+        waiting = collections.deque(
+            sorted({callee for pc in region.pcs for callee in calls.targets(pc)})
+        )
+        taken = set()
+    if total.beyond(limits) is not None:
+        return None
+    most = Cost(limits.instructions // 4, limits.words // 4, limits.frame)
+    outside: set[int] = set()
+    while waiting:
+        function = waiting.popleft()
+        if function in taken or function in outside:
+            continue
+        own = _function_cost(verified, function)
+        if own.beyond(most) is not None or (total + own).beyond(limits) is not None:
+            outside.add(function)
+            continue
+        total += own
+        taken.add(function)
+        waiting += calls.direct[function]
+    return dataclasses.replace(region, outside=frozenset(outside))
+
+
+def _own_cost(region: Region) -> Cost:
+    return _cost(region.verified, region.function, sorted(region.pcs), len(region.blocks))
+
+
+@kept
+def _function_cost(verified: Verified, function: int) -> Cost:
+    blocks = graph(verified, function).blocks
+    pcs = [pc for first in blocks for pc in range(first, blocks[first].last + 1)]
+    return _cost(verified, function, pcs, len(blocks))
+
+
+def _cost(verified: Verified, function: int, pcs: list[int], blocks: int) -> Cost:
+    opcodes = code(verified).opcodes
+    width = len(verified.program.frame_types(function))
+    width += len(code_effects(verified, pcs).statics_written)
+    depths = [verified.depth(pc) for pc in pcs if _LEAVES[opcodes[pc]]]
+    words = width * (len(depths) + blocks) + sum(depths)
+    return Cost(len(pcs), words, width + max(depths, default=0))

@@ -1,0 +1,93 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Making a graph reducible: cycles that are entered in several places get one entry.
+
+      ┌─> a ⇄ b <─┐               ┌──> dispatch <──┐      each edge to `a` or `b` goes to the dispatch,
+      └── entry ──┘        ─>     │     │      │   │      which goes on to the one that was meant
+                                entry   a ──┐  b ──┤
+                                            └──────┘
+
+In a reducible graph every cycle is a natural loop: it has a head that dominates all of it. Passes of
+the region IR rely on that. Copying nodes would do it, too, but takes exponential space (Carter,
+Ferrante, Thomborson: Folklore Confirmed: Reducible Flow Graphs are Exponentially Larger, 2003).
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator, Sequence
+
+from ferryvm.region.component import components
+from ferryvm.region.dominance import dominators, within
+
+_ROUNDS = 8
+"""Irreducible cycles inside each other that are told apart. In what is left after so many rounds
+every node is dispatched to: so time is linear in the edges for all graphs."""
+
+
+def dispatches(onward: Sequence[Sequence[int]]) -> list[tuple[int, ...]]:
+    """The groups of nodes that are entered through a dispatch each, so that no irreducible cycle is left.
+
+    `onward`: the nodes to which edges lead from each; all can be reached from node 0, which is the
+    entry. Every edge to a node of a group, one from outside of the graph included, has to go to the
+    group's dispatch. No node is in two groups.
+    """
+    edges = [[*each] for each in onward]
+    root = len(edges)
+    edges.append([0])
+    made: list[tuple[int, ...]] = []
+    for number in itertools.count():
+        groups = list(_groups(edges, root, is_last=number >= _ROUNDS))
+        if not groups:
+            return made
+        through = {node: len(edges) + n for n, group in enumerate(groups) for node in group}
+        edges = [[through.get(to, to) for to in each] for each in edges]
+        edges += map(list, groups)
+        made += groups
+    raise AssertionError
+
+
+def _groups(edges: list[list[int]], root: int, *, is_last: bool) -> Iterator[tuple[int, ...]]:
+    """The entries of each outermost irreducible cycle; all of its nodes if it is the last time."""
+    order = _reverse_postorder(edges, root)
+    places = {node: place for place, node in enumerate(order)}
+    before: list[list[int]] = [[] for _ in order]
+    for place, node in enumerate(order):
+        for to in edges[node]:
+            before[places[to]].append(place)
+    _, spans = dominators(before)
+    # Without the edges that close natural loops, only irreducible cycles are cycles.
+    rest = [
+        [to for to in map(places.__getitem__, edges[node]) if not within(spans, to, place)]
+        for place, node in enumerate(order)
+    ]
+    if all(to > place for place, each in enumerate(rest) for to in each):
+        return
+    sources: list[list[int]] = [[] for _ in order]
+    for place, each in enumerate(rest):
+        for to in each:
+            sources[to].append(place)
+    for members in components(rest):
+        if len(members) > 1:
+            inside = set(members)
+            yield tuple(
+                order[place]
+                for place in members
+                if is_last or not inside.issuperset(sources[place])
+            )
+
+
+def _reverse_postorder(edges: Sequence[Sequence[int]], root: int) -> list[int]:
+    finished: list[int] = []
+    seen = {root}
+    path = [(root, iter(edges[root]))]
+    while path:
+        node, onward = path[-1]
+        for to in onward:
+            if to not in seen:
+                seen.add(to)
+                path.append((to, iter(edges[to])))
+                break
+        else:
+            finished.append(node)
+            path.pop()
+    return finished[::-1]

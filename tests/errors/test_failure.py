@@ -1,0 +1,102 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What is shown of values that are not ours is one line, whatever showing them does."""
+
+from __future__ import annotations
+
+import pytest
+
+from ferryvm.failure import MOST, described, is_ctrl_c, kind_of, one_line, shown, text_of
+
+
+class RaisingError(Exception):
+    def __str__(self) -> str:
+        raise RuntimeError("no text")
+
+    __repr__ = __str__
+
+
+class NoTextError(Exception):
+    def __str__(self) -> str:
+        return 5  # type: ignore[return-value]  # noqa: PLE0307 - what is tested
+
+    __repr__ = __str__
+
+
+class LeavingError(Exception):
+    def __str__(self) -> str:
+        raise SystemExit(3)
+
+
+class HiddenError(Exception):
+    @property
+    def __traceback__(self) -> None:  # type: ignore[override]  # what is tested
+        raise RuntimeError("hidden")
+
+
+class Naming(type):
+    @property
+    def __name__(cls) -> str:  # type: ignore[override]  # what is tested
+        raise RuntimeError("no name")
+
+
+class NamelessError(Exception, metaclass=Naming):
+    pass
+
+
+class Text(str):
+    def split(self, *_: object) -> list[str]:  # type: ignore[override]  # what is tested
+        raise RuntimeError("cannot be split")
+
+    __getitem__ = __len__ = __iter__ = split  # type: ignore[assignment]  # what is tested
+
+
+class SubtextError(Exception):
+    def __str__(self) -> str:
+        return Text("a\nb")
+
+
+@pytest.mark.parametrize(
+    ("error", "expected"),
+    [
+        (RaisingError(), "RaisingError: its text cannot be had, RuntimeError was raised"),
+        (NoTextError(), "NoTextError: its text cannot be had, TypeError was raised"),
+        (LeavingError(), "LeavingError: its text cannot be had, SystemExit was raised"),
+        (HiddenError("x"), "HiddenError: x"),
+        (NamelessError("x"), "NamelessError: x"),
+        (SubtextError(), "SubtextError: a b"),
+        (ValueError("a\x1b[2Jb\ud800"), r"ValueError: a\x1b[2Jb\ud800"),
+        (KeyError("k"), "KeyError: 'k'"),
+        (SystemExit(3), "SystemExit: 3"),
+    ],
+    ids=lambda value: type.__dict__["__name__"].__get__(type(value)),
+)
+def test_an_exception_is_one_line_whatever_showing_it_does(
+    error: BaseException, expected: str
+) -> None:
+    with pytest.raises(type(error)) as caught:
+        raise error
+    line = described(caught.value)
+    assert line.startswith(expected)
+    assert line.endswith(" in test_an_exception_is_one_line_whatever_showing_it_does)")
+
+
+def test_a_gigantic_text_is_cut_in_its_middle() -> None:
+    line = text_of(ValueError("begin " + "x" * 10_000_000 + " end"))
+    assert line.startswith("begin xxx")
+    assert line.endswith("xxx end")
+    assert "9998010 characters" in line
+    assert len(line) < MOST + 100
+
+
+def test_a_value_without_a_repr_is_told_by_its_kind() -> None:
+    assert shown(RaisingError()) == kind_of(RaisingError()) == "a RaisingError"
+    assert shown("a\nb") == r"'a\nb'"
+    assert kind_of(NamelessError) == "the class NamelessError"
+    assert one_line("  a \n b\t") == "a b"
+
+
+def test_ctrl_c_is_seen_behind_what_an_import_makes_of_it() -> None:
+    error = ImportError("no module")
+    error.__cause__ = KeyboardInterrupt()
+    assert is_ctrl_c(error)
+    assert not is_ctrl_c(ImportError("no module"))
