@@ -262,6 +262,10 @@ class Activity:
     """Time spent on copying, and on finding out what to copy; no part of `seconds`."""
     nests: tuple[NestActivity, ...] = ()
     """How nests that store were run; only where observed."""
+    crowded: int = 0
+    """Entries that it left at once: the host's stack of the thread had no room for its frames."""
+    stack: int = 0
+    """Bytes that its frames take there; 0: it does not tell."""
 
 
 class Code(abc.ABC):

@@ -26,6 +26,7 @@ from ferryvm import hooks, process, unfinished
 from ferryvm.delivery import Delivery
 from ferryvm.errors import suggestion
 from ferryvm.failure import described, kind_of
+from ferryvm.float_environment import callers, ours
 from ferryvm.foreign import ForeignError, contained, unchanged
 
 GROUP = "ferryvm"
@@ -125,7 +126,9 @@ class Plugins:
                 self._note(plugin, f"is left out: {VARIABLE} is {setting!r}", is_forbidden=True)
                 continue
             try:
-                with self.loading(plugin, f"loading plugin {plugin}"):
+                # A library that it brings may set in the thread what it likes.
+                around = ours() if plugin.is_own else callers()
+                with self.loading(plugin, f"loading plugin {plugin}"), around:
                     implementation = point.load()
             except ForeignError as error:
                 self._note(plugin, f"does not load: {error}{plugin.remedy}")
@@ -245,7 +248,7 @@ class Plugins:
             if only is not None and one.plugin != only:
                 continue
             try:
-                with contained(f"calling {hook} of plugin {one.plugin}"):
+                with contained(f"calling {hook} of plugin {one.plugin}"), callers():
                     result = one.action(*(arguments[name] for name in one.arguments))
             except ForeignError as error:
                 self.drop(one.plugin, hook, f"raised {error}")

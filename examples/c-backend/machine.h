@@ -18,7 +18,8 @@ struct control {
     uint32_t interrupt, reserved;
     uint64_t wanted, heap_capacity, heap_limit, static_count, table_size;
     uint64_t statics, stack, stack_end, heap, code, functions, table;
-    uint64_t counters, entries, originals, scratch[4];  // for cells and compiled code
+    uint64_t counters, entries, originals, scratch[3];  // for cells and compiled code
+    uint64_t host_stack;
 };
 _Static_assert(sizeof(struct control) == 224, "the control block has 224 bytes");
 

@@ -107,6 +107,8 @@ class Searcher:
     def _schedules(fault: Fault, comparison: Comparison) -> tuple[Schedule, ...]:
         if fault.schedule is Schedule.NONE:
             return ()
+        if fault.schedule is Schedule.ENVIRONMENT:
+            return (fault.schedule,)
         if comparison.instructions > _LONGEST_MOVED:
             return (Schedule.RANDOM,)
         return (Schedule.RANDOM, Schedule.EVERY_BOUNDARY)

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from ferryvm.float_environment import callers
 from ferryvm.machine.control import Status
 from ferryvm.machine.state import Machine
 from ferryvm.testing import Schedule
@@ -339,3 +340,20 @@ add(
         operations={"arrive": _no_calls, "enter": _count_call, "resume": _lose},
     )
 )
+
+# --- the floating-point environment ---------------------------------------------------------------
+
+
+@entering(
+    "f64.add",
+    "f64.mul",
+    "f64.div",
+    "f64.sqrt",
+    witness="f64.const 3e300" + " / f64.sqrt" * 7,
+    schedule=Schedule.ENVIRONMENT,
+    native=False,
+)
+def callers_environment(enter: Enter, machine: Machine, counting: bool) -> Status:
+    """It computes in the caller's floating-point environment, as an interpreter that nobody protects."""
+    with callers():
+        return enter(machine, counting)

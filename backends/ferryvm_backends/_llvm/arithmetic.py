@@ -8,6 +8,7 @@ flag is ever set, so LLVM keeps IEEE 754 results; NaN payloads are the meanings'
 from __future__ import annotations
 
 import math
+import platform
 
 from llvmlite import ir
 
@@ -195,3 +196,14 @@ class Arithmetic(PureEmitter[ir.Value]):
         if t.bits == 32:
             a = self.builder.trunc(a, LLVM_TYPE[I32])
         return self.builder.bitcast(a, LLVM_TYPE[t]) if t.is_float else a
+
+
+def stack_register(builder: ir.IRBuilder) -> ir.Value:
+    """The host's stack pointer."""
+    module = builder.module
+    name = "llvm.read_register.i64"
+    function = module.globals.get(name)
+    if function is None:
+        function = ir.Function(module, ir.FunctionType(WORD, [ir.MetaDataType()]), name)
+    register = "rsp" if platform.machine().lower() in ("x86_64", "amd64") else "sp"
+    return builder.call(function, [module.add_metadata([ir.MetaDataString(module, register)])])

@@ -23,7 +23,14 @@ from ferryvm.ir.passes.pipeline import optimise as improve
 from ferryvm.ir.passes.range import ask_ranges
 from ferryvm.region.region import Region
 from ferryvm_backends.llvm.lower import lower
-from ferryvm_backends.llvm.native import emitted, has_loop, optimise, packed, parsed
+from ferryvm_backends.llvm.native import (
+    emitted,
+    has_loop,
+    optimise,
+    packed,
+    parsed,
+    stack_bytes,
+)
 
 _FORMULA = frozenset(
     [
@@ -103,11 +110,12 @@ def _build(region: Region, options: Options, notes: dict[str, float]) -> bytes:
     try:
         native = optimised(module, options, level, step)
         code = emitted(native, 0 if options.quick else 2)
+        stack = stack_bytes(native, code)
         step("emit")
     except RuntimeError as error:
         line = str(error).strip().splitlines()[0]
         raise BackendError(f"llvm: region {region.name}: LLVM refuses the code: {line}") from error
-    return packed(module, code)
+    return packed(module, stack, code)
 
 
 def optimised(

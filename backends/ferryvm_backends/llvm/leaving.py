@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import functools
-import platform
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -19,7 +18,7 @@ from ferryvm.isa.numeric import canonical
 from ferryvm.isa.trap import Trap
 from ferryvm.isa.type import WORD_BYTES, Type
 from ferryvm.machine.control import ControlBlock, Status
-from ferryvm_backends._llvm.arithmetic import WORD, word
+from ferryvm_backends._llvm.arithmetic import WORD, stack_register, word
 from ferryvm_backends._llvm.weaver import POINTER
 from ferryvm_backends.llvm.access import Access
 from ferryvm_backends.llvm.early import runs
@@ -280,14 +279,3 @@ class Leaving(Access):
             self._leave_if(deep, self._exit_state(operation), Status.LEAVE)
         if self.shared.polls:
             self._leave_if(self._interrupted(), self._exit_state(operation), Status.INTERRUPTED)
-
-
-def stack_register(builder: ir.IRBuilder) -> ir.Value:
-    """The host's stack pointer."""
-    module = builder.module
-    name = "llvm.read_register.i64"
-    function = module.globals.get(name)
-    if function is None:
-        function = ir.Function(module, ir.FunctionType(WORD, [ir.MetaDataType()]), name)
-    register = "rsp" if platform.machine().lower() in ("x86_64", "amd64") else "sp"
-    return builder.call(function, [module.add_metadata([ir.MetaDataString(module, register)])])

@@ -18,13 +18,19 @@ from llvmlite import ir
 from ferryvm.backend import Options
 from ferryvm.ir.graph import Module
 from ferryvm.ir.operation import HOST_STACK_BYTES
-from ferryvm_backends._llvm.arithmetic import WORD, word
+from ferryvm.machine.control import Status
+from ferryvm_backends._llvm.arithmetic import WORD, stack_register, word
 from ferryvm_backends.llvm.body import lower_body
-from ferryvm_backends.llvm.leaving import stack_register
 from ferryvm_backends.llvm.recursion import lower_function
-from ferryvm_backends.llvm.shared import FORCED_IN, HOST_STACK_LIMIT, Shared, at_start
+from ferryvm_backends.llvm.shared import (
+    FORCED_IN,
+    HOST_STACK_LIMIT,
+    Shared,
+    at_start,
+    status_constant,
+)
 from ferryvm_backends.llvm.storage import Storage
-from ferryvm_backends.llvm.symbol import CYCLES, ENTRIES, ENTRY, INSTRUCTIONS
+from ferryvm_backends.llvm.symbol import CROWDED, CYCLES, ENTRIES, ENTRY, INSTRUCTIONS, STACK
 from ferryvm_backends.llvm.variant import Variant
 
 
@@ -53,17 +59,15 @@ def _lower_root(shared: Shared, module: Module) -> None:
     if shared.is_forced:
         rest = builder.add(builder.urem(entries, word(7)), word(1))
         storage.store(rest, storage.offset(control, FORCED_IN), "control")
-    if any(body.recurs for body in module.bodies):
-        limit = builder.sub(stack_register(builder), word(HOST_STACK_BYTES))
-        storage.store(limit, storage.offset(control, HOST_STACK_LIMIT), "control")
-    if not shared.options.observe:
-        # In the same function: inlining it would have LLVM optimise it twice.
-        lower_body(shared, variant, builder)
-        return
+    _check_stack(shared, storage, control, any(body.recurs for body in module.bodies))
+    # Its frame is made only after the check, and inlining it would have LLVM optimise it twice.
     root = shared.entered("region")
     root.linkage = "internal"
     root.attributes.add("noinline")
     lower_body(shared, variant, at_start(root))
+    if not shared.options.observe:
+        builder.ret(builder.call(root, [control], tail=True))
+        return
     clock = ir.Function(shared.native, ir.FunctionType(WORD, []), "llvm.readcyclecounter")
     began, fuel = builder.call(clock, []), storage.field(control, "fuel")
     status = builder.call(root, [control])
@@ -71,3 +75,22 @@ def _lower_root(shared: Shared, module: Module) -> None:
     if shared.options.counting:
         shared.count(storage, INSTRUCTIONS, builder.sub(fuel, storage.field(control, "fuel")))
     builder.ret(status)
+
+
+def _check_stack(shared: Shared, storage: Storage, control: ir.Value, recurs: bool) -> None:
+    """Leave at once if the thread's stack has no room for all frames; else set how low recursion
+    may go, so that there always is."""
+    builder = storage.builder
+    top = stack_register(builder)
+    needed = storage.load(builder.gep(shared.activity, [word(0), word(STACK)]), "activity")
+    lowest = builder.add(storage.field(control, "host_stack"), needed)
+    with builder.if_then(builder.icmp_unsigned("<", top, lowest), likely=False):
+        shared.count(storage, CROWDED, word(1))
+        status = status_constant(Status.LEAVE)
+        storage.set_field(control, "status", status)
+        builder.ret(status)
+    if recurs:
+        deepest = builder.sub(top, word(HOST_STACK_BYTES))
+        is_higher = builder.icmp_unsigned(">", lowest, deepest)
+        limit = builder.select(is_higher, lowest, deepest)
+        storage.store(limit, storage.offset(control, HOST_STACK_LIMIT), "control")

@@ -15,16 +15,19 @@ from llvmlite import ir
 from ferryvm.backend import Activity, Code, NestActivity
 from ferryvm.ir.graph import Module
 from ferryvm.ir.touch import VersionedNest
+from ferryvm.machine.host_stack import frame_bytes
 from ferryvm_backends._llvm import kept
 from ferryvm_backends._llvm.native import NativeCode, run_passes, target_machine
 from ferryvm_backends.llvm.symbol import (
     ACTIVITY,
+    CROWDED,
     CYCLES,
     ENTRIES,
     ENTRY,
     FAILURES,
     INSTRUCTIONS,
     NEST_WORDS,
+    STACK,
 )
 
 
@@ -75,9 +78,19 @@ def emitted(module: llvm.ModuleRef, level: int = 2) -> bytes:
     return bytes(target_machine(level).emit_object(module))
 
 
-def packed(module: Module, code: bytes) -> bytes:
-    """What the cache keeps of a region: the notes are the pcs of its guards, and its nests."""
-    return kept.packed(json.dumps([module.guards, module.nests]).encode(), code)
+def stack_bytes(module: llvm.ModuleRef, code: bytes) -> int:
+    """Bytes of the host's stack that the functions of a module take together; `code`: its object."""
+    functions = sum(not function.is_declaration for function in module.functions)
+    sections = llvm.ObjectFileRef.from_data(code).sections()
+    return sum(
+        (frame_bytes(s.data(), 0) for s in sections if s.is_text()), frame_bytes(b"", functions)
+    )
+
+
+def packed(module: Module, stack: int, code: bytes) -> bytes:
+    """What the cache keeps of a region: the notes are bytes of the host's stack that its frames take,
+    the pcs of its guards, and its nests."""
+    return kept.packed(json.dumps([stack, module.guards, module.nests]).encode(), code)
 
 
 def fault(payload: bytes) -> str | None:
@@ -89,12 +102,13 @@ def fault(payload: bytes) -> str | None:
     return kept.fault(payload)
 
 
-def _noted(notes: bytes) -> tuple[list[int], list[VersionedNest]]:
-    """Guards and nests of a region. Raises ValueError, TypeError or LookupError for other notes."""
-    guards, nests = json.loads(notes)
-    if not isinstance(guards, list) or not all(type(pc) is int for pc in guards):
+def _noted(notes: bytes) -> tuple[int, list[int], list[VersionedNest]]:
+    """Bytes of the host's stack, guards and nests of a region. Raises ValueError, TypeError or
+    LookupError for other notes."""
+    stack, guards, nests = json.loads(notes)
+    if not isinstance(guards, list) or not all(type(number) is int for number in (stack, *guards)):
         raise TypeError
-    return guards, [VersionedNest.from_json(each) for each in nests]
+    return stack, guards, [VersionedNest.from_json(each) for each in nests]
 
 
 _calibrated: list[float] = []
@@ -128,13 +142,14 @@ class RegionCode(Code):
     def __init__(self, content: bytes, is_from_cache: bool, notes: Mapping[str, float]) -> None:
         """`content`: as `packed` makes it."""
         noted, code = kept.unpacked(content)
-        self._guards, self._nests = _noted(noted)
+        stack, self._guards, self._nests = _noted(noted)
         """The pc of each guard, in the order of their counts; nests, likewise."""
         self._native = NativeCode(code)
         self.is_from_cache, self.notes = is_from_cache, notes
         self.address = self._native.function_address(ENTRY)
         words = ctypes.c_uint64 * (FAILURES + len(self._guards) + NEST_WORDS * len(self._nests))
         self._activity = words.from_address(self._native.address(ACTIVITY))
+        self._activity[STACK] = stack
 
     def activity(self) -> Activity:
         words = list(self._activity)
@@ -144,6 +159,8 @@ class RegionCode(Code):
             words[INSTRUCTIONS],
             {pc: words[FAILURES + number] for number, pc in enumerate(self._guards)},
             nests=self._activity_of_nests(words),
+            crowded=words[CROWDED],
+            stack=words[STACK],
         )
 
     def _activity_of_nests(self, words: list[int]) -> tuple[NestActivity, ...]:

@@ -5,10 +5,11 @@ ENTRY = "ferry_region"
 """The C function that enters the region."""
 
 ACTIVITY = "ferry_activity"
-"""Words that it counts in: entries, cycles, instructions, then the failures of each guard, then
-`NEST_WORDS` of each nest with two versions."""
+"""Words that it counts in: entries, cycles, instructions; what its frames take on the host's stack,
+which is written there when it is loaded; entries left at once, since there was no room for them; then
+the failures of each guard, then `NEST_WORDS` of each nest with two versions."""
 
-ENTRIES, CYCLES, INSTRUCTIONS, FAILURES = range(4)
+ENTRIES, CYCLES, INSTRUCTIONS, STACK, CROWDED, FAILURES = range(6)
 """Places in `ACTIVITY`."""
 
 FAST, SLOW, REASON, NEST_WORDS = range(4)

@@ -38,6 +38,7 @@ import pyopencl as cl
 from ferryvm import cache
 from ferryvm.backend import BackendError, RefusalError
 from ferryvm.failure import one_line
+from ferryvm.float_environment import in_ours
 from ferryvm_backends.opencl.device import POCL_DEVICES, Device
 
 _log = logging.getLogger("ferryvm")
@@ -77,6 +78,7 @@ class Session:
 
 
 @functools.cache
+@in_ours  # as for `devices`
 def session(device: Device) -> Session:
     """The one session of a device. Raises BackendError."""
     try:

@@ -17,6 +17,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from ferryvm.backend import BackendError
+from ferryvm.float_environment import in_ours
 
 ENVIRONMENT = "FERRYVM_OPENCL_DEVICE"
 """Names the device where nothing else does."""
@@ -103,6 +104,7 @@ def _pocl_devices() -> Iterator[None]:
 
 
 @functools.cache
+@in_ours  # a driver's threads inherit the environment of the one that starts them
 def devices() -> tuple[Device, ...]:
     """Every device of every platform. Raises BackendError where there is no platform."""
     try:

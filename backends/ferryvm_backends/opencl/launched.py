@@ -17,7 +17,7 @@ from ferryvm.failure import described, one_line
 from ferryvm.machine.control import ControlBlock, Status
 from ferryvm_backends.opencl.build import Session
 from ferryvm_backends.opencl.kernel import Kernel
-from ferryvm_backends.opencl.launch import BACK, door
+from ferryvm_backends.opencl.launch import BACK, STACK, door
 
 _numbers = itertools.count(1)
 _codes: weakref.WeakValueDictionary[int, LaunchedCode] = weakref.WeakValueDictionary()
@@ -99,6 +99,8 @@ class LaunchedCode(Code):
             dict(zip(self._guards, self.failures, strict=False)),
             record.to_device,
             record.to_host,
+            crowded=record.crowded,
+            stack=STACK,
         )
 
 

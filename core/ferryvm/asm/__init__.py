@@ -8,6 +8,7 @@ from ferryvm.asm.inference import infer
 from ferryvm.asm.parser import Parser
 from ferryvm.asm.source import Source
 from ferryvm.asm.writer import write
+from ferryvm.float_environment import in_ours
 from ferryvm.listing import Listing, peephole
 from ferryvm.listing.decode import decode
 from ferryvm.listing.encode import encode
@@ -16,6 +17,7 @@ from ferryvm.program import Program
 __all__ = ["assemble", "disassemble", "parse", "write"]
 
 
+@in_ours
 def parse(text: str, file: str = "<string>") -> Listing:
     """The listing that a text stands for; its first token tells the form.
 
@@ -27,6 +29,7 @@ def parse(text: str, file: str = "<string>") -> Listing:
     return Parser(source).parse()
 
 
+@in_ours
 def assemble(text: str, file: str = "<string>", optimize: bool = False) -> Program:
     """The program that a text stands for, not verified; `optimize` applies the peephole.
 
@@ -36,6 +39,7 @@ def assemble(text: str, file: str = "<string>", optimize: bool = False) -> Progr
     return encode(peephole.optimize(listing) if optimize else listing)
 
 
+@in_ours
 def disassemble(program: Program) -> str:
     """The text that assembles to `program`, in every bit; raises DecodeError if there is none."""
     return write(decode(program))

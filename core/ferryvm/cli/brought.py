@@ -11,6 +11,7 @@ import click
 from ferryvm.cli.ended import exit_code
 from ferryvm.errors import FerryError
 from ferryvm.failure import described, is_ctrl_c, kind_of, shown
+from ferryvm.float_environment import callers
 from ferryvm.foreign import ForeignError, contained
 from ferryvm.hooks import CommandEntry
 from ferryvm.plugin import Plugin, Plugins
@@ -92,7 +93,7 @@ class Brought:
             entry, plugin = self._entries[name]
             who = f"command {name!r} of {plugin}"
             try:
-                with self._plugins.loading(plugin, f"loading {who}"):
+                with self._plugins.loading(plugin, f"loading {who}"), callers():
                     found: object = entry.load()
             except ForeignError as error:
                 why = f"does not load: {error}{plugin.remedy}"
@@ -101,6 +102,7 @@ class Brought:
                 why = f"loads as {kind_of(found)}, not a command of click{plugin.remedy}"
                 raise FerryError(f"{who} {why}")
             assert isinstance(found, click.Command)
+            _run_in_callers(found)
             self._loaded[name] = found
         return self._loaded[name]
 
@@ -123,3 +125,14 @@ class Brought:
 
 
 _ENDS = (FerryError, click.ClickException, click.exceptions.Exit, click.Abort, BrokenPipeError)
+
+
+def _run_in_callers(command: click.Command) -> None:
+    """Have a command run in the floating-point environment that the process was started with."""
+    invoke = command.invoke
+
+    def run(context: click.Context) -> object:
+        with callers():
+            return invoke(context)
+
+    command.invoke = run  # type: ignore[method-assign,assignment]  # it is this one object's

@@ -18,6 +18,7 @@ from ferryvm.cli import ending
 from ferryvm.cli.ended import Interrupted, Trapped, exit_code
 from ferryvm.errors import FerryError
 from ferryvm.failure import text_of
+from ferryvm.float_environment import in_ours
 from ferryvm.foreign import InterruptedIn
 
 if TYPE_CHECKING:
@@ -114,6 +115,7 @@ class _StderrHandler(logging.Handler):
         _say(record.getMessage())
 
 
+@in_ours  # what a command computes besides running programs, too
 def run_command() -> int:
     """Run the command that the process was started with; its exit code."""
     try:

@@ -156,6 +156,8 @@ def _tried_lines(tried: Tried) -> list[str]:
     if tried.instructions is not None:
         done += f", {tried.instructions} instructions"
     lines.append(done)
+    if tried.crowded:
+        lines.append(tried.crowded)
     if tried.to_device or tried.to_host:
         copied = f"copied {_bytes(tried.to_device)} to the device, {_bytes(tried.to_host)} back"
         lines.append(f"{copied}, in {_milliseconds(tried.transfer_seconds)}")

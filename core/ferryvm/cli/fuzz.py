@@ -76,8 +76,8 @@ class _Folder(click.Path):
     "--schedule",
     "schedules",
     multiple=True,
-    type=click.Choice(["none", "random", "every-boundary"]),
-    help="Also move programs between backends; may be given twice.",
+    type=click.Choice(["none", "random", "environment", "every-boundary"]),
+    help="Also move programs between backends; may be given several times.",
 )
 @click.option("--force-hot", is_flag=True, help="Have compilers take everything for hot.")
 @click.option("--force-deopt", is_flag=True, help="Have compilers fail every guard.")

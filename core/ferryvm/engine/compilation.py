@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import atexit
 import contextlib
-import functools
 import os
 import signal
 import sys
@@ -20,8 +19,10 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 
+from ferryvm.float_environment import ours
 from ferryvm.machine.control import ControlBlock
-from ferryvm.thread import ThreadError, start
+from ferryvm.machine.host_stack import start_roomy
+from ferryvm.thread import ThreadError
 
 _STEP = 0.01
 """Seconds between two looks at the interrupt flag while a program waits."""
@@ -44,7 +45,8 @@ class Job:
     def run(self) -> None:
         """Do it, in the thread for it."""
         try:
-            self._action()
+            with ours():  # a thread begins with the environment of the one that started it
+                self._action()
         finally:
             self._done.set()
             self._ended.set()
@@ -95,7 +97,7 @@ class _Worker:
                 under_way = threading.Lock()
                 under_way.acquire()
                 try:
-                    start(functools.partial(self._work, under_way))
+                    start_roomy(self._work, under_way)
                 except ThreadError:  # the process ends, has too many, or has no memory
                     return False
                 self._under_way = under_way

@@ -32,11 +32,13 @@ from ferryvm.engine.left import LeftState
 from ferryvm.engine.runnable import mixed, runnable
 from ferryvm.errors import FerryError, Position
 from ferryvm.failure import described, kind_of, shown, text_of
+from ferryvm.float_environment import callers, in_ours, set_again
 from ferryvm.foreign import ForeignError, contained
 from ferryvm.isa import Trap, Type
 from ferryvm.isa.type import to_python
 from ferryvm.machine.control import Status
 from ferryvm.machine.host import STANDARD, HostFunction, Output, bind
+from ferryvm.machine.host_stack import check_size, floor, with_room
 from ferryvm.machine.memory import Limits
 from ferryvm.machine.state import Frame, Machine
 from ferryvm.policy import Policy, default
@@ -139,6 +141,7 @@ class RunResult:
 class Engine:
     """Runs programs on one backend, under one set of limits."""
 
+    @in_ours
     def __init__(
         self,
         backend: str | None = None,
@@ -164,13 +167,14 @@ class Engine:
         if device and backend is None:
             raise FerryError(f"device {device!r}: a backend has to be named that compiles for it")
         if backend is not None:
-            self.backend = runnable(self.registry, backend, device)
+            self.backend = with_room(lambda: runnable(self.registry, backend, device))
         else:
-            self.backend = mixed(self.registry, policy or default())
+            self.backend = with_room(lambda: mixed(self.registry, policy or default()))
         self.limits = limits or Limits()
         self.hosts = {**STANDARD, **(hosts or {})}
         self.output = output
 
+    @in_ours
     def start(self, program: Program | Verified, after: Execution | None = None) -> Execution:
         """A program at its start. Raises VerifyError, AddressSpaceError where the limits ask for
         more than there is, or for host functions as `bind`.
@@ -189,6 +193,7 @@ class Engine:
                 machine.inherit(after.machine)
         return Execution(self, machine, time.perf_counter() - began)
 
+    @in_ours
     def resume(self, path: str | Path) -> Execution:
         """The execution that was saved in a file.
 
@@ -214,6 +219,7 @@ class Execution:
         self.statistics = Statistics(engine.backend.name, Seconds(load_seconds, 0.0, 0.0), None)
         """Figures of the last run, also of one that ended in a trap."""
         self._hosts = bind(machine.program.hosts, engine.hosts)
+        self._is_standard = [STANDARD.get(one.name) is one for one in self._hosts]
         self._load_seconds = load_seconds
         self._collected: list[bytes] = []
         self.output = engine.output or self._collected.append
@@ -238,6 +244,7 @@ class Execution:
         that with this one (`again`, `fork`)."""
         return {} if self._last is None else self._last.figures()
 
+    @in_ours
     def save(self, path: str | Path) -> None:
         """Write the state to a file; any backend can go on from it. Raises ImageError."""
         from ferryvm.engine import saved
@@ -277,6 +284,7 @@ class Execution:
         finally:
             self._busy.release()
 
+    @in_ours
     def run(
         self,
         fuel: int | None = None,
@@ -297,6 +305,8 @@ class Execution:
             raise FerryError(f"fuel is {fuel}; 0 to {UNLIMITED} is allowed")
         counting = count or fuel is not None
         with self._alone():
+            check_size()
+            self.machine.control.host_stack = floor()
             self.machine.control.interrupt = 0  # from here on, whoever sets it means this run
             began = time.perf_counter()
             chosen, artifact = self._prepare(backend, forcing)
@@ -335,10 +345,12 @@ class Execution:
                 raise RefusalError(message)
             try:
                 with contained(f"backend {backend.name!r} prepares the program", BackendError):
-                    artifact: object = (
-                        backend.prepare_forced(program, forcing)
-                        if forcing
-                        else backend.prepare(program)
+                    artifact: object = with_room(
+                        lambda: (
+                            backend.prepare_forced(program, forcing)
+                            if forcing
+                            else backend.prepare(program)
+                        )
                     )
             except BackendError as error:
                 raise RefusalError(text_of(error)) from error
@@ -348,6 +360,7 @@ class Execution:
                 what = f"it returned {kind_of(artifact)}, not an Artifact"
                 raise PreparationError(backend.name, what)
             self._prepared[key] = backend, artifact
+            set_again()
         return self._prepared[key]
 
     def _measure(
@@ -456,7 +469,12 @@ class Execution:
         function = self._hosts[control.exit_id]
         count = len(function.signature.parameters)
         arguments = machine.memory.stack[control.sp - count : control.sp].tolist()
-        result = _result_bits(function, function.action(self.output, *arguments))
+        if self._is_standard[control.exit_id] and _is_list(self.output):
+            given = function.action(self.output, *arguments)  # runs nothing that is not ours
+        else:
+            with callers():
+                given = function.action(self.output, *arguments)
+        result = _result_bits(function, given)
         # Nothing has changed up to here: a host function that fails leaves the program at the call.
         control.sp -= count
         if result is not None:
@@ -465,6 +483,11 @@ class Execution:
         control.pc += 1
         if counting:
             control.fuel -= 1
+
+
+def _is_list(output: Output) -> bool:
+    """Whether what a program writes is collected in a list, and nobody's code is called for it."""
+    return getattr(output, "__self__", None).__class__ is list
 
 
 def _result_bits(function: HostFunction, result: object) -> int | None:

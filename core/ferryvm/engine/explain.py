@@ -58,6 +58,8 @@ class Tried:
     """Bytes copied back."""
     transfer_seconds: float
     """What copying took, beside `code_seconds`."""
+    crowded: str
+    """Why entries were left at once, and how many; empty where none was."""
     fault: str
     """What was wrong with the figures that the backend gave; empty if nothing."""
 
@@ -231,7 +233,18 @@ def _tried(attempt: Attempt, verified: Verified, is_counted: bool) -> Tried:
         to_device=activity.to_device,
         to_host=activity.to_host,
         transfer_seconds=activity.transfer_seconds,
+        crowded=_crowded(activity),
         fault=fault,
+    )
+
+
+def _crowded(activity: Activity) -> str:
+    """Why code was left as soon as it was entered; empty where it was not."""
+    if not activity.crowded:
+        return ""
+    return (
+        f"{activity.crowded} entries left at once: the thread's stack has no room "
+        f"for its {activity.stack} bytes"
     )
 
 

@@ -14,6 +14,7 @@ import time
 from collections.abc import Callable
 
 from ferryvm.backend import Activity, BackendError, Code
+from ferryvm.float_environment import callers
 
 
 class Outcome(enum.Enum):
@@ -139,4 +140,5 @@ class Journal:
     def tell(self, event: Event, placement: Placement, detail: object = None) -> None:
         """Note an event. What a listener raises is its own affair."""
         for listener in self._listeners:
-            listener(event, placement, detail)
+            with callers():
+                listener(event, placement, detail)

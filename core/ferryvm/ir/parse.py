@@ -14,6 +14,7 @@ import re
 from typing import NoReturn, TypeVar
 
 from ferryvm.errors import suggestion
+from ferryvm.float_environment import in_ours
 from ferryvm.ir.graph import (
     TRUTH,
     Block,
@@ -54,6 +55,7 @@ _TYPES: dict[str, ValueType] = {**{str(t): t for t in Type}, "truth": TRUTH}
 N = TypeVar("N")
 
 
+@in_ours
 def parse_module(text: str) -> Module:
     """The module that a text says. Raises IrError with the number of the line that is wrong."""
     return _Parser(text).run()

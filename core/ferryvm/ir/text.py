@@ -15,6 +15,7 @@ import enum
 import json
 import re
 
+from ferryvm.float_environment import in_ours
 from ferryvm.ir.graph import (
     Block,
     Body,
@@ -34,6 +35,7 @@ _PLAIN = re.compile(r"[A-Za-z_][\w./#-]*", re.ASCII)
 """A name that needs no quotes."""
 
 
+@in_ours
 def module_text(module: Module) -> str:
     """The text of a module."""
     counting = " counting" if module.counting else ""
@@ -41,11 +43,13 @@ def module_text(module: Module) -> str:
     return "\n".join([head, *(body_text(b) for b in module.bodies)])
 
 
+@in_ours
 def body_text(body: Body) -> str:
     """The text of a body."""
     return _Printer(body).text()
 
 
+@in_ours
 def operation_text(body: Body, operation: Operation) -> str:
     """One line of `body_text`."""
     return _Printer(body).operation(operation)

@@ -13,6 +13,8 @@ import enum
 import math
 import struct
 
+from ferryvm.float_environment import ours
+
 WORD_BYTES = 8
 
 
@@ -74,16 +76,20 @@ def from_float(type_: Type, value: float) -> int:
 
 def to_python(type_: Type, bits: int) -> int | float:
     """The Python number of a bit pattern: signed for integers."""
-    return to_float(type_, bits) if type_.is_float else signed(type_, bits)
+    if not type_.is_float:
+        return signed(type_, bits)
+    with ours():
+        return to_float(type_, bits)
 
 
 def format_value(type_: Type, bits: int) -> str:
     """The shortest decimal text that reads back as the same value (`nan`, `inf` for those)."""
     if not type_.is_float:
         return str(signed(type_, bits))
-    value = to_float(type_, bits)
-    if type_ is F64 or not math.isfinite(value):
-        return repr(value)
-    import numpy as np  # only f32 needs the shortest text of a narrower type
+    with ours():  # texts are read and written by floating-point arithmetic, too
+        value = to_float(type_, bits)
+        if type_ is F64 or not math.isfinite(value):
+            return repr(value)
+        import numpy as np  # only f32 needs the shortest text of a narrower type
 
-    return repr(float(str(np.float32(value))))
+        return repr(float(str(np.float32(value))))

@@ -12,10 +12,10 @@ from __future__ import annotations
 import ctypes
 import enum
 
-ABI_VERSION = 2
+ABI_VERSION = 3
 
 
-SCRATCH_WORDS = 4
+SCRATCH_WORDS = 3
 """Words of the control block that compiled code may use as it likes; they are no state."""
 
 
@@ -80,6 +80,7 @@ class ControlBlock(ctypes.Structure):
     entries: int
     originals: int
     scratch: ctypes.Array[ctypes.c_uint64]
+    host_stack: int
 
     _fields_ = [
         ("abi_version", ctypes.c_uint32),  # ABI_VERSION
@@ -113,6 +114,7 @@ class ControlBlock(ctypes.Structure):
         ("entries", ctypes.c_uint64),  # words by pc: addresses of the functions installed
         ("originals", ctypes.c_uint64),  # by pc: what cells hide, in the backend's own form
         ("scratch", ctypes.c_uint64 * SCRATCH_WORDS),  # compiled code's own while it runs
+        ("host_stack", ctypes.c_uint64),  # lowest address of the thread's stack to be used; or 0
     ]
 
 

@@ -9,6 +9,7 @@ before, in the same order, and the functions of the inputs before are compiled i
 
 from __future__ import annotations
 
+from ferryvm.float_environment import in_ours
 from ferryvm.listing import Listing
 from ferryvm.listing.encode import encode
 from ferryvm.listing.peephole import optimize as rewrite
@@ -33,6 +34,7 @@ class Session:
         self._functions: dict[str, Sequence] = {}
         self._texts: dict[str, str] = {}
 
+    @in_ours
     def listing(self, text: str, file: str | None = None) -> Listing:
         """The listing of the next input, not optimised.
 
@@ -59,6 +61,7 @@ class Session:
         self._texts = {name: t for name, t in {**self._texts, file: text}.items() if name in used}
         return listing
 
+    @in_ours
     def compile(self, text: str, file: str | None = None, optimize: bool = True) -> Program:
         """The program of the next input; raises SourceError as `listing` does."""
         listing = self.listing(text, file)
@@ -88,11 +91,13 @@ class Session:
         return statics
 
 
+@in_ours
 def parse_listing(text: str, file: str = "<string>") -> Listing:
     """The listing of a whole text, not optimised; raises SourceError when there are faults."""
     return Session().listing(text, file)
 
 
+@in_ours
 def compile(text: str, file: str = "<string>", optimize: bool = True) -> Program:
     """The program of a whole text; raises SourceError when there are faults."""
     return Session().compile(text, file, optimize)

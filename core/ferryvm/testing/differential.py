@@ -18,7 +18,7 @@ from ferryvm.machine.difference import Difference
 from ferryvm.machine.memory import Limits
 from ferryvm.registry import Registry
 from ferryvm.testing.divergence import LEGAL
-from ferryvm.testing.schedule import Schedule, moves
+from ferryvm.testing.schedule import Schedule, environments, moves
 from ferryvm.testing.state import State, difference
 from ferryvm.testing.trial import MOST_INSTRUCTIONS, Trial
 from ferryvm.testing.watchdog import PATIENCE
@@ -176,8 +176,10 @@ class Differ:
         number, entered = 0, set[str]()
         try:
             plan = moves(schedule, names, seed, expected.instructions, expected.left > 0)
+            words = environments(schedule, seed)
             for number, (name, step) in enumerate(plan):
                 entered.add(name)
+                trial.environment = next(words)
                 failure = trial.attempt(name, step, self.patience)
                 if failure is not None or trial.has_ended:
                     break

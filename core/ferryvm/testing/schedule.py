@@ -4,6 +4,8 @@
 none             never: each backend runs the program from start to end on its own
 random           at random fuel counts; after some of these moves it goes on to its end
                  without counting
+environment      as random; and the thread has another floating-point environment in each backend's
+                 turn, as if somebody had changed it
 every-boundary   after every single instruction, to each backend in turn
 """
 
@@ -14,6 +16,9 @@ import itertools
 import math
 import random
 from collections.abc import Iterator, Sequence
+
+from ferryvm.float_environment import CONTROL
+from ferryvm.testing.environment import ENVIRONMENTS
 
 _LONGEST_STEP = 11
 """Binary logarithm of the most instructions that a random schedule runs before it moves on.
@@ -28,11 +33,22 @@ class Schedule(enum.Enum):
 
     NONE = "none"
     RANDOM = "random"
+    ENVIRONMENT = "environment"
     EVERY_BOUNDARY = "every-boundary"
 
 
 Move = tuple[str, int | None]
 """A backend, and the instructions that it runs at most; None: it goes on to the end, uncounted."""
+
+
+def environments(schedule: Schedule, seed: int) -> Iterator[int]:
+    """For each move the control word of the environment that the thread has."""
+    if schedule is not Schedule.ENVIRONMENT:
+        yield from itertools.repeat(CONTROL)
+    words = sorted(set(ENVIRONMENTS.values()) - {CONTROL})
+    chance = random.Random(~seed).random
+    while True:
+        yield words[int(len(words) * chance())]
 
 
 def moves(

@@ -19,7 +19,9 @@ from ferryvm.backend import (
 )
 from ferryvm.engine import Execution, ProgramInterrupted, TrapError
 from ferryvm.failure import described, one_line
+from ferryvm.float_environment import CONTROL
 from ferryvm.machine.control import Status
+from ferryvm.testing.environment import STICKY, control_word, environment
 from ferryvm.testing.state import State
 from ferryvm.testing.watchdog import PATIENCE, watched
 
@@ -65,6 +67,8 @@ class Trial:
         """What backends are forced to, by name."""
         self.start: Trial | None = None
         """What `again` begins with; None for the start of the program."""
+        self.environment = CONTROL
+        """Control word of the floating-point environment that the thread has around a run."""
         self.seconds = 0.0
         """Time that backends ran, host calls included."""
 
@@ -127,12 +131,29 @@ class Trial:
 
     def _run(self, backend: str, fuel: int | None) -> Status:
         forcing = self.forcing.get(backend, frozenset())
+        if self.environment != CONTROL:
+            return self._run_in_environment(backend, fuel)
         try:
             return self.execution.run(fuel, backend=backend, forcing=forcing).status
         except TrapError:
             return Status.TRAP
         finally:
             self.seconds += self.execution.statistics.seconds.run
+
+    def _run_in_environment(self, backend: str, fuel: int | None) -> Status:
+        """As `_run`. Raises AssertionError where the caller's environment is another one after it."""
+        word, self.environment = self.environment, CONTROL
+        try:
+            with environment(word):
+                status = self._run(backend, fuel)
+                after = control_word()
+        finally:
+            self.environment = word
+        if (after ^ word) & ~STICKY:
+            raise AssertionError(
+                f"it left the floating-point environment {after:#x}, the caller's was {word:#x}"
+            )
+        return status
 
     def attempt(
         self, backend: str, fuel: int | None = MOST_INSTRUCTIONS, seconds: float = PATIENCE

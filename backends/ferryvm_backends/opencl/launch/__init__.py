@@ -16,6 +16,10 @@ import threading
 
 from ferryvm_backends._llvm.native import NativeCode, load_or_build
 
+STACK = 32 << 10
+"""Bytes of the thread's stack for a driver's functions and a kernel, which PoCL runs in the thread that
+launches it."""
+
 DOORS = 256
 """Doors of one object; there may be several."""
 
@@ -66,6 +70,8 @@ class Record(ctypes.Structure):
     to_device: int
     to_host: int
     """What it has done; the last two in bytes."""
+    crowded: int
+    """Entries left at once, for want of `STACK`."""
 
     control: int
     heap: int
@@ -89,7 +95,7 @@ class Record(ctypes.Structure):
     _fields_ = [
         *_words("launch", "key", "back", "queue", "kernel", "enqueue", "finish", "set_argument"),
         *_words("read", "clock", "compare", "guard_limit", "failures", "observed", "error"),
-        *_words("entries", "nanoseconds", "instructions", "to_device", "to_host"),
+        *_words("entries", "nanoseconds", "instructions", "to_device", "to_host", "crowded"),
         *_words("control", "heap", "capacity", "stack_end"),
         *_words("residence", "entry", "slice"),
         *_words("callers", "statics", "writes_statics", "reads_heap", "writes_heap"),

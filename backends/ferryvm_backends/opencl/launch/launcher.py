@@ -9,8 +9,9 @@ from llvmlite import ir
 
 from ferryvm.isa.type import WORD_BYTES
 from ferryvm.machine.control import ControlBlock, Status
+from ferryvm_backends._llvm.arithmetic import stack_register
 from ferryvm_backends._llvm.callee import Callee
-from ferryvm_backends.opencl.launch import Record
+from ferryvm_backends.opencl.launch import STACK, Record
 
 WORD, INT, BYTE = ir.IntType(64), ir.IntType(32), ir.IntType(8)
 POINTER = ir.PointerType()
@@ -52,11 +53,21 @@ class Launcher:
         self._one = ir.GlobalVariable(module, one, f"{self.name}_one")
         self._one.initializer = ir.Constant(one, [1])
         self._one.global_constant, self._one.linkage = True, "internal"
+        self._check_stack()
         self.emit()
 
     def emit(self) -> None:
         """Write the function."""
         raise NotImplementedError
+
+    def _check_stack(self) -> None:
+        """Leave at once where the thread's stack may be too small for the driver."""
+        b = self.builder
+        lowest = b.add(self.field("host_stack"), word(STACK))
+        with b.if_then(b.icmp_unsigned("<", stack_register(b), lowest), likely=False):
+            self.count("crowded", 1)
+            self.set_field("status", status(Status.LEAVE))
+            b.ret(status(Status.LEAVE))
 
     # --- fields -----------------------------------------------------------------------------
 

@@ -12,11 +12,13 @@ from ferryvm.ir.c.c11 import C11
 from ferryvm.ir.c.dialect import Dialect
 from ferryvm.ir.c.module import (
     ACTIVITY,
+    CROWDED,
     ENTRIES,
     ENTRY,
     FAILURES,
     INSTRUCTIONS,
     NANOSECONDS,
+    STACK,
     Choices,
     Resumed,
     guard_pcs,
@@ -26,11 +28,13 @@ from ferryvm.ir.c.module import (
 __all__ = [
     "ACTIVITY",
     "C11",
+    "CROWDED",
     "ENTRIES",
     "ENTRY",
     "FAILURES",
     "INSTRUCTIONS",
     "NANOSECONDS",
+    "STACK",
     "Choices",
     "Dialect",
     "Resumed",

@@ -156,6 +156,7 @@ C11 = Dialect(
     },
     parameters="struct ferry_control *restrict control",
     passed="control",
+    apart="__attribute__((noinline)) ",
     internal="static ",
     cold="static __attribute__((noinline, cold)) ",
     external='__attribute__((visibility("default"))) ',

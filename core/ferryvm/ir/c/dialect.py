@@ -61,6 +61,8 @@ class Dialect:
     byte: str = "uint8_t"
     space: str = ""
     """Qualifier of pointers to the machine's memory, with the space after it."""
+    apart: str = ""
+    """In front of a function that must not be inlined: its frame is made when it is called."""
     internal: str = ""
     """What stands before functions that nobody outside calls."""
     cold: str = ""

@@ -10,6 +10,7 @@ from ferryvm.ir.c.expression import Arithmetic
 from ferryvm.ir.c.function import FunctionPrinter
 from ferryvm.ir.c.shared import (
     ACTIVITY,
+    CROWDED,
     ENTRIES,
     FAILURES,
     FORCED_IN,
@@ -17,6 +18,7 @@ from ferryvm.ir.c.shared import (
     INSTRUCTIONS,
     LOWEST_FRAME,
     NANOSECONDS,
+    STACK,
     Choices,
     Describe,
     Shared,
@@ -40,11 +42,13 @@ entries of functions that recur, and where their callers go on."""
 
 __all__ = [
     "ACTIVITY",
+    "CROWDED",
     "ENTRIES",
     "ENTRY",
     "FAILURES",
     "INSTRUCTIONS",
     "NANOSECONDS",
+    "STACK",
     "Choices",
     "Describe",
     "guard_pcs",
@@ -237,9 +241,18 @@ def _entry(shared: Shared, recurs: bool) -> str:
     lines = [f"++{ACTIVITY}[{ENTRIES}];"]
     if choices.forced:
         lines.append(f"{FORCED_IN} = {ACTIVITY}[{ENTRIES}] % 7 + 1;")
+    shared.helpers |= {"host_stack", "unlikely"}
+    lines += [
+        f"const {d.word} top = host_stack();",
+        f"const {d.word} lowest = control->host_stack + {ACTIVITY}[{STACK}];",
+        "if (unlikely(top < lowest)) {",
+        f"    ++{ACTIVITY}[{CROWDED}];",
+        "    return control->status = FERRY_LEAVE;",
+        "}",
+    ]
     if recurs:
-        shared.helpers.add("host_stack")
-        lines.append(f"{HOST_STACK_LIMIT} = host_stack() - {choices.host_stack_bytes};")
+        deepest = f"top - {choices.host_stack_bytes}"
+        lines.append(f"{HOST_STACK_LIMIT} = lowest > {deepest} ? lowest : {deepest};")
     if not choices.observed:
         lines.append("return region(control);")
     else:

@@ -13,10 +13,15 @@ from ferryvm.isa.trap import Trap
 from ferryvm.isa.type import Type
 
 ACTIVITY = "ferry_activity"
-"""Words that a region counts in: entries, nanoseconds, instructions, then failures of guards."""
+"""Words that a region counts in: entries, nanoseconds, instructions; what its frames take on the host's
+stack, which whoever loads it writes there; entries that it left at once since there was no room for
+them; then failures of guards."""
 
-FORCED_WORD, LIMIT_WORD, SLICE_WORD, LOWEST_WORD = range(4)
+FORCED_WORD, LIMIT_WORD, LOWEST_WORD = range(3)
 """What the words of `scratch` are for."""
+
+SLICE_WORD = LIMIT_WORD
+"""On devices, whose code has no host's stack: the looks at the interrupt flag that are left."""
 
 FORCED_IN = f"control->scratch[{FORCED_WORD}]"
 """After how many places the next one gives up, where that is forced."""
@@ -27,7 +32,7 @@ HOST_STACK_LIMIT = f"control->scratch[{LIMIT_WORD}]"
 LOWEST_FRAME = f"control->scratch[{LOWEST_WORD}]"
 """The lowest frame that a text which resumes was in, as a number of words."""
 
-ENTRIES, NANOSECONDS, INSTRUCTIONS, FAILURES = range(4)
+ENTRIES, NANOSECONDS, INSTRUCTIONS, STACK, CROWDED, FAILURES = range(6)
 """Places in `ACTIVITY`."""
 
 Describe = Callable[[int, int], list[str]]
@@ -101,7 +106,7 @@ def head(shared: Shared, body: Body, number: int | None, name: str) -> str:
     """The head of a body's function; `number` is None for a region's own."""
     d = shared.dialect
     if number is None:
-        return f"{d.internal}{d.status} {name}({d.parameters})"
+        return f"{d.apart}{d.internal}{d.status} {name}({d.parameters})"
     parameters = "".join(
         f", {spelled(d, p.type)} a{place}" for place, p in enumerate(body.blocks[0].parameters)
     )

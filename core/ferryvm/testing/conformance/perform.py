@@ -11,6 +11,7 @@ import numpy as np
 
 from ferryvm.backend import Artifact, RefusalError
 from ferryvm.engine.saved import pack_state, unpack_state
+from ferryvm.float_environment import in_ours, ours
 from ferryvm.isa import Trap
 from ferryvm.machine.control import REGISTER_BYTES, ControlBlock, Status
 from ferryvm.machine.state import Machine
@@ -45,6 +46,7 @@ _MAY_CHANGE = {"interrupt", "wanted", "code", "counters", "entries", "originals"
 apart, since others set it meanwhile."""
 
 
+@in_ours
 def perform(script: Script, artifact: Artifact, patience: float = PATIENCE) -> Fault | None:
     """The first fault of a backend that follows the script, None if there is none.
 
@@ -145,7 +147,8 @@ class _Performer:
 
         def work() -> None:
             try:
-                answers.append(self.artifact.enter(machine, step.counting))
+                with ours():
+                    answers.append(self.artifact.enter(machine, step.counting))
             except BaseException as error:  # noqa: BLE001 - raised again in the caller's thread
                 answers.append(error)
 

@@ -15,6 +15,7 @@ from collections.abc import Iterator
 from ferryvm.backend import Interpreter
 from ferryvm.engine.saved import pack_state, unpack_state
 from ferryvm.errors import FerryError
+from ferryvm.float_environment import in_ours
 from ferryvm.machine.control import Status
 from ferryvm.machine.host import STANDARD
 from ferryvm.machine.memory import Limits
@@ -142,6 +143,7 @@ class Recorder:
 
     # --- running ----------------------------------------------------------------------------
 
+    @in_ours
     def enter(
         self,
         counting: bool = False,

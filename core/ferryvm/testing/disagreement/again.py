@@ -31,6 +31,7 @@ _SECONDS = 20.0
 _BEFORE: dict[Schedule, tuple[tuple[Schedule, ...], ...]] = {
     Schedule.NONE: ((),),
     Schedule.RANDOM: ((Schedule.NONE,), ()),
+    Schedule.ENVIRONMENT: ((Schedule.NONE,), (Schedule.NONE, Schedule.RANDOM), ()),
     Schedule.EVERY_BOUNDARY: ((Schedule.NONE,), (Schedule.NONE, Schedule.RANDOM), ()),
 }
 """Schedules that a campaign may have run before the one that shows a disagreement."""

@@ -7,6 +7,7 @@ import enum
 from collections import Counter
 
 from ferryvm.errors import FerryError
+from ferryvm.float_environment import in_ours
 from ferryvm.program import Program
 from ferryvm.testing.generate.body import Corner
 from ferryvm.testing.generate.bytecode import MOST_INSTRUCTIONS, generate_bytecode
@@ -40,6 +41,7 @@ MUTATED = (Kind.IMAGE, Kind.STATE)
 """Kinds of files that are altered, and may be refused."""
 
 
+@in_ours
 def generate(
     seed: int,
     number: int,
@@ -61,6 +63,7 @@ def generate(
     return generate_bytecode(Chance(seed, number, kind.value), weights, occurred)
 
 
+@in_ours
 def skiff_source(seed: int, number: int, weights: Weights | None = None) -> str:
     """Text of the `number`-th Skiff program of a seed."""
     from ferryvm.testing.generate.skiff import write
@@ -68,6 +71,7 @@ def skiff_source(seed: int, number: int, weights: Weights | None = None) -> str:
     return write(Chance(seed, number, Kind.SKIFF.value), weights)
 
 
+@in_ours
 def mutated_image(seed: int, number: int, what: Kind = Kind.IMAGE) -> bytes:
     """The `number`-th altered file of a seed: bytes that may be a program or a state, or not."""
     from ferryvm.testing.generate.mutation import mutate, mutate_state

@@ -78,7 +78,9 @@ class CcBackend(Compiler):
                 library = Library(file, f"cache entry {entry.path}", "remove it")
         step("load")
         notes["total"] = time.perf_counter() - began
-        return RegionCode(library, tuple(module.guards), content is not None, notes)
+        return RegionCode(
+            library, tuple(module.guards), len(module.functions), content is not None, notes
+        )
 
     def show(self, region: Region, options: Options, stage: str) -> str:
         if stage not in self.stages:

@@ -50,6 +50,7 @@ FLAGS = (
     "-fno-trapping-math",  # nobody looks at the flags of exceptions
     "-fno-strict-aliasing",
     "-fwrapv",
+    "-fno-stack-clash-protection",  # it makes large frames in a loop, and their size hard to find
 )
 
 

@@ -22,7 +22,17 @@ from pathlib import Path
 
 from ferryvm import binary
 from ferryvm.backend import Activity, BackendError, Code
-from ferryvm.ir.c import ACTIVITY, ENTRIES, ENTRY, FAILURES, INSTRUCTIONS, NANOSECONDS
+from ferryvm.ir.c import (
+    ACTIVITY,
+    CROWDED,
+    ENTRIES,
+    ENTRY,
+    FAILURES,
+    INSTRUCTIONS,
+    NANOSECONDS,
+    STACK,
+)
+from ferryvm.machine.host_stack import frame_bytes
 
 _PREFIX = "ferryvm-cc-"
 _LONGEST_BUILD = 3600.0
@@ -68,6 +78,7 @@ class Library:
         Raises BackendError.
         """
         try:
+            self.content = file.read_bytes()
             self._handle = _ctypes.dlopen(str(file), os.RTLD_NOW | os.RTLD_LOCAL)
         except OSError as error:
             reason = str(error).removeprefix(f"{file}: ")
@@ -92,6 +103,8 @@ class RegionCode(Code):
     library: Library
     guards: tuple[int, ...]
     """pc of each guard."""
+    functions: int
+    """VM functions that it has native ones of."""
     is_from_cache: bool
     notes: dict[str, float]
 
@@ -99,6 +112,8 @@ class RegionCode(Code):
         self.address = self.library.address(ENTRY)
         words = ctypes.c_uint64 * (FAILURES + len(self.guards))
         self._activity = words.from_address(self.library.address(ACTIVITY))
+        # Each may have a twin that checks less, and writes its frame by functions that it shares.
+        self._activity[STACK] = frame_bytes(self.library.content, 3 * self.functions + 8)
 
     def activity(self) -> Activity:
         words = list(self._activity)
@@ -107,4 +122,6 @@ class RegionCode(Code):
             words[NANOSECONDS] * 1e-9,
             words[INSTRUCTIONS],
             {pc: words[FAILURES + number] for number, pc in enumerate(self.guards)},
+            crowded=words[CROWDED],
+            stack=words[STACK],
         )

@@ -1,0 +1,155 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The floating-point environment of a thread: ferryvm's own while it computes, the caller's while
+others' code runs.
+
+    caller ──> ours() ──────────────────────────────────────────────> caller
+               save, set     └──> callers() ──> host function, hook ──┘ restore
+                                  restore           save again, set
+
+The environment is that of C11 7.6: rounding mode, exception masks and sticky flags, on processors
+that have it flushing of subnormals to zero (x86: MXCSR and the x87 words; aarch64: FPCR, FPSR). A
+library made with -ffast-math changes it for the thread that loads it, and a thread inherits it from
+the one that starts it. The instruction table has one meaning, so what computes floats does so in
+`ours`: IEEE 754's default, round to nearest even, subnormals kept, no exception trapped.
+
+Invariant: outside of `ours` a thread has the environment that it would have without ferryvm, sticky
+flags included. What code called in `callers` changes is from then on the caller's environment.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+import platform
+import struct
+import sys
+import threading
+from collections.abc import Callable
+from typing import Final, ParamSpec, TypeVar
+
+_P = ParamSpec("_P")
+_R = TypeVar("_R")
+
+Saved = ctypes.Array[ctypes.c_ubyte]
+"""An environment as `fegetenv` saves it."""
+
+_Buffer: type[Saved] = ctypes.c_ubyte * 64
+"""At least as large as `fenv_t`: 32 bytes on x86, 8 on aarch64 of Linux, 16 of macOS."""
+
+_MACHINE = platform.machine().lower()
+IS_X86: Final = _MACHINE in ("x86_64", "amd64")
+CONTROL_OFFSET: Final = 28 if IS_X86 else 0
+"""Where in a saved environment the word is that rules SIMD arithmetic: MXCSR, or FPCR."""
+CONTROL: Final = 0x1F80 if IS_X86 else 0
+"""That word in our environment: all exceptions masked, round to nearest, subnormals kept."""
+
+
+def _library() -> ctypes.PyDLL:
+    """The C library's part with `fegetenv`. The interpreter lock is kept: it takes longer to give
+    back than a register to save."""
+    own = ctypes.PyDLL(None)
+    return own if hasattr(own, "fesetenv") else ctypes.PyDLL("libm.so.6")
+
+
+_libm = _library()
+_get, _set = _libm.fegetenv, _libm.fesetenv
+
+
+def _default() -> Saved:
+    """Our environment. The caller's is left as it is."""
+    is_mac = sys.platform == "darwin"
+    default = (
+        ctypes.byref(ctypes.c_char.in_dll(_libm, "_FE_DFL_ENV"))
+        if is_mac
+        else ctypes.c_void_p(-1)  # FE_DFL_ENV of glibc and musl
+    )
+    before, own = saved(), _Buffer()
+    _set(default)
+    _get(own)
+    _set(before)
+    if not is_mac:
+        # glibc before 2.23 leaves flushing on x86, and every one some reserved bits on aarch64.
+        struct.pack_into("<I", own, CONTROL_OFFSET, CONTROL)
+    return own
+
+
+def saved() -> Saved:
+    """The environment of this thread as it is now."""
+    found = _Buffer()
+    _get(found)
+    return found
+
+
+def restore(environment: Saved) -> None:
+    """Give this thread an environment that `saved` gave, sticky flags included."""
+    _set(environment)
+
+
+_OURS = _default()
+
+
+class _Thread(threading.local):
+    """What is known of a thread."""
+
+    caller: Saved | None = None
+    """The caller's environment where ours is set; None elsewhere, also in `callers`."""
+
+
+_thread = _Thread()
+
+
+class ours:  # noqa: N801 - used as a function, in `with`
+    """Our environment, from here to the end of the block; then the caller's again. Blocks may be
+    nested."""
+
+    __slots__ = ("_is_outermost",)
+
+    def __enter__(self) -> None:
+        self._is_outermost = _thread.caller is None
+        if self._is_outermost:
+            _thread.caller = caller = _Buffer()
+            _get(caller)
+            _set(_OURS)
+
+    def __exit__(self, *_: object) -> None:
+        if self._is_outermost:
+            caller, _thread.caller = _thread.caller, None
+            _set(caller)
+
+
+def set_again() -> None:
+    """Set our environment once more, in a block of `ours`: a library that was just loaded may have
+    changed it."""
+    _set(_OURS)
+
+
+class callers:  # noqa: N801 - used as a function, in `with`
+    """The caller's environment, for a block of `ours` in which others' code is called.
+
+    What that code changes stays the caller's. Outside of `ours` nothing is changed.
+    """
+
+    __slots__ = ("_caller",)
+
+    def __enter__(self) -> None:
+        self._caller = _thread.caller
+        if self._caller is not None:
+            _thread.caller = None
+            _set(self._caller)
+
+    def __exit__(self, *_: object) -> None:
+        if self._caller is not None:
+            _get(self._caller)
+            _set(_OURS)
+            _thread.caller = self._caller
+
+
+def in_ours(function: Callable[_P, _R]) -> Callable[_P, _R]:
+    """The function, run in our environment."""
+
+    @functools.wraps(function)
+    def run(*args: _P.args, **kwargs: _P.kwargs) -> _R:
+        with ours():
+            return function(*args, **kwargs)
+
+    return run

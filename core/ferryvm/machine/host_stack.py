@@ -1,0 +1,159 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The host's stack of a thread: how low compiled code may go, and how much it takes.
+
+    lowest address ── RESERVE ──> floor ── frames of a region ──> its limit <── recursion ── entered
+
+The VM's stack is never the host's, but VM functions that are compiled call each other as native ones.
+The engine writes the floor of the running thread into the control block. A region leaves at once
+where less is left above it than all its frames take once, and a recursive function leaves to the
+interpreter where it has come so low.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+import os
+import re
+import struct
+import threading
+from collections.abc import Callable, Iterator
+from typing import Final, TypeVar
+
+from ferryvm.errors import FerryError
+from ferryvm.float_environment import IS_X86, ours
+from ferryvm.thread import start
+
+_R = TypeVar("_R")
+
+ROOMY: Final = 16 << 20
+"""Bytes of stack of the threads that compilers run in, whatever threads are given otherwise: LLVM
+walks what it compiles by recursion. They are taken only as they are used."""
+
+SMALLEST: Final = 64 << 10
+"""Bytes of stack of a thread that may run programs. The engine and compilers written in Python take half
+of it; Python itself does not start with 64 KiB for its main thread."""
+
+_GUARD: Final = 8 << 10
+"""Bytes that the C library may take of a thread's stack for itself."""
+
+_SMALL: Final = 1 << 20
+"""Bytes of stack below which a thread has others load and compile for it."""
+
+RESERVE: Final = (16 << 10) + max(os.sysconf("SC_MINSIGSTKSZ"), 0)
+"""Bytes below the floor: for the frame of a signal, which holds all registers, the handler of
+Python's C code on top of it, and the calls of a region that leaves."""
+
+_PUSHED: Final = 96
+"""Bytes that a function takes besides what it subtracts: return address, saved registers, alignment."""
+
+
+def _limits() -> tuple[int, int]:
+    """Lowest address and size of this thread's stack; zeros where the system cannot say. Of the main
+    thread it is what the limit of the process lets it grow to."""
+    libc = ctypes.CDLL(None)
+    if not hasattr(libc, "pthread_getattr_np"):  # glibc and musl have it
+        return 0, 0
+    libc.pthread_self.restype = ctypes.c_void_p
+    attributes = (ctypes.c_ubyte * 256)()  # 56 bytes on x86-64, 64 on aarch64
+    if libc.pthread_getattr_np(ctypes.c_void_p(libc.pthread_self()), attributes):
+        return 0, 0
+    address, size = ctypes.c_void_p(), ctypes.c_size_t()
+    failed = libc.pthread_attr_getstack(attributes, ctypes.byref(address), ctypes.byref(size))
+    libc.pthread_attr_destroy(attributes)
+    return (0, 0) if failed else (address.value or 0, size.value)
+
+
+class _Thread(threading.local):
+    """What is known of a thread; asked for once, since it takes 10 us, for the main one 60."""
+
+    limits: tuple[int, int] | None = None
+
+
+_thread = _Thread()
+
+
+def limits() -> tuple[int, int]:
+    """Lowest address and size of this thread's stack, in bytes; zeros where they are not known."""
+    found = _thread.limits
+    if found is None:
+        found = _thread.limits = _limits()
+    return found
+
+
+def check_size() -> None:
+    """Raise FerryError if this thread's stack is too small to run programs at all."""
+    _, size = limits()
+    if 0 < size < SMALLEST - _GUARD:
+        raise FerryError(
+            f"this thread has a stack of {size >> 10} KiB; to run programs takes "
+            f"{SMALLEST >> 10} KiB or more, see threading.stack_size"
+        )
+
+
+def floor() -> int:
+    """The lowest address that compiled code may use in this thread; 0 where that is not known."""
+    lowest, _ = limits()
+    return lowest + RESERVE if lowest else 0
+
+
+def start_roomy(work: Callable[..., None], *arguments: object) -> None:
+    """Start a thread that has `ROOMY` bytes of stack. Raises ThreadError."""
+    with _starting:
+        # The size is one of the process: a thread that another one starts just now may get it, too.
+        usual = threading.stack_size(ROOMY)
+        try:
+            start(functools.partial(work, *arguments))
+        finally:
+            threading.stack_size(usual)
+
+
+_starting = threading.Lock()
+
+
+def with_room(work: Callable[[], _R]) -> _R:
+    """What `work` returns or raises; done in another thread where this one has a small stack."""
+    _, size = limits()
+    if not 0 < size < _SMALL:
+        return work()
+    results: list[_R] = []
+    errors: list[BaseException] = []
+    done = threading.Lock()
+    done.acquire()
+
+    def run() -> None:
+        try:
+            with ours():
+                results.append(work())
+        except BaseException as error:  # noqa: BLE001 - raised again in the thread that waits
+            errors.append(error)
+        finally:
+            done.release()
+
+    start_roomy(run)
+    done.acquire()
+    if errors:
+        raise errors[0]
+    return results[0]
+
+
+_SUBTRACT = re.compile(rb"\x48\x83\xec([\x00-\x7f])|\x48\x81\xec(....)", re.DOTALL)
+"""x86: `sub rsp, imm8` and `sub rsp, imm32`, as LLVM, GCC and clang make room for a frame."""
+
+
+def frame_bytes(code: bytes, functions: int) -> int:
+    """Bytes that all functions of machine code take on the stack together, each of them once.
+
+    `functions`: how many there are. Bytes that only look like making room count as well: rather
+    too much than too little.
+    """
+    if IS_X86:
+        short = (m[1][0] for m in _SUBTRACT.finditer(code) if m[1])
+        long = (int.from_bytes(m[2], "little") for m in _SUBTRACT.finditer(code) if m[2])
+        return sum(short) + sum(long) + _PUSHED * functions
+    words: Iterator[int] = (word for (word,) in struct.iter_unpack("<I", code[: len(code) & ~3]))
+    # sub sp, sp, #imm12, perhaps shifted by 12
+    found = (word for word in words if word & 0xFF8003FF == 0xD10003FF)
+    return (
+        sum((w >> 10 & 0xFFF) << (w >> 10 & 0x1000 and 12) for w in found) + 2 * _PUSHED * functions
+    )

@@ -1,0 +1,68 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Floating-point environments that others set in a thread: what schedules and tests run in.
+
+They are the ones of libraries made with -ffast-math, of interval arithmetic, and of debugging with
+exceptions trapped. `ferryvm.float_environment` says what becomes of them.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import struct
+from collections.abc import Iterator, Mapping
+from types import MappingProxyType
+from typing import Final
+
+from ferryvm.float_environment import CONTROL, CONTROL_OFFSET, IS_X86, restore, saved
+
+# Bits of MXCSR and of the x87 control word, or of FPCR.
+_FLUSH: Final = 0x8040 if IS_X86 else 1 << 24
+_DOWN, _UP, _ZERO = (0x2000, 0x4000, 0x6000) if IS_X86 else (2 << 22, 1 << 22, 3 << 22)
+_MASKS: Final = 0x1F80
+STICKY: Final = 0x3F if IS_X86 else 0
+"""Bits of the control word that arithmetic sets."""
+_X87_USUAL: Final = 0x037F
+
+ENVIRONMENTS: Mapping[str, int] = MappingProxyType(
+    {
+        "usual": CONTROL,
+        "flush": CONTROL | _FLUSH,
+        "down": CONTROL | _DOWN,
+        "up": CONTROL | _UP,
+        "zero": CONTROL | _ZERO,
+        "flush-up": CONTROL | _FLUSH | _UP,
+        "flags": CONTROL | STICKY,
+    }
+)
+"""By name: the control word, see `CONTROL`."""
+
+TRAPPED: Final = CONTROL & ~_MASKS if IS_X86 else CONTROL | 0x1F00
+"""The control word with all exceptions trapped. What computes a float then may end the process by
+SIGFPE, so no schedule has it."""
+
+
+def control_word() -> int:
+    """The control word of this thread; on x86 with the sticky flags."""
+    return int(struct.unpack_from("<I", saved(), CONTROL_OFFSET)[0])
+
+
+def set_control_word(word: int) -> None:
+    """Set it, and the same rounding in the x87 unit, which has one of its own."""
+    environment = saved()
+    struct.pack_into("<I", environment, CONTROL_OFFSET, word)
+    if IS_X86:
+        x87 = _X87_USUAL | (word >> 3 & 0x0C00)
+        struct.pack_into("<H", environment, 0, x87)
+    restore(environment)
+
+
+@contextlib.contextmanager
+def environment(word: int) -> Iterator[None]:
+    """An environment for a block, in which as little as possible should be computed."""
+    before: ctypes.Array[ctypes.c_ubyte] = saved()
+    set_control_word(word)
+    try:
+        yield
+    finally:
+        restore(before)
