@@ -23,16 +23,16 @@ _put(
     "llvm",
     "frame-written-backwards",
     "The words of a frame are written in the opposite order.",
-    "word(WORD_BYTES * (HEADER_WORDS + index))",
-    "word(WORD_BYTES * (HEADER_WORDS + len(types) - 1 - index))",
+    "WORD_BYTES * (HEADER_WORDS + index))",
+    "WORD_BYTES * (HEADER_WORDS + len(types) - 1 - index))",
 )
 _put(
     "llvm.exit",
     "llvm",
     "stack-pointer-without-the-header",
     "An exit leaves the stack pointer two words too low.",
-    "word(HEADER_WORDS + len(types))",
-    "word(len(types))",
+    "(control, frame), HEADER_WORDS + len(types)",
+    "(control, frame), len(types)",
 )
 _put(
     "llvm.leaving",

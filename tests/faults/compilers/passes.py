@@ -237,8 +237,8 @@ _put(
     "llvm",
     "order-without-sizes",
     "Objects that lie in the order of their references are taken to be apart.",
-    "return m.compare(I64, Condition.LT_S, m.sub(I64, end, reference), size)",
-    "return m.compare(I64, Condition.LT_S, m.sub(I64, end, reference), m.constant(I64, 0))",
+    "return self.m.compare(I64, Condition.LT_S, distance, extent(each).high)",
+    "return self.m.compare(I64, Condition.LT_S, distance, self.m.constant(I64, 0))",
 )
 _put(
     "passes.version",
@@ -261,8 +261,8 @@ _put(
     "llvm",
     "top-of-a-count-one-too-small",
     "The largest value of a count is taken for one less.",
-    "top = self.sub(I64, count.bound, self.constant(I64, 1))",
-    "top = self.sub(I64, count.bound, self.constant(I64, 2))",
+    "top = self.sub(I64, count.bound, one)",
+    "top = self.sub(I64, count.bound, self.add(I64, one, one))",
 )
 
 # --- range, unswitch, formula ---------------------------------------------------------------------
@@ -272,8 +272,8 @@ _put(
     "llvm",
     "range-may-end-at-the-limit",
     "A range may reach its limit.",
-    "is_over = self.compare(I64, Condition.GE_U, end, self._limit(each.limit))",
-    "is_over = self.compare(I64, Condition.GT_U, end, self._limit(each.limit))",
+    "is_over = self.compare(I64, Condition.GE_U, high, self._limit(each.limit))",
+    "is_over = self.compare(I64, Condition.GT_U, high, self._limit(each.limit))",
 )
 _put(
     "passes.range",
