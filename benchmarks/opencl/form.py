@@ -18,8 +18,7 @@ from benchmarks.opencl.program import MARKED, PLAIN
 from benchmarks.report import Report, Suite, Target
 from ferryvm.engine import Engine
 from ferryvm.policy import Policy
-from ferryvm.policy.fact import open_fact
-from ferryvm.policy.model import build
+from ferryvm.policy.model import build_ours
 from ferryvm.program import Program
 
 OPTIMISED, UNOPTIMISED = "optimised", "unoptimised"
@@ -33,7 +32,7 @@ def marked_to_opencl() -> Policy:
         "when": {"marked": True},
         "backends": [{"name": OPENCL, "optimize": 3, "background": False, "required": True}],
     }
-    return build({"rule": [rule]}, open_fact)
+    return build_ours({"rule": [rule]})
 
 
 class FormPeer(CompiledPeer):

@@ -27,8 +27,7 @@ from ferryvm.errors import FerryError
 from ferryvm.hooks import TransferEvent
 from ferryvm.machine.control import Status
 from ferryvm.policy import Policy
-from ferryvm.policy.fact import open_fact
-from ferryvm.policy.model import build
+from ferryvm.policy.model import build_ours
 from ferryvm.region.code import code as code_of
 from ferryvm.verify import Verified
 from ferryvm_backends.vliw.code.program import Program
@@ -69,7 +68,7 @@ def policy(machine: str, kernel: str | None = None) -> Policy:
     if kernel is not None:
         rule["when"] = {"function": kernel}
         profile = {"loop_threshold": _NEVER, "function_threshold": 1, "scope_threshold": _NEVER}
-    return build({"whole_program": kernel is None, "profile": profile, "rule": [rule]}, open_fact)
+    return build_ours({"whole_program": kernel is None, "profile": profile, "rule": [rule]})
 
 
 def run_on(backend: str, program: Simulated, verified: Verified) -> int | float:

@@ -16,6 +16,7 @@ from ferryvm.backend import Activity, Code, NestActivity
 from ferryvm.ir.graph import Module
 from ferryvm.ir.touch import VersionedNest
 from ferryvm.machine.host_stack import frame_bytes
+from ferryvm.region.component import cycle_without
 from ferryvm_backends._llvm import kept
 from ferryvm_backends._llvm.native import NativeCode, run_passes, target_machine
 from ferryvm_backends.llvm.symbol import (
@@ -54,23 +55,28 @@ _TARGET = re.compile(r'label %("[^"]*"|[-\w.$]+)')
 
 
 def has_loop(module: llvm.ModuleRef) -> bool:
-    """Whether control may come to a block of a function twice in one run of the function.
-
-    That is whether a block has an edge to itself or to one that stands before it: every cycle has
-    such an edge. One that is part of no cycle is taken for a loop too.
-    """
+    """True if control may come to a block of a function twice in one run of the function."""
     # Looked for in the text: there every block has a name, if only a number, and asking llvmlite
     # for all instructions one by one takes ten times as long.
-    seen: set[str] = set()
+    places: dict[str, int] = {}
+    onward: list[list[str]] = []
     for line in str(module).splitlines():
         label = _LABEL.match(line)
-        if label is not None:
-            seen.add(label[0])
-        elif line.startswith("define"):
-            seen.clear()
-        elif not seen.isdisjoint(_TARGET.findall(line)):
-            return True
-    return False
+        if line.startswith("define"):
+            if _is_cyclic(places, onward):
+                return True
+            places, onward = {}, [[]]  # the first block, which nothing leads to
+        elif label is not None:
+            places[label[0]] = len(onward)
+            onward.append([])
+        elif onward:
+            onward[-1] += _TARGET.findall(line)
+    return _is_cyclic(places, onward)
+
+
+def _is_cyclic(places: Mapping[str, int], onward: list[list[str]]) -> bool:
+    """True if the blocks at these places lead back to one another."""
+    return bool(cycle_without([[places[name] for name in names] for names in onward], ()))
 
 
 def emitted(module: llvm.ModuleRef, level: int = 2) -> bytes:

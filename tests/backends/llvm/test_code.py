@@ -51,6 +51,11 @@ def test_a_function_that_only_goes_forward_has_no_loop() -> None:
     assert not has_loop(module(f"define void @f(i1 %p) {{ {forward} }}"))
 
 
+def test_a_jump_to_a_block_that_stands_before_is_no_loop_by_itself() -> None:
+    back = "br label %b\na: ret void\nb: br label %a"
+    assert not has_loop(module(f"define void @f() {{ {back} }}"))
+
+
 def test_blocks_of_another_function_make_no_loop() -> None:
     first = "define void @f() { start: br label %a a: br label %b b: ret void }"
     second = "define void @g() { start: br label %b b: br label %a a: ret void }"

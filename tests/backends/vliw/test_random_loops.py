@@ -13,8 +13,7 @@ import ferryvm
 from ferryvm.engine import Engine
 from ferryvm.machine.memory import Limits
 from ferryvm.policy import Policy
-from ferryvm.policy.fact import open_fact
-from ferryvm.policy.model import build
+from ferryvm.policy.model import build_ours
 from ferryvm.program import Program
 from ferryvm_backends.vliw.machine.read import shipped
 
@@ -100,7 +99,7 @@ def policy(machine: str) -> Policy:
     backend = {"name": "vliw", "device": machine, "optimize": 3}
     backend |= {"background": False, "required": True}
     rule = {"name": "all", "backends": [backend]}
-    return build({"whole_program": True, "profile": {"enabled": False}, "rule": [rule]}, open_fact)
+    return build_ours({"whole_program": True, "profile": {"enabled": False}, "rule": [rule]})
 
 
 @pytest.mark.parametrize("machine", sorted(shipped()))
