@@ -200,8 +200,9 @@ def test_replay_does_not_agree_while_the_saved_place_shows_a_difference(
     code, out, _ = ferry("replay", saved)
     assert code == 1
     lines = out.splitlines()
-    start = "  now:   sp: 3 on reference, 2 on wrong-sp (no comparison shows it, entering wrong-sp"
+    start = "  now:   failure: none on reference, BackendError: backend 'wrong-sp' left at pc 3 with sp 2"
     assert lines[2].startswith(start)
+    assert lines[2].endswith("(no comparison shows it, entering wrong-sp as below does)")
     assert "wrong-sp goes wrong only when it is entered and left in the middle" in out
 
 
