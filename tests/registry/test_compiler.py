@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 import ferryvm
-from ferryvm.backend import RefusalError
+from ferryvm.backend import CompilationError
 from ferryvm.engine import Engine
 from ferryvm.engine.observe import Observer
 from ferryvm.policy import Choice, Options, Policy, Profile, Rule
@@ -132,12 +132,12 @@ def test_what_is_required_and_fails_is_an_error(site: Path) -> None:
     plant(site, "bad", compiler("odd", f"{COMPILE}return 1 / 0"))
     engine = Engine(policy=policy(required=True), registry=Registry())
     with pytest.raises(
-        RefusalError, match=r"'odd': region main/loop\.1: it raised ZeroDivisionErr"
+        CompilationError, match=r"'odd': region main/loop\.1: it raised ZeroDivisionErr"
     ):
         engine.start(ferryvm.compile(LOOP)).run()
 
 
 def test_a_compiler_asked_for_by_name_that_fails_is_an_error(site: Path) -> None:
     plant(site, "bad", compiler("odd", f"{COMPILE}return 1 / 0"))
-    with pytest.raises(RefusalError, match="backend 'odd': region program: it raised ZeroDiv"):
+    with pytest.raises(CompilationError, match="backend 'odd': region program: it raised ZeroDiv"):
         Engine("odd", registry=Registry()).start(ferryvm.compile(LOOP)).run()
