@@ -7,6 +7,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import shutil
 import subprocess
 import sys
 import threading
@@ -18,6 +19,7 @@ import pytest
 import ferryvm
 from ferryvm import process, unfinished
 from ferryvm.backend import Backend, BackendError, Capabilities, Interpreter
+from ferryvm.cache import key_path
 from ferryvm.cli.brought import Brought
 from ferryvm.delivery import Delivery
 from ferryvm.hooks import BackendEntry, CommandEntry, hookimpl
@@ -30,6 +32,16 @@ from .test_hook import policy, registry, run
 ROOT = Path(__file__).parents[2]
 
 
+def state_of_its_own(folder: Path) -> str:
+    """A state directory that holds nothing but the secret of the cache that all tests share: with
+    another one commands would refuse its entries, and replace them by theirs."""
+    secret = folder / "ferryvm" / key_path().name
+    if not secret.exists():
+        secret.parent.mkdir(mode=0o700, parents=True)
+        shutil.copy2(key_path(), secret)
+    return str(folder)
+
+
 def ferry(site: Path, *arguments: str, **environment: str) -> tuple[int, str, str]:
     """Exit code, stdout and stderr of a command that sees the planted distributions."""
     path = os.pathsep.join(filter(None, (str(site), os.environ.get("PYTHONPATH"))))
@@ -38,7 +50,7 @@ def ferry(site: Path, *arguments: str, **environment: str) -> tuple[int, str, st
         env={
             **os.environ,
             "PYTHONPATH": path,
-            "XDG_STATE_HOME": str(site / "state"),
+            "XDG_STATE_HOME": state_of_its_own(site / "state"),
             **environment,
         },
         check=False,
@@ -142,7 +154,7 @@ def test_a_note_is_told_once_and_not_while_its_process_lives(
 
 def test_who_has_no_plugins_writes_no_notes(site: Path, tmp_path: Path) -> None:
     assert ferry(site, "run", "missing.skiff", FERRYVM_PLUGINS="none")[0] == 2
-    assert not (site / "state").exists()
+    assert not (site / "state" / "ferryvm" / "loading").exists()
 
 
 # --- backends -------------------------------------------------------------------------------
@@ -374,7 +386,11 @@ def test_pytest_works_although_a_plugin_is_broken(site: Path, tmp_path: Path) ->
     done = subprocess.run(
         [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "test_it.py"],
         cwd=tmp_path,
-        env={**os.environ, "PYTHONPATH": path, "XDG_STATE_HOME": str(tmp_path)},
+        env={
+            **os.environ,
+            "PYTHONPATH": path,
+            "XDG_STATE_HOME": state_of_its_own(tmp_path / "state"),
+        },
         check=False,
         capture_output=True,
         text=True,
