@@ -18,16 +18,16 @@ from llvmlite import ir
 
 from ferryvm.process import end_with_parent
 from ferryvm_backends._llvm.kept import packed
-from ferryvm_backends._llvm.native import run_passes, target_machine
+from ferryvm_backends._llvm.native import parsed, run_passes, target_machine
 
 
 def compile_quickly(module: ir.Module) -> bytes:
     """The object code of a module, as soon as it can be had: a tenth of the time, and several times slower."""
-    parsed = _parsed(module)
+    reference = _parsed(module)
     passes = llvm.create_new_module_pass_manager()
     passes.add_sroa_pass()
-    _improve(parsed, passes)
-    return bytes(target_machine(0).emit_object(parsed))
+    _improve(reference, passes)
+    return bytes(target_machine(0).emit_object(reference))
 
 
 def compile_module(module: ir.Module, merge_tails: bool) -> bytes:
@@ -37,27 +37,25 @@ def compile_module(module: ir.Module, merge_tails: bool) -> bytes:
     handlers it would join all their ends, dispatch included: without, the loop benchmark takes half
     the time. Such a function has each block begin a cache line.
     """
-    parsed = _parsed(module)
+    reference = _parsed(module)
     # Handlers are short and nearly straight: LLVM's full pipeline makes them no faster, takes five
     # times as long, and sinks what blocks have in common, which is merging tails too.
     passes = llvm.create_new_module_pass_manager()
     passes.add_instruction_combine_pass()
     passes.add_sroa_pass()
     passes.add_instruction_combine_pass()
-    _improve(parsed, passes)
+    _improve(reference, passes)
     if not merge_tails:
         llvm.set_option("ferryvm", "-enable-tail-merge=0")
         # Where small handlers lie across cache lines, floating-point loops take 1.2 times as long:
         # without this, any change to any handler could move the others there.
         llvm.set_option("ferryvm", "-align-all-blocks=6")
-    return bytes(target_machine().emit_object(parsed))
+    return bytes(target_machine().emit_object(reference))
 
 
 def _parsed(module: ir.Module) -> llvm.ModuleRef:
     module.triple = target_machine().triple
-    parsed = llvm.parse_assembly(str(module))
-    parsed.verify()
-    return parsed
+    return parsed(str(module))
 
 
 def _improve(module: llvm.ModuleRef, passes: llvm.ModulePassManager) -> None:

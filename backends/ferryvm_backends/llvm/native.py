@@ -17,7 +17,7 @@ from ferryvm.ir.graph import Module
 from ferryvm.ir.touch import VersionedNest
 from ferryvm.machine.host_stack import frame_bytes
 from ferryvm.region.component import cycle_without
-from ferryvm_backends._llvm import kept
+from ferryvm_backends._llvm import kept, native
 from ferryvm_backends._llvm.native import NativeCode, run_passes, target_machine
 from ferryvm_backends.llvm.symbol import (
     ACTIVITY,
@@ -37,9 +37,7 @@ def parsed(module: ir.Module) -> llvm.ModuleRef:
     target = target_machine()
     module.triple = target.triple
     module.data_layout = str(target.target_data)
-    reference = llvm.parse_assembly(str(module))
-    reference.verify()
-    return reference
+    return native.parsed(str(module))
 
 
 def optimise(module: llvm.ModuleRef, level: int) -> None:
@@ -123,8 +121,8 @@ _calibrated: list[float] = []
 def seconds_a_cycle() -> float:
     """What one step of the processor's time stamp counter takes, measured once."""
     if not _calibrated:
-        native = NativeCode(emitted(parsed(_counter_module())))
-        read = ctypes.CFUNCTYPE(ctypes.c_uint64)(native.function_address("ferry_cycles"))
+        code = NativeCode(emitted(parsed(_counter_module())))
+        read = ctypes.CFUNCTYPE(ctypes.c_uint64)(code.function_address("ferry_cycles"))
         began, first = time.perf_counter(), read()
         while time.perf_counter() - began < 0.002:
             pass
