@@ -28,6 +28,7 @@ from ferryvm.cli.repl import Repl
 from ferryvm.engine import Engine
 from ferryvm.policy import Choice, Policy, Profile, Rule
 from ferryvm.policy.model import Options
+from ferryvm_backends._llvm import passes
 
 PAGE = 4096
 
@@ -153,8 +154,10 @@ def growth(backend: str, way: str, programs: int) -> Growth:
     warm = max(programs // 3, 5)
     for number in range(warm):
         step(number)
+    passes.HERE = 0  # as in a process that has run many
+    step(warm)
     allocated, resident = _allocated(), _resident()
-    for number in range(warm, warm + programs):
+    for number in range(warm + 1, warm + programs + 1):
         step(number)
     return Growth((_allocated() - allocated) / programs, (_resident() - resident) / programs)
 

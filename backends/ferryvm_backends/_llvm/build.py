@@ -17,16 +17,15 @@ import llvmlite.binding as llvm
 from llvmlite import ir
 
 from ferryvm.process import end_with_parent
+from ferryvm_backends._llvm import passes
 from ferryvm_backends._llvm.kept import packed
-from ferryvm_backends._llvm.native import parsed, run_passes, target_machine
+from ferryvm_backends._llvm.native import parsed, target_machine
+from ferryvm_backends._llvm.passes import Pipeline
 
 
 def compile_quickly(module: ir.Module) -> bytes:
     """The object code of a module, as soon as it can be had: a tenth of the time, and several times slower."""
-    reference = _parsed(module)
-    passes = llvm.create_new_module_pass_manager()
-    passes.add_sroa_pass()
-    _improve(reference, passes)
+    reference = passes.improve(_parsed(module), Pipeline.SHORTEST)
     return bytes(target_machine(0).emit_object(reference))
 
 
@@ -37,14 +36,9 @@ def compile_module(module: ir.Module, merge_tails: bool) -> bytes:
     handlers it would join all their ends, dispatch included: without, the loop benchmark takes half
     the time. Such a function has each block begin a cache line.
     """
-    reference = _parsed(module)
     # Handlers are short and nearly straight: LLVM's full pipeline makes them no faster, takes five
     # times as long, and sinks what blocks have in common, which is merging tails too.
-    passes = llvm.create_new_module_pass_manager()
-    passes.add_instruction_combine_pass()
-    passes.add_sroa_pass()
-    passes.add_instruction_combine_pass()
-    _improve(reference, passes)
+    reference = passes.improve(_parsed(module), Pipeline.SHORT)
     if not merge_tails:
         llvm.set_option("ferryvm", "-enable-tail-merge=0")
         # Where small handlers lie across cache lines, floating-point loops take 1.2 times as long:
@@ -56,11 +50,6 @@ def compile_module(module: ir.Module, merge_tails: bool) -> bytes:
 def _parsed(module: ir.Module) -> llvm.ModuleRef:
     module.triple = target_machine().triple
     return parsed(str(module))
-
-
-def _improve(module: llvm.ModuleRef, passes: llvm.ModulePassManager) -> None:
-    options = llvm.create_pipeline_tuning_options()
-    run_passes(module, passes, llvm.create_pass_builder(target_machine(), options))
 
 
 def build(package: str, merge_tails: bool) -> bytes:

@@ -16,7 +16,6 @@ from pathlib import Path
 
 import llvmlite
 import llvmlite.binding as llvm
-from llvmlite.binding.newpassmanagers import NewPassManager
 
 import ferryvm
 from ferryvm import cache
@@ -106,28 +105,25 @@ class _Module(llvm.ModuleRef):  # type: ignore[misc]  # llvmlite has no types
 
 def parsed(text: str) -> llvm.ModuleRef:
     """LLVM's own form of a module's text. Raises RuntimeError for a text that is wrong."""
+    module = _module(llvm.parse_assembly, text)
+    module.verify()
+    return module
+
+
+def loaded(bitcode: bytes) -> llvm.ModuleRef:
+    """LLVM's own form of a module's bitcode."""
+    return _module(llvm.parse_bitcode, bitcode)
+
+
+def _module(parse: Callable[..., llvm.ModuleRef], content: str | bytes) -> _Module:
     context = llvm.create_context()
-    reference = llvm.parse_assembly(text, context)
+    reference = parse(content, context)
     # From here on the module disposes of it: of what is garbage together Python may finalize the
     # context first, which would take the module with it.
     context._owned = True
     module = _Module(reference._ptr, context)
     reference.detach()
-    module.verify()
     return module
-
-
-def run_passes(
-    module: llvm.ModuleRef, manager: llvm.ModulePassManager, builder: llvm.PassBuilder
-) -> None:
-    """Run a manager's passes over a module, and free the manager."""
-    try:
-        manager.run(module, builder)
-    finally:
-        # llvmlite 0.50 frees no manager, of 30 to 100 KiB each: the first base of its class is one
-        # that has nothing to free.
-        NewPassManager._dispose(manager)
-        manager.detach()
 
 
 class NativeCode:
@@ -188,15 +184,18 @@ def _name(package: str) -> str:
     return package.rpartition(".")[2]
 
 
+def environment() -> dict[str, str]:
+    """Of a child: it finds the very packages that this process runs."""
+    return {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+
+
 def _build_in_process(package: str, merge_tails: bool) -> bytes:
     """What `build` yields, from a process of its own; Ctrl-C ends both."""
     command = [sys.executable, "-m", "ferryvm_backends._llvm.build", package, str(os.getpid())]
     if not merge_tails:
         command.append("--keep-tails-apart")
-    # It has to find the very packages that this process runs.
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
     try:
-        done = subprocess.run(command, env=environment, capture_output=True, check=False)
+        done = subprocess.run(command, env=environment(), capture_output=True, check=False)
     except OSError as error:
         message = f"{_name(package)}: cannot start {sys.executable!r} to build native code"
         raise BackendError(f"{message}: {error.strerror}") from None

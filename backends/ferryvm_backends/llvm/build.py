@@ -26,11 +26,11 @@ from ferryvm_backends.llvm.lower import lower
 from ferryvm_backends.llvm.native import (
     emitted,
     has_loop,
-    optimise,
     packed,
     parsed,
     stack_bytes,
 )
+from ferryvm_backends.llvm.native import optimised as run_passes
 
 _FORMULA = frozenset(
     [
@@ -131,7 +131,7 @@ def optimised(
     def attempt(polls: bool) -> llvm.ModuleRef:
         native = parsed(lower(module, options, polls))
         step("lower")
-        optimise(native, 0 if options.quick else level)
+        native = run_passes(native, 0 if options.quick else level)
         step("optimise")
         return native
 

@@ -18,7 +18,8 @@ from ferryvm.ir.touch import VersionedNest
 from ferryvm.machine.host_stack import frame_bytes
 from ferryvm.region.component import cycle_without
 from ferryvm_backends._llvm import kept, native
-from ferryvm_backends._llvm.native import NativeCode, run_passes, target_machine
+from ferryvm_backends._llvm.native import NativeCode, target_machine
+from ferryvm_backends._llvm.passes import Pipeline, improve
 from ferryvm_backends.llvm.symbol import (
     ACTIVITY,
     CROWDED,
@@ -40,12 +41,9 @@ def parsed(module: ir.Module) -> llvm.ModuleRef:
     return native.parsed(str(module))
 
 
-def optimise(module: llvm.ModuleRef, level: int) -> None:
-    """Run LLVM's pipeline of a level (0 to 3) over a module."""
-    tuning = llvm.create_pipeline_tuning_options(speed_level=level)
-    tuning.loop_vectorization = tuning.slp_vectorization = level > 1
-    builder = llvm.create_pass_builder(target_machine(), tuning)
-    run_passes(module, builder.getModulePassManager(), builder)
+def optimised(module: llvm.ModuleRef, level: int) -> llvm.ModuleRef:
+    """A module after LLVM's pipeline of a level (0 to 3); the one given may be changed."""
+    return improve(module, Pipeline(level))
 
 
 _LABEL = re.compile(r'(?:"[^"]*"|[-\w.$]+)(?=:)')

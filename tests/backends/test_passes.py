@@ -1,0 +1,112 @@
+# SPDX-License-Identifier: Apache-2.0
+"""LLVM's passes in children: the same results, and what becomes of children that end."""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import Iterator
+
+import llvmlite.binding as llvm
+import pytest
+
+from ferryvm.backend import BackendError
+from ferryvm_backends._llvm import passes
+from ferryvm_backends._llvm.native import parsed
+from ferryvm_backends._llvm.passes import Pipeline, improve
+
+TEXT = """
+define i64 @sum(i64 %n) {
+entry:
+  %s = alloca i64
+  store i64 0, ptr %s
+  br label %again
+again:
+  %i = phi i64 [0, %entry], [%j, %again]
+  %j = add i64 %i, 1
+  %old = load i64, ptr %s
+  %new = add i64 %old, %j
+  store i64 %new, ptr %s
+  %more = icmp ult i64 %j, %n
+  br i1 %more, label %again, label %end
+end:
+  %found = load i64, ptr %s
+  ret i64 %found
+}
+"""
+
+
+@pytest.fixture(autouse=True)
+def _only_children(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    children = passes._Children()
+    monkeypatch.setattr(passes, "_children", children)
+    monkeypatch.setattr(passes, "HERE", 0)
+    yield
+    children.end()
+
+
+def child() -> int:
+    """The process that runs passes just now."""
+    found = passes._children._child
+    assert found is not None
+    return found.pid
+
+
+def body(module: llvm.ModuleRef) -> str:
+    """The text of a module but for its name."""
+    return str(module).partition("source_filename")[2].partition("\n")[2]
+
+
+def test_passes_of_a_child_do_what_they_do_here(monkeypatch: pytest.MonkeyPatch) -> None:
+    there = {each: body(improve(parsed(TEXT), each)) for each in Pipeline}
+    child()
+    monkeypatch.setattr(passes, "HERE", 100)
+    assert {each: body(improve(parsed(TEXT), each)) for each in Pipeline} == there
+    assert len({*there.values()}) > 2
+
+
+def test_children_are_renewed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(passes, "RENEWED", 2)
+    seen = []
+    for _ in range(3):
+        improve(parsed(TEXT), Pipeline.SHORTEST)
+        seen.append(child())
+    assert seen[0] == seen[1] != seen[2]
+
+
+def test_runs_here_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(passes, "HERE", 2)
+    for _ in range(2):
+        improve(parsed(TEXT), Pipeline.SHORTEST)
+    assert passes._children._child is None
+    improve(parsed(TEXT), Pipeline.SHORTEST)
+    child()
+
+
+def test_a_child_that_ends_is_an_error_and_followed_by_another_one() -> None:
+    improve(parsed(TEXT), Pipeline.SHORTEST)
+    os.kill(child(), signal.SIGKILL)
+    with pytest.raises(BackendError, match="has ended"):
+        improve(parsed(TEXT), Pipeline.SHORTEST)
+    improve(parsed(TEXT), Pipeline.SHORTEST)
+    child()
+
+
+def test_a_forked_process_leaves_the_child_alone() -> None:
+    improve(parsed(TEXT), Pipeline.SHORTEST)
+    before = child()
+    forked = os.fork()
+    if not forked:
+        os._exit(0 if passes._children._child is None else 1)
+    assert os.waitstatus_to_exitcode(os.waitpid(forked, 0)[1]) == 0
+    improve(parsed(TEXT), Pipeline.SHORTEST)
+    assert child() == before
+
+
+def test_passes_run_here_where_there_can_be_no_child(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr("sys.executable", "/nonexistent/python")
+    for _ in range(2):
+        assert "alloca" not in str(improve(parsed(TEXT), Pipeline.SHORTEST))
+    assert len(caplog.records) == 1
