@@ -57,18 +57,19 @@ slow-cc:
 slow-cc-installed:
 	ferry fuzz --backends cc --programs 300 --seed 20261130 --force-hot --schedule random
 	ferry fuzz --backends cc --programs 100 --seed 20261131 --force-hot --force-deopt --schedule random
+	$(PYTHON) -m tests.engine.growing cc distinct 200 2000
 
 # Bytes that a process keeps of each program that it has run; the last number is what is allowed.
 slow-growth:
 	for way in distinct same saved forked session; do \
 		$(PYTHON) -m tests.engine.growing threaded $$way 2000 500 || exit 1; \
 		$(PYTHON) -m tests.engine.growing switch $$way 2000 500 || exit 1; \
-		$(PYTHON) -m tests.engine.growing llvm $$way 300 2000 || exit 1; \
+		$(PYTHON) -m tests.engine.growing llvm $$way 300 1500 || exit 1; \
 	done
-	$(PYTHON) -m tests.engine.growing llvm mixed 300 4000
+	$(PYTHON) -m tests.engine.growing llvm mixed 300 6000
 	$(PYTHON) -m tests.engine.growing vliw distinct 200 2000
 	$(PYTHON) -m tests.engine.growing vliw same 200 2000
-	$(PYTHON) -m tests.engine.growing opencl distinct 100 4000
+	$(PYTHON) -m tests.engine.growing opencl distinct 100 6000
 
 docs:
 	ferry isa --markdown > docs/isa.md
