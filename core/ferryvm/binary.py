@@ -3,7 +3,8 @@
 
 Not a linker: of an ELF file is asked that each table, name, symbol and relocation lies inside of
 the file and of the section that it speaks of (System V Application Binary Interface, chapters 4
-and 5); of one of macOS, what it begins with.
+and 5); of one of macOS, what it begins with. Without NumPy, which may crash where fields of a structured
+array get no memory.
 """
 
 from __future__ import annotations
@@ -12,9 +13,8 @@ import enum
 import platform
 import struct
 import sys
-
-import numpy as np
-import numpy.typing as npt
+from collections.abc import Iterable
+from typing import NamedTuple
 
 _HEADER = struct.Struct("<16sHHIQQQIHHHHHH")
 _IDENTITY = b"\x7fELF\x02\x01\x01"
@@ -22,43 +22,34 @@ _IDENTITY = b"\x7fELF\x02\x01\x01"
 _MACH_O = b"\xcf\xfa\xed\xfe"
 _MACHINES = {"x86_64": 62, "amd64": 62, "aarch64": 183, "arm64": 183}
 
-_SECTION = np.dtype(
-    [
-        ("name", "<u4"),
-        ("type", "<u4"),
-        ("flags", "<u8"),
-        ("address", "<u8"),
-        ("offset", "<u8"),
-        ("size", "<u8"),
-        ("link", "<u4"),
-        ("info", "<u4"),
-        ("alignment", "<u8"),
-        ("entry", "<u8"),
-    ]
-)
-_SEGMENT = np.dtype(
-    [
-        ("type", "<u4"),
-        ("flags", "<u4"),
-        ("offset", "<u8"),
-        ("address", "<u8"),
-        ("physical", "<u8"),
-        ("size", "<u8"),
-        ("memory", "<u8"),
-        ("alignment", "<u8"),
-    ]
-)
-_SYMBOL = np.dtype(
-    [
-        ("name", "<u4"),
-        ("info", "u1"),
-        ("other", "u1"),
-        ("section", "<u2"),
-        ("value", "<u8"),
-        ("size", "<u8"),
-    ]
-)
-_RELOCATION = np.dtype([("offset", "<u8"), ("info", "<u8"), ("addend", "<i8")])
+
+class _Section(NamedTuple):
+    name: int
+    type: int
+    flags: int
+    address: int
+    offset: int
+    size: int
+    link: int
+    info: int
+    alignment: int
+    entry: int
+
+
+class _Segment(NamedTuple):
+    type: int
+    flags: int
+    offset: int
+    address: int
+    physical: int
+    size: int
+    memory: int
+    alignment: int
+
+
+_SECTION, _SEGMENT = struct.Struct("<IIQQQQIIQQ"), struct.Struct("<IIQQQQQQ")
+_SYMBOL_BYTES = _RELOCATION_BYTES = 24
+"""A symbol: name (4 bytes), info, other, section (2), value, size; a relocation: offset, info, addend."""
 _SYMBOLS, _STRINGS, _RELOCATIONS, _NO_BITS = 2, 3, 4, 8
 """Types of sections."""
 _RESERVED_SECTION = 0xFF00
@@ -67,8 +58,6 @@ _LOADED, _DYNAMIC = 1, 2
 _LARGEST_ALIGNMENT = 1 << 21
 _LARGEST = 1 << 30
 """Bytes that a file may ask to have in memory."""
-
-_Table = npt.NDArray[np.void]
 
 
 class Kind(enum.IntEnum):
@@ -109,84 +98,87 @@ def _check_sections(content: bytes, header: tuple[int, ...]) -> None:
     offset, size, number, names = header[5], *header[10:13]
     if number == 0:
         return
-    sections = _table(content, offset, number * size, _SECTION, size, "section table")
-    types, sizes = sections["type"], sections["size"]
-    held = (types != _NO_BITS) & (types != 0)
-    _ask_inside(sections["offset"][held], sizes[held], len(content), "a section")
-    _ask(int(sum(map(int, sizes))) <= _LARGEST, "its sections are too large")
-    _check_alignments(sections["alignment"], "a section")
-    _ask(bool((sections["link"] < number).all()), "a section is linked to none")
-    _ask(names < number and types[names] == _STRINGS, "its sections have no names")
-    _check_names(content, sections[names], sections["name"])
-    for section in sections[types == _SYMBOLS]:
-        _check_symbols(content, sections, section)
-    for section in sections[types == _RELOCATIONS]:
-        _check_relocations(content, sections, section, kind=header[0])
+    table = _table(content, offset, number * size, _SECTION.size, size, "section table")
+    sections = list(map(_Section._make, _SECTION.iter_unpack(table)))
+    for section in sections:
+        if section.type not in (0, _NO_BITS):
+            _ask_inside(section.offset, section.size, len(content), "a section")
+        _check_alignment(section.alignment, "a section")
+        _ask(section.link < number, "a section is linked to none")
+    _ask(sum(section.size for section in sections) <= _LARGEST, "its sections are too large")
+    _ask(names < number and sections[names].type == _STRINGS, "its sections have no names")
+    _check_names(content, sections[names], (section.name for section in sections))
+    for section in sections:
+        if section.type == _SYMBOLS:
+            _check_symbols(content, sections, section)
+        if section.type == _RELOCATIONS:
+            _check_relocations(content, sections, section, kind=header[0])
 
 
-def _check_symbols(content: bytes, sections: _Table, section: np.void) -> None:
-    symbols = _inner(content, section, _SYMBOL, "symbol table")
-    strings = sections[int(section["link"])]
-    _ask(strings["type"] == _STRINGS, "its symbols have no names")
-    _check_names(content, strings, symbols["name"])
-    numbers = symbols["section"]
-    defined = (numbers < _RESERVED_SECTION) & (numbers > 0)
-    _ask(bool((numbers[defined] < len(sections)).all()), "a symbol is in no section")
+def _check_symbols(content: bytes, sections: list[_Section], section: _Section) -> None:
+    symbols = _inner(content, section, _SYMBOL_BYTES, "symbol table")
+    strings = sections[section.link]
+    _ask(strings.type == _STRINGS, "its symbols have no names")
+    _check_names(content, strings, symbols.cast("I")[::6])
+    numbers = (number for number in symbols.cast("H")[3::12] if number < _RESERVED_SECTION)
+    _ask(max(numbers, default=0) < len(sections), "a symbol is in no section")
 
 
-def _check_relocations(content: bytes, sections: _Table, section: np.void, kind: int) -> None:
-    relocations = _inner(content, section, _RELOCATION, "relocation table")
+def _check_relocations(
+    content: bytes, sections: list[_Section], section: _Section, kind: int
+) -> None:
+    relocations = _inner(content, section, _RELOCATION_BYTES, "relocation table").cast("Q")
     if kind != Kind.RELOCATABLE:
         return  # the dynamic linker's, which go by addresses
-    symbols, target = sections[int(section["link"])], int(section["info"])
-    _ask(symbols["type"] == _SYMBOLS and target < len(sections), "relocations belong to nothing")
-    count = int(symbols["size"]) // _SYMBOL.itemsize
-    _ask(bool((relocations["info"] >> 32 < count).all()), "a relocation has no symbol")
-    size = int(sections[target]["size"])
-    _ask(bool((relocations["offset"] + 4 <= size).all()), "a relocation is outside of its section")
+    symbols, target = sections[section.link], section.info
+    _ask(symbols.type == _SYMBOLS and target < len(sections), "relocations belong to nothing")
+    if not relocations:
+        return
+    count = symbols.size // _SYMBOL_BYTES
+    _ask(max(relocations[1::3]) >> 32 < count, "a relocation has no symbol")
+    last = max(relocations[::3]) + 4
+    _ask(last <= sections[target].size, "a relocation is outside of its section")
 
 
 def _check_segments(content: bytes, header: tuple[int, ...]) -> None:
     offset, size, number = header[4], *header[8:10]
-    segments = _table(content, offset, number * size, _SEGMENT, size, "program header")
-    _ask_inside(segments["offset"], segments["size"], len(content), "a segment")
-    _ask(bool((segments["size"] <= segments["memory"]).all()), "a segment has too few bytes")
-    _ask_inside(segments["address"], segments["memory"], _LARGEST, "a segment's memory")
-    _check_alignments(segments["alignment"], "a segment")
+    table = _table(content, offset, number * size, _SEGMENT.size, size, "program header")
+    segments = list(map(_Segment._make, _SEGMENT.iter_unpack(table)))
+    for segment in segments:
+        _ask_inside(segment.offset, segment.size, len(content), "a segment")
+        _ask(segment.size <= segment.memory, "a segment has too few bytes")
+        _ask_inside(segment.address, segment.memory, _LARGEST, "a segment's memory")
+        _check_alignment(segment.alignment, "a segment")
+    types = {segment.type for segment in segments}
     for kind in (_LOADED, _DYNAMIC):
-        _ask(bool((segments["type"] == kind).any()), f"it has no segment of type {kind}")
+        _ask(kind in types, f"it has no segment of type {kind}")
 
 
-def _inner(content: bytes, section: np.void, kind: np.dtype[np.void], name: str) -> _Table:
-    place, size, entry = (int(section[field]) for field in ("offset", "size", "entry"))
-    return _table(content, place, size, kind, entry, name)
+def _inner(content: bytes, section: _Section, row: int, name: str) -> memoryview:
+    return _table(content, section.offset, section.size, row, section.entry, name)
 
 
-def _table(
-    content: bytes, offset: int, size: int, kind: np.dtype[np.void], entry: int, name: str
-) -> _Table:
-    _ask(entry == kind.itemsize and size % entry == 0, f"its {name} has entries of {entry} bytes")
+def _table(content: bytes, offset: int, size: int, row: int, entry: int, name: str) -> memoryview:
+    """A table whose rows have `row` bytes."""
+    _ask(entry == row and size % entry == 0, f"its {name} has entries of {entry} bytes")
     _ask(offset + size <= len(content), f"its {name} is cut off")
-    return np.frombuffer(content, kind, size // entry, offset)
+    return memoryview(content)[offset : offset + size]
 
 
-def _check_names(content: bytes, strings: np.void, names: npt.NDArray[np.uint32]) -> None:
-    start, size = int(strings["offset"]), int(strings["size"])
-    ends = size > 0 and content[start + size - 1] == 0
-    _ask(ends and bool((names < size).all()), "a name is not in it")
+def _check_names(content: bytes, strings: _Section, names: Iterable[int]) -> None:
+    start, size = strings.offset, strings.size
+    ends = size > 0 and start + size <= len(content) and content[start + size - 1] == 0
+    _ask(ends and max(names, default=0) < size, "a name is not in it")
 
 
-def _check_alignments(alignments: npt.NDArray[np.uint64], name: str) -> None:
-    is_power = (alignments & (alignments - np.uint64(1)) == 0) | (alignments == 0)
-    is_right = bool((is_power & (alignments <= _LARGEST_ALIGNMENT)).all())
+def _check_alignment(alignment: int, name: str) -> None:
+    is_power = alignment & (alignment - 1) == 0
+    is_right = is_power and alignment <= _LARGEST_ALIGNMENT
     _ask(is_right, f"{name} has an alignment that no file has")
 
 
-def _ask_inside(
-    starts: npt.NDArray[np.uint64], sizes: npt.NDArray[np.uint64], end: int, name: str
-) -> None:
-    is_inside = (starts <= end) & (sizes <= end) & (starts + sizes <= end)
-    _ask(bool(is_inside.all()), f"{name} is cut off")
+def _ask_inside(start: int, size: int, end: int, name: str) -> None:
+    _ask(start + size <= end, f"{name} is cut off")
 
 
 def _ask(holds: bool, otherwise: str) -> None:

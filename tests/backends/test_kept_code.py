@@ -6,6 +6,8 @@ from __future__ import annotations
 import logging
 import random
 import struct
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -51,6 +53,33 @@ def test_an_object_is_recognised(object_code: bytes) -> None:
 @pytest.mark.parametrize("length", [0, 3, 16, 63, 64, 200, -1])
 def test_no_part_of_an_object_is_one(object_code: bytes, length: int) -> None:
     assert binary.fault(object_code[:length], Kind.RELOCATABLE) is not None
+
+
+_WITHOUT_MEMORY = """
+import pathlib, sys, _testcapi
+from ferryvm import binary
+content = pathlib.Path(sys.argv[1]).read_bytes()
+for call in range(1, 2000):
+    _testcapi.set_nomemory(call, call + 1)
+    try:
+        found = binary.fault(content, binary.Kind.RELOCATABLE)
+    except MemoryError:
+        found = "out of memory"
+    finally:
+        _testcapi.remove_mem_hooks()
+    if found is None:
+        break
+print(call)
+"""
+
+
+def test_each_allocation_of_the_check_may_fail(object_code: bytes, tmp_path: Path) -> None:
+    pytest.importorskip("_testcapi", reason="some distributions leave CPython's tests out")
+    file = tmp_path / "object"
+    file.write_bytes(object_code)
+    command = [sys.executable, "-c", _WITHOUT_MEMORY, str(file)]
+    calls = int(subprocess.run(command, check=True, capture_output=True, timeout=60).stdout)
+    assert 20 < calls < 2000, "an allocation fails each time until there are no more"
 
 
 def test_an_object_of_another_machine_is_none(object_code: bytes) -> None:
@@ -112,7 +141,13 @@ def test_an_interpreter_is_built_by_each_process_where_the_cache_cannot_be_used(
 
 @pytest.mark.parametrize(
     ("notes", "reason"),
-    [(b"[]", "it is no ELF file"), (b"[1, 2", "guards"), (b"{}", "guards"), (b"[true]", "guards")],
+    [
+        (b"[0, [], []]", "it is no ELF file"),
+        (b"[]", "guards"),
+        (b"[1, 2", "guards"),
+        (b"{}", "guards"),
+        (b"[0, [true], []]", "guards"),
+    ],
 )
 def test_a_region_with_garbage_in_it_is_refused(notes: bytes, reason: str) -> None:
     found = fault(kept.packed(notes, b"not an object"))
