@@ -9,7 +9,7 @@ asked for, so that what it needs is not loaded for the sake of another. One that
 from __future__ import annotations
 
 import importlib
-import pkgutil
+import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -32,10 +32,11 @@ def _load_command(name: str) -> click.Command:
 
 
 def _folders() -> Iterator[str]:
-    """Names of the backends."""
-    for module in pkgutil.iter_modules(__path__):
-        if module.ispkg and not module.name.startswith("_"):
-            yield module.name
+    """Names of the backends. Raises OSError, which pkgutil would take for an empty folder."""
+    for path in __path__:
+        for name in sorted(os.listdir(path)):
+            if not name.startswith("_") and os.path.isfile(os.path.join(path, name, "__init__.py")):
+                yield name
 
 
 @hookimpl

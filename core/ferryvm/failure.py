@@ -7,6 +7,8 @@ return anything, or make a text of a gigabyte. Nothing here lets that through.
 
 from __future__ import annotations
 
+import ctypes
+import errno
 import os
 import threading
 from pathlib import Path
@@ -51,6 +53,30 @@ def _traceback(error: BaseException) -> TracebackType | None:
     """`error.__traceback__`, whatever its class has made of that."""
     found: TracebackType | None = vars(BaseException)["__traceback__"].__get__(error)
     return found
+
+
+def is_out_of_memory(error: BaseException) -> bool:
+    """True if it was raised for want of memory, under whatever name CPython gives that.
+
+    A lock that gets none is a RuntimeError. `os.fspath` says of a path that it is none where the
+    method that would tell cannot be bound; a path is one, so that is false in every other case. C code
+    that passes on a failure and forgets to say which is a SystemError: such a defect shows where memory
+    fails, which is what nobody tries.
+    """
+    if isinstance(error, OSError):
+        return error.errno == errno.ENOMEM
+    if isinstance(error, MemoryError):
+        return True
+    return type(error) in _DISGUISES and str(error).endswith(_DISGUISES[type(error)])
+
+
+_DISGUISES: dict[type[BaseException], tuple[str, ...]] = {
+    RuntimeError: ("can't allocate lock",),
+    TypeError: ("os.PathLike object, not PosixPath",),
+    ctypes.ArgumentError: ("MemoryError: ",),
+    SystemError: ("error return without exception set", "without setting an exception"),
+}
+"""What MemoryErrors become in CPython: class, and what the text ends with."""
 
 
 def class_name(kind: type) -> str:

@@ -107,9 +107,14 @@ class ours:  # noqa: N801 - used as a function, in `with`
     def __enter__(self) -> None:
         self._is_outermost = _thread.caller is None
         if self._is_outermost:
-            _thread.caller = caller = _Buffer()
+            caller = _Buffer()
             _get(caller)
-            _set(_OURS)
+            _thread.caller = caller
+            try:
+                _set(_OURS)
+            except BaseException:  # ctypes gets no memory: it would never be set in this thread
+                _thread.caller = None
+                raise
 
     def __exit__(self, *_: object) -> None:
         if self._is_outermost:

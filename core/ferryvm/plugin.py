@@ -25,7 +25,7 @@ import pluggy
 from ferryvm import hooks, process, unfinished
 from ferryvm.delivery import Delivery
 from ferryvm.errors import suggestion
-from ferryvm.failure import described, kind_of
+from ferryvm.failure import described, is_out_of_memory, kind_of
 from ferryvm.float_environment import callers, ours
 from ferryvm.foreign import ForeignError, contained, unchanged
 
@@ -116,6 +116,9 @@ class Plugins:
     def _discover(self) -> None:
         found = [(_plugin_of(point), point) for point in self._entry_points()]
         found.sort(key=lambda pair: (not pair[0].is_own, pair[0].distribution, pair[0].name))
+        if not any(plugin.is_own for plugin, _ in found):  # importlib.metadata ignores errors
+            why = "either it is not installed, or there is too little memory to look for it"
+            self._note(Plugin("?", OWN), f"is not found: {why}")
         wanted = self._wanted([plugin for plugin, _ in found])
         if not all(plugin.is_own for plugin, _ in found):
             for what in unfinished.left_behind():
@@ -131,6 +134,7 @@ class Plugins:
                 with self.loading(plugin, f"loading plugin {plugin}"), around:
                     implementation = point.load()
             except ForeignError as error:
+                _check_memory(plugin, error)
                 self._note(plugin, f"does not load: {error}{plugin.remedy}")
                 continue
             self.register(implementation, plugin)
@@ -156,7 +160,9 @@ class Plugins:
     def _entry_points(self) -> list[metadata.EntryPoint]:
         try:
             return list(metadata.entry_points(group=GROUP))
-        except Exception:  # noqa: BLE001 - some distribution's file is malformed: which one?
+        except Exception as error:
+            if is_out_of_memory(error):
+                raise MemoryError from error
             return list(self._readable_entry_points())
 
     def _readable_entry_points(self) -> Iterator[metadata.EntryPoint]:
@@ -169,7 +175,9 @@ class Plugins:
             seen.add(name)
             try:
                 yield from distribution.entry_points.select(group=GROUP)
-            except Exception as error:  # noqa: BLE001 - reading it may raise anything
+            except Exception as error:
+                if is_out_of_memory(error):
+                    raise MemoryError from error
                 plugin = Plugin("?", name)
                 why = f"has entry points that cannot be read: {described(error)}"
                 self._note(plugin, f"{why}; install {name} again or uninstall it")
@@ -212,6 +220,7 @@ class Plugins:
             with contained(f"registering plugin {plugin}"):  # pluggy looks at every attribute
                 self._manager.register(implementation, str(plugin))
         except ForeignError as error:
+            _check_memory(plugin, error)
             self._note(plugin, f"cannot be registered: {error}{plugin.remedy}")
             return
         for caller in self._manager.get_hookcallers(implementation) or ():
@@ -251,6 +260,7 @@ class Plugins:
                 with contained(f"calling {hook} of plugin {one.plugin}"), callers():
                     result = one.action(*(arguments[name] for name in one.arguments))
             except ForeignError as error:
+                _check_memory(one.plugin, error)
                 self.drop(one.plugin, hook, f"raised {error}")
             else:
                 yield one.plugin, result
@@ -319,6 +329,13 @@ class Plugins:
             _LOG.warning("%s", message)
 
 
+def _check_memory(plugin: Plugin, error: ForeignError) -> None:
+    """Raise MemoryError if code of our own got no memory: a message that the backends which it was
+    to bring are unknown would mislead."""
+    if plugin.is_own and error.__cause__ is not None and is_out_of_memory(error.__cause__):
+        raise MemoryError from error
+
+
 def _plugin_of(point: metadata.EntryPoint) -> Plugin:
     if point.dist is None:
         return Plugin(point.name)
@@ -331,7 +348,9 @@ def _identity(distribution: metadata.Distribution) -> tuple[str, str]:
     try:
         said = distribution.metadata  # read once: it parses the file each time
         name, version = str(said["Name"] or ""), str(said["Version"] or "")
-    except Exception:  # noqa: BLE001 - reading it may raise anything
+    except Exception as error:
+        if is_out_of_memory(error):  # our own would be taken for somebody else's
+            raise MemoryError from error
         name = version = ""
     folder = getattr(getattr(distribution, "_path", None), "name", "unnamed")
     return name or folder, version or "?"

@@ -3,9 +3,21 @@
 
 from __future__ import annotations
 
+import ctypes
+import errno
+
 import pytest
 
-from ferryvm.failure import MOST, described, is_ctrl_c, kind_of, one_line, shown, text_of
+from ferryvm.failure import (
+    MOST,
+    described,
+    is_ctrl_c,
+    is_out_of_memory,
+    kind_of,
+    one_line,
+    shown,
+    text_of,
+)
 
 
 class RaisingError(Exception):
@@ -100,3 +112,33 @@ def test_ctrl_c_is_seen_behind_what_an_import_makes_of_it() -> None:
     error.__cause__ = KeyboardInterrupt()
     assert is_ctrl_c(error)
     assert not is_ctrl_c(ImportError("no module"))
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        MemoryError(),
+        OSError(errno.ENOMEM, "Cannot allocate memory"),
+        RuntimeError("can't allocate lock"),
+        TypeError("expected str, bytes or os.PathLike object, not PosixPath"),
+        ctypes.ArgumentError("argument 1: MemoryError: "),
+        SystemError("error return without exception set"),
+        SystemError("<method 'x'> returned NULL without setting an exception"),
+    ],
+)
+def test_memory_that_is_short_is_known_under_all_its_names(error: BaseException) -> None:
+    assert is_out_of_memory(error)
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        OSError(errno.ENOSPC, "No space left on device"),
+        RuntimeError("can't start new thread"),
+        TypeError("expected str, bytes or os.PathLike object, not int"),
+        SystemError("initialization of x raised unreported exception"),
+        RaisingError(),
+    ],
+)
+def test_other_errors_are_not_taken_for_want_of_memory(error: BaseException) -> None:
+    assert not is_out_of_memory(error)

@@ -12,8 +12,8 @@ import subprocess
 from pathlib import Path
 
 SHIM = Path(__file__).with_name("shim.c")
-READS, WRITES, NAMES, MEMORY, STARTS = 1, 2, 4, 8, 16
-"""Kinds of calls, as in the shim."""
+READS, WRITES, NAMES, MEMORY, STARTS, OBJECTS = 1, 2, 4, 8, 16, 32
+"""Kinds of calls, as in the shim; `OBJECTS`: Python's own allocations, which raise MemoryError."""
 SHORT = -1
 """In place of an error: half of the bytes are moved."""
 NEVER = 1 << 60
@@ -21,7 +21,7 @@ NEVER = 1 << 60
 
 @dataclasses.dataclass(frozen=True)
 class Failure:
-    """An error of calls of some kinds; 0: Python's own allocations, which raise MemoryError."""
+    """An error of calls of some kinds."""
 
     name: str
     error: int
@@ -42,7 +42,7 @@ FAILURES = {
         Failure("no large memory", errno.ENOMEM, MEMORY, lasts=True),
         Failure("no large memory once", errno.ENOMEM, MEMORY, lasts=False),
         Failure("no descriptors", errno.EMFILE, NAMES | STARTS, lasts=True),
-        Failure("no small memory once", 0, 0, lasts=False),
+        Failure("no small memory once", errno.ENOMEM, OBJECTS, lasts=False),
     )
 }
 
@@ -78,21 +78,11 @@ def leave_alone(*libraries: str) -> None:
 
 def arm(failure: Failure, call: int) -> None:
     """Have the k-th call from now on fail."""
-    if failure.kinds:
-        _shim().ferry_arm(call, failure.error, failure.kinds, failure.lasts)
-        return
-    if call == NEVER:
-        return
-    import _testcapi  # type: ignore[import-not-found]  # CPython's own, without types
-
-    _testcapi.set_nomemory(call, 0 if failure.lasts else call + 1)
+    if failure.kinds & OBJECTS:
+        _shim().ferry_count_objects()
+    _shim().ferry_arm(call, failure.error, failure.kinds, failure.lasts)
 
 
-def disarm(failure: Failure) -> int:
-    """Have no more calls fail; how many of these kinds there were, 0 where that is not known."""
-    if failure.kinds:
-        return int(_shim().ferry_disarm())
-    import _testcapi
-
-    _testcapi.remove_mem_hooks()
-    return 0
+def disarm() -> int:
+    """Have no more calls fail; how many of these kinds there were."""
+    return int(_shim().ferry_disarm())

@@ -14,20 +14,21 @@ import collections
 import contextlib
 import dataclasses
 import faulthandler
+import gc
 import json
 import os
 import shutil
 import signal
 import sys
 import traceback
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from .failure import FAILURES, NEVER, Failure, arm, disarm, leave_alone
 from .scenario import SCENARIOS, Scenario, is_expected, prepared
 
-_LONGEST = 20
-"""Seconds after which a command hangs."""
+_LONGEST = 60
+"""Seconds after which a command hangs, on a machine that has other things to do."""
 _CRASHED = 70
 
 
@@ -50,6 +51,8 @@ class Plan:
     failures: tuple[str, ...]
     most: int
     """Points of a scenario and a failure; where there are more calls, so many of them, spread."""
+    calls: tuple[int, ...] = ()
+    """These calls alone."""
 
 
 class Server:
@@ -64,6 +67,8 @@ class Server:
         for name in plan.scenarios:
             self._warm(SCENARIOS[name])
         leave_alone("libllvmlite", "libstdc++")
+        gc.collect()
+        gc.freeze()  # else each child copies the pages of all objects when it collects
 
     def _clean(self, *arguments: str) -> int:
         """Run a command here, which also imports all that it needs."""
@@ -83,28 +88,22 @@ class Server:
         """All points of the plan."""
         for name in self._plan.scenarios:
             for failure in map(FAILURES.__getitem__, self._plan.failures):
-                scenario = SCENARIOS[name]
-                calls = self._calls(scenario, failure)
-                step = max(1, -(-calls // self._plan.most))
-                for call in range(1 + len(name) % step, calls + 1, step):
-                    yield scenario, failure, call
+                for call in self._plan.calls or self._spread(SCENARIOS[name], failure):
+                    yield SCENARIOS[name], failure, call
+
+    def _spread(self, scenario: Scenario, failure: Failure) -> Iterable[int]:
+        calls = self._calls(scenario, failure)
+        step = max(1, -(-calls // self._plan.most))
+        return range(1 + len(scenario.name) % step, calls + 1, step)
 
     def _calls(self, scenario: Scenario, failure: Failure) -> int:
         self._restore(scenario)
-        if failure.kinds:
-            return self._run(scenario, failure, NEVER).calls
-        lasting, low, high = dataclasses.replace(failure, lasts=True), 0, 1 << 22
-        while high - low > high // 50:
-            self._restore(scenario)
-            middle = (low + high) // 2
-            ending = self._run(scenario, lasting, middle)
-            fits = ending.code == scenario.code and not ending.said
-            low, high = (low, middle) if fits else (middle, high)
-        return high
+        return self._run(scenario, failure, NEVER).calls
 
     def fault(self, scenario: Scenario, failure: Failure, call: int) -> tuple[str, str]:
         """What came of a point, in a word, and what is wrong with it; nothing if nothing is."""
         self._restore(scenario)
+        before = self._files()
         ending = self._run(scenario, failure, call)
         kind, wrong = _judged(scenario, failure, ending)
         for name in scenario.outputs:
@@ -115,12 +114,21 @@ class Server:
         left = [str(path) for path in self._folder.rglob(".ferry-*.part")]
         if left:
             wrong = wrong or f"{left[0]} is left behind"
-        if kind != "unaffected" and not wrong:
+        if not wrong and self._files() != before:  # else it would do what it did when all went well
             again = self._run(scenario, failure, NEVER)
             # What could not be kept is kept now; what could be read is told if it had to be mended.
             if again.code != scenario.code or not is_expected(scenario, again.output):
                 wrong = f"afterwards: exit code {again.code}: {again.said or again.output!r}"
         return kind, wrong
+
+    def _files(self) -> dict[str, tuple[int, ...]]:
+        """All files that a command may read, by what changes when they are written."""
+        found = {}
+        for folder, _, names in os.walk("."):
+            for name in names:
+                facts = os.lstat(path := os.path.join(folder, name))
+                found[path] = (facts.st_ino, facts.st_size, facts.st_mtime_ns, facts.st_mode)
+        return {path: facts for path, facts in found.items() if path not in ("./output", "./said")}
 
     def _restore(self, scenario: Scenario) -> None:
         for path in self._folder.rglob(".ferry-*.part"):
@@ -150,6 +158,7 @@ class Server:
         from ferryvm.cache import secret
         from ferryvm.cli.command import run_command
 
+        faulthandler.enable()
         faulthandler.dump_traceback_later(_LONGEST - 5)
         signal.alarm(_LONGEST)
         for descriptor, name in ((1, "output"), (2, "said")):
@@ -161,9 +170,9 @@ class Server:
         try:
             code = run_command()
         except BaseException:  # noqa: BLE001 - whatever it is, it is a finding
-            disarm(failure)
+            disarm()
             traceback.print_exc()
-        calls = disarm(failure)
+        calls = disarm()
         with contextlib.suppress(BaseException):
             sys.stderr.flush()
         os.write(end, str(calls).encode())
@@ -174,7 +183,7 @@ def _judged(scenario: Scenario, failure: Failure, ending: Ending) -> tuple[str, 
     if ending.code == -signal.SIGALRM:
         return "hang", ending.said[:1500] or "it hangs"
     if ending.code < 0:
-        return "signal", f"ended by {signal.Signals(-ending.code).name}: {ending.said[-300:]}"
+        return "signal", f"ended by {signal.Signals(-ending.code).name}: {ending.said[:2500]}"
     for word in ("Traceback", "Exception ignored", "Error:"):
         if word in ending.said:
             return "traceback", ending.said[-1500:]
@@ -183,6 +192,8 @@ def _judged(scenario: Scenario, failure: Failure, ending: Ending) -> tuple[str, 
             return "wrong", f"printed {ending.output!r}"
         return ("told" if ending.said else "unaffected"), ""
     lines = ending.said.splitlines()
+    if lines and lines[0].endswith("(allowed: none)"):
+        return "misleading", lines[0]
     is_silent = failure.lasts and not lines  # what there was to say could not be written
     if not is_silent and not (lines and lines[0].startswith("ferry: ")):
         return "unclear", f"exit code {ending.code} and {ending.said!r}"

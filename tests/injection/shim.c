@@ -4,6 +4,7 @@
 //     ferry_arm(k, error, kinds, on)    the k-th call from now on of these kinds fails with the error;
 //                                       with `on`, every one after it fails too
 //     ferry_disarm()                    how many calls of these kinds there were
+//     ferry_count_objects()             Python's own allocations, of any size, are a kind from now on
 //
 // Loaded by LD_PRELOAD. What Python imports and what the code generator is refused are left alone:
 // the former is done before, and the latter ends the process by LLVM's own choice.
@@ -23,7 +24,7 @@
 #include <sys/types.h>
 #include <unistd.h>
 
-enum { READS = 1, WRITES = 2, NAMES = 4, MEMORY = 8, STARTS = 16 };
+enum { READS = 1, WRITES = 2, NAMES = 4, MEMORY = 8, STARTS = 16, OBJECTS = 32 };
 enum { SHORT = -1 };
 enum { LARGE = 16384 };
 
@@ -152,3 +153,40 @@ int pthread_create(pthread_t *thread, const pthread_attr_t *how, void *(*run)(vo
     return real(thread, how, run, with);
 }
 pid_t fork(void) { NEXT(fork); if (fails(STARTS)) { errno = EAGAIN; return -1; } return real(); }
+
+// Python's allocators, as pymem.h declares them; looked up, since the shim is not linked with Python.
+typedef struct {
+    void *context;
+    void *(*malloc)(void *, size_t);
+    void *(*calloc)(void *, size_t, size_t);
+    void *(*realloc)(void *, void *, size_t);
+    void (*free)(void *, void *);
+} Allocator;
+static Allocator python[3];
+
+static void *object_malloc(void *which, size_t size) {
+    Allocator *real = which;
+    return fails(OBJECTS) ? NULL : real->malloc(real->context, size);
+}
+static void *object_calloc(void *which, size_t number, size_t size) {
+    Allocator *real = which;
+    return fails(OBJECTS) ? NULL : real->calloc(real->context, number, size);
+}
+static void *object_realloc(void *which, void *old, size_t size) {
+    Allocator *real = which;
+    return fails(OBJECTS) ? NULL : real->realloc(real->context, old, size);
+}
+static void object_free(void *which, void *old) {
+    Allocator *real = which;
+    real->free(real->context, old);
+}
+
+void ferry_count_objects(void) {
+    void (*get)(int, Allocator *) = (void (*)(int, Allocator *))dlsym(RTLD_DEFAULT, "PyMem_GetAllocator");
+    void (*set)(int, Allocator *) = (void (*)(int, Allocator *))dlsym(RTLD_DEFAULT, "PyMem_SetAllocator");
+    for (int domain = 0; domain < 3; domain++) {  // raw, mem, object
+        get(domain, &python[domain]);
+        Allocator ours = {&python[domain], object_malloc, object_calloc, object_realloc, object_free};
+        set(domain, &ours);
+    }
+}

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import errno
 import inspect
 import json
 import logging
@@ -10,11 +11,15 @@ import os
 import re
 import subprocess
 import sys
+from importlib import metadata
 from pathlib import Path
+from typing import NoReturn
 
 import pytest
 
-from ferryvm import hooks
+import ferryvm_backends
+from ferryvm import hooks, plugin
+from ferryvm.errors import UnknownNameError
 from ferryvm.plugin import VARIABLE
 from ferryvm.registry import Listing, Registry, State
 
@@ -377,3 +382,34 @@ def test_every_hook_is_documented_and_has_a_test_of_its_name() -> None:
         assert name in headings, f"docs/plugins.md has no heading for {name}"
         assert any(test.startswith(f"test_{name}_") for test in tests), f"{name} has no test"
     assert sorted(headings) == sorted(specs), "a heading for a hook that there is not"
+
+
+def test_own_backends_that_get_no_memory_end_the_search(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(path: str) -> list[str]:
+        raise OSError(errno.ENOMEM, "Cannot allocate memory", path)
+
+    monkeypatch.setattr(ferryvm_backends.os, "listdir", refuse)
+    with pytest.raises(MemoryError):
+        Registry()
+
+
+def test_own_metadata_that_cannot_be_listed_is_told(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(metadata, "entry_points", lambda group: [])
+    monkeypatch.setattr(plugin, "_told", set())
+    with pytest.raises(UnknownNameError, match="not there to ask: ferryvm is not found: "):
+        Registry().get("threaded")
+    (line,) = caplog.messages
+    assert line.startswith("ferryvm is not found: either it is not installed, or there is too")
+
+
+def test_own_metadata_that_cannot_be_read_is_not_taken_for_another_plugin(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def refuse(self: metadata.Distribution) -> NoReturn:
+        raise MemoryError
+
+    monkeypatch.setattr(metadata.Distribution, "metadata", property(refuse))
+    with pytest.raises(MemoryError):
+        Registry()

@@ -17,7 +17,7 @@ import ferryvm
 from ferryvm.cli import ending
 from ferryvm.cli.ended import Interrupted, Trapped, exit_code
 from ferryvm.errors import FerryError
-from ferryvm.failure import text_of
+from ferryvm.failure import is_out_of_memory, text_of
 from ferryvm.float_environment import in_ours
 from ferryvm.foreign import InterruptedIn
 
@@ -115,23 +115,27 @@ class _StderrHandler(logging.Handler):
         _say(record.getMessage())
 
 
-@in_ours  # what a command computes besides running programs, too
 def run_command() -> int:
     """Run the command that the process was started with; its exit code."""
     try:
-        sys.unraisablehook = _unraisable
-        log = logging.getLogger("ferryvm")
-        log.addHandler(_StderrHandler())
-        log.setLevel(logging.INFO)
-        ending.run()
-        if "_FERRY_COMPLETE" in os.environ:  # a shell asks click what may come next
-            code = ferry.main(prog_name="ferry", standalone_mode=False)
-        else:  # click's own `main` adds an empty line to what Ctrl-C says
-            with ferry.make_context("ferry", sys.argv[1:]) as context:
-                code = ferry.invoke(context)
-        sys.stdout.flush()
+        return _run()
     except BaseException as error:  # noqa: BLE001 - whatever it is, it is told
         return _told(error)
+
+
+@in_ours  # what a command computes besides running programs, too
+def _run() -> int:
+    sys.unraisablehook = _unraisable
+    log = logging.getLogger("ferryvm")
+    log.addHandler(_StderrHandler())
+    log.setLevel(logging.INFO)
+    ending.run()
+    if "_FERRY_COMPLETE" in os.environ:  # a shell asks click what may come next
+        code = ferry.main(prog_name="ferry", standalone_mode=False)
+    else:  # click's own `main` adds an empty line to what Ctrl-C says
+        with ferry.make_context("ferry", sys.argv[1:]) as context:
+            code = ferry.invoke(context)
+    sys.stdout.flush()
     return exit_code(code) or 0
 
 
@@ -146,6 +150,8 @@ def _told(error: BaseException) -> int:
         return _fail(what, 130)
     if isinstance(error, BrokenPipeError) or isinstance(error.__context__, BrokenPipeError):
         ending.die(signal.SIGPIPE)  # whoever read our output has gone: as other commands end then
+    if is_out_of_memory(error):
+        return _fail("out of memory", 2)
     match error:
         case SystemExit():
             return exit_code(error.code) or 0
@@ -166,8 +172,6 @@ def _told(error: BaseException) -> int:
             return _fail(_lines(error), 2)
         case OSError():  # files are checked where they are named: what is left is stdout
             return _fail(f"output cannot be written: {error.strerror}", 2)
-        case MemoryError():
-            return _fail("out of memory", 2)
     sys.excepthook(type(error), error, error.__traceback__)  # a fault of our own
     return 70
 
