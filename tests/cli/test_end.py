@@ -5,9 +5,12 @@ from __future__ import annotations
 
 import subprocess
 import sys
+import types
 from pathlib import Path
 
 import pytest
+
+from ferryvm.cli import command
 
 BESIDE_ENDLESS_COMPILING = """
 import atexit, sys, threading, time
@@ -49,3 +52,13 @@ def test_command_does_not_wait_for_code_that_nobody_will_enter(
     assert (done.returncode, done.stdout) == (code, "42\ndone at the end\n")
     assert said in done.stderr
     assert bool(done.stderr) == bool(said)
+
+
+@pytest.mark.parametrize("value", [None, MemoryError(), RuntimeError("can't allocate lock")])
+def test_an_object_that_gets_no_memory_to_end_is_told_in_a_line(
+    value: BaseException | None, capsys: pytest.CaptureFixture[str]
+) -> None:
+    kind = type(value) if value else MemoryError
+    command._unraisable(types.SimpleNamespace(exc_type=kind, exc_value=value))  # type: ignore[arg-type]  # what is read of it
+    told = capsys.readouterr().err
+    assert told == "ferry: out of memory while an object was removed; the command goes on\n"

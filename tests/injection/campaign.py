@@ -40,9 +40,11 @@ def tried(
         raise FileNotFoundError("there is no C compiler to build the shim with")
     # Interpreters take long to build: they are taken from the user's own cache, with its key.
     work = folder / "work"
-    shutil.copytree(cache.directory(), work / "cache", ignore=shutil.ignore_patterns("region-*"))
     (work / "state" / "ferryvm").mkdir(parents=True)
-    shutil.copy2(cache.key_path(), work / "state" / "ferryvm")
+    if cache.key_path().exists() and cache.directory().exists():
+        regions = shutil.ignore_patterns("region-*")
+        shutil.copytree(cache.directory(), work / "cache", ignore=regions)
+        shutil.copy2(cache.key_path(), work / "state" / "ferryvm")
     plan = {"scenarios": scenarios, "failures": failures, "most": most, "calls": list(calls)}
     environment = {
         **os.environ,

@@ -185,9 +185,13 @@ def _lines(error: FerryError) -> str:
 
 
 def _unraisable(unraisable: sys.UnraisableHookArgs) -> None:
-    """Ctrl-C in a destructor is Ctrl-C."""
+    """Ctrl-C in a destructor is Ctrl-C; one that gets no memory is told in a line."""
     if ending.came and issubclass(unraisable.exc_type, KeyboardInterrupt):
         ending.at_once(ending.came[-1])
+    error = unraisable.exc_value
+    if issubclass(unraisable.exc_type, MemoryError) or (error and is_out_of_memory(error)):
+        _say("out of memory while an object was removed; the command goes on")
+        return
     sys.__unraisablehook__(unraisable)
 
 
