@@ -33,8 +33,10 @@ def described(error: BaseException) -> str:
     """Type, message and place of an exception: `ValueError: text (mine.py:12 in enter)`.
 
     The place is the innermost frame outside this package, which is what its author can change;
-    where there is none, the innermost one.
+    where there is none, the innermost one. A MemoryError is one, whatever CPython made of it.
     """
+    if type(error) in _DISGUISES and is_out_of_memory(error):
+        error = MemoryError().with_traceback(error.__traceback__)
     text = text_of(error)
     place, is_own = "", True
     step = _traceback(error)
@@ -72,7 +74,10 @@ def is_out_of_memory(error: BaseException) -> bool:
 
 _DISGUISES: dict[type[BaseException], tuple[str, ...]] = {
     RuntimeError: ("can't allocate lock",),
-    TypeError: ("os.PathLike object, not PosixPath",),
+    TypeError: (
+        "os.PathLike object, not PosixPath",
+        "os.PathLike or integer, not PosixPath",
+    ),
     ctypes.ArgumentError: ("MemoryError: ",),
     SystemError: ("error return without exception set", "without setting an exception"),
 }

@@ -121,6 +121,7 @@ def test_ctrl_c_is_seen_behind_what_an_import_makes_of_it() -> None:
         OSError(errno.ENOMEM, "Cannot allocate memory"),
         RuntimeError("can't allocate lock"),
         TypeError("expected str, bytes or os.PathLike object, not PosixPath"),
+        TypeError("stat: path should be string, bytes, os.PathLike or integer, not PosixPath"),
         ctypes.ArgumentError("argument 1: MemoryError: "),
         SystemError("error return without exception set"),
         SystemError("<method 'x'> returned NULL without setting an exception"),
@@ -128,6 +129,7 @@ def test_ctrl_c_is_seen_behind_what_an_import_makes_of_it() -> None:
 )
 def test_memory_that_is_short_is_known_under_all_its_names(error: BaseException) -> None:
     assert is_out_of_memory(error)
+    assert described(error).startswith(("MemoryError", "OSError: [Errno 12]"))
 
 
 @pytest.mark.parametrize(

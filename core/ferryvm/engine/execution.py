@@ -31,7 +31,7 @@ from ferryvm.engine.interrupt import interruptible
 from ferryvm.engine.left import LeftState
 from ferryvm.engine.runnable import mixed, runnable
 from ferryvm.errors import FerryError, Position
-from ferryvm.failure import described, kind_of, shown, text_of
+from ferryvm.failure import described, is_out_of_memory, kind_of, shown, text_of
 from ferryvm.float_environment import callers, in_ours, set_again
 from ferryvm.foreign import ForeignError, contained
 from ferryvm.isa import Trap, Type
@@ -414,6 +414,8 @@ class Execution:
             except (FerryError, KeyboardInterrupt, MemoryError):
                 raise
             except BaseException as error:
+                if is_out_of_memory(error):
+                    raise MemoryError from error
                 raise self._break(backend, f"raised {described(error)}") from error
             if status.__class__ is not Status:  # a number would pass for none of those below
                 raise self._break(backend, f"returned {shown(status)}, not a Status")
