@@ -79,7 +79,11 @@ _DISGUISES: dict[type[BaseException], tuple[str, ...]] = {
         "os.PathLike or integer, not PosixPath",
     ),
     ctypes.ArgumentError: ("MemoryError: ",),
-    SystemError: ("error return without exception set", "without setting an exception"),
+    SystemError: (
+        "error return without exception set",
+        "without setting an exception",
+        "NULL object passed to Py_BuildValue",
+    ),
 }
 """What MemoryErrors become in CPython: class, and what the text ends with."""
 

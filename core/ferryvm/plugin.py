@@ -293,10 +293,15 @@ class Plugins:
     @contextlib.contextmanager
     def checking(self, plugin: Plugin, hook: str) -> Iterator[None]:
         """Look at what a hook returned: what that raises drops the hook, too."""
+        is_entered = False
         try:
             with contained(f"looking at what {hook} of plugin {plugin} returned"):
+                is_entered = True
                 yield
         except ForeignError as error:
+            if not is_entered:  # `contained` itself got no memory
+                raise MemoryError from error
+            _check_memory(plugin, error)
             self.drop(plugin, hook, f"returned what raises {error}")
 
     def drop(self, plugin: Plugin, hook: str, what: str) -> None:

@@ -123,6 +123,7 @@ def test_ctrl_c_is_seen_behind_what_an_import_makes_of_it() -> None:
         TypeError("expected str, bytes or os.PathLike object, not PosixPath"),
         TypeError("stat: path should be string, bytes, os.PathLike or integer, not PosixPath"),
         ctypes.ArgumentError("argument 1: MemoryError: "),
+        SystemError("NULL object passed to Py_BuildValue"),
         SystemError("error return without exception set"),
         SystemError("<method 'x'> returned NULL without setting an exception"),
     ],

@@ -20,6 +20,7 @@ import pytest
 import ferryvm_backends
 from ferryvm import hooks, plugin
 from ferryvm.errors import UnknownNameError
+from ferryvm.foreign import ForeignError
 from ferryvm.plugin import VARIABLE
 from ferryvm.registry import Listing, Registry, State
 
@@ -413,3 +414,15 @@ def test_own_metadata_that_cannot_be_read_is_not_taken_for_another_plugin(
     monkeypatch.setattr(metadata.Distribution, "metadata", property(refuse))
     with pytest.raises(MemoryError):
         Registry()
+
+
+def test_a_check_that_cannot_begin_for_want_of_memory_says_so(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def refuse(doing: str) -> NoReturn:
+        raise ForeignError("MemoryError") from MemoryError()
+
+    found = plugin.Plugins(discover=False)
+    monkeypatch.setattr(plugin, "contained", refuse)
+    with pytest.raises(MemoryError), found.checking(plugin.Plugin("mine"), "ferryvm_backends"):
+        pass
