@@ -73,7 +73,7 @@ def is_out_of_memory(error: BaseException) -> bool:
 
 
 _DISGUISES: dict[type[BaseException], tuple[str, ...]] = {
-    RuntimeError: ("can't allocate lock",),
+    RuntimeError: ("can't allocate lock", "can't allocate read lock"),
     TypeError: (
         "os.PathLike object, not PosixPath",
         "os.PathLike or integer, not PosixPath",

@@ -139,14 +139,16 @@ class callers:  # noqa: N801 - used as a function, in `with`
     def __enter__(self) -> None:
         self._caller = _thread.caller
         if self._caller is not None:
+            _set(self._caller)  # first: where ctypes gets no memory nothing has changed
             _thread.caller = None
-            _set(self._caller)
 
     def __exit__(self, *_: object) -> None:
         if self._caller is not None:
+            _thread.caller = (
+                self._caller
+            )  # first: the block of `ours` needs it, whatever fails here
             _get(self._caller)
             _set(_OURS)
-            _thread.caller = self._caller
 
 
 def in_ours(function: Callable[_P, _R]) -> Callable[_P, _R]:
