@@ -12,7 +12,6 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from llvmlite import ir
 
 import ferryvm
 from ferryvm import binary, cache
@@ -21,11 +20,11 @@ from ferryvm.binary import Kind
 from ferryvm.region.region import region
 from ferryvm.registry import Registry
 from ferryvm.verify import verify
-from ferryvm_backends._llvm import kept, native
+from ferryvm_backends._llvm import ir, kept, native
 from ferryvm_backends._llvm.build import compile_module
 from ferryvm_backends.llvm.native import fault
 
-GARBAGE = kept.packed(b"[]", b"not an object")
+GARBAGE = kept.packed(b"[[], []]", b"not an object")
 LOOP = "(define i 0) (while (< i 9) (set! i (+ i 1))) i"
 
 

@@ -15,7 +15,6 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import numpy as np
-from llvmlite import ir
 
 from ferryvm.backend import Artifact, Interpreter
 from ferryvm.durable import replace_file
@@ -25,6 +24,7 @@ from ferryvm.machine.control import Status
 from ferryvm.machine.state import Machine
 from ferryvm.program import CODE_DTYPE
 from ferryvm.verify import Verified
+from ferryvm_backends._llvm import ir
 from ferryvm_backends._llvm.build import compile_module
 from ferryvm_backends._llvm.native import NativeCode
 from ferryvm_backends._llvm.weaver import Registers

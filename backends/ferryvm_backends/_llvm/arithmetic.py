@@ -7,13 +7,13 @@ flag is ever set, so LLVM keeps IEEE 754 results; NaN payloads are the meanings'
 
 from __future__ import annotations
 
+import functools
 import math
 import platform
 
-from llvmlite import ir
-
 from ferryvm.isa.emitter import Condition, PureEmitter
 from ferryvm.isa.type import F32, F64, I32, I64, Type, to_float
+from ferryvm_backends._llvm import ir
 
 I1 = ir.IntType(1)
 WORD = ir.IntType(64)
@@ -27,6 +27,7 @@ LLVM_TYPE: dict[Type, ir.Type] = {
 _PREDICATE = {"eq": "==", "ne": "!=", "lt": "<", "gt": ">", "le": "<=", "ge": ">="}
 
 
+@functools.lru_cache(maxsize=1024)
 def word(value: int) -> ir.Constant:
     """An i64 constant."""
     return ir.Constant(WORD, value)
@@ -38,12 +39,8 @@ class Arithmetic(PureEmitter[ir.Value]):
     builder: ir.IRBuilder
 
     def _intrinsic(self, name: str, result: ir.Type, *arguments: ir.Value) -> ir.Value:
-        # The name spells the types out; declaring it by hand spares llvmlite's name mangling.
-        module = self.builder.module
-        function = module.globals.get(name)
-        if function is None:
-            signature = ir.FunctionType(result, [argument.type for argument in arguments])
-            function = ir.Function(module, signature, name)
+        parameters = [argument.type for argument in arguments]
+        function = self.builder.module.intrinsic(name, result, parameters)
         return self.builder.call(function, arguments)
 
     def constant(self, t: Type, bits: int) -> ir.Value:
@@ -200,10 +197,7 @@ class Arithmetic(PureEmitter[ir.Value]):
 
 def stack_register(builder: ir.IRBuilder) -> ir.Value:
     """The host's stack pointer."""
-    module = builder.module
-    name = "llvm.read_register.i64"
-    function = module.globals.get(name)
-    if function is None:
-        function = ir.Function(module, ir.FunctionType(WORD, [ir.MetaDataType()]), name)
+    module, metadata = builder.module, ir.MetaDataType()
+    function = module.intrinsic("llvm.read_register.i64", WORD, [metadata])
     register = "rsp" if platform.machine().lower() in ("x86_64", "amd64") else "sp"
-    return builder.call(function, [module.add_metadata([ir.MetaDataString(module, register)])])
+    return builder.call(function, [ir.Value(metadata, module.add_metadata(f'!"{register}"'))])

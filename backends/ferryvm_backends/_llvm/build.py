@@ -14,10 +14,9 @@ import signal
 import sys
 
 import llvmlite.binding as llvm
-from llvmlite import ir
 
 from ferryvm.process import end_with_parent
-from ferryvm_backends._llvm import passes
+from ferryvm_backends._llvm import ir, passes
 from ferryvm_backends._llvm.kept import packed
 from ferryvm_backends._llvm.native import parsed, target_machine
 from ferryvm_backends._llvm.passes import Pipeline

@@ -13,11 +13,9 @@ from __future__ import annotations
 
 import abc
 
-from llvmlite import ir
-
 from ferryvm.machine.control import Status
+from ferryvm_backends._llvm import ir
 from ferryvm_backends._llvm.arithmetic import WORD, word
-from ferryvm_backends._llvm.callee import Callee
 from ferryvm_backends._llvm.entry import pack, set_status, unpack
 from ferryvm_backends._llvm.native import PUBLISH
 from ferryvm_backends._llvm.weaver import INT32, POINTER, Registers, StackWeaver
@@ -51,7 +49,7 @@ class CellWeaver(StackWeaver):
         self._begin(registers)
         function = self._load(self._word_of("entries", registers), t=POINTER)
         pack(builder, registers)
-        status = builder.call(Callee(function, NATIVE), [registers.control])
+        status = builder.call(ir.Callee(function, NATIVE), [registers.control])
         has_ended = builder.icmp_unsigned("!=", status, ir.Constant(INT32, int(Status.LEAVE)))
         with builder.if_then(has_ended, likely=False):
             set_status(builder, registers.control, status)

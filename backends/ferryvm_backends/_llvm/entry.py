@@ -3,9 +3,8 @@
 
 from __future__ import annotations
 
-from llvmlite import ir
-
 from ferryvm.machine.control import ControlBlock, Status
+from ferryvm_backends._llvm import ir
 from ferryvm_backends._llvm.arithmetic import WORD, word
 from ferryvm_backends._llvm.weaver import BYTE, INT32, POINTER, Registers
 

@@ -18,14 +18,13 @@ import abc
 import dataclasses
 from collections.abc import Sequence
 
-from llvmlite import ir
-
 from ferryvm.isa import Immediate, Instruction, Trap, Type
 from ferryvm.isa.control import HEADER_WORDS
 from ferryvm.isa.emitter import Emitter, FunctionField
 from ferryvm.isa.type import WORD_BYTES
 from ferryvm.machine.control import DESCRIPTOR_WORDS, ControlBlock, Status
 from ferryvm.program import CODE_DTYPE
+from ferryvm_backends._llvm import ir
 from ferryvm_backends._llvm.arithmetic import WORD, Arithmetic, word
 
 CELL_BYTES = CODE_DTYPE.itemsize
@@ -181,10 +180,8 @@ class StackWeaver(Arithmetic, Emitter[ir.Value]):
         return self.builder.gep(pointer, [bytes_], source_etype=BYTE)
 
     def _load(self, address: ir.Value, invariant: bool = False, t: ir.Type = WORD) -> ir.Value:
-        loaded = self.builder.load(address, align=WORD_BYTES, typ=t)
-        if invariant:
-            loaded.set_metadata("invariant.load", self.builder.module.add_metadata([]))
-        return loaded
+        metadata = f"!invariant.load {self.builder.module.add_metadata('')}" if invariant else ""
+        return self.builder.load(address, align=WORD_BYTES, typ=t, metadata=metadata)
 
     def _store(self, value: ir.Value, address: ir.Value) -> None:
         self.builder.store(value, address, align=value.type.width // 8)
@@ -306,9 +303,9 @@ class StackWeaver(Arithmetic, Emitter[ir.Value]):
     def clear_words(self, address: ir.Value, count: ir.Value) -> None:
         builder = self.builder
         start = builder.block
-        head = builder.append_basic_block("clear")
-        body = builder.append_basic_block("clear.word")
-        done = builder.append_basic_block("cleared")
+        head = builder.function.append_basic_block("clear")
+        body = builder.function.append_basic_block("clear.word")
+        done = builder.function.append_basic_block("cleared")
         builder.branch(head)
         builder.position_at_end(head)
         index = builder.phi(WORD)

@@ -7,13 +7,12 @@ import functools
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from llvmlite import ir
-
 from ferryvm.ir.graph import Body, Constant, Operation, Truth, Value
 from ferryvm.isa.emitter import FunctionField
 from ferryvm.isa.numeric import canonical
 from ferryvm.isa.type import WORD_BYTES, Type
 from ferryvm.machine.control import DESCRIPTOR_WORDS
+from ferryvm_backends._llvm import ir
 from ferryvm_backends._llvm.arithmetic import I1, WORD, Arithmetic, word
 from ferryvm_backends.llvm.shared import Shared
 from ferryvm_backends.llvm.storage import Storage

@@ -5,12 +5,11 @@ from __future__ import annotations
 
 import dataclasses
 
-from llvmlite import ir
-
-from ferryvm.ir.graph import Block, Edge, Operation, Terminator
+from ferryvm.ir.graph import Block, Edge, Operation, Terminator, Value
 from ferryvm.ir.operation import SAFEPOINTS
 from ferryvm.isa.trap import Trap
 from ferryvm.machine.control import Status
+from ferryvm_backends._llvm import ir
 from ferryvm_backends._llvm.arithmetic import WORD, word
 from ferryvm_backends.llvm.calling import Calling
 from ferryvm_backends.llvm.shared import INT32, Shared, llvm_type, status_constant
@@ -54,20 +53,23 @@ class _Blocks(Calling):
             block: self.function.append_basic_block(block.label) for block in variant.body.blocks
         }
         self.builder.branch(self.blocks[entry])
+        self._phis: dict[Value, ir.PhiInstr] = {}
+        """What the parameters of blocks have become."""
         for block in others:
             self.builder.position_at_end(self.blocks[block])
             for parameter in block.parameters:
-                self.values[parameter] = self.builder.phi(llvm_type(parameter.type))
+                self._phis[parameter] = self.builder.phi(llvm_type(parameter.type))
+        self.values.update(self._phis)
         self._strips: dict[Block, _Strip] = {}
         """Loops that are run in strips, by head."""
         self._spared: set[Operation] = set()
         """Polls of these loops."""
         if shared.polls and not shared.is_forced:
             for strip in strips(variant.body):
-                block = self.function.append_basic_block(f"{strip.head.label}.strip")
-                self.builder.position_at_end(block)
+                front = self.function.append_basic_block(f"{strip.head.label}.strip")
+                self.builder.position_at_end(front)
                 begun = [self.builder.phi(llvm_type(each.type)) for each in strip.head.parameters]
-                self._strips[strip.head] = _Strip(strip, block, begun)
+                self._strips[strip.head] = _Strip(strip, front, begun)
                 self._spared.add(strip.poll)
 
     def run(self) -> None:
@@ -173,7 +175,7 @@ class _Blocks(Calling):
         limit = builder.add(value, length)
         builder.branch(self.blocks[head])
         for parameter, begun in zip(head.parameters, strip.begun, strict=True):
-            self.values[parameter].add_incoming(begun, strip.block)
+            self._phis[parameter].add_incoming(begun, strip.block)
         return limit
 
     def _end_head(self, strip: _Strip, limit: ir.Value) -> None:
@@ -194,7 +196,7 @@ class _Blocks(Calling):
     def _target(self, edge: Edge) -> ir.Block:
         """The block of an edge, told what this block passes to it."""
         strip = None if edge.is_back else self._strips.get(edge.block)
-        phis = [self.values[each] for each in edge.block.parameters]
+        phis = [self._phis[each] for each in edge.block.parameters]
         for phi, argument in zip(strip.begun if strip else phis, edge.arguments, strict=True):
             phi.add_incoming(self._value(argument), self.builder.block)
         return strip.block if strip else self.blocks[edge.block]

@@ -5,10 +5,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from llvmlite import ir
-
 from ferryvm.ir.graph import Operation
 from ferryvm.isa.type import WORD_BYTES
+from ferryvm_backends._llvm import ir
 from ferryvm_backends._llvm.arithmetic import word
 from ferryvm_backends.llvm.leaving import Leaving
 from ferryvm_backends.llvm.shared import INT32, llvm_type

@@ -8,14 +8,13 @@ not a store for each word of the frame.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
-
-from llvmlite import ir
+from collections.abc import Callable, Sequence
 
 from ferryvm.ir.graph import State
 from ferryvm.isa.control import HEADER_WORDS
 from ferryvm.isa.type import I64, WORD_BYTES, Type
 from ferryvm.machine.control import Status
+from ferryvm_backends._llvm import ir
 from ferryvm_backends._llvm.arithmetic import LLVM_TYPE, WORD, Arithmetic, word
 from ferryvm_backends._llvm.weaver import POINTER
 from ferryvm_backends.llvm.storage import Storage
@@ -143,7 +142,7 @@ class Writers:
         builder: ir.IRBuilder,
         name: str,
         parameters: Sequence[ir.Type],
-        arguments: Iterable[ir.Value],
+        arguments: Sequence[ir.Value],
         body: Callable[..., None],
     ) -> None:
         """Call a writer, made of `body` if it is not there yet."""

@@ -22,7 +22,8 @@ def _versions() -> str:
 def region_key(region: Region, options: Options) -> str:
     """The key of a region's code; another program, place, option, version or processor has another.
 
-    Where the code is kept does not matter for what it is, so `options.cache` is no part of it.
+    Where the code is kept and whether the IR is verified does not matter for what it is, so
+    `options.cache` and `options.check` are no part of it.
     """
     program = region.verified.program
     made_from = (
@@ -38,6 +39,7 @@ def region_key(region: Region, options: Options) -> str:
         sorted(options.unseen),
         options.guard_limit,
         options.observe,
+        options.quick,
         sorted(kind.value for kind in options.forcing),
         [static.type.value for static in program.statics],
         program.table,

@@ -7,8 +7,6 @@ import functools
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from llvmlite import ir
-
 from ferryvm.ir.flow import poll_costs
 from ferryvm.ir.graph import Constant, Operation, State, Value, Virtual
 from ferryvm.ir.operation import POLL_BUDGET
@@ -18,6 +16,7 @@ from ferryvm.isa.numeric import canonical
 from ferryvm.isa.trap import Trap
 from ferryvm.isa.type import WORD_BYTES, Type
 from ferryvm.machine.control import ControlBlock, Status
+from ferryvm_backends._llvm import ir
 from ferryvm_backends._llvm.arithmetic import WORD, stack_register, word
 from ferryvm_backends._llvm.weaver import POINTER
 from ferryvm_backends.llvm.access import Access
@@ -57,7 +56,7 @@ class Leaving(Access):
         rare = self.function.append_basic_block(name)
         if onward is None:
             onward = self.function.append_basic_block("on")
-        self.builder.cbranch(p, rare, onward).set_weights(list(_RARELY))
+        self.builder.cbranch(p, rare, onward, _RARELY)
         self.builder.position_at_end(rare)
         yield onward
         self.builder.position_at_end(onward)
@@ -121,12 +120,9 @@ class Leaving(Access):
 
     def _clear(self, where: ir.Value, length: int) -> None:
         """Store so many zero words."""
-        name = "llvm.memset.p0.i64"
-        clear = self.builder.module.globals.get(name)
-        if clear is None:
-            parameters = [POINTER, ir.IntType(8), WORD, ir.IntType(1)]
-            kind = ir.FunctionType(ir.VoidType(), parameters)
-            clear = ir.Function(self.builder.module, kind, name)
+        parameters = [POINTER, ir.IntType(8), WORD, ir.IntType(1)]
+        name, module = "llvm.memset.p0.i64", self.builder.module
+        clear = module.intrinsic(name, ir.VoidType(), parameters)
         zero, flag = ir.Constant(ir.IntType(8), 0), ir.Constant(ir.IntType(1), 0)
         self.builder.call(clear, [where, zero, word(WORD_BYTES * length), flag])
 
@@ -170,7 +166,7 @@ class Leaving(Access):
         if self.body.result is None:
             self.builder.ret(flag)
             return
-        pair = ir.Constant(result_type(self.body), ir.Undefined)
+        pair: ir.Value = ir.Constant(result_type(self.body), ir.Undefined)
         if value is not None:
             pair = self.builder.insert_value(pair, value, 0)
         self.builder.ret(self.builder.insert_value(pair, flag, 1))
@@ -233,7 +229,9 @@ class Leaving(Access):
         That is the first one if the flag is set: else nobody would look where each stay in the code
         is short, or each call of a function in a loop.
         """
-        with self.builder.goto_entry_block():  # the only place where LLVM makes a value of it
+        with self.builder.goto_block(
+            self.function.blocks[0]
+        ):  # the only place where LLVM makes a value of it
             budget = self.builder.alloca(INT32)
             nothing, all_of_it = ir.Constant(INT32, 1), ir.Constant(INT32, POLL_BUDGET)
             first = self.builder.select(self._interrupted(), nothing, all_of_it)

@@ -13,12 +13,11 @@ native stack unwinds.
 
 from __future__ import annotations
 
-from llvmlite import ir
-
 from ferryvm.backend import Options
 from ferryvm.ir.graph import Module
 from ferryvm.ir.operation import HOST_STACK_BYTES
 from ferryvm.machine.control import Status
+from ferryvm_backends._llvm import ir
 from ferryvm_backends._llvm.arithmetic import WORD, stack_register, word
 from ferryvm_backends.llvm.body import lower_body
 from ferryvm_backends.llvm.recursion import lower_function
@@ -66,9 +65,9 @@ def _lower_root(shared: Shared, module: Module) -> None:
     root.attributes.add("noinline")
     lower_body(shared, variant, at_start(root))
     if not shared.options.observe:
-        builder.ret(builder.call(root, [control], tail=True))
+        builder.ret(builder.call(root, [control], tail="tail"))
         return
-    clock = ir.Function(shared.native, ir.FunctionType(WORD, []), "llvm.readcyclecounter")
+    clock = shared.native.intrinsic("llvm.readcyclecounter", WORD, [])
     began, fuel = builder.call(clock, []), storage.field(control, "fuel")
     status = builder.call(root, [control])
     shared.count(storage, CYCLES, builder.sub(builder.call(clock, []), began))
@@ -82,7 +81,7 @@ def _check_stack(shared: Shared, storage: Storage, control: ir.Value, recurs: bo
     may go, so that there always is."""
     builder = storage.builder
     top = stack_register(builder)
-    needed = storage.load(builder.gep(shared.activity, [word(0), word(STACK)]), "activity")
+    needed = storage.load(shared.activity_word(storage, STACK), "activity")
     lowest = builder.add(storage.field(control, "host_stack"), needed)
     with builder.if_then(builder.icmp_unsigned("<", top, lowest), likely=False):
         shared.count(storage, CROWDED, word(1))

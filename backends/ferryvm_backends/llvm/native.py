@@ -10,14 +10,13 @@ import time
 from collections.abc import Mapping
 
 import llvmlite.binding as llvm
-from llvmlite import ir
 
 from ferryvm.backend import Activity, Code, NestActivity
 from ferryvm.ir.graph import Module
 from ferryvm.ir.touch import VersionedNest
 from ferryvm.machine.host_stack import frame_bytes
 from ferryvm.region.component import cycle_without
-from ferryvm_backends._llvm import kept, native
+from ferryvm_backends._llvm import ir, kept, native
 from ferryvm_backends._llvm.native import NativeCode, target_machine
 from ferryvm_backends._llvm.passes import Pipeline, improve
 from ferryvm_backends.llvm.symbol import (

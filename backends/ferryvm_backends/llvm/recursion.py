@@ -12,11 +12,10 @@ from __future__ import annotations
 
 import itertools
 
-from llvmlite import ir
-
 from ferryvm.ir.graph import Body
 from ferryvm.ir.room import frame_reach
 from ferryvm.isa.type import WORD_BYTES
+from ferryvm_backends._llvm import ir
 from ferryvm_backends._llvm.arithmetic import word
 from ferryvm_backends.llvm.body import lower_body
 from ferryvm_backends.llvm.early import state_words

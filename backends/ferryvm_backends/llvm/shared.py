@@ -5,12 +5,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from llvmlite import ir
-
 from ferryvm.backend import Forcing, Options
 from ferryvm.ir.graph import Body, Module, Truth, ValueType
 from ferryvm.isa.type import WORD_BYTES
 from ferryvm.machine.control import ControlBlock, Status
+from ferryvm_backends._llvm import ir
 from ferryvm_backends._llvm.arithmetic import I1, LLVM_TYPE, WORD, word
 from ferryvm_backends._llvm.weaver import POINTER
 from ferryvm_backends.llvm.early import Early, store_early
@@ -84,7 +83,8 @@ class Shared:
 
     def activity_word(self, storage: Storage, place: int) -> ir.Value:
         """Where a word of `ACTIVITY` is."""
-        return storage.builder.gep(self.activity, [word(0), word(place)])
+        indices = [word(0), word(place)]
+        return storage.builder.gep(self.activity, indices, self.activity.value_type)
 
 
 def llvm_type(t: ValueType) -> ir.Type:

@@ -7,9 +7,8 @@ one type a part, so a store to the heap does not make it read the control block 
 
 from __future__ import annotations
 
-from llvmlite import ir
-
 from ferryvm.machine.control import ControlBlock
+from ferryvm_backends._llvm import ir
 from ferryvm_backends._llvm.arithmetic import WORD, word
 from ferryvm_backends._llvm.weaver import BYTE, POINTER
 
@@ -22,15 +21,17 @@ class Storage:
 
     def __init__(self, builder: ir.IRBuilder) -> None:
         self.builder = builder
-        self._tags: dict[str, ir.MDValue] = {}
+        self._tags: dict[str, str] = {}
 
-    def _tag(self, part: str) -> ir.MDValue:
+    def _tag(self, part: str) -> str:
+        """The metadata of an access to a part."""
         found = self._tags.get(part)
-        if found is None:  # llvmlite finds equal metadata by their text, which takes a while
+        if found is None:
             module = self.builder.module
-            root = module.add_metadata([ir.MetaDataString(module, "ferryvm")])
-            kind = module.add_metadata([ir.MetaDataString(module, part), root, word(0)])
-            found = self._tags[part] = module.add_metadata([kind, kind, word(0)])
+            root = module.add_metadata('!"ferryvm"')
+            kind = module.add_metadata(f'!"{part}", {root}, i64 0')
+            tag = module.add_metadata(f"{kind}, {kind}, i64 0")
+            found = self._tags[part] = f"!tbaa {tag}"
         return found
 
     def offset(self, pointer: ir.Value, bytes_: int | ir.Value) -> ir.Value:
@@ -49,16 +50,15 @@ class Storage:
         self, pointer: ir.Value, part: str, t: ir.Type = WORD, align: int = 8, fixed: bool = False
     ) -> ir.Value:
         """What is at a pointer into a part of the state."""
-        loaded = self.builder.load(pointer, align=align, typ=t)
         if fixed:
-            loaded.set_metadata("invariant.load", self.builder.module.add_metadata([]))
+            metadata = f"!invariant.load {self.builder.module.add_metadata('')}"
         else:
-            loaded.set_metadata("tbaa", self._tag(part))
-        return loaded
+            metadata = self._tag(part)
+        return self.builder.load(pointer, align, t, metadata)
 
     def store(self, value: ir.Value, pointer: ir.Value, part: str, align: int = 8) -> None:
         """Store at a pointer into a part of the state."""
-        self.builder.store(value, pointer, align=align).set_metadata("tbaa", self._tag(part))
+        self.builder.store(value, pointer, align, self._tag(part))
 
     def field(self, control: ir.Value, name: str) -> ir.Value:
         """A field of the control block, as a word or, if it is shorter, an i32."""

@@ -6,9 +6,8 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Mapping
 
-from llvmlite import ir
-
 from ferryvm.ir.graph import Body
+from ferryvm_backends._llvm import ir
 
 
 @dataclasses.dataclass(frozen=True)

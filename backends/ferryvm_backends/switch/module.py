@@ -3,8 +3,7 @@
 
 from __future__ import annotations
 
-from llvmlite import ir
-
+from ferryvm_backends._llvm import ir
 from ferryvm_backends._llvm.cell import define_publish
 from ferryvm_backends.switch.symbol import COUNTING, PLAIN
 from ferryvm_backends.switch.weaver import SwitchWeaver

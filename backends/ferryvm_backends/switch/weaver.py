@@ -9,10 +9,9 @@ from __future__ import annotations
 
 import dataclasses
 
-from llvmlite import ir
-
 from ferryvm.isa import INSTRUCTIONS
 from ferryvm.machine.control import Status
+from ferryvm_backends._llvm import ir
 from ferryvm_backends._llvm.arithmetic import word
 from ferryvm_backends._llvm.cell import CellWeaver
 from ferryvm_backends._llvm.entry import leave, unpack
@@ -45,15 +44,15 @@ class SwitchWeaver(CellWeaver):
         self._code = code
         builder.branch(self._loop)
         builder.position_at_end(self._loop)
-        self._phis = [builder.phi(POINTER, name) for name in _MOVING]
+        self._phis = [builder.phi(POINTER) for _ in _MOVING]
         self._join(self._phis, first, self._entry)
         at = self._moved(first, self._phis)
         opcode = builder.load(at.ip, typ=_OPCODE, align=2)
         # A block apart, which is also where a cell goes on with the opcode that it hides.
         builder.branch(self._run)
         builder.position_at_end(self._run)
-        self._opcode = builder.phi(_OPCODE, "opcode")
-        self._run_phis = [builder.phi(POINTER, name) for name in _MOVING]
+        self._opcode = builder.phi(_OPCODE)
+        self._run_phis = [builder.phi(POINTER) for _ in _MOVING]
         self._opcode.add_incoming(opcode, self._loop)
         self._join(self._run_phis, at, self._loop)
         registers = self._moved(first, self._run_phis)
@@ -110,7 +109,7 @@ class SwitchWeaver(CellWeaver):
     ) -> tuple[ir.Block, list[ir.PhiInstr]]:
         block = self._function.append_basic_block(f"exit.{status.name.lower()}")
         builder = ir.IRBuilder(block)
-        phis = [builder.phi(POINTER, name) for name in _MOVING]
+        phis = [builder.phi(POINTER) for _ in _MOVING]
         leave(builder, self._moved(registers, phis), status)
         return block, phis
 

@@ -6,10 +6,9 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 
-from llvmlite import ir
-
 from ferryvm.isa import INSTRUCTIONS, Instruction
 from ferryvm.machine.control import Status
+from ferryvm_backends._llvm import ir
 from ferryvm_backends._llvm.cell import define_publish
 from ferryvm_backends._llvm.entry import leave, unpack
 from ferryvm_backends._llvm.weaver import POINTER, Registers
@@ -55,7 +54,7 @@ def _table(module: ir.Module, name: str, handlers: list[ir.Function]) -> None:
     array = ir.ArrayType(POINTER, len(handlers))
     variable = ir.GlobalVariable(module, array, name)
     variable.global_constant = True
-    variable.initializer = ir.Constant(array, [handler.bitcast(POINTER) for handler in handlers])
+    variable.initializer = ir.Constant(array, handlers)
 
 
 class _Handlers:

@@ -11,10 +11,8 @@ from __future__ import annotations
 
 import dataclasses
 
-from llvmlite import ir
-
 from ferryvm.machine.control import Status
-from ferryvm_backends._llvm.callee import Callee
+from ferryvm_backends._llvm import ir
 from ferryvm_backends._llvm.cell import CellWeaver
 from ferryvm_backends._llvm.weaver import POINTER, Registers
 
@@ -28,7 +26,7 @@ def call_handler(
     """Call the handler at `address` and return; a `tail` call needs a handler as its caller."""
     arguments = [getattr(registers, field.name) for field in dataclasses.fields(Registers)]
     builder.call(
-        Callee(address, HANDLER),
+        ir.Callee(address, HANDLER),
         arguments,
         cconv=CONVENTION,
         tail="musttail" if tail else "notail",

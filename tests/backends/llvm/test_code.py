@@ -7,7 +7,6 @@ import ctypes
 
 import llvmlite.binding as llvm
 import pytest
-from llvmlite import ir
 
 import ferryvm
 from ferryvm.backend import Options
@@ -15,6 +14,7 @@ from ferryvm.machine.control import Status
 from ferryvm.machine.state import Machine
 from ferryvm.region.region import region
 from ferryvm.verify import verify
+from ferryvm_backends._llvm import ir
 from ferryvm_backends.llvm import LlvmBackend
 from ferryvm_backends.llvm.native import has_loop, parsed
 

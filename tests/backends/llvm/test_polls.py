@@ -18,7 +18,7 @@ from ferryvm_backends.llvm.lower import lower
 
 _BUDGET = re.compile(r"(%\S+) = alloca i32$", re.MULTILINE)
 _LABEL = re.compile(r"^([-\w.$]+):", re.MULTILINE)
-_TARGET = re.compile(r'label %"([^"]*)"')
+_TARGET = re.compile(r"label %([-\w.$]+)")
 
 SHORT = """
 (define (f v w n) (define i 0)
@@ -36,9 +36,9 @@ def cycles(verified: Verified) -> tuple[list[str], int]:
         for function in str(lower(improved(each, options)[0], options)).split("\ndefine ")[1:]:
             labels, texts = _LABEL.split(function)[1::2], _LABEL.split(function)[2::2]
             onward = [[labels.index(to) for to in _TARGET.findall(text)] for text in texts]
-            bounded = {n for n, text in enumerate(texts) if f'%"{labels[n]}.done"' in text}
+            bounded = {n for n, text in enumerate(texts) if f"label %{labels[n]}.done\n" in text}
             budget = _BUDGET.search(function)
-            counts = {n for n, text in enumerate(texts) if budget and f"i32* {budget[1]}\n" in text}
+            counts = {n for n, text in enumerate(texts) if budget and f"ptr {budget[1]}\n" in text}
             strips += len(bounded)
             found += [labels[n] for n in cycle_without(onward, counts | bounded)]
     return found, strips

@@ -129,17 +129,18 @@ OTHERWISE = {
     "unseen": frozenset([(1, 2)]),
     "guard_limit": 7,
     "observe": True,
+    "quick": True,
     "forcing": frozenset([Forcing.DEOPT]),
 }
 
 
 def test_every_option_is_in_the_key_but_whether_code_is_kept() -> None:
     names = {field.name for field in dataclasses.fields(Options)}
-    assert names == {*OTHERWISE, "cache", "device"}  # it has no devices
+    assert names == {*OTHERWISE, "cache", "check", "device"}  # it has no devices
     changed = [dataclasses.replace(Options(), **{n: v}) for n, v in OTHERWISE.items()]  # type: ignore[arg-type]  # by name
     keys = {region_key(found(), options) for options in [Options(), *changed]}
     assert len(keys) == len(OTHERWISE) + 1
-    kept = dataclasses.replace(Options(), cache=False)
+    kept = dataclasses.replace(Options(), cache=False, check=True)
     assert region_key(found(), kept) == region_key(found(), Options())
 
 

@@ -12,12 +12,11 @@ from __future__ import annotations
 
 import ctypes
 
-from llvmlite import ir
-
 from ferryvm.ir.c.opencl import PACKET_WORDS
 from ferryvm.ir.c.shared import FORCED_WORD, LOWEST_WORD, SLICE_WORD
 from ferryvm.isa.type import WORD_BYTES
 from ferryvm.machine.control import REGISTER_BYTES, ControlBlock, Status
+from ferryvm_backends._llvm import ir
 from ferryvm_backends.opencl.launch import ENTER, FAILED, GO_ON, LANDING_WORDS, Residence
 from ferryvm_backends.opencl.launch.launcher import (
     BYTE,
@@ -47,8 +46,7 @@ class CopiedLauncher(Launcher):
         b = self.builder
         self._differing = _differing(self.module)
         self._time, self._began = b.alloca(ir.ArrayType(WORD, 2)), b.alloca(WORD)
-        room = b.alloca(ir.ArrayType(BYTE, ctypes.sizeof(Packet)))
-        room.align = 8
+        room = b.alloca(ir.ArrayType(BYTE, ctypes.sizeof(Packet)), align=8)
         self._packet = self.pointer(b.ptrtoint(room, WORD))
         self._statics_at, self._statics_count = b.alloca(WORD), b.alloca(WORD)
         self._stack_at, self._needed = b.alloca(WORD), b.alloca(WORD)
@@ -119,7 +117,8 @@ class CopiedLauncher(Launcher):
         return b.lshr(size, word(WORD_BYTES.bit_length() - 1))
 
     def _copy(self, to: ir.Value, source: ir.Value, size: ir.Value) -> None:
-        memcpy = self.module.declare_intrinsic("llvm.memcpy", [POINTER, POINTER, WORD])
+        parameters = [POINTER, POINTER, WORD, ir.IntType(1)]
+        memcpy = self.module.intrinsic("llvm.memcpy.p0.p0.i64", ir.VoidType(), parameters)
         self.builder.call(memcpy, [to, source, size, ir.Constant(ir.IntType(1), 0)])
 
     # --- what there is to do ----------------------------------------------------------------
@@ -178,8 +177,8 @@ class CopiedLauncher(Launcher):
             LOWEST_WORD: self.field("fp"),
             SLICE_WORD: self.get("slice"),
         }
-        for place, value in scratch.items():
-            self.write(packet, ControlBlock, "scratch", value, place)
+        for index, value in scratch.items():
+            self.write(packet, ControlBlock, "scratch", value, index)
         words = self.at(packet, offset(Packet, "words"))
         count = b.load(self._statics_count, align=8, typ=WORD)
         self.write(packet, Packet, "statics_count", count)

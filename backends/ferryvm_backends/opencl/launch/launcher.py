@@ -5,12 +5,10 @@ from __future__ import annotations
 
 import ctypes
 
-from llvmlite import ir
-
 from ferryvm.isa.type import WORD_BYTES
 from ferryvm.machine.control import ControlBlock, Status
+from ferryvm_backends._llvm import ir
 from ferryvm_backends._llvm.arithmetic import stack_register
-from ferryvm_backends._llvm.callee import Callee
 from ferryvm_backends.opencl.launch import STACK, Record
 
 WORD, INT, BYTE = ir.IntType(64), ir.IntType(32), ir.IntType(8)
@@ -131,7 +129,7 @@ class Launcher:
 
     def call(self, name: str, result: ir.Type, kinds: list[ir.Type], *given: object) -> ir.Value:
         """Call a function whose address the record has."""
-        callee = Callee(self.pointer(self.get(name)), ir.FunctionType(result, kinds))
+        callee = ir.Callee(self.pointer(self.get(name)), ir.FunctionType(result, kinds))
         arguments = [
             a if isinstance(a, ir.Value) else ir.Constant(kind, a)
             for a, kind in zip(given, kinds, strict=True)

@@ -3,9 +3,7 @@
 
 from __future__ import annotations
 
-from llvmlite import ir
-
-from ferryvm_backends._llvm.callee import Callee
+from ferryvm_backends._llvm import ir
 from ferryvm_backends.opencl.launch import DOORS, RECORD_BYTES, Record
 from ferryvm_backends.opencl.launch.copied import CopiedLauncher
 from ferryvm_backends.opencl.launch.launcher import BYTE, INT, POINTER, offset, word
@@ -27,6 +25,6 @@ def build() -> tuple[ir.Module, bytes]:
         builder = ir.IRBuilder(door.append_basic_block())
         record = builder.gep(records, [word(number * RECORD_BYTES)], source_etype=BYTE)
         where = builder.gep(record, [word(offset(Record, "launch"))], source_etype=BYTE)
-        launch = Callee(builder.load(where, align=8, typ=POINTER), signature)
+        launch = ir.Callee(builder.load(where, align=8, typ=POINTER), signature)
         builder.ret(builder.call(launch, [record, door.args[0]], tail="tail"))
     return module, b""

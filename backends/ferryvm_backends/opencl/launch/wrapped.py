@@ -3,9 +3,8 @@
 
 from __future__ import annotations
 
-from llvmlite import ir
-
 from ferryvm.machine.control import Status
+from ferryvm_backends._llvm import ir
 from ferryvm_backends.opencl.launch import ENTER
 from ferryvm_backends.opencl.launch.launcher import INT, WORD, Launcher, status
 

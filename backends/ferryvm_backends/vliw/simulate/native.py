@@ -11,13 +11,13 @@ from __future__ import annotations
 import ctypes
 
 import numpy as np
-from llvmlite import ir
 
 from ferryvm.ir.graph import Static
 from ferryvm.ir.operation import computed_types
 from ferryvm.isa.numeric import canonical
 from ferryvm.isa.type import Type
 from ferryvm.machine.control import ControlBlock
+from ferryvm_backends._llvm import ir
 from ferryvm_backends._llvm.arithmetic import I1, LLVM_TYPE, WORD, Arithmetic, word
 from ferryvm_backends._llvm.build import compile_module, compile_quickly
 from ferryvm_backends._llvm.native import NativeCode
@@ -124,7 +124,7 @@ class _Translation(Arithmetic):
         for number, run in enumerate(self.runs):
             b.position_at_end(self.blocks[run[0]])
             self._run(number, run)
-        b.position_at_end(self.function.entry_basic_block)
+        b.position_at_end(self.function.blocks[0])
         b.branch(self.blocks[self.paths.first])
         b.position_at_end(self.fault)
         b.ret(word(1))
@@ -171,7 +171,7 @@ class _Translation(Arithmetic):
             kind, file, _ = key
             is_truth = kind == "register" and self.machine.files[file].kind is FileKind.BOOLEAN
             t = I1 if is_truth else WORD
-            with self.builder.goto_block(self.function.entry_basic_block):
+            with self.builder.goto_block(self.function.blocks[0]):
                 self.variables[key] = self.builder.alloca(t)
                 self.builder.store(ir.Constant(t, 0), self.variables[key])
         return self.variables[key]
@@ -309,10 +309,11 @@ class _Translation(Arithmetic):
             return self._division(name, static, operands)
         if work is Work.SHIFT:
             width = ir.Constant(operands[1].type, operands[1].type.width - 1)
-            return method(*static, operands[0], b.and_(operands[1], width))
+            shifted: ir.Value = method(*static, operands[0], b.and_(operands[1], width))
+            return shifted
         if name in ("to_int_s", "to_int_u"):
             return self._to_int(name, static, operands[0])
-        value = method(*static, *operands)
+        value: ir.Value = method(*static, *operands)
         t = canonical_type(name, static)
         return value if t is None else canonical(self, t, value)
 
@@ -387,6 +388,7 @@ class _Translation(Arithmetic):
         if slot.predicate is not None:
             _, holds = slot.predicate
             do, after = (self.function.append_basic_block(name) for name in ("do", "after"))
+            assert truth is not None
             b.cbranch(truth, *((do, after) if holds else (after, do)))
             b.position_at_end(do)
         place, is_there = self._where(slot, operands[0])
