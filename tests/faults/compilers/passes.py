@@ -210,8 +210,8 @@ _put(
     "llvm",
     "extent-too-long",
     "A check of some bytes is taken for one of eight bytes more.",
-    "return (limit, a), first, first + reach",
-    "return (limit, a), first, first + reach + 8",
+    "self._learn_extent(*_extent(fact))",
+    "key, first, last = _extent(fact); self._learn_extent(key, first, last + 8)",
 )
 _put(
     "passes.check",

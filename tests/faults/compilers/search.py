@@ -1,24 +1,26 @@
 # SPDX-License-Identifier: Apache-2.0
 """Looking for one planted fault of a compiler with what the project has to find it.
 
-For each program the compiler's code is made with the fault and without it. Where it is the same text
-nothing can show, and the next program is tried. Else the program is run as `ferry diff` runs it, the
-whole of it compiled, counting and not, with the IR verifier between passes and the prover of schedules
-on. What is found first is noted: a fault told by the verifier or the prover, a compiler that raises, or
-a state that differs.
+For each program the compiler's code is made with the fault and without it, with the IR verifier between
+passes and the prover of schedules on. Where it is the same text nothing can show, and the next program
+is tried. Else the program is run as `ferry diff` runs it, the whole of it compiled, counting and not.
+What is found first is noted: a fault told by the verifier or the prover, a compiler that raises, or a
+state that differs. What is made without a fault is kept for the next one.
 """
 
 from __future__ import annotations
 
 import contextlib
 import dataclasses
+import functools
 import importlib
 import os
 import sys
-from collections.abc import Iterable, Iterator
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
-from ferryvm.backend import Backend, Compiler, Options
+from ferryvm.backend import Compiler, Options
 from ferryvm.engine.runnable import MIXED
 from ferryvm.hooks import hookimpl
 from ferryvm.ir.passes.pipeline import ENVIRONMENT as CHECK_IR
@@ -33,13 +35,17 @@ from ferryvm.verify import Verified
 from ferryvm_backends.vliw.prove import ENVIRONMENT as PROVE
 
 from .planting import CompilerFault, planted
-from .programs import MOST, program
+from .programs import MOST, Origin, count, program
 
 MOST_INSTRUCTIONS = 25_000
 """After which a program is compared as it stands."""
 
-PATIENCE = 60.0
-"""Seconds that code may run; without a fault it takes milliseconds."""
+PATIENCE = 20.0
+"""Seconds after which compiled code that still runs is stopped: then the fault is found. Without one the
+code of each of these programs runs for milliseconds."""
+
+_FEW = 10
+"""Faults: most are found in one of the first programs, and code of the others would never be looked at."""
 
 CC = Path(__file__).resolve().parents[3] / "plugins" / "ferryvm-cc" / "src"
 
@@ -64,8 +70,6 @@ class Find:
     """One of `TOOLS`."""
     said: str
     """The first field that differs, or what was raised."""
-    runs: int
-    """Programs that were run for it: those whose code the fault changes."""
 
 
 def register(registry: Registry) -> Registry:
@@ -79,14 +83,14 @@ def register(registry: Registry) -> Registry:
     return registry
 
 
-def differ_of(backend: str) -> Differ:
+def differ_of(backend: str, patience: float = PATIENCE) -> Differ:
     """Compares code of one compiler, of whole programs and kept nowhere, with the reference."""
     options = Chosen(optimize=3, background=False, required=True, cache=False)
     policy = Policy(rules=(Rule(backends=(Choice(backend, options),)),), whole_program=True)
     registry = MixedRegistry(policy)
     if backend == "cc":
         register(registry)
-    return Differ([MIXED], "reference", registry, LIMITS, MOST_INSTRUCTIONS, patience=PATIENCE)
+    return Differ([MIXED], "reference", registry, LIMITS, MOST_INSTRUCTIONS, patience=patience)
 
 
 @contextlib.contextmanager
@@ -104,47 +108,91 @@ def checks() -> Iterator[None]:
                 os.environ[name] = value
 
 
-def _texts(backend: Backend, verified: Verified) -> list[str]:
-    """What a compiler makes of a program, counting and not; what it raises stands for that."""
-    assert isinstance(backend, Compiler)
-    stage = {"llvm": "llvm", "vliw": "vliw", "opencl": "opencl", "cc": "c"}[backend.name]
+@functools.cache
+def _registry() -> Registry:
+    return register(Registry())
+
+
+def _stage(fault: CompilerFault) -> str | None:
+    """What of a compiler shows whether a fault changes its code; None if nothing does."""
+    if fault.module.endswith(".compiler"):
+        return None  # flags of a C compiler
+    if fault.module.startswith("ferryvm.ir.") and not fault.module.startswith("ferryvm.ir.c."):
+        return "ir"  # what is made of that need not be looked at
+    return {"cc": "c"}.get(fault.backend, fault.backend)
+
+
+@functools.lru_cache(maxsize=4096)
+def _right(backend: str, stage: str, origin: Origin, number: int) -> list[str]:
+    """What a compiler makes of a program without a fault."""
+    return texts(backend, stage, program(origin, number)[1])
+
+
+def texts(backend: str, stage: str, verified: Verified) -> list[str]:
+    """What a compiler makes of a program, not counting and counting; what it raises stands for that."""
+    compiler = _registry().get(backend)
+    assert isinstance(compiler, Compiler)
     found = []
     for counting in (False, True):
         options = Options(optimize=3, counting=counting, cache=False)
         try:
-            found.append(backend.show(region(verified, "program"), options, stage))
+            found.append(compiler.show(region(verified, "program"), options, stage))
         except Exception as error:  # noqa: BLE001 - a faulty compiler may raise anything
             found.append(f"{type(error).__name__}: {error}")
     return found
 
 
+def make_right(faults: Iterable[CompilerFault], origin: Origin, most: int) -> None:
+    """Have the code without a fault at hand, in this process and those forked from it, for each compiler
+    and stage that more than a few faults are in."""
+    wanted = Counter((fault.backend, _stage(fault)) for fault in faults)
+    with checks():
+        for (backend, stage), faulty in wanted.items():
+            if stage is not None and faulty > _FEW:
+                for number in range(count(origin, backend, most)):
+                    _right(backend, stage, origin, number)
+
+
 def warm_up(backends: Iterable[str]) -> None:
     """Have everything built that compilers and interpreters build once."""
     for backend in backends:
-        told = _told(differ_of(backend).compare(program(0)[1])[0])
+        differ = differ_of(backend, patience=300.0)  # it may build a simulator in C
+        told = _told(differ.compare(program(Origin.BY_HAND, 0)[1])[0])
         if told is not None:
             raise AssertionError(f"{backend} without a fault: {told}")
 
 
-def search(fault: CompilerFault, most: int = MOST, first: int = 0) -> Find | None:
-    """Look for a fault in programs from a number on; None if none of them shows it."""
+def search(
+    fault: CompilerFault,
+    origin: Origin,
+    most: int = MOST,
+    first: int = 0,
+    progress: Callable[[], object] = lambda: None,
+) -> tuple[Find | None, int]:
+    """What shows a fault, of the programs from a number on, and how many were run for it.
+
+    `progress` is called before each program.
+    """
     with checks():
-        differ = differ_of(fault.backend)
-        backend = differ.registry.get(fault.backend)
+        differ, stage = differ_of(fault.backend), _stage(fault)
         runs = 0
-        for number in range(first, most):
-            name, verified = program(number)
-            is_flag = fault.module.endswith(".compiler")
-            right = [] if is_flag else _texts(backend, verified)
+        for number in range(first, count(origin, fault.backend, most)):
+            progress()
+            name, verified = program(origin, number)
+            right = stage and _right(fault.backend, stage, origin, number)
             with planted(fault):
-                if not is_flag and _texts(backend, verified) == right:
-                    continue
+                if stage and right:
+                    wrong = texts(fault.backend, stage, verified)
+                    changed = [a != b for a, b in zip(right, wrong, strict=True)]
+                    if not any(changed):
+                        continue
+                    differ.form = None if all(changed) else changed[1]
                 runs += 1
                 (comparison,) = differ.compare(verified)
             told = _told(comparison)
             if told is not None:
-                return Find(number, name, *told, runs)
-    return None
+                return Find(number, name, *told), runs
+    return None, runs
 
 
 def _told(comparison: Comparison) -> tuple[str, str] | None:
