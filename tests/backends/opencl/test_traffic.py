@@ -83,7 +83,7 @@ def test_what_is_free_is_zero_for_the_next_machine(device: Device) -> None:
         assert enter(code, machine) is Status.HALT
         assert machine.result()[1] == 0  # type: ignore[index]  # it has one
         # As if another machine had got the same memory, which is zero again:
-        machine.memory.clear_heap(0)
+        machine.memory.clear_heap()
         for name in ("pc", "sp", "fp", "hp"):
             setattr(machine.control, name, getattr(before, name))
         for number in range(len(machine.memory.statics)):
