@@ -208,7 +208,7 @@ def test_section_cut_anywhere_is_refused_or_another_program(program: Program, ta
         (lambda folder: folder, "cannot be read: Is a directory"),
         (lambda folder: folder / ("x" * 300), "cannot be read: File name too long"),
         (lambda _: Path("/proc/self/mem"), "cannot be read: Input/output error"),
-        (lambda _: Path("/dev/zero"), "not a ferryvm program image (.fvm)"),
+        (lambda _: Path("/dev/zero"), "cannot be read: it is a device, not a file"),
     ],
     ids=["absent", "directory", "long name", "unreadable", "endless"],
 )
