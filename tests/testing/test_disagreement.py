@@ -83,7 +83,12 @@ def test_file_is_self_contained_and_readable(one: Disagreement) -> None:
     assert content["good"] == "reference"
     assert content["bad"] == "wrong-shift"
     assert content["seed"] == 7
-    assert content["limits"] == {"stack": 65536, "heap": 1048576, "first_heap": 4096}
+    assert content["limits"] == {
+        "stack": 65536,
+        "heap": 1048576,
+        "first_heap": 4096,
+        "is_tight": False,
+    }
     assert content["versions"]["backend wrong-shift"] == "1"
     assert {"ferryvm", "python", "numpy", "llvmlite", "machine"} <= set(content["versions"])
     assert "\n".join(content["listing"]) + "\n" == ferryvm.disassemble(one.program)
@@ -269,7 +274,7 @@ def _set(*keys: str, value: Any) -> Callable[[dict[str, Any]], None]:
         (_set("version", value=2), "version 2 of the format; this is 1"),
         (
             _set("schedule", value="randm"),
-            "schedule: Input should be 'none', 'random' or 'every-boundary', found 'randm'",
+            "schedule: Input should be 'none', 'random', 'environment' or 'every-boundary', found 'randm'",
         ),
         (
             _set("forcing", value=["hott"]),
