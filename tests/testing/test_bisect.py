@@ -46,7 +46,7 @@ def bisector(bad: str, text: str = PROGRAM, patience: float = 60.0) -> Bisector:
         ("wrong-uncounted", Way.UNCOUNTED, "i64.sub", 4, "static 0 (total)"),
         ("wrong-return", Way.COUNTED, "return", 4, "operand 1 of main"),
         ("wrong-raise", Way.COUNTED, "i64.mul", 3, "failure"),
-        ("wrong-sp", Way.MOVED, "i64.const", 1, "sp"),
+        ("wrong-sp", Way.MOVED, "i64.const", 1, "failure"),
         ("wrong-leaving", Way.MOVED, "i64.add", 8, "static 0 (total)"),
         ("wrong-entering", Way.ENTERED, None, None, "static 0 (total)"),
     ],
