@@ -145,7 +145,7 @@ def stack_limit_one_frame_early(right: Body, m: Any) -> Any:
 @operation(
     "stack_limit",
     where=_CALLS,
-    witness=_DEEPEST.format(locals=".local i64 i64 /"),
+    witness=_DEEPEST.format(locals=".local i64 i64 i64 i64 /"),
 )
 def stack_checked_without_operands(right: Body, m: Any) -> Any:
     """A call checks that its locals fit on the stack, but not its operands."""
