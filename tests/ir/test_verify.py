@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import dataclasses
 import re
+from collections.abc import Callable
 
 import pytest
 
@@ -13,7 +14,7 @@ from ferryvm.ir.graph import Constant, Module, Operation, Terminator
 from ferryvm.ir.lift import lift
 from ferryvm.ir.operation import IrError
 from ferryvm.ir.parse import parse_module
-from ferryvm.ir.verify import verify_module
+from ferryvm.ir.verify import IrVerifier, verify_module
 from ferryvm.isa.type import F64, I64
 from ferryvm.region.region import region
 from ferryvm.verify import verify
@@ -212,6 +213,52 @@ def test_an_equal_constant_that_is_another_object_is_refused() -> None:
     end.arguments = (Constant(I64, 9),)
     with pytest.raises(IrError, match="not the body's own"):
         verify_module(made)
+
+
+def _another_operand(made: Module) -> None:
+    made.root.blocks[2].operations[0].arguments = (made.root.blocks[1].parameters[0],)
+
+
+def _another_state(made: Module) -> None:
+    poll = made.root.blocks[2].operations[2]
+    poll.state = dataclasses.replace(poll.exit, statics=((3, poll), (1, poll)))
+
+
+def _another_place(made: Module) -> None:
+    operations = made.root.blocks[2].operations
+    operations[0], operations[1] = operations[1], operations[0]
+
+
+def _another_signature(made: Module) -> None:
+    del made.functions[1].blocks[0].parameters[0]
+    made.functions[1].blocks[0].operations.clear()
+    made.functions[1].blocks[0].end.arguments = (made.functions[1].constants[I64, 2],)
+
+
+def _another_constant(made: Module) -> None:
+    constants = made.root.constants
+    constants[I64, 9] = Constant(I64, 9)
+
+
+@pytest.mark.parametrize(
+    ("change", "fault"),
+    [
+        (_another_operand, "2 operands expected, found 1"),
+        (_another_state, "statics of a state in rising order"),
+        (_another_place, "%4 is not defined|a value that is not defined on every way"),
+        (_another_signature, "0 operands expected, found 1"),
+        (_another_constant, "not the body's own"),
+    ],
+)
+def test_what_was_right_before_a_pass_is_looked_at_after_it(
+    change: Callable[[Module], None], fault: str
+) -> None:
+    made = module()
+    verifier = IrVerifier(made)
+    verifier.check_module()
+    change(made)
+    with pytest.raises(IrError, match=fault):
+        verifier.check_module()
 
 
 def test_an_edge_out_of_the_body_is_refused() -> None:

@@ -11,7 +11,7 @@ import dataclasses
 import itertools
 
 from ferryvm.ir.graph import Block, Body, Edge, Operation, Value
-from ferryvm.region.dominance import dominators, within
+from ferryvm.region.dominance import Span, dominators, within
 
 _CHEAP = 32
 """Operations of a loop whose polls cost 1. Twice as many, twice the price: what is between two looks
@@ -47,6 +47,10 @@ class Flow:
     def dominates(self, a: int, b: int) -> bool:
         """Whether control must pass block `a` to get to block `b`; a block dominates itself."""
         return within(self._spans, a, b)
+
+    def span(self, place: int) -> Span:
+        """Where in the preorder a block and all that it dominates stand."""
+        return self._spans[place]
 
     def preorder(self) -> list[int]:
         """All places, each one directly followed by those that it dominates."""

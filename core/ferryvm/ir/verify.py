@@ -1,12 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """Whether IR is as compilers may rely on it. docs/ir.md lists the rules.
 
-Every rule is checked in one pass over the blocks; the first fault is raised. It costs about as much
-as lifting, so nobody does it unasked: tests check between passes, and the environment variable
-`FERRYVM_CHECK_IR=1` makes `optimise` do so.
+Every rule is checked in one pass over the blocks, along the dominator tree; the first fault is raised.
+It costs about as much as lifting, so nobody does it unasked: tests check between passes, and the
+environment variable `FERRYVM_CHECK_IR=1` makes `optimise` do so.
 """
 
 from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import NamedTuple
 
 from ferryvm.ir.flow import Flow
 from ferryvm.ir.graph import (
@@ -36,14 +39,36 @@ def verify_module(module: Module, verified: Verified | None = None) -> None:
 
     `verified`: the program; without it states and statics are not held against its types.
     """
-    for body in module.bodies:
-        _Check(module, body, verified).run()
-    _check_recursion(module)
+    IrVerifier(module, verified).check_module()
 
 
-def verify_body(module: Module, body: Body, verified: Verified | None = None) -> None:
-    """As `verify_module`, of one body alone: what a pass over it can have broken."""
-    _Check(module, body, verified).run()
+class IrVerifier:
+    """Verifies a module between passes: an operation that is as it was is not held against its shape
+    again, but where it stands and what it uses there is looked at each time."""
+
+    def __init__(self, module: Module, verified: Verified | None = None) -> None:
+        """`verified`: the program; without it states and statics are not held against its types."""
+        self.module, self.verified = module, verified
+        self._known: dict[Body, dict[Operation, _Known]] = {}
+
+    def check_module(self) -> None:
+        """Raise IrError, which names body, block and operation, for the first fault found."""
+        for body in self.module.bodies:
+            self.check_body(body)
+        _check_recursion(self.module)
+
+    def check_body(self, body: Body) -> None:
+        """As `check_module`, of one body alone: what a pass over it can have broken."""
+        _Check(self.module, body, self.verified, self._known.setdefault(body, {})).run()
+
+
+class _Known(NamedTuple):
+    """An operation as it was when it was found to be right."""
+
+    arguments: tuple[Value, ...]
+    state: State | None
+    uses: tuple[Value, ...]
+    """What it and its state need, but for arguments of edges."""
 
 
 def _check_recursion(module: Module) -> None:
@@ -70,8 +95,14 @@ def _callees(operation: Operation) -> tuple[int, ...]:
 class _Check:
     """The check of one body."""
 
-    def __init__(self, module: Module, body: Body, verified: Verified | None) -> None:
-        self.module, self.body, self.verified = module, body, verified
+    def __init__(
+        self,
+        module: Module,
+        body: Body,
+        verified: Verified | None,
+        known: dict[Operation, _Known],
+    ) -> None:
+        self.module, self.body, self.verified, self.known = module, body, verified, known
         self.block: Block | None = None
         self.operation: Operation | None = None
 
@@ -85,32 +116,75 @@ class _Check:
 
     def run(self) -> None:
         self._blocks()
-        flow = self.flow = Flow(self.body)
+        self.flow = Flow(self.body)
         self._loops()
-        self.place: dict[Value, tuple[int, int]] = {}
-        """Block and index of every definition; parameters come before operations."""
-        for number, block in enumerate(self.body.blocks):
+        self._definitions()
+        self.visible: set[Value] = {
+            constant
+            for (t, bits), constant in self.body.constants.items()
+            if constant.type is t and constant.bits == bits
+        }
+        """What is defined on every way to where the check is."""
+        above: list[tuple[int, list[Value]]] = []
+        """The blocks that dominate this one: where in the order what each dominates ends, and what
+        each defines."""
+        for rank, number in enumerate(self.flow.preorder()):
+            while above and above[-1][0] <= rank:
+                self.visible.difference_update(above.pop()[1])
+            above.append((self.flow.span(number)[1], self._contents(self.flow.blocks[number])))
+
+    def _contents(self, block: Block) -> list[Value]:
+        """Check what is in a block; the values that it defines."""
+        visible, known = self.visible, self.known
+        defined: list[Value] = [*block.parameters]
+        visible.update(defined)
+        self.block = block
+        for operation in (*block.operations, block.end):
+            self.operation = operation
+            old = known.get(operation)
+            if (
+                old is None
+                or old.arguments is not operation.arguments
+                or old.state is not operation.state
+            ):
+                old = self._operation(operation)
+            if not visible.issuperset(old.uses):
+                raise self._unusable(old.uses)
+            if operation.type is not None:
+                visible.add(operation)
+                defined.append(operation)
+        self._edges(block.end)
+        self.operation = None
+        return defined
+
+    def _definitions(self) -> None:
+        """Every value is defined once, and has a type."""
+        self.defined: set[Value] = set()
+        for block in self.body.blocks:
             self.block = block
             for parameter in block.parameters:
-                self._define(parameter, number, -1)
-            for index, operation in enumerate(block.operations):
-                self.operation = operation
+                self._define(parameter)
+            for operation in block.operations:
                 if operation.type is not None:
-                    self._define(operation, number, index)
-            self.operation = None
-        for number in range(len(flow.blocks)):
-            block = self.block = flow.blocks[number]
-            for index, operation in enumerate((*block.operations, block.end)):
-                self.operation = operation
-                self._operation(operation, number, index)
+                    self.operation = operation
+                    self._define(operation)
             self.operation = None
 
-    def _define(self, value: Value, block: int, index: int) -> None:
-        if value in self.place:
+    def _define(self, value: Value) -> None:
+        if value in self.defined:
             raise self._fault("it is defined twice")
         if not isinstance(value.type, Type) and value.type is not TRUTH:
             raise self._fault(f"a type expected, found {value.type!r}")
-        self.place[value] = block, index
+        self.defined.add(value)
+
+    def _unusable(self, uses: Iterable[Value]) -> IrError:
+        """What is wrong with the first of some values that cannot be used here."""
+        value = next(value for value in uses if value not in self.visible)
+        if isinstance(value, Constant):
+            return self._fault("a constant that is not the body's own")
+        if value not in self.defined:
+            return self._fault("a value that is defined nowhere")
+        return self._fault("a value that is not defined on every way to here")
 
     # --- blocks -----------------------------------------------------------------------------
 
@@ -184,7 +258,8 @@ class _Check:
 
     # --- operations -------------------------------------------------------------------------
 
-    def _operation(self, operation: Operation, block: int, index: int) -> None:
+    def _operation(self, operation: Operation) -> _Known:
+        """Hold an operation against its shape; what is kept of it."""
         shape = SHAPES.get(operation.name)
         if shape is None:
             raise self._fault("no operation has this name")
@@ -192,15 +267,17 @@ class _Check:
         if is_end != (shape.role is Role.ENDS):
             raise self._fault("a terminator expected here" if is_end else "it ends a block")
         self._static(operation, shape)
-        for value in operation.arguments:
-            self._use(value, block, index)
         self._types(operation, shape)
-        if (operation.state is not None) != shape.has_state:
+        state = operation.state
+        if (state is not None) != shape.has_state:
             raise self._fault("a state expected" if shape.has_state else "no state expected")
-        if operation.state is not None:
-            self._state(operation, operation.state, block, index)
-        if isinstance(operation, Terminator):
-            self._edges(operation, shape, block, index)
+        if state is not None:
+            self._state(operation, state)
+        right = _Known(operation.arguments, state, (*Operation.uses(operation),))
+        # What a call passes is what its callee takes, which a pass over that one may change.
+        if shape.role is not Role.CALLS:
+            self.known[operation] = right
+        return right
 
     def _static(self, operation: Operation, shape: Shape) -> None:
         if len(operation.static) != len(shape.static):
@@ -209,18 +286,6 @@ class _Check:
         for kind, item in zip(shape.static, operation.static, strict=True):
             if not kind.holds(item):
                 raise self._fault(f"{kind.value} expected, found {item!r}")
-
-    def _use(self, value: Value, block: int, index: int) -> None:
-        if isinstance(value, Constant):
-            if self.body.constants.get((value.type, value.bits)) is not value:
-                raise self._fault("a constant that is not the body's own")
-            return
-        found = self.place.get(value)
-        if found is None:
-            raise self._fault("a value that is defined nowhere")
-        home, at = found
-        if at >= index if home == block else not self.flow.dominates(home, block):
-            raise self._fault("a value that is not defined on every way to here")
 
     def _types(self, operation: Operation, shape: Shape) -> None:
         wanted, result = shape.arguments, shape.result
@@ -295,7 +360,8 @@ class _Check:
         t = statics[number].type
         return ((), t) if operation.name == "static" else ((t,), None)
 
-    def _edges(self, end: Terminator, shape: Shape, block: int, index: int) -> None:
+    def _edges(self, end: Terminator) -> None:
+        shape = SHAPES[end.name]
         count = len(end.edges)
         if not count if shape.edges is None else count != shape.edges:
             raise self._fault(f"{shape.edges or 'one or more'} edges expected, found {count}")
@@ -304,15 +370,14 @@ class _Check:
             if len(edge.arguments) != len(parameters):
                 expected = f"{len(parameters)} arguments of {edge.block.label} expected"
                 raise self._fault(f"{expected}, found {len(edge.arguments)}")
+            if not self.visible.issuperset(edge.arguments):
+                raise self._unusable(edge.arguments)
             for value, parameter in zip(edge.arguments, parameters, strict=True):
-                self._use(value, block, index)
                 self._match(value.type, parameter.type)
 
     # --- states -----------------------------------------------------------------------------
 
-    def _state(self, operation: Operation, state: State, block: int, index: int) -> None:
-        for value in state.uses():
-            self._use(value, block, index)
+    def _state(self, operation: Operation, state: State) -> None:
         if any((word is None) != (place < HEADER_WORDS) for place, word in enumerate(state.words)):
             raise self._fault("a state has every word of the frame but those of its header")
         numbers = [number for number, _ in state.statics]

@@ -43,6 +43,8 @@ class Type(enum.Enum):
     def __str__(self) -> str:
         return str(self.value)
 
+    __hash__ = object.__hash__  # members are single objects; compilers look types up all the time
+
 
 I32, I64, F32, F64 = Type.I32, Type.I64, Type.F32, Type.F64
 

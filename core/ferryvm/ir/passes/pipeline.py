@@ -70,13 +70,15 @@ def checker(module: Module, verified: Verified | None, check: bool) -> Callable[
     their own; nothing is done unless `check` is set or `FERRYVM_CHECK_IR` is 1. It raises IrError."""
     if not check and os.environ.get(ENVIRONMENT) != "1":
         return lambda body=None: None
-    from ferryvm.ir.verify import verify_body, verify_module  # costs as much as a pass
+    from ferryvm.ir.verify import IrVerifier  # costs as much as a pass
+
+    verifier = IrVerifier(module, verified)
 
     def verify(body: Body | None = None) -> None:
         if body is None:
-            verify_module(module, verified)
+            verifier.check_module()
         else:
-            verify_body(module, body, verified)
+            verifier.check_body(body)
 
     return verify
 
