@@ -21,6 +21,8 @@ _OPERATORS = {
     "i32": ("add", "sub", "xor", "shr_u"),
     "f64": ("add", "sub", "mul", "div"),
 }
+_CORNERS = ("-1", "-1", "0", "-9223372036854775808")
+"""What a division is checked for."""
 _STACKS: tuple[tuple[str, ...], ...] = ((), (), (), (), ("f64",), ("i64", "i32"))
 """Types of the operands that may be on the stack where a block begins."""
 
@@ -90,9 +92,22 @@ class _Function:
         if rng.random() < 0.15:
             put(f"i32.const {rng.randrange(2)}")
             return
-        self._value("i64")
-        put("i64.const 3")
+        if rng.random() < 0.2:
+            self._quotient()
+        else:
+            self._value("i64")
+            put("i64.const 3")
         put(f"i64.{rng.choice(['lt_s', 'gt_u', 'eq', 'ne'])}")
+
+    def _quotient(self) -> None:
+        """A division, then two numbers of which its checks have just told something."""
+        rng, put = self.rng, self.lines.append
+        dividend, divisor = self._local("i64"), self._local("i64")
+        self.lines += [f"local.get {divisor}", "i64.const 1", "i64.or", f"local.set {divisor}"]
+        self.lines += [f"local.get {dividend}", f"local.get {divisor}", "i64.div_s"]
+        put("static.set count")
+        put(f"local.get {rng.choice([dividend, divisor, divisor])}")
+        put(f"i64.const {rng.choice(_CORNERS)}")
 
     def _end(self, number: int) -> None:
         """Go on at some blocks that want the same operands, the next one among them or not."""

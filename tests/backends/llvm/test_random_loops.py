@@ -34,6 +34,7 @@ class Loops:
 
     def __init__(self, number: int) -> None:
         self.chance = random.Random(f"{SEED} {number}")
+        self.indices: tuple[str, ...] = INDICES
 
     def program(self) -> Program:
         """The program; its function is called for three bounds."""
@@ -41,13 +42,17 @@ class Loops:
         loops = " ".join(self.loop() for _ in range(self.pick((1, 2))))
         return ferryvm.compile(f"""
 (define g 0)
+(define (poke v i x) (vector-set! v i x) (+ x i))
 (define (work a b n m k)
   (define i 0) (define s 1) (define t 0)
   {loops}
   (+ s (* 31 t)))
 (define a (make-vector i64 {self.pick((n + 2, n + 2, n + 2, max(n, 1), 8))}))
+{self.pick(("", "(define between (make-vector i64 3))"))}
 (define b (make-vector i64 {self.pick((n + 2, n + 2, 9))}))
 (define j 0) (define z 0)
+(while (< j {n}) (vector-set! b j (- (* j 7) 9)) (set! j (+ j 1)))
+(set! j 0)
 (while (< j 3) (set! z (+ z (work a {self.pick("ab")} {n} (- {n} j) 1))) (set! j (+ j 1)))
 (+ z g)""")
 
@@ -57,6 +62,10 @@ class Loops:
 
     def loop(self) -> str:
         """A loop, mostly one that counts up by one."""
+        if self.pick(range(12)) == 0:
+            return self.wrapping()
+        # A few indices for all accesses: most of what is loaded has been stored into, or will be.
+        self.indices = ("i", *(str(self.pick(INDICES)) for _ in range(2)))
         condition = self.pick(("(< i n)",) * 6 + ("(< i m)", "(>= n i)", "(< i (+ n 2))"))
         before = " ".join(self.statement() for _ in range(self.pick((0, 0, 0, 1, 2))))
         head = f"(begin {before} {condition})" if before else condition
@@ -67,28 +76,62 @@ class Loops:
         )
         return f"(set! i {start}) (while {head} {body} (set! i (+ i {step})))"
 
+    def wrapping(self) -> str:
+        """A loop whose index wraps: it is in bounds for the first and the last value of the count, if
+        that is above zero, and not between them."""
+        scale = self.pick((4, 8, 64))
+        start = f"(<< -1 {66 - int(scale).bit_length() - 1})"
+        load = f"(vector-ref {self.pick('ab')} (* i {scale}))"
+        return f"(set! i {start}) (while (< i 1) (set! s (+ s {load})) (set! i (+ i 1)))"
+
     def statement(self) -> str:
         """Something that changes a variable or a vector."""
-        match self.pick(("set", "set", "add", "add", "store", "store", "if", "static")):
+        match self.pick(
+            (
+                "set",
+                "set",
+                "add",
+                "add",
+                "store",
+                "store",
+                "store",
+                "if",
+                "stored if",
+                "static",
+                "poke",
+            )
+        ):
             case "set":
                 return f"(set! s {self.value()})"
             case "add":
                 return f"(set! t (+ t {self.value()}))"
             case "store":
-                return f"(vector-set! {self.pick('ab')} {self.pick(INDICES)} {self.value()})"
+                return self.store()
+            case "stored if":
+                return f"(if (< {self.value(1)} {self.value(1)}) {self.store()})"
+            case "poke" if self.pick((0, 0, 1)):
+                return f"(poke {self.pick('ab')} {self.pick(self.indices)} {self.value(1)})"
             case "if":
                 condition = f"(< {self.value(1)} {self.value(1)})"
                 return f"(if {condition} (set! s {self.value(1)}) (set! t {self.value(1)}))"
             case _:
                 return f"(set! g (+ g {self.value(1)}))"
 
+    def store(self) -> str:
+        """A store, mostly of what has to do with what is there."""
+        place = f"{self.pick('ab')} {self.pick(self.indices)}"
+        value = self.pick((f"(+ (vector-ref {place}) {self.value(1)})", self.value()))
+        return f"(vector-set! {place} {value})"
+
     def value(self, depth: int = 2) -> str:
         """An expression; `depth`: of operators, at most."""
-        match self.pick(("name", "load", "sum", "sum")) if depth else "name":
+        match self.pick(("name", "load", "load", "sum", "sum", "sum", "part")) if depth else "name":
             case "name":
                 return str(self.pick((*NAMES, self.chance.randrange(-3, 9))))
             case "load":
-                return f"(vector-ref {self.pick('ab')} {self.pick(INDICES)})"
+                return f"(vector-ref {self.pick('ab')} {self.pick(self.indices)})"
+            case "part" if self.pick((0, 1)):
+                return f"(/ {self.pick(('n', 'k', 's', '7'))} {self.pick('mmk')})"
             case _:
                 operator = self.pick("+-*^&|")
                 return f"({operator} {self.value(depth - 1)} {self.value(depth - 1)})"

@@ -8,6 +8,7 @@ import functools
 from pathlib import Path
 
 from tests.backends.llvm.test_random_loops import Loops
+from tests.backends.vliw.test_random_loops import Windows
 from tests.ir.control_flow import any_graph
 
 import ferryvm
@@ -20,11 +21,11 @@ from .by_hand import BY_HAND
 SEED = 20261123
 _WEIGHTS = Path(__file__).resolve().parents[2] / "fuzz" / "loops.toml"
 
-MOST = 60
+MOST = 80
 """Generated programs that a fault is looked for in, unless another number is asked for."""
 
 
-_TURNS = ("loops", "graph", "bytecode", "skiff")
+_TURNS = ("loops", "graph", "bytecode", "loops", "windows", "skiff")
 """Generators that make programs in turn."""
 
 
@@ -32,7 +33,8 @@ class Origin(enum.Enum):
     """Where programs come from. Faults are looked for in the programs of each by itself."""
 
     GENERATED = "generated"
-    """Random loops, control-flow graphs, bytecode and Skiff in turn, as tests and `ferry fuzz` make them."""
+    """Random loops, loops over windows of vectors, control-flow graphs, bytecode and Skiff in turn, as tests
+    and `ferry fuzz` make them."""
     BY_HAND = "by hand"
 
 
@@ -54,9 +56,12 @@ def program(origin: Origin, number: int) -> tuple[str, Verified]:
         made = ferryvm.assemble(text) if ".function" in text else ferryvm.compile(text)
         return name, verify(made)
     turn, place = _TURNS[number % len(_TURNS)], number // len(_TURNS)
+    place = 2 * place + (number % len(_TURNS) > 2) if turn == "loops" else place
     match turn:
         case "loops":
             made = Loops(place).program()
+        case "windows":
+            made = Windows(place).program()
         case "graph":
             return f"graph {place}", any_graph(place)
         case "bytecode":
