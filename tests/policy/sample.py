@@ -4,8 +4,9 @@
 from __future__ import annotations
 
 import dataclasses
-import tomllib
 from typing import Any
+
+import tomli
 
 from ferryvm.policy.check import Known, Reading, read_text
 from ferryvm.policy.fact import Values
@@ -59,7 +60,7 @@ def values(facts: Facts = LOOP, **extra: Any) -> Values:
 def when(text: str) -> When:
     """The condition of `when = { TEXT }`, which has no faults."""
     faults: list[Fault] = []
-    found = read(tomllib.loads(f"when = {{ {text} }}")["when"], ("when",), faults.append)
+    found = read(tomli.loads(f"when = {{ {text} }}")["when"], ("when",), faults.append)
     assert not faults
     return found
 

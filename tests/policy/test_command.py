@@ -6,8 +6,9 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-import tomllib
 from pathlib import Path
+
+import tomli
 
 from ferryvm.policy import DEFAULT, check, here
 from ferryvm.policy.fact import vocabulary
@@ -107,4 +108,4 @@ def test_a_schema_that_cannot_be_written_is_one_line(tmp_path: Path) -> None:
 
 def test_what_show_prints_by_default_is_toml(tmp_path: Path) -> None:
     _, out, _ = ferry("show", cwd=tmp_path)
-    assert tomllib.loads(out)["interpreter"] == "threaded"
+    assert tomli.loads(out)["interpreter"] == "threaded"

@@ -5,11 +5,11 @@ from __future__ import annotations
 
 import dataclasses
 import re
-import tomllib
 from pathlib import Path
 
 import jsonschema
 import pytest
+import tomli
 
 from ferryvm.policy import DEFAULT, Options, Policy, Profile, Rule, Shadow
 from ferryvm.policy import model as engine
@@ -33,18 +33,18 @@ def test_the_schema_is_one() -> None:
 
 @pytest.mark.parametrize("path", [*CONFIGS, DEFAULT], ids=lambda path: path.name)
 def test_the_schema_takes_every_policy_that_is_shipped(path: Path) -> None:
-    VALIDATOR.validate(tomllib.loads(path.read_text(encoding="utf-8")))
+    VALIDATOR.validate(tomli.loads(path.read_text(encoding="utf-8")))
 
 
 @pytest.mark.parametrize(("text", "message"), _cases("mistakes.txt"))
 def test_the_schema_refuses_what_the_checker_refuses(text: str, message: str) -> None:
     if not NOT_IN_A_SCHEMA.search(message):
-        assert not VALIDATOR.is_valid(tomllib.loads(text))
+        assert not VALIDATOR.is_valid(tomli.loads(text))
 
 
 @pytest.mark.parametrize(("text", "message"), _cases("warnings.txt"))
 def test_the_schema_takes_what_is_only_warned_of(text: str, message: str) -> None:
-    assert VALIDATOR.is_valid(tomllib.loads(text))
+    assert VALIDATOR.is_valid(tomli.loads(text))
 
 
 def test_the_schema_takes_each_form_of_a_condition() -> None:
@@ -57,7 +57,7 @@ def test_the_schema_takes_each_form_of_a_condition() -> None:
     plugin.gpu.devices = 2
     any = [{ marked = true }, { not = { floats = 0.5 } }]
     """
-    when = tomllib.loads(text)
+    when = tomli.loads(text)
     VALIDATOR.validate({"rule": [{"when": when, "backends": ["llvm"]}]})
 
 

@@ -3,9 +3,8 @@
 
 from __future__ import annotations
 
-import tomllib
-
 import pytest
+import tomli
 
 from ferryvm.toml.fault import Fault
 from ferryvm.toml.table import key_faults, sound
@@ -71,7 +70,7 @@ def test_a_key_of_any_kind_without_faults_is_good() -> None:
 
 def test_what_is_sound_is_left_of_a_document() -> None:
     text = "size = 0\ntexts = ['a', 2]\nsteps = { red = 3, x = 4 }\n[[part]]\nflag = 1\n[[part]]\n"
-    document = tomllib.loads(text)
+    document = tomli.loads(text)
     faults = list(key_faults(SampleKeys, document))
     assert sound(document, faults) == {
         "texts": ["a", None],

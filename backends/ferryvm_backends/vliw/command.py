@@ -3,11 +3,11 @@
 
 from __future__ import annotations
 
-import tomllib
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
+import tomli
 
 import ferryvm
 from ferryvm.cli.ended import Trapped
@@ -95,7 +95,7 @@ def sweep(file: Path, machine: str | None, varied: tuple[str, ...], plot: Path |
 
     path = path_of(machine or usual())
     load(path)  # whatever is wrong with it is told as of any machine
-    document = tomllib.loads(text_of(path))
+    document = tomli.loads(text_of(path))
     axes = read_axes(varied, document)
     if plot is not None:
         plotting.check(plot)

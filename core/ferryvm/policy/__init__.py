@@ -12,10 +12,11 @@ each part is imported when it is first needed.
 from __future__ import annotations
 
 import functools
-import tomllib
 from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+import tomli
 
 from ferryvm.policy.fault import PolicyError
 from ferryvm.policy.machine import MachineFacts, here
@@ -59,7 +60,7 @@ DEFAULT = Path(__file__).with_name("default.toml")
 @functools.cache
 def default() -> Policy:
     """The policy for whoever names none."""
-    return build_ours(tomllib.loads(DEFAULT.read_text(encoding="utf-8")))
+    return build_ours(tomli.loads(DEFAULT.read_text(encoding="utf-8")))
 
 
 def load(

@@ -13,7 +13,7 @@ import itertools
 import math
 import operator
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 from ferryvm.policy.fact import Fact, FactType, Value
 from ferryvm.toml.fault import show
@@ -146,26 +146,33 @@ def _comparisons(text: str) -> Within | None:
     return Within(tuple(read))
 
 
-def samples(fact: Fact, conditions: Sequence[Condition]) -> list[Value] | None:
-    """Values of a fact, one at least for every way in which the conditions can turn out.
-
-    None where the fact's values cannot be told.
+def samples(fact: Fact, conditions: Sequence[Condition]) -> Iterator[Value] | None:
+    """Values of a fact, one at least for every way in which the conditions can turn out; those that
+    differ most come first. None where the fact's values cannot be told.
     """
     if fact.type is FactType.TRUTH:
-        return [True, False]
+        return iter((True, False))
     if fact.type is FactType.TEXT:
-        return None if fact.values is None else list(fact.values)
+        return None if fact.values is None else iter(fact.values)
     if fact.type is FactType.OPEN:
         return None
-    bounds = {
+    bounds = [
         number
         for condition in conditions
         if isinstance(condition, Within)
         for _, number in condition.comparisons
-    }
+    ]
     # Nothing changes between two bounds, so that one value there stands for all.
-    if fact.type is FactType.COUNT:
-        near = {math.floor(bound) + step for bound in bounds for step in (-1, 0, 1)}
-        return [0, *sorted(number for number in near if number > 0)]
+    return _counts(bounds) if fact.type is FactType.COUNT else _shares(bounds)
+
+
+def _counts(bounds: list[int | float]) -> Iterator[int]:
+    yield 0
+    for step in (1, 0, -1):
+        yield from (count for bound in bounds if (count := math.floor(bound) + step) > 0)
+
+
+def _shares(bounds: list[int | float]) -> Iterator[float]:
     shares = sorted({0.0, 1.0, *(float(bound) for bound in bounds if 0 < bound < 1)})
-    return [*shares, *((low + high) / 2 for low, high in itertools.pairwise(shares))]
+    yield from shares
+    yield from ((low + high) / 2 for low, high in itertools.pairwise(shares))

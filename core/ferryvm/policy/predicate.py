@@ -53,6 +53,10 @@ class Test:
 
     fact: str
     wanted: tuple[Condition, ...]
+    _known: tuple[Fact | None, Outcomes] | None = dataclasses.field(
+        default=None, init=False, repr=False, compare=False
+    )
+    """How it turned out when it was asked last, and for which fact."""
 
     def judge(self, values: Values) -> Verdict:
         """Whether it holds for a region, and what was found."""
@@ -73,12 +77,11 @@ class Test:
     def outcomes(self, facts: Mapping[str, Fact]) -> Outcomes:
         """How it can turn out; `facts` says what values are possible."""
         fact = facts.get(self.fact)
-        return self._usual if fact is vocabulary().get(self.fact) else self._outcomes(fact)
-
-    @functools.cached_property
-    def _usual(self) -> Outcomes:
-        """How it can turn out where nothing is known but the vocabulary."""
-        return self._outcomes(vocabulary().get(self.fact))
+        known = self._known
+        if known is None or known[0] is not fact:
+            known = (fact, self._outcomes(fact))
+            object.__setattr__(self, "_known", known)
+        return known[1]
 
     def _outcomes(self, fact: Fact | None) -> Outcomes:
         values = condition.samples(fact, self.wanted) if fact else None
@@ -86,7 +89,7 @@ class Test:
             return _ALWAYS if fact and Like("*") in self.wanted else _EITHER
         found = set()
         for value in values:
-            found.add(any(map(methodcaller("holds", value), self.wanted)))
+            found.add(any(one.holds(value) for one in self.wanted))
             if len(found) == len(_EITHER):
                 return _EITHER
         return frozenset(found)

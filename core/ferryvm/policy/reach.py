@@ -25,6 +25,7 @@ def unreached(policy: Policy) -> Iterator[Fault]:
         found = "no rule is ever asked: nothing is counted, and whole_program is off"
         yield Fault(("profile", "enabled"), found, is_warning=True)
     facts = _asked(policy)
+    aside = f": this policy asks its rules about {', '.join(facts['kind'].values or ())} only"
     always: int | None = None
     seen: dict[When, int] = {}
     for index, rule in enumerate(policy.rules):
@@ -36,8 +37,6 @@ def unreached(policy: Policy) -> Iterator[Fault]:
             found = f"never reached: rule[{seen[rule.when] + 1}] has the same condition"
             yield Fault(path, found, is_warning=True)
         else:
-            kinds = ", ".join(facts["kind"].values or ())
-            aside = f": this policy asks its rules about {kinds} only"
             outcomes = rule.when.outcomes(facts)
             if outcomes == {False}:
                 yield from contradiction(rule.when, (*path, "when"), facts, aside)

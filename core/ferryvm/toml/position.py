@@ -9,9 +9,10 @@ text that was refused it can walk over what comes before the mistake.
 from __future__ import annotations
 
 import re
-import tomllib
 from collections.abc import Mapping
 from typing import NamedTuple
+
+import tomli
 
 from ferryvm.toml.fault import Path
 
@@ -167,7 +168,7 @@ class _Walk:
                 self.at = bare.end()
             else:
                 quoted = self._string()
-                keys.extend(tomllib.loads(f"{quoted} = 0"))
+                keys.extend(tomli.loads(f"{quoted} = 0"))
             self._skip()
             if not self.text.startswith(".", self.at):
                 return keys

@@ -6,10 +6,11 @@ from __future__ import annotations
 import contextlib
 import gc
 import logging
-import tomllib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path as FilePath
 from typing import Any, TypeVar
+
+import tomli
 
 from ferryvm.bounded import read_text
 from ferryvm.errors import Position
@@ -68,7 +69,7 @@ def _examine(
     if deep is not None:
         return None, (PlacedFault(Position(file, *deep.place), deep.fault),)
     try:
-        document = tomllib.loads(text)
+        document = tomli.loads(text)
     except ValueError as error:  # not TOML, or an integer of thousands of digits
         (line, column), said = syntax_fault(error, text, keys)
         return None, (PlacedFault(Position(file, line, column), said),)

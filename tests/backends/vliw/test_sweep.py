@@ -5,12 +5,12 @@ from __future__ import annotations
 
 import re
 import sys
-import tomllib
 from collections.abc import Sequence
 from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
+import tomli
 
 import ferryvm
 from ferryvm.engine import TrapError
@@ -34,7 +34,7 @@ def program(text: str) -> Verified:
 
 
 def swept(text: str, *varied: str, machine: str = "multi16") -> list[Result]:
-    document = tomllib.loads(path_of(machine).read_text(encoding="utf-8"))
+    document = tomli.loads(path_of(machine).read_text(encoding="utf-8"))
     axes = read_axes(varied, document)
     return list(measure(program(text), variants(axes, document)))
 
@@ -102,7 +102,7 @@ def test_a_variant_that_cannot_be_used_is_a_result_with_the_reason(varied: str) 
 
 
 def test_a_variant_without_a_unit_says_which_operation_needs_one() -> None:
-    document = tomllib.loads(path_of("multi16").read_text(encoding="utf-8"))
+    document = tomli.loads(path_of("multi16").read_text(encoding="utf-8"))
     del document["unit"][0]["work"]["divide"]
     axes = read_axes(["alu=1"], document)
     (result,) = measure(program(DIVIDING), variants(axes, document))

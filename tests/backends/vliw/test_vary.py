@@ -4,10 +4,10 @@
 from __future__ import annotations
 
 import copy
-import tomllib
 from typing import Any
 
 import pytest
+import tomli
 
 from ferryvm.errors import FerryError
 from ferryvm_backends.vliw.machine.read import judge, path_of, shipped
@@ -15,7 +15,7 @@ from ferryvm_backends.vliw.sweep.vary import MOST, read_axes, shown, variants
 
 
 def document(name: str = "multi16") -> dict[str, Any]:
-    return tomllib.loads(path_of(name).read_text(encoding="utf-8"))
+    return tomli.loads(path_of(name).read_text(encoding="utf-8"))
 
 
 def tables(*texts: str, name: str = "multi16") -> list[dict[str, Any]]:

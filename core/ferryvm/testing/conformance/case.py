@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-import tomllib
 from collections.abc import Iterator, Mapping
 from importlib import resources
 from typing import Any
+
+import tomli
 
 from ferryvm.asm import assemble
 from ferryvm.backend import Interpreter
@@ -158,8 +159,8 @@ _END_KEYS = tuple(field.name for field in dataclasses.fields(End))
 def read(group: str, text: str) -> Iterator[Case]:
     """The cases in the text of a file. Raises CaseError."""
     try:
-        content = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
+        content = tomli.loads(text)
+    except tomli.TOMLDecodeError as error:
         raise CaseError(f"{group}.toml: {error}") from None
     _check_keys(group, content, _FILE_KEYS)
     for entry in content["case"]:

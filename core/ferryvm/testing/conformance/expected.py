@@ -8,9 +8,10 @@ when all of its items pass: then it is a failure itself.
 from __future__ import annotations
 
 import dataclasses
-import tomllib
 from collections.abc import Callable, Mapping
 from pathlib import Path
+
+import tomli
 
 from ferryvm.errors import FerryError, UnknownNameError
 from ferryvm.testing.conformance.suite import Item, Outcome, Verdict, checks, select
@@ -80,10 +81,10 @@ def check_expected(stated: Mapping[str, str], where: str) -> Table:
 def read_expected(path: Path) -> Table:
     """The table `[xfail]` of a TOML file. Raises FerryError."""
     try:
-        content = tomllib.loads(path.read_text(encoding="utf-8"))
+        content = tomli.loads(path.read_text(encoding="utf-8"))
     except OSError as error:
         raise FerryError(f"{path}: cannot be read: {error.strerror}") from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+    except (tomli.TOMLDecodeError, UnicodeDecodeError) as error:
         raise FerryError(f"{path}: {error}") from None
     if set(content) != {"xfail"} or not isinstance(content["xfail"], dict):
         raise FerryError(f"{path}: exactly one table, [xfail], is expected")

@@ -6,9 +6,10 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-import tomllib
 from collections.abc import Mapping
 from pathlib import Path
+
+import tomli
 
 from ferryvm.errors import FerryError, UnknownNameError
 from ferryvm.isa import BY_MNEMONIC
@@ -72,7 +73,7 @@ def _read(path: Path) -> dict[str, dict[str, float]]:
         text = text_of(path)
         if deep_key(text) is not None:
             raise WeightsError(f"{path}: nested too deeply")
-        found = tomllib.loads(text)
+        found = tomli.loads(text)
     except WeightsError:
         raise
     except FerryError as error:
