@@ -6,6 +6,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 import re
+import selectors
 import subprocess
 import sys
 import time
@@ -349,3 +350,16 @@ def test_line_that_repeats_a_trial_has_the_patience_that_it_had() -> None:
 def test_line_that_repeats_a_trial_has_its_policy_and_what_was_forced() -> None:
     line = plan("mixed", policy="my p.toml", forcing=frozenset([Forcing.DEOPT])).command(3)
     assert "--backends mixed --against switch --force-deopt --policy 'my p.toml'" in line
+
+
+def test_a_signal_while_a_worker_is_started_ends_with_the_report(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    campaign = Campaign(plan("threaded"), 1, PROGRAMS)
+
+    def interrupt(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(selectors.DefaultSelector, "register", interrupt)
+    report = campaign.run()
+    assert (report.is_interrupted, report.programs) == (True, 0)

@@ -224,7 +224,8 @@ class Campaign:
     def _dismiss(self, child: Child) -> None:
         """Forget a worker that has ended, but for its counts."""
         self._children.remove(child)
-        self._selector.unregister(child.output)
+        if child.output in self._selector.get_map():  # unless a signal came while it was started
+            self._selector.unregister(child.output)
         self._outcomes.update(child.notes.outcomes())
         self._verdicts.update(child.notes.verdicts())
         self._corners.update(child.notes.corners())
