@@ -18,11 +18,13 @@ import pytest
 
 import ferryvm
 from ferryvm import process, unfinished
-from ferryvm.backend import Backend, BackendError, Capabilities, Interpreter
+from ferryvm.backend import Artifact, Backend, BackendError, Capabilities, Interpreter
 from ferryvm.cache import key_path
 from ferryvm.cli.brought import Brought
 from ferryvm.delivery import Delivery
 from ferryvm.hooks import BackendEntry, CommandEntry, hookimpl
+from ferryvm.machine.control import Status
+from ferryvm.machine.state import Machine
 from ferryvm.plugin import Plugin, Plugins
 from ferryvm.registry import Registry, State
 
@@ -248,6 +250,46 @@ def test_a_backend_that_cannot_prepare_is_one_line(
     found.register(type("P", (), {"ferryvm_backends": staticmethod(entries)}), "p")
     with pytest.raises(BackendError) as caught:
         ferryvm.Engine("made", registry=found).start(ferryvm.compile("(print! 1)")).run()
+    assert what in str(caught.value)
+
+
+class Ending(Artifact):
+    """A program that ends at once."""
+
+    def enter(self, machine: Machine, counting: bool) -> Status:
+        machine.control.pc = len(machine.verified.program.code) - 1
+        machine.control.status = Status.HALT
+        return Status.HALT
+
+
+ARTIFACTS: dict[str, tuple[dict[str, object], str]] = {
+    "waited raises": ({"waited": raising(Bomb())}, "backend 'made' raised Bomb: its text"),
+    "compiled is a text": (
+        {"compiled": "1 s"},
+        "backend 'made' gave (0.0, '1 s') when it was asked",
+    ),
+    "figures raises": ({"figures": lambda _: _raise(Bomb())}, "gives no figures: Bomb: its text"),
+    "figures returns a number": ({"figures": lambda _: 5}, "gives no figures: it returned 5"),
+}
+
+
+@pytest.mark.parametrize(("attributes", "what"), ARTIFACTS.values(), ids=ARTIFACTS)
+def test_what_a_backend_tells_of_a_run_is_looked_at(
+    attributes: dict[str, object], what: str
+) -> None:
+    kind = type("Told", (Ending,), attributes)
+    made = type("Made", (Minimal,), {"prepare": lambda *_: kind()})
+    found = Registry(discover=False)
+    entries = hookimpl(lambda: [BackendEntry("made", made)])
+    found.register(type("P", (), {"ferryvm_backends": staticmethod(entries)}), "p")
+    execution = ferryvm.Engine("made", registry=found).start(ferryvm.compile("(print! 1)"))
+
+    def told() -> None:
+        execution.run()
+        execution.figures()
+
+    with pytest.raises(BackendError) as caught:
+        told()
     assert what in str(caught.value)
 
 

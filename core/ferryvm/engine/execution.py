@@ -31,7 +31,7 @@ from ferryvm.engine.interrupt import interruptible
 from ferryvm.engine.left import LeftState
 from ferryvm.engine.runnable import mixed, runnable
 from ferryvm.errors import FerryError, Position
-from ferryvm.failure import described, is_out_of_memory, kind_of, shown, text_of
+from ferryvm.failure import described, is_ctrl_c, is_out_of_memory, kind_of, shown, text_of
 from ferryvm.float_environment import callers, in_ours, set_again
 from ferryvm.foreign import ForeignError, contained
 from ferryvm.isa import Trap, Type
@@ -241,8 +241,17 @@ class Execution:
     def figures(self) -> Mapping[str, Mapping[str, object]]:
         """What the backends of the last run tell of it themselves, by their names: data that JSON can
         hold. It is counted from when they prepared the program, so also by executions that share
-        that with this one (`again`, `fork`)."""
-        return {} if self._last is None else self._last.figures()
+        that with this one (`again`, `fork`). Raises BackendError where one gives none."""
+        if self._last is None:
+            return {}
+        try:
+            with contained("asking a backend for its figures", BackendError):
+                found: object = self._last.figures()
+        except ForeignError as error:
+            raise BackendError(f"a backend gives no figures: {error}") from error
+        if not isinstance(found, Mapping):
+            raise BackendError(f"a backend gives no figures: it returned {shown(found)}")
+        return found
 
     @in_ours
     def save(self, path: str | Path) -> None:
@@ -368,23 +377,25 @@ class Execution:
     ) -> Status:
         """Drive the program and set `statistics`, however that ends."""
         control = self.machine.control
-        budget, waited, compiled = control.fuel, artifact.waited, artifact.compiled
+        budget = control.fuel
+        waited, compiled = _taken(backend, artifact)
         began = time.perf_counter()
         try:
             with interruptible(control):
                 return self._drive(backend, artifact, counting)
         finally:
             run_seconds = time.perf_counter() - began
-            waited = artifact.waited - waited
             if counting:
                 control.instructions += budget - control.fuel
             else:
                 self._all_counted = False
+            waited_by_now, compiled_by_now = _taken(backend, artifact)
+            waited = waited_by_now - waited
             seconds = Seconds(
                 self._load_seconds,
                 prepare_seconds + waited,
                 run_seconds - waited,
-                artifact.compiled - compiled,
+                compiled_by_now - compiled,
             )
             self.statistics = Statistics(backend.name, seconds, self.instructions)
             self.engine.registry.plugins.settle()
@@ -485,6 +496,21 @@ class Execution:
         control.pc += 1
         if counting:
             control.fuel -= 1
+
+
+def _taken(backend: Interpreter, artifact: Artifact) -> tuple[float, float]:
+    """The seconds that programs have waited for compilers, and that compilers have taken."""
+    try:
+        found = artifact.waited, artifact.compiled
+    except BaseException as error:
+        if is_ctrl_c(error):
+            raise
+        what = f"raised {described(error)}"
+    else:
+        if all(isinstance(each, int | float) for each in found):
+            return found
+        what = f"gave {shown(found)}"
+    raise BackendError(f"backend {backend.name!r} {what} when it was asked for its times")
 
 
 def _is_list(output: Output) -> bool:
