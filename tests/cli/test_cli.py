@@ -282,6 +282,10 @@ def test_diff_reports_agreement_program_by_program(fib: Path, tmp_path: Path) ->
         (str(file), backend, "agree") for file in (fib, other) for backend in ("switch", "threaded")
     ]
     assert len({row[4] for row in rows[:2]}) == 1
+    words = ["--backends", "switch,llvm", "--schedule", "environment"]
+    code, out, err = ferry("diff", fib, other, *words)
+    assert (code, err) == (0, "")
+    assert out.count(" agree ") == 2
     code, out, err = ferry("diff", other, "--schedule", "every-boundary")
     assert (code, err) == (0, "")
     assert "reference, llvm, opencl, switch, threaded" in out

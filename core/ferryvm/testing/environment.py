@@ -14,7 +14,7 @@ from collections.abc import Iterator, Mapping
 from types import MappingProxyType
 from typing import Final
 
-from ferryvm.float_environment import CONTROL, CONTROL_OFFSET, IS_X86, restore, saved
+from ferryvm.float_environment import CONTROL, CONTROL_OFFSET, IS_X86, callers, restore, saved
 
 # Bits of MXCSR and of the x87 control word, or of FPCR.
 _FLUSH: Final = 0x8040 if IS_X86 else 1 << 24
@@ -59,10 +59,12 @@ def set_control_word(word: int) -> None:
 
 @contextlib.contextmanager
 def environment(word: int) -> Iterator[None]:
-    """An environment for a block, in which as little as possible should be computed."""
-    before: ctypes.Array[ctypes.c_ubyte] = saved()
-    set_control_word(word)
-    try:
-        yield
-    finally:
-        restore(before)
+    """An environment for a block, in which as little as possible should be computed: as if the caller
+    of ferryvm had it, also in a block of `ours`."""
+    with callers():
+        before: ctypes.Array[ctypes.c_ubyte] = saved()
+        set_control_word(word)
+        try:
+            yield
+        finally:
+            restore(before)
