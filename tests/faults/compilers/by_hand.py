@@ -411,5 +411,98 @@ BY_HAND: dict[str, str] = {
   (+ a (* 10 b) (* 100 c)))
 (set! out (turns 1 2 3 4))
 """,
+    "behind": """
+.data 0 i64 3 1 4 1 5 9 2 6 5 3
+.static s i64
+.function main
+    mark
+    i64.const 0
+    i64.const 8
+    call follow
+    mark
+    i64.const 0
+    i64.const 16
+    call follow
+    halt
+.function follow (i64 i64)
+.local i i64
+:next
+    local.get 0
+    i64.load 0
+    local.get 0
+    i64.load 8
+    i64.const 3
+    i64.mul
+    i64.add
+    static.get s
+    i64.xor
+    static.set s
+    local.get 1
+    static.get s
+    i64.store 0
+    local.get 0
+    i64.const 8
+    i64.add
+    local.set 0
+    local.get 1
+    i64.const 8
+    i64.add
+    local.set 1
+    local.get i
+    i64.const 1
+    i64.add
+    local.set i
+    local.get i
+    i64.const 6
+    i64.lt_s
+    jump_if next
+    return
+""",
+    "grown": """
+(define (grown x n)
+  (let ((y (/ x x)) (z (* x 2.0)))
+    (let ((v (make-vector f64 n)))
+      (vector-set! v 0 y) (vector-set! v 1 z) v)))
+(define v (grown 0.0 1500))
+""",
+    "halves": """
+.data 0 i64 81985529216486895 -1
+.static s i64
+.static t i64
+.function main
+.local p i64
+    local.get p
+    i64.const -2
+    i64.store 0
+    local.get p
+    i32.const 77
+    i32.store 4
+    local.get p
+    i64.load 0
+    static.set s
+    local.get p
+    i64.load 8
+    i64.const 1
+    i64.add
+    local.get p
+    i32.const 9
+    i32.store 12
+    local.get p
+    i64.load 8
+    i64.add
+    static.set t
+    local.get p
+    i64.load 0
+    local.set p
+    local.get p
+    i32.wrap_i64
+    i64.extend_i32_s
+    i64.const 5
+    i64.rem_u
+    local.get p
+    i64.add
+    static.set s
+    halt
+""",
 }
 """Texts by name: Skiff, or assembly."""

@@ -63,6 +63,8 @@ class _Search:
                 found = {"tool": "does not end", "said": f"no end in {LONGEST:g} s"}
         except EOFError:
             self.process.join()
+            if (self.process.exitcode or 0) > 0:  # what it printed says why
+                raise AssertionError(f"looking for {self.fault.name} failed") from None
             found = {"tool": "process dies", "said": f"exit code {self.process.exitcode}"}
         self.process.kill()
         self.process.join()
