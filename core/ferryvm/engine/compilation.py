@@ -27,6 +27,9 @@ from ferryvm.thread import ThreadError
 _STEP = 0.01
 """Seconds between two looks at the interrupt flag while a program waits."""
 
+_LOOK = 0.1
+"""Seconds between two looks for a signal at the end of the process."""
+
 _TURN = 0.00005
 """Seconds that compiling holds Python's interpreter lock when another thread wants it. A program that
 ends meanwhile, or calls its host, waits that long; a change of threads takes a tenth of it."""
@@ -150,7 +153,9 @@ class _Worker:
         """Drop what waits and let the job under way end."""
         self.drop()
         if self._under_way is not None:
-            self._under_way.acquire()
+            # In steps: a signal that comes just before the wait begins does not end it.
+            while not self._under_way.acquire(timeout=_LOOK):
+                pass
 
 
 _worker = _Worker()

@@ -52,5 +52,5 @@ def test_kernels_of_random_programs_access_nothing_that_is_not_theirs(tmp_path: 
 
 
 def test_without_the_checks_of_bounds_they_do(tmp_path: Path) -> None:
-    _, found = grind(tmp_path, SEED, 0, PROGRAMS, "--without-bounds")
+    _, found = grind(tmp_path, SEED, PROGRAMS, PROGRAMS, "--without-bounds")
     assert "Invalid read" in found
