@@ -463,7 +463,8 @@ BY_HAND: dict[str, str] = {
   (let ((y (/ x x)) (z (* x 2.0)))
     (let ((v (make-vector f64 n)))
       (vector-set! v 0 y) (vector-set! v 1 z) v)))
-(define v (grown 0.0 1500))
+(define a (make-vector f64 2))
+(define v (grown (vector-ref a 1) 1500))
 """,
     "halves": """
 .data 0 i64 81985529216486895 -1

@@ -17,14 +17,7 @@ from .table import FAULTS
 RESULTS = Path(__file__).with_name("results.json")
 """What `campaign --json` wrote last."""
 
-_NANS = (
-    "a state in which a local or a static is another NaN counts as equal ([what equal means](state.md)); it "
-    "shows only where something goes on from that state and stores the value, and no program here does."
-)
-
 MISSED: dict[str, str] = {
-    "raw-nan-in-a-state": _NANS,
-    "raw-nan-written-at-exits": _NANS,
     "kept-over-stores": "no program here has a loop with loads that could be kept and a store that may "
     "change them.",
     "wrap-of-a-word-left-out": "in the programs here that have such code the high half is dropped "
