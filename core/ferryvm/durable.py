@@ -3,10 +3,9 @@
 
 from __future__ import annotations
 
-import contextlib
 import errno
 import os
-import tempfile
+import secrets
 from collections.abc import Iterable
 from pathlib import Path
 from typing import BinaryIO
@@ -31,29 +30,50 @@ def replace_file(path: Path, *content: bytes | memoryview) -> None:
             _write(file, content)
         return
     path = Path(os.path.realpath(path))  # through a link, as writing to it would go
-    # The temporary file is on the same file system, so the rename is atomic.
-    descriptor, name = tempfile.mkstemp(prefix=PREFIX, suffix=SUFFIX, dir=path.parent)
+    name = _new_name(path.parent)
     _unfinished.add(name)
     try:
-        with os.fdopen(descriptor, "wb") as file:
+        with _created(name) as file:
             _write(file, content)
             file.flush()
             os.fsync(file.fileno())
         os.chmod(name, 0o666 & ~_umask())
         os.replace(name, path)
     except BaseException:
-        with contextlib.suppress(OSError):
-            os.unlink(name)
+        _remove(name)
         raise
     finally:
         _unfinished.discard(name)
 
 
+def _new_name(folder: Path) -> str:
+    """A name for a temporary file; on the same file system, so that renaming is atomic."""
+    return f"{folder}{os.sep}{PREFIX}{secrets.token_hex(8)}{SUFFIX}"
+
+
+def _created(name: str) -> BinaryIO:
+    """The file of a name that is new. The caller removes it whatever is raised here: memory may be
+    short when it is there already, which `tempfile` leaves behind."""
+    flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | getattr(os, "O_NOFOLLOW", 0)
+    return os.fdopen(os.open(name, flags, 0o600), "wb")
+
+
+def _remove(name: str) -> None:
+    """Remove a temporary file, if it is there, even where memory is short for a moment."""
+    for _ in range(2):
+        try:
+            os.unlink(name)
+        except MemoryError:
+            continue
+        except OSError:
+            pass
+        return
+
+
 def remove_unfinished() -> None:
     """Remove the temporary files that are being written: the process ends at once."""
     for name in tuple(_unfinished):
-        with contextlib.suppress(OSError):
-            os.unlink(name)
+        _remove(name)
 
 
 _AT_ONCE = 1 << 24
@@ -73,11 +93,11 @@ def probe_file(path: Path) -> None:
     if path.exists() and not path.is_file():
         path.open("ab").close()
         return
-    descriptor, name = tempfile.mkstemp(
-        prefix=PREFIX, suffix=SUFFIX, dir=Path(os.path.realpath(path)).parent
-    )
-    os.close(descriptor)
-    os.unlink(name)
+    name = _new_name(Path(os.path.realpath(path)).parent)
+    try:
+        _created(name).close()
+    finally:
+        _remove(name)
 
 
 def why_not_writable(folder: Path) -> str:

@@ -76,6 +76,7 @@ _DISGUISES: dict[type[BaseException], tuple[str, ...]] = {
     RuntimeError: ("can't allocate lock", "can't allocate read lock"),
     TypeError: (
         "os.PathLike object, not PosixPath",
+        "os.PathLike, not PosixPath",
         "os.PathLike or integer, not PosixPath",
     ),
     ctypes.ArgumentError: ("MemoryError: ",),

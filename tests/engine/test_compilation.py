@@ -337,3 +337,17 @@ def test_jobs_that_are_due_go_before_those_that_are_not() -> None:
     assert late.wait(control)
     assert soon.wait(control)
     assert order == ["soon", "late"]
+
+
+def test_jobs_behind_one_that_gets_no_memory_are_done(caplog: pytest.LogCaptureFixture) -> None:
+    def short() -> None:
+        raise MemoryError
+
+    done: list[int] = []
+    jobs = [Job(short), Job(lambda: done.append(1))]
+    for job in jobs:
+        submit(job)
+    control = ControlBlock()
+    assert all(job.wait(control, to_the_end=True) for job in jobs)
+    assert done == [1]
+    assert caplog.messages == ["out of memory: something in the background was given up"]

@@ -121,6 +121,7 @@ def test_ctrl_c_is_seen_behind_what_an_import_makes_of_it() -> None:
         OSError(errno.ENOMEM, "Cannot allocate memory"),
         RuntimeError("can't allocate lock"),
         TypeError("expected str, bytes or os.PathLike object, not PosixPath"),
+        TypeError("replace: dst should be string, bytes or os.PathLike, not PosixPath"),
         TypeError("stat: path should be string, bytes, os.PathLike or integer, not PosixPath"),
         ctypes.ArgumentError("argument 1: MemoryError: "),
         SystemError("NULL object passed to Py_BuildValue"),

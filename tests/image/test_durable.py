@@ -3,11 +3,12 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
 
-from ferryvm.durable import replace_file
+from ferryvm.durable import probe_file, replace_file
 
 
 def test_link_is_followed_and_stays_a_link(tmp_path: Path) -> None:
@@ -33,3 +34,27 @@ def test_failure_leaves_the_old_content_and_no_other_file(tmp_path: Path) -> Non
         replace_file(path, "text")  # type: ignore[arg-type]
     assert path.read_bytes() == b"old"
     assert list(tmp_path.iterdir()) == [path]
+
+
+def test_nothing_is_left_behind_where_memory_is_short(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The file is there already, and its name has not been returned yet; then removing it fails once."""
+    unlink, failures = os.unlink, [MemoryError()]
+
+    def short(*_: object) -> None:
+        raise MemoryError
+
+    def unlink_at_second_try(name: str) -> None:
+        if failures:
+            raise failures.pop()
+        unlink(name)
+
+    monkeypatch.setattr(os, "fdopen", short)
+    monkeypatch.setattr(os, "unlink", unlink_at_second_try)
+    with pytest.raises(MemoryError):
+        replace_file(tmp_path / "f", b"x")
+    with pytest.raises(MemoryError):
+        probe_file(tmp_path / "f")
+    assert not failures
+    assert list(tmp_path.iterdir()) == []

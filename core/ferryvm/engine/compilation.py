@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import atexit
 import contextlib
+import logging
 import os
 import signal
 import sys
@@ -23,6 +24,8 @@ from ferryvm.float_environment import ours
 from ferryvm.machine.control import ControlBlock
 from ferryvm.machine.host_stack import start_roomy
 from ferryvm.thread import ThreadError
+
+_LOG = logging.getLogger(__name__)
 
 _STEP = 0.01
 """Seconds between two looks at the interrupt flag while a program waits."""
@@ -51,8 +54,12 @@ class Job:
             with ours():  # a thread begins with the environment of the one that started it
                 self._action()
         finally:
-            self._done.set()
-            self._ended.set()
+            self.end()
+
+    def end(self) -> None:
+        """Have nobody wait for it any more, not even to its end: it is over."""
+        self._done.set()
+        self._ended.set()
 
     def let_go(self) -> None:
         """Have nobody wait for it any more."""
@@ -110,8 +117,15 @@ class _Worker:
 
     def _work(self, under_way: threading.Lock) -> None:
         try:
-            while self._do_next():
-                pass
+            is_open = True
+            while is_open:
+                try:
+                    is_open = self._do_next()
+                except (
+                    MemoryError
+                ):  # with a thread that ended, later jobs would be waited for forever
+                    self._is_busy = False
+                    _LOG.warning("out of memory: something in the background was given up")
         finally:
             under_way.release()
 
@@ -122,8 +136,11 @@ class _Worker:
             if job is None:
                 return False
             self._is_busy = True
-        with _short_turns():
-            job.run()
+        try:
+            with _short_turns():
+                job.run()
+        finally:
+            job.end()  # also where it could not begin
         with self._changed:
             self._is_busy = False
         return True
