@@ -53,6 +53,7 @@ def tried(
         "XDG_STATE_HOME": str(work / "state"),
         "PYTHONPATH": str(ROOT),
         "TMPDIR": str(work),
+        "PYTHONUNBUFFERED": "",  # Python's unbuffered streams lose what a short write leaves
     }
     command = [sys.executable, "-m", "tests.injection.server", str(work), json.dumps(plan)]
     with subprocess.Popen(
