@@ -40,7 +40,7 @@ def replace_file(path: Path, *content: bytes | memoryview) -> None:
         os.chmod(name, 0o666 & ~_umask())
         os.replace(name, path)
     except BaseException:
-        _remove(name)
+        remove_temporary(name)
         raise
     finally:
         _unfinished.discard(name)
@@ -58,11 +58,13 @@ def _created(name: str) -> BinaryIO:
     return os.fdopen(os.open(name, flags, 0o600), "wb")
 
 
-def _remove(name: str) -> None:
-    """Remove a temporary file, if it is there, even where memory is short for a moment."""
+def remove_temporary(name: str, parent: int | None = None) -> None:
+    """Remove a temporary file, if it is there, even where memory is short for a moment.
+
+    `parent`: descriptor of the folder that the name is in; None: the name is a whole path."""
     for _ in range(2):
         try:
-            os.unlink(name)
+            os.unlink(name, dir_fd=parent)
         except MemoryError:
             continue
         except OSError:
@@ -73,7 +75,7 @@ def _remove(name: str) -> None:
 def remove_unfinished() -> None:
     """Remove the temporary files that are being written: the process ends at once."""
     for name in tuple(_unfinished):
-        _remove(name)
+        remove_temporary(name)
 
 
 _AT_ONCE = 1 << 24
@@ -97,7 +99,7 @@ def probe_file(path: Path) -> None:
     try:
         _created(name).close()
     finally:
-        _remove(name)
+        remove_temporary(name)
 
 
 def why_not_writable(folder: Path) -> str:

@@ -45,10 +45,10 @@ def test_nothing_is_left_behind_where_memory_is_short(
     def short(*_: object) -> None:
         raise MemoryError
 
-    def unlink_at_second_try(name: str) -> None:
+    def unlink_at_second_try(name: str, dir_fd: int | None = None) -> None:
         if failures:
             raise failures.pop()
-        unlink(name)
+        unlink(name, dir_fd=dir_fd)
 
     monkeypatch.setattr(os, "fdopen", short)
     monkeypatch.setattr(os, "unlink", unlink_at_second_try)

@@ -16,7 +16,7 @@ import stat
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from ferryvm.durable import PREFIX, SUFFIX
+from ferryvm.durable import PREFIX, SUFFIX, remove_temporary
 
 FOLDER_MODE, FILE_MODE = 0o700, 0o600
 _OPEN = os.O_RDONLY | os.O_CLOEXEC
@@ -150,8 +150,7 @@ def _written(parent: int, content: bytes) -> Iterator[str]:
             os.fsync(file.fileno())
         yield name
     finally:
-        with contextlib.suppress(OSError):  # it was renamed
-            os.unlink(name, dir_fd=parent)
+        remove_temporary(name, parent)  # unless it was renamed
 
 
 def _check_owner(facts: os.stat_result) -> None:
