@@ -30,7 +30,7 @@ def replace_file(path: Path, *content: bytes | memoryview) -> None:
             _write(file, content)
         return
     path = Path(os.path.realpath(path))  # through a link, as writing to it would go
-    name = _new_name(path.parent)
+    name = os.path.join(path.parent, temporary_name())
     _unfinished.add(name)
     try:
         with _created(name) as file:
@@ -46,9 +46,10 @@ def replace_file(path: Path, *content: bytes | memoryview) -> None:
         _unfinished.discard(name)
 
 
-def _new_name(folder: Path) -> str:
-    """A name for a temporary file; on the same file system, so that renaming is atomic."""
-    return f"{folder}{os.sep}{PREFIX}{secrets.token_hex(8)}{SUFFIX}"
+def temporary_name() -> str:
+    """A new name for a temporary file, without a folder. In the folder of the file that it will
+    replace, renaming is atomic."""
+    return f"{PREFIX}{secrets.token_hex(8)}{SUFFIX}"
 
 
 def _created(name: str) -> BinaryIO:
@@ -95,7 +96,7 @@ def probe_file(path: Path) -> None:
     if path.exists() and not path.is_file():
         path.open("ab").close()
         return
-    name = _new_name(Path(os.path.realpath(path)).parent)
+    name = os.path.join(os.path.dirname(os.path.realpath(path)), temporary_name())
     try:
         _created(name).close()
     finally:

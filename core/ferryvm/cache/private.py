@@ -11,12 +11,11 @@ from __future__ import annotations
 import contextlib
 import errno
 import os
-import secrets
 import stat
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from ferryvm.durable import PREFIX, SUFFIX, remove_temporary
+from ferryvm.durable import remove_temporary, temporary_name
 
 FOLDER_MODE, FILE_MODE = 0o700, 0o600
 _OPEN = os.O_RDONLY | os.O_CLOEXEC
@@ -141,7 +140,7 @@ def probe(parent: int) -> None:
 def _written(parent: int, content: bytes) -> Iterator[str]:
     """The name of a temporary file with this content, which is on the disk; it is gone at the
     end."""
-    name = f"{PREFIX}{secrets.token_hex(8)}{SUFFIX}"
+    name = temporary_name()
     descriptor = os.open(name, _CREATE, FILE_MODE, dir_fd=parent)
     try:
         with os.fdopen(descriptor, "wb") as file:

@@ -121,9 +121,8 @@ class _Worker:
             while is_open:
                 try:
                     is_open = self._do_next()
-                except (
-                    MemoryError
-                ):  # with a thread that ended, later jobs would be waited for forever
+                except MemoryError:
+                    # If the thread ended here, later jobs would be waited for without end.
                     self._is_busy = False
                     _LOG.warning("out of memory: something in the background was given up")
         finally:
