@@ -18,7 +18,7 @@ imports:
 	lint-imports
 
 test:
-	$(PYTHON) -m pytest -n 2
+	$(PYTHON) -m pytest
 
 # The campaigns whose results docs/trust.md states: some forty minutes.
 slow: slow-interpreters slow-faults slow-injection slow-llvm slow-opencl slow-cc slow-growth

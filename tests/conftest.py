@@ -15,10 +15,60 @@ import ferryvm
 from ferryvm.cache import entry
 from ferryvm_backends import ferryvm_backends
 
+from .tier import mark_rotated
+
 if TYPE_CHECKING:
     from playwright.sync_api import Browser
 
+_LONGEST = "--longest"
+
 BACKENDS = tuple(entry.name for entry in ferryvm_backends())
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Add the option."""
+    parser.addoption(
+        _LONGEST, type=float, metavar="SECONDS", help="Fail if a test takes longer than this."
+    )
+
+
+@pytest.hookimpl(tryfirst=True)  # marks count before tests are chosen by them
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Sort tests into tiers."""
+    mark_rotated(items)
+
+
+_seconds: dict[str, float] = {}
+"""What each test took, with its fixtures."""
+
+
+def pytest_runtest_logreport(report: pytest.TestReport) -> None:
+    """Note what a test took."""
+    _seconds[report.nodeid] = _seconds.get(report.nodeid, 0.0) + report.duration
+
+
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    """Fail a run whose tests take too long."""
+    longest = session.config.getoption(_LONGEST)
+    if longest is not None and session.exitstatus == 0 and _slow(longest):
+        session.exitstatus = pytest.ExitCode.TESTS_FAILED
+
+
+def pytest_terminal_summary(
+    terminalreporter: pytest.TerminalReporter, config: pytest.Config
+) -> None:
+    """Tell which tests took too long."""
+    longest = config.getoption(_LONGEST)
+    slow = _slow(longest) if longest is not None else []
+    if slow:
+        terminalreporter.section(f"longer than {longest:g} s, so not for this tier", red=True)
+        for name in slow:
+            terminalreporter.write_line(f"{_seconds[name]:8.1f} s  {name}")
+
+
+def _slow(longest: float) -> list[str]:
+    slow = [name for name, seconds in _seconds.items() if seconds > longest]
+    return sorted(slow, key=lambda name: -_seconds[name])
 
 
 @pytest.fixture(params=BACKENDS)

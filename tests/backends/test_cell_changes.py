@@ -117,7 +117,7 @@ def test_running_loop_notices_what_another_thread_installs(
 
 @pytest.mark.parametrize("native", ["switch", "threaded"])
 def test_cells_changed_at_random_by_another_thread_change_no_result(native: str) -> None:
-    rounds = 1_000_000
+    rounds = 200_000
     run = Run.start(native, False, verify(ferryvm.assemble(SPIN.format(bound=rounds))))
     nothing, has_ended = idle(), threading.Event()
 

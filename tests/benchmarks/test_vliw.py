@@ -86,7 +86,14 @@ def test_program_gives_what_the_model_gives_on_the_reference(program: Simulated)
     assert (type(value), value) == (type(expected), expected)
 
 
-@EACH
+@pytest.mark.parametrize(
+    "program",
+    [
+        pytest.param(each, marks=pytest.mark.nightly) if each.name in ("dct", "matmul") else each
+        for each in PROGRAMS
+    ],
+    ids=lambda program: program.name,
+)
 def test_program_is_right_on_the_machine(program: Simulated) -> None:
     (stay,) = runs(program.name, is_whole=True).run()
     assert stay.region == "program"
@@ -122,6 +129,7 @@ def test_kernel_is_called_as_often_as_the_program_says() -> None:
     assert kernel.each * kernel.calls == kernel.cycles > 0
 
 
+@pytest.mark.nightly
 def test_each_run_takes_the_same_cycles_and_rounds_are_its_seconds() -> None:
     whole = Whole(runs("fir", is_whole=True))
     first = whole.round(KERNEL, None)

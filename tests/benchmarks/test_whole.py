@@ -57,6 +57,7 @@ def test_sizes_grow_from_scale_to_scale(benchmark: Benchmark) -> None:
     assert benchmark.at(Scale.SCALAR) <= benchmark.at(Scale.LONG)
 
 
+@pytest.mark.nightly
 def test_whole_run_has_seconds_from_engine_to_result() -> None:
     benchmark = BY_NAME["fib"]
     (report,) = whole.compare_whole([Scale.BRIEF], [benchmark], 1, False, lambda _line: None)

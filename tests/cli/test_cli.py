@@ -11,6 +11,8 @@ from pathlib import Path
 
 import pytest
 
+from ..command import ferry
+
 ROOT = Path(__file__).parents[2]
 FIB = (
     "(define (fib n) (if (< n 2) n (+ (fib (- n 1)) (fib (- n 2)))))\n(print! (fib 20))\n(fib 9)\n"
@@ -25,15 +27,6 @@ from ferryvm.cli import main
 main()
 """
 """A command that does not inherit an ignored SIGINT, as from a shell's background."""
-
-
-def ferry(*arguments: object, cwd: Path | None = None, given: str = "") -> tuple[int, str, str]:
-    """Exit code, stdout and stderr of a `ferry` command."""
-    command = [sys.executable, "-m", "ferryvm.cli", *map(str, arguments)]
-    done = subprocess.run(
-        command, check=False, cwd=cwd, input=given, capture_output=True, text=True, timeout=120
-    )
-    return done.returncode, done.stdout, done.stderr
 
 
 @pytest.fixture

@@ -8,8 +8,6 @@ import json
 import os
 import re
 import shutil
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -18,6 +16,7 @@ import ferryvm
 from ferryvm.testing import Differ, disagreement
 from ferryvm.verify import verify
 
+from .. import command
 from ..testing.wrong import registry
 
 ROOT = Path(__file__).parents[2]
@@ -47,17 +46,8 @@ class Ferry:
     def __call__(self, *arguments: object) -> Run:
         """Exit code, stdout and stderr."""
         path = os.pathsep.join([str(self.folder / "plugin"), os.environ.get("PYTHONPATH", "")])
-        done = subprocess.run(
-            [sys.executable, "-m", "ferryvm.cli", *map(str, arguments)],
-            check=False,
-            cwd=self.folder,
-            env={**os.environ, "PYTHONPATH": path},
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            timeout=120,
-        )
-        return done.returncode, done.stdout, done.stderr
+        environment = {**os.environ, "PYTHONPATH": path}
+        return command.ferry(*arguments, cwd=self.folder, environment=environment)
 
 
 @pytest.fixture
@@ -254,8 +244,8 @@ def test_commands_on_the_page_print_what_it_says(ferry: Ferry) -> None:
     assert len(commands) == 3
     check = doctest.OutputChecker().check_output
     flags = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
-    for command, expected in commands:
-        name, *arguments = command.split()
+    for line, expected in commands:
+        name, *arguments = line.split()
         assert name == "ferry"
         _, out, err = ferry(*arguments)
         assert check(expected, out + err, flags), out + err

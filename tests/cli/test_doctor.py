@@ -5,8 +5,6 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
-import sys
 import types
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -23,6 +21,8 @@ from ferryvm.hooks import BackendEntry, hookimpl
 from ferryvm.registry import Registry
 from ferryvm.verify import Verified
 from ferryvm_backends import ferryvm_backends
+
+from ..command import ferry as run
 
 CARD = Finding("card 1", {"memory bytes": 3 << 30, "fast": True, "cores": 7, "maker": "Acme"})
 OLD = Finding("library", {"version": "1.2"}, "it is older than 2.0", "pip install acme-runtime")
@@ -78,15 +78,7 @@ def doctor(monkeypatch: pytest.MonkeyPatch) -> Doctor:
 
 def command(*arguments: str, **environment: str) -> tuple[int, str, str]:
     """Exit code, stdout and stderr of the real command."""
-    done = subprocess.run(
-        [sys.executable, "-m", "ferryvm.cli", "doctor", *arguments],
-        env={**os.environ, **environment},
-        check=False,
-        capture_output=True,
-        text=True,
-        timeout=120,
-    )
-    return done.returncode, done.stdout, done.stderr
+    return run("doctor", *arguments, environment={**os.environ, **environment})
 
 
 # --- what it prints -------------------------------------------------------------------------

@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pytest
 
+from ..command import ferry
 from ..testing.fuzz.bad_backends import install
 
 COLUMNS = "programs halted trapped stopped diverged unsupported refused disagree malformed error crash hang"
@@ -27,15 +28,6 @@ def environment(tmp_path: Path) -> dict[str, str]:
     return {**os.environ, "PYTHONPATH": install(folder)}
 
 
-def ferry(
-    *words: object, environment: dict[str, str] | None = None
-) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "ferryvm.cli", *map(str, words)]
-    return subprocess.run(
-        command, env=environment, capture_output=True, text=True, check=False, timeout=300
-    )
-
-
 def rows(output: str) -> dict[str, dict[str, int]]:
     """The table: kind, column, number."""
     lines = [line.split() for line in output.splitlines()]
@@ -47,12 +39,12 @@ def rows(output: str) -> dict[str, dict[str, int]]:
 
 def test_campaign_without_findings_prints_a_table_and_ends_with_0() -> None:
     done = ferry("fuzz", "--seed", 4, "--programs", 10, "--jobs", 1)
-    assert (done.returncode, done.stderr) == (0, "")
-    table = rows(done.stdout)
+    assert (done.code, done.err) == (0, "")
+    table = rows(done.out)
     assert [table[kind]["programs"] for kind in ("bytecode", "skiff")] == [9, 1]
     for row in table.values():
         assert row["programs"] == row["halted"] + row["trapped"]
-    last = done.stdout.splitlines()[-1]
+    last = done.out.splitlines()[-1]
     assert last.startswith("seed 4, 1 job: 10 programs in ")
 
 
@@ -60,8 +52,8 @@ def test_kinds_and_schedules_may_be_named_several_times() -> None:
     kinds = [word for kind in ("image", "bytecode", "bytecode") for word in ("--kind", kind)]
     schedules = ["--schedule", "random", "--schedule", "every-boundary"]
     done = ferry("fuzz", "--programs", 9, "--seed", 1, "--backends", "switch", *kinds, *schedules)
-    assert done.returncode == 0, done.stderr
-    table = rows(done.stdout)
+    assert done.code == 0, done.err
+    table = rows(done.out)
     assert {kind: row["programs"] for kind, row in table.items()} == {"image": 3, "bytecode": 6}
 
 
@@ -71,55 +63,55 @@ def test_disagreement_is_shown_saved_and_can_be_replayed_and_repeated(
     bad = ["--backends", "lying", "--against", "switch", "--kind", "bytecode"]
     words = ["fuzz", "--seed", 3, "--programs", 24, *bad, "--save", tmp_path / "found"]
     done = ferry(*words, environment=environment)
-    assert done.returncode == 1
-    count = rows(done.stdout)["bytecode"]["disagree"]
+    assert done.code == 1
+    count = rows(done.out)["bytecode"]["disagree"]
     assert count > 1
-    first, file, *others = done.stderr.splitlines()
+    first, file, *others = done.err.splitlines()
     start = f"ferry: disagree at halt ({count} times): switch and lying: local 0 of main: 0x"
     assert first.startswith(start)
     assert not others
     assert len(list((tmp_path / "found").iterdir())) == count
 
     shown = ferry("replay", file.strip(), environment=environment)
-    assert shown.returncode == 1
-    assert "local 0 of main" in shown.stdout + shown.stderr
+    assert shown.code == 1
+    assert "local 0 of main" in shown.out + shown.err
 
     number = file.strip().removesuffix(".disagreement").split("-")[-1]
     again = ferry(
         "fuzz", "--seed", 3, "--first", number, "--programs", 1, *bad, environment=environment
     )
-    assert again.returncode == 1
-    line, repeat = again.stderr.splitlines()
+    assert again.code == 1
+    line, repeat = again.err.splitlines()
     assert line == first.replace(f" ({count} times)", "")
     assert repeat.split()[:2] == ["ferry", "fuzz"]
-    assert ferry(*repeat.split()[1:], environment=environment).stderr == again.stderr
+    assert ferry(*repeat.split()[1:], environment=environment).err == again.err
 
 
 def test_crash_is_a_finding_of_its_own(environment: dict[str, str]) -> None:
     bad = ["--backends", "threaded,dying", "--against", "switch", "--kind", "bytecode"]
     done = ferry("fuzz", "--seed", 1, "--programs", 12, *bad, environment=environment)
-    assert done.returncode == 1
-    row = rows(done.stdout)["bytecode"]
+    assert done.code == 1
+    row = rows(done.out)["bytecode"]
     assert row["programs"] == 12 == row["crash"] + row["halted"] + row["trapped"]
     assert row["crash"] > 0
-    assert "SIGSEGV, in dying\n" in done.stderr
+    assert "SIGSEGV, in dying\n" in done.err
 
 
 def test_backend_that_refuses_everything_ends_with_2(environment: dict[str, str]) -> None:
     words = ["fuzz", "--programs", 6, "--backends", "refusing,threaded", "--against", "switch"]
     done = ferry(*words, environment=environment)
-    assert done.returncode == 2
-    assert [row["unsupported"] for row in rows(done.stdout).values()] == [6, 0]
+    assert done.code == 2
+    assert [row["unsupported"] for row in rows(done.out).values()] == [6, 0]
     reason = "backend 'refusing' refuses the program: it is none I like"
-    assert done.stderr == f"ferry: refusing could run none of them: {reason}\n"
+    assert done.err == f"ferry: refusing could run none of them: {reason}\n"
 
 
 def test_campaign_in_which_nothing_was_compared_ends_with_2() -> None:
     words = ["fuzz", "--seed", 1, "--programs", 1, "--kind", "image", "--jobs", 1]
     done = ferry(*words, "--backends", "switch")
-    assert rows(done.stdout)["image"]["refused"] == 1
-    assert done.returncode == 2
-    assert done.stderr == "ferry: switch was compared on none of them: nothing is shown\n"
+    assert rows(done.out)["image"]["refused"] == 1
+    assert done.code == 2
+    assert done.err == "ferry: switch was compared on none of them: nothing is shown\n"
 
 
 def test_policy_puts_mixed_execution_under_test(
@@ -130,16 +122,16 @@ def test_policy_puts_mixed_execution_under_test(
     words = ["fuzz", "--seed", 3, "--kind", "bytecode", "--against", "switch", "--policy", policy]
     done = ferry(*words, "--programs", 2, environment=environment)
     reason = "no region was compiled: nothing is shown of compilers"
-    assert (done.returncode, done.stderr) == (2, f"ferry: {reason}\n")
+    assert (done.code, done.err) == (2, f"ferry: {reason}\n")
 
     done = ferry(*words, "--programs", 24, "--force-hot", environment=environment)
-    assert done.returncode == 1
-    assert re.search(r" a second and job, \d+ regions compiled\n$", done.stdout)
-    first, repeat = done.stderr.splitlines()[:2]
+    assert done.code == 1
+    assert re.search(r" a second and job, \d+ regions compiled\n$", done.out)
+    first, repeat = done.err.splitlines()[:2]
     assert "switch and mixed" in first
     assert repeat.endswith(f" --against switch --force-hot --policy '{policy}'")
     again = ferry(*shlex.split(repeat)[1:], environment=environment)
-    assert (again.returncode, again.stderr.splitlines()[-1]) == (1, repeat)
+    assert (again.code, again.err.splitlines()[-1]) == (1, repeat)
 
 
 def test_disagreement_under_a_policy_can_be_replayed_without_its_file(
@@ -153,29 +145,29 @@ def test_disagreement_under_a_policy_can_be_replayed_without_its_file(
     policy.unlink()
     file = min((tmp_path / "found").glob("*-bytecode-*.disagreement"))
     shown = ferry("replay", file, environment=environment)
-    assert (shown.returncode, shown.stderr) == (1, "")
-    assert "switch and mixed, schedule none" in shown.stdout
+    assert (shown.code, shown.err) == (1, "")
+    assert "switch and mixed, schedule none" in shown.out
     missing = ferry("replay", file)
-    assert missing.returncode == 2
-    assert missing.stderr.startswith(f"ferry: {file}: no backend 'forging' (known: ")
-    assert missing.stderr.count("\n") == 1
+    assert missing.code == 2
+    assert missing.err.startswith(f"ferry: {file}: no backend 'forging' (known: ")
+    assert missing.err.count("\n") == 1
 
 
 def test_policy_with_faults_is_told_before_anything_runs(tmp_path: Path) -> None:
     policy = tmp_path / "policy.toml"
     policy.write_text('shadows = 1\n[[rule]]\nname = "all"\nbackends = ["lvm"]\n')
     done = ferry("fuzz", "--policy", policy)
-    assert (done.returncode, done.stdout) == (2, "")
-    assert "unknown key; did you mean 'shadow'?" in done.stderr
-    assert "unknown backend \"lvm\"; did you mean 'llvm'?" in done.stderr
+    assert (done.code, done.out) == (2, "")
+    assert "unknown key; did you mean 'shadow'?" in done.err
+    assert "unknown backend \"lvm\"; did you mean 'llvm'?" in done.err
 
 
 def test_interpreter_that_is_to_be_forced_ends_with_2() -> None:
     words = ["--programs", 6, "--backends", "threaded", "--against", "switch"]
     done = ferry("fuzz", *words, "--force-deopt", "--force-hot")
-    assert done.returncode == 2
+    assert done.code == 2
     reason = "backend 'threaded' has nothing to force: deopt, hot"
-    assert done.stderr == f"ferry: threaded could run none of them: {reason}\n"
+    assert done.err == f"ferry: threaded could run none of them: {reason}\n"
 
 
 @pytest.mark.parametrize(
@@ -200,10 +192,10 @@ def test_interpreter_that_is_to_be_forced_ends_with_2() -> None:
 )
 def test_what_is_unusable_is_told_in_one_line(words: list[str], message: str) -> None:
     done = ferry("fuzz", *words)
-    assert done.returncode == 2
-    assert done.stdout == ""
-    assert done.stderr.startswith(f"ferry: {message}")
-    assert done.stderr.count("\n") == 1
+    assert done.code == 2
+    assert done.out == ""
+    assert done.err.startswith(f"ferry: {message}")
+    assert done.err.count("\n") == 1
 
 
 @pytest.mark.parametrize(

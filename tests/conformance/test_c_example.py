@@ -84,6 +84,7 @@ def _lines(*labels: str) -> list[str]:
     return [line for item in chosen for line in lines(item, reference)]
 
 
+@pytest.mark.nightly
 def test_all_that_is_chosen_passes(runner: Path) -> None:
     scripts = _lines()
     code, results = _run(runner, scripts)

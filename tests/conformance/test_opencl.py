@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The `opencl` backend under the conformance suite; a kernel of an instruction takes long to build."""
+"""The `opencl` backend under the conformance suite; golden cases in programs that they share, which take long to build."""
 
 from ferryvm.testing.conformance import *
 
 BACKEND = "opencl"
-EVERY = 20
+GOLDEN = "together"

@@ -169,7 +169,10 @@ def test_expected_failures_come_from_the_module_and_from_a_file(pytester: pytest
             'BACKEND = "switch"\nXFAIL = {"fuel/lop/cuts": "x"}',
             "*no case in XFAIL 'fuel/lop/cuts'; did you mean 'fuel/loop/cuts'*",
         ),
-        ('BACKEND = "switch"\nEVERY = 0', "*EVERY is 0, not a number from 1 on*"),
+        (
+            'BACKEND = "switch"\nGOLDEN = "some"',
+            "*GOLDEN is 'some' (allowed: each, rotated, together)",
+        ),
         ('BACKEND = "switch"\nXFAIL = ["fuel"]', "*XFAIL is not a dictionary from cases to *"),
         ('BACKEND = "switch"\nXFAIL_FILE = "x.toml"', "*x.toml: cannot be read: No such file*"),
     ],

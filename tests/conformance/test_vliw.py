@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The `vliw` backend under the conformance suite; a program of an instruction takes long to compile."""
+"""The `vliw` backend under the conformance suite; golden cases in one dressing each."""
 
 from ferryvm.testing.conformance import *
 
 BACKEND = "vliw"
-EVERY = 10
+GOLDEN = "rotated"

@@ -108,12 +108,14 @@ def test_commands_on_the_page_print_what_it_says(page: Path, tmp_path: Path) -> 
         assert same, f"{command} printed\n{found}"
 
 
+@pytest.mark.nightly
 def test_following_the_guide_adds_an_instruction(tmp_path: Path) -> None:
     for name in ("core", "backends", "tests/conformance"):
         ignored = shutil.ignore_patterns("__pycache__")
         shutil.copytree(ROOT / name, tmp_path / name, ignore=ignored)
     shutil.copy(ROOT / "pyproject.toml", tmp_path)
-    shutil.copy(ROOT / "tests" / "conftest.py", tmp_path / "tests")
+    for name in ("conftest.py", "tier.py"):
+        shutil.copy(ROOT / "tests" / name, tmp_path / "tests")
     declaration, try_it = _blocks(GUIDE, "python")
     golden, printed = _blocks(GUIDE, "text")
     place = re.match(r"# at the end of (\S+)\n", declaration)
@@ -128,8 +130,20 @@ def test_following_the_guide_adds_an_instruction(tmp_path: Path) -> None:
     }
     assert _run([sys.executable, "try_it.py"], tmp_path, **environment) == printed
     wanted = "add_checked"
-    pytest_ = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-k", wanted]
+    pytest_ = [
+        sys.executable,
+        "-m",
+        "pytest",
+        "-q",
+        "-n",
+        "0",
+        "-p",
+        "no:cacheprovider",
+        "-k",
+        wanted,
+    ]
     # Not on threaded, whose building takes too long here.
-    files = [f"tests/conformance/test_{name}.py" for name in ("reference", "switch")]
+    chosen = ["--ferry-backend", "reference", "--ferry-backend", "switch"]
+    files = [*chosen, "tests/conformance/test_interpreters.py"]
     report = _run([*pytest_, *files], tmp_path, **environment)
     assert re.search(r"^4 passed", report, re.MULTILINE), report

@@ -17,11 +17,11 @@ ROOT = Path(__file__).resolve().parents[2]
     ("backend", "way", "programs"),
     [
         ("threaded", "distinct", 100),
-        ("switch", "session", 100),
-        ("threaded", "saved", 60),
+        pytest.param("switch", "session", 100, marks=pytest.mark.nightly),
+        pytest.param("threaded", "saved", 60, marks=pytest.mark.nightly),
         ("threaded", "forked", 60),
         ("llvm", "distinct", 20),
-        ("llvm", "same", 40),
+        pytest.param("llvm", "same", 40, marks=pytest.mark.nightly),
     ],
 )
 def test_programs_that_are_gone_leave_nothing_behind(backend: str, way: str, programs: int) -> None:

@@ -26,6 +26,8 @@ from ferryvm.machine.sparse import Sparse
 from ferryvm.program import HostImport, Signature
 from ferryvm_backends import ferryvm_backends
 
+from ..tier import sample
+
 BACKENDS = tuple(entry.name for entry in ferryvm_backends())
 LIMITS = Limits(stack=1 << 14, heap=1 << 16, first_heap=1 << 12)
 
@@ -55,32 +57,37 @@ def reload(execution: Execution, backend: str, path: Path) -> Execution:
 # --- going on -------------------------------------------------------------------------------
 
 
+@pytest.mark.parametrize("is_each", sample([False, True], 1))
 def test_states_out_of_fuel_are_equal_on_every_backend_after_every_instruction(
-    rich: Program,
+    rich: Program, is_each: bool
 ) -> None:
     total = engine("reference").start(rich).run(count=True).statistics.instructions
     assert total is not None
     assert total > 60
     for fuel in range(total + 2):
         states = []
-        for backend in BACKENDS:
+        for backend in (
+            BACKENDS if is_each else (BACKENDS[0], BACKENDS[1 + fuel % len(BACKENDS[1:])])
+        ):
             execution = engine(backend).start(rich)
             output = execution.run(fuel).output
             states.append((output, execution.instructions, state(execution)))
-        assert states[0] == states[1] == states[2], f"after {fuel}"
+        assert all(state == states[0] for state in states), f"after {fuel}"
         expected = Status.FUEL if fuel < total else Status.HALT
         assert states[0][2]["status"] is expected
 
 
+@pytest.mark.rotate("first", "second")
+@pytest.mark.parametrize("step", sample([9, 1], 1))
 @pytest.mark.parametrize("first", BACKENDS)
 @pytest.mark.parametrize("second", BACKENDS)
 def test_saved_after_any_instruction_it_ends_on_any_backend_as_without_a_stop(
-    rich: Program, first: str, second: str, tmp_path: Path
+    rich: Program, first: str, second: str, step: int, tmp_path: Path
 ) -> None:
     whole = engine(second).start(rich)
     expected = whole.run(count=True)
     assert expected.statistics.instructions is not None
-    for fuel in range(expected.statistics.instructions + 1):
+    for fuel in range(len(second) % step, expected.statistics.instructions + 1, step):
         execution = engine(first).start(rich)
         before = execution.run(fuel)
         resumed = reload(execution, second, tmp_path / "s.ferry")

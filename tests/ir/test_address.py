@@ -15,6 +15,7 @@ from ferryvm.ir.passes.prune import prune
 from ferryvm.testing.generate import Kind, generate
 from ferryvm.verify import verify
 
+from ..tier import sample
 from .change import changed
 from .comparison import compare, visits
 from .test_unroll import PROGRAMS
@@ -157,7 +158,7 @@ def test_states_are_the_same(name: str, length: int, n: int) -> None:
         compare(found, machine, _shared)
 
 
-@pytest.mark.parametrize("number_", range(40))
+@pytest.mark.parametrize("number_", sample(range(40), 10))
 def test_states_of_random_programs_are_the_same(number_: int) -> None:
     for found, machine in visits(verify(generate(84, number_, Kind.BYTECODE))):
         compare(found, machine, _shared)

@@ -16,6 +16,7 @@ from ferryvm.ir.passes.strength import add_to_addresses
 from ferryvm.testing.generate import Kind, generate
 from ferryvm.verify import verify
 
+from ..tier import sample
 from .change import changed
 from .comparison import compare, visits
 from .test_unroll import PROGRAMS
@@ -101,7 +102,7 @@ def test_states_are_the_same(name: str, length: int, n: int) -> None:
         compare(found, machine, _added)
 
 
-@pytest.mark.parametrize("number_", range(40))
+@pytest.mark.parametrize("number_", sample(range(40), 10))
 def test_states_of_random_programs_are_the_same(number_: int) -> None:
     for found, machine in visits(verify(generate(85, number_, Kind.BYTECODE))):
         compare(found, machine, _added)

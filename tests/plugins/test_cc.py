@@ -11,6 +11,8 @@ from pathlib import Path
 
 import pytest
 
+from ..tier import sample
+
 ROOT = Path(__file__).parents[2]
 PLUGIN = ROOT / "plugins" / "ferryvm-cc"
 
@@ -82,8 +84,10 @@ def test_a_backend_asked_for_by_name_that_cannot_run_is_one_line(installed: Path
     assert "no-such-compiler" in done.stderr
 
 
-def test_its_own_tests_pass(installed: Path) -> None:
+# Of its own tests the default tier has the smallest files; test_program.py is the conformance suite.
+@pytest.mark.parametrize("files", sample(["test_interface.py", ""], 1))
+def test_its_own_tests_pass(installed: Path, files: str) -> None:
     done = run(
-        installed, "pytest", "-q", "-p", "no:cacheprovider", "-p", "no:xdist", PLUGIN / "tests"
+        installed, "pytest", "-q", "-p", "no:cacheprovider", "-n", "0", PLUGIN / "tests" / files
     )
     assert done.returncode == 0, done.stdout[-3000:]

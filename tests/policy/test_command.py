@@ -4,8 +4,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from pathlib import Path
 
 import tomli
@@ -14,16 +12,14 @@ from ferryvm.policy import DEFAULT, check, here
 from ferryvm.policy.fact import vocabulary
 from ferryvm.policy.schema import json_schema, markdown
 
+from .. import command
+
 GOOD = '[[rule]]\nbackends = ["llvm"]\n'
 
 
 def ferry(*arguments: object, cwd: Path) -> tuple[int, str, str]:
     """Exit code, stdout and stderr of a `ferry policy` command."""
-    command = [sys.executable, "-m", "ferryvm.cli", "policy", *map(str, arguments)]
-    done = subprocess.run(
-        command, check=False, cwd=cwd, capture_output=True, text=True, timeout=120
-    )
-    return done.returncode, done.stdout, done.stderr
+    return command.ferry("policy", *arguments, cwd=cwd)
 
 
 def test_check_says_nothing_about_good_policies(tmp_path: Path) -> None:

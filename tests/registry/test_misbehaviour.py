@@ -28,6 +28,7 @@ from ferryvm.machine.state import Machine
 from ferryvm.plugin import Plugin, Plugins
 from ferryvm.registry import Registry, State
 
+from .. import command
 from .plant import GOOD, plant
 from .test_hook import policy, registry, run
 
@@ -47,20 +48,13 @@ def state_of_its_own(folder: Path) -> str:
 def ferry(site: Path, *arguments: str, **environment: str) -> tuple[int, str, str]:
     """Exit code, stdout and stderr of a command that sees the planted distributions."""
     path = os.pathsep.join(filter(None, (str(site), os.environ.get("PYTHONPATH"))))
-    done = subprocess.run(
-        [sys.executable, "-m", "ferryvm.cli", *arguments],
-        env={
-            **os.environ,
-            "PYTHONPATH": path,
-            "XDG_STATE_HOME": state_of_its_own(site / "state"),
-            **environment,
-        },
-        check=False,
-        capture_output=True,
-        text=True,
-        timeout=120,
-    )
-    return done.returncode, done.stdout, done.stderr
+    environment = {
+        **os.environ,
+        "PYTHONPATH": path,
+        "XDG_STATE_HOME": state_of_its_own(site / "state"),
+        **environment,
+    }
+    return command.ferry(*arguments, environment=environment)
 
 
 # --- at import ------------------------------------------------------------------------------

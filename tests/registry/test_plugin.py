@@ -9,8 +9,6 @@ import json
 import logging
 import os
 import re
-import subprocess
-import sys
 from importlib import metadata
 from pathlib import Path
 from typing import NoReturn
@@ -24,6 +22,7 @@ from ferryvm.foreign import ForeignError
 from ferryvm.plugin import VARIABLE
 from ferryvm.registry import Listing, Registry, State
 
+from .. import command
 from . import test_hook
 from .plant import GOOD, plant
 
@@ -249,15 +248,8 @@ def test_a_backend_that_is_missing_for_a_fault_is_asked_for_with_the_fault_named
 def ferry(site: Path, *arguments: str, **environment: str) -> tuple[int, str, str]:
     """Exit code, stdout and stderr of a command that sees the planted distributions."""
     path = os.pathsep.join(filter(None, (str(site), os.environ.get("PYTHONPATH"))))
-    done = subprocess.run(
-        [sys.executable, "-m", "ferryvm.cli", *arguments],
-        env={**os.environ, "PYTHONPATH": path, **environment},
-        check=False,
-        capture_output=True,
-        text=True,
-        timeout=120,
-    )
-    return done.returncode, done.stdout, done.stderr
+    environment = {**os.environ, "PYTHONPATH": path, **environment}
+    return command.ferry(*arguments, environment=environment)
 
 
 def test_the_command_lists_every_state_with_its_reason(site: Path) -> None:

@@ -19,12 +19,9 @@ import pytest
 if TYPE_CHECKING:
     from ferryvm.backend import Interpreter
     from ferryvm.testing.conformance.expected import Expected, Table
-    from ferryvm.testing.conformance.suite import Item, Outcome
+    from ferryvm.testing.conformance.suite import Golden, Item, Outcome
 
 _CASE, _BACKEND = "ferry_case", "ferry_backend"
-
-_MANY = "instruction"
-"""The group whose cases are dozens of programs each."""
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -48,7 +45,10 @@ def ferry_backend(request: pytest.FixtureRequest) -> str:
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     """Give each test its backends, and the suite's test its cases."""
     if _CASE in metafunc.fixturenames:
+        # Case by case: what is expected of all backends is worked out once.
         checks = [check for backend in _backends(metafunc) for check in _checks(metafunc, backend)]
+        places = {str(check): place for place, check in enumerate(checks)}
+        checks.sort(key=lambda check: places[str(check)])
         several = len({check.backend.name for check in checks}) > 1
         ids = [f"{check.backend.name}:{check}" if several else str(check) for check in checks]
         metafunc.parametrize(_CASE, checks, ids=ids)
@@ -136,29 +136,27 @@ def _run(backend: Interpreter, item: Item) -> Outcome:
 
 def _checks(metafunc: pytest.Metafunc, backend: Interpreter) -> list[Check]:
     from ferryvm.errors import FerryError
-    from ferryvm.testing.conformance.suite import checks
+    from ferryvm.testing.conformance.suite import checks_of
 
     try:
-        table, every = _table(metafunc), _every(metafunc)
-        items = checks()
-        kept = {item.label for item in [i for i in items if i.group == _MANY][::every]}
-        return [
-            Check(backend, item, table.get(item.label))
-            for item in items
-            if item.group != _MANY or item.label in kept
-        ]
+        table = _table(metafunc)
+        # An expected failure is one case's, so it is run by itself.
+        items = checks_of(_golden(metafunc), frozenset(table))
+        return [Check(backend, item, table.get(item.label)) for item in items]
     except FerryError as error:
         raise _refusal(str(error)) from None
 
 
-def _every(metafunc: pytest.Metafunc) -> int:
-    """Of how many cases of instructions a module runs one."""
+def _golden(metafunc: pytest.Metafunc) -> Golden:
+    """How a module runs golden cases."""
     from ferryvm.errors import FerryError
+    from ferryvm.testing.conformance.suite import Golden
 
-    every = getattr(metafunc.module, "EVERY", 1)
-    if not isinstance(every, int) or every < 1:
-        raise FerryError(f"EVERY is {every!r}, not a number from 1 on")
-    return every
+    stated = getattr(metafunc.module, "GOLDEN", Golden.EACH.value)
+    known = [golden.value for golden in Golden]
+    if stated not in known:
+        raise FerryError(f"GOLDEN is {stated!r} (allowed: {', '.join(known)})")
+    return Golden(stated)
 
 
 def _table(metafunc: pytest.Metafunc) -> Table:

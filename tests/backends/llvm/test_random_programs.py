@@ -21,7 +21,7 @@ from ferryvm.testing.schedule import Schedule
 from ferryvm.verify import Verified, verify
 
 SEED = int(os.environ.get("FERRYVM_FUZZ_SEED", "20261121"))  # campaigns take others
-PROGRAMS = 8
+PROGRAMS = 4
 """A program has a dozen regions, each compiled in two forms: one takes half a second."""
 
 

@@ -20,6 +20,7 @@ from ferryvm.region.region import region
 from ferryvm.verify import verify
 from ferryvm_backends.llvm import LlvmBackend
 
+from ...tier import sample
 from .compiled import COMPILED
 
 AXPY = """
@@ -124,10 +125,11 @@ def interrupting(execution: Execution) -> Iterator[None]:
         thread.join()
 
 
-def test_the_state_is_exact_whenever_a_vectorised_loop_is_interrupted() -> None:
+@pytest.mark.parametrize("times", sample([4, 20], 1))
+def test_the_state_is_exact_whenever_a_vectorised_loop_is_interrupted(times: int) -> None:
     execution = Engine(policy=COMPILED).start(ferryvm.compile(HASH.format(start=0, n=1 << 62)))
     done, expected, seen = 0, 1, 0
-    while seen < 20:
+    while seen < times:
         with interrupting(execution):
             execution.run()
         words = np.frombuffer(execution.machine.snapshot().stack, np.uint64)
@@ -138,7 +140,7 @@ def test_the_state_is_exact_whenever_a_vectorised_loop_is_interrupted() -> None:
         numbers = np.arange(done, i, dtype=np.uint64)
         done, expected = int(i), expected ^ int(np.bitwise_xor.reduce(numbers * (numbers + 7)))
         assert int(s) == expected
-    assert done > 20 * POLL_BUDGET
+    assert done > times * POLL_BUDGET
 
 
 @pytest.mark.parametrize("inner", [0, 3, POLL_BUDGET])

@@ -63,6 +63,7 @@ def outcome(engine: Engine, text: str) -> tuple[object, ...]:
     return output, dataclasses.astuple(snapshot)
 
 
+@pytest.mark.rotate("name", "backend")
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_a_program_ends_in_the_reference_state(backend: OpenClBackend, name: str) -> None:
     limits = Limits(stack=1 << 20, heap=64 << 20)
@@ -71,6 +72,7 @@ def test_a_program_ends_in_the_reference_state(backend: OpenClBackend, name: str
     assert outcome(engine, PROGRAMS[name]) == expected
 
 
+@pytest.mark.rotate("item", "backend")
 @pytest.mark.parametrize("item", SOME, ids=lambda item: item.label)
 def test_a_case_of_the_conformance_suite_passes(backend: OpenClBackend, item: Item) -> None:
     found = item.run(ready(backend))
@@ -201,6 +203,7 @@ def test_a_trap_is_at_its_instruction(backend: OpenClBackend) -> None:
     assert machine.control.trap == Trap.INDEX_OUT_OF_BOUNDS
 
 
+@pytest.mark.rotate("name", "t", "backend")
 @pytest.mark.parametrize("name", ["floor", "ceil", "trunc", "nearest", "sqrt"])
 @pytest.mark.parametrize("t", ["f32", "f64"])
 def test_a_rounding_of_a_nan_that_is_known_when_the_kernel_is_built_is_the_nan(

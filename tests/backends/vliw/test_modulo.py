@@ -34,6 +34,7 @@ from ferryvm_backends.vliw.simulate.interpret import interpret
 from ferryvm_backends.vliw.simulate.memory import Memory
 from ferryvm_backends.vliw.simulate.native import NativeProgram
 
+from ...tier import sample
 from .looping import HEAP, MACHINE, STACK, Loop, loops_of, nodes
 from .program import compiled, run, whole
 from .test_prove_by_hand import EIGHT, NIL, TOP, TRUTH, do, go, load, r, store
@@ -129,6 +130,7 @@ def test_a_filter_of_sixteen_taps_takes_four_cycles_of_four_multipliers() -> Non
     assert (4, 1) in found
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize(("full", "interval"), [(0.9, 55), (2, 57)])
 def test_where_all_slots_are_taken_many_orders_are_tried(
     full: float, interval: int, monkeypatch: pytest.MonkeyPatch
@@ -289,7 +291,7 @@ def test_an_access_takes_the_last_base_that_is_there() -> None:
     assert Lives(found.loop, MACHINE, found.table).rounds(pointer.number) == 1
 
 
-@MACHINES
+@pytest.mark.parametrize("machine", sample(sorted(shipped()), 1))
 def test_windows_whose_accesses_come_late_are_right(machine: str) -> None:
     state, reference = last_states(machine, FILTER)
     assert state == reference
@@ -349,7 +351,7 @@ def _distance_of(found: RoundSchedule, number: int, index: int) -> int:
     return source.distance if isinstance(source, Made) else 0
 
 
-@MACHINES
+@pytest.mark.parametrize("machine", sample(sorted(shipped()), 1))
 def test_simulators_agree_wherever_a_pipelined_loop_is_left(machine: str) -> None:
     part = whole(COUNTS)
     program = compiled(part, find(machine))
@@ -359,6 +361,7 @@ def test_simulators_agree_wherever_a_pipelined_loop_is_left(machine: str) -> Non
         assert slow == fast
 
 
+@pytest.mark.rotate("machine", "cycles", "is_native")
 @MACHINES
 @pytest.mark.parametrize("cycles", [97, 410, 1 << 30])
 @pytest.mark.parametrize("is_native", [False, True])
@@ -388,6 +391,7 @@ TURNS = """
 """
 
 
+@pytest.mark.rotate("machine", "ahead")
 @MACHINES
 @pytest.mark.parametrize("ahead", [2, 4, 6])
 def test_indices_that_take_turns_touch_what_the_other_one_does(machine: str, ahead: int) -> None:
@@ -416,6 +420,7 @@ def _with_registers(machine: Machine, kind: FileKind, count: int) -> Machine:
     return dataclasses.replace(machine, files=files)
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize(("kind", "file"), [(FileKind.INTEGER, "int"), (FileKind.BOOLEAN, "bool")])
 def test_a_loop_that_finds_too_few_registers_is_unrolled_and_says_in_which_file(
     kind: FileKind, file: str

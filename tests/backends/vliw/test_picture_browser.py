@@ -49,7 +49,14 @@ def opened(browser: Browser, file: Path, width: int, scheme: str) -> Seen:
     return seen
 
 
-@pytest.fixture(params=[(1280, "light"), (1280, "dark"), (400, "light"), (400, "dark")])
+@pytest.fixture(
+    params=[
+        (1280, "light"),
+        pytest.param((1280, "dark"), marks=pytest.mark.nightly),
+        pytest.param((400, "light"), marks=pytest.mark.nightly),
+        (400, "dark"),
+    ]
+)
 def seen(request: pytest.FixtureRequest, browser: Browser, file: Path) -> Iterator[Seen]:
     seen = opened(browser, file, *request.param)
     yield seen

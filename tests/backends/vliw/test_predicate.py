@@ -27,6 +27,7 @@ from ferryvm_backends.vliw.machine.read import find, shipped
 from ferryvm_backends.vliw.prove.claim import ScheduleError
 from ferryvm_backends.vliw.simulate.count import HazardError
 
+from ...tier import sample
 from .mutation import altered, changed, proved, slots
 from .program import Ended, compiled, run, whole
 
@@ -137,6 +138,7 @@ def seen(ended: Ended) -> object:
     return ended.registers, ended.memory
 
 
+@pytest.mark.rotate("name", "machine")
 @pytest.mark.parametrize("machine", MACHINES)
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_what_is_left_is_what_branches_leave(
@@ -178,6 +180,7 @@ def _states(text: str, machine: Machine) -> Iterator[bytes]:
         yield execution.machine.snapshot()
 
 
+@pytest.mark.rotate("name", "machine")
 @pytest.mark.parametrize("machine", MACHINES)
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_a_program_ends_or_traps_in_the_state_of_the_reference(name: str, machine: str) -> None:
@@ -194,7 +197,7 @@ def test_a_program_whose_time_is_over_goes_on_where_it_was(
     assert ours == right
 
 
-@pytest.mark.parametrize("name", ["bits", "nested", "some"])
+@pytest.mark.parametrize("name", sample(["bits", "some", "nested"], 1))
 def test_a_loop_without_branches_is_pipelined_and_takes_fewer_cycles(
     monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:
@@ -209,7 +212,7 @@ def test_a_loop_without_branches_is_pipelined_and_takes_fewer_cycles(
     assert cycles[0] < 0.95 * cycles[1]
 
 
-@pytest.mark.parametrize("machine", ["dsp4", "multi16", "wide16"])
+@pytest.mark.parametrize("machine", sample(["dsp4", "multi16", "wide16"], 1))
 def test_stores_alone_depend_on_truths_where_the_machine_has_that(machine: str) -> None:
     part, given = whole(PROGRAMS["some"]), find(machine)
     program = compiled(part, given)
@@ -231,7 +234,7 @@ def test_units_that_store_have_to_read_truths() -> None:
     )
 
 
-@pytest.mark.parametrize("name", PROGRAMS)
+@pytest.mark.parametrize("name", sample(PROGRAMS, 3))
 def test_few_registers_for_truths_are_enough(name: str) -> None:
     given, part = find("single"), whole(PROGRAMS[name])
     files = tuple(
@@ -296,6 +299,7 @@ def _inverted(slot: Slot) -> Slot:
     return dataclasses.replace(slot, predicate=(source, not holds))
 
 
+@pytest.mark.rotate("name", "machine")
 @pytest.mark.parametrize("machine", ["dsp4", "multi16"])
 @pytest.mark.parametrize("name", ["some", "swap", "index"])
 def test_a_predicate_that_is_dropped_or_inverted_is_found(name: str, machine: str) -> None:
@@ -309,6 +313,7 @@ def test_a_predicate_that_is_dropped_or_inverted_is_found(name: str, machine: st
                 right.prove(changed(right.program, (number, slot, wrong)))
 
 
+@pytest.mark.nightly
 def test_a_store_that_came_to_depend_on_something_is_found() -> None:
     right = proved(whole(PROGRAMS["swap"]), find("multi16"))
     truth = next(slot.predicate for _, slot in predicated(right.program))

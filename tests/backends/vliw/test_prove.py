@@ -44,6 +44,7 @@ def messages(right: Proved, programs: Iterable[Program]) -> list[str]:
     return found
 
 
+@pytest.mark.rotate("path", "machine")
 @pytest.mark.parametrize("machine", sorted(shipped()))
 @pytest.mark.parametrize("path", sorted((ROOT / "examples").glob("*.skiff")), ids=lambda p: p.stem)
 def test_an_example_is_proved(path: Path, machine: str) -> None:

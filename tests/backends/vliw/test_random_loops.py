@@ -17,10 +17,13 @@ from ferryvm.policy.model import build_ours
 from ferryvm.program import Program
 from ferryvm_backends.vliw.machine.read import shipped
 
+from ...tier import sample
 from ..ending import ended
 
 SEED = int(os.environ.get("FERRYVM_FUZZ_SEED", "20261123"))  # campaigns take others
 PROGRAMS = int(os.environ.get("FERRYVM_FUZZ_PROGRAMS", "5"))
+FEW = 1
+"""Of them, in the default tier."""
 
 LIMITS = Limits(stack=8 << 10, heap=64 << 10, first_heap=1 << 14)
 
@@ -102,10 +105,11 @@ def policy(machine: str) -> Policy:
     return build_ours({"whole_program": True, "profile": {"enabled": False}, "rule": [rule]})
 
 
+@pytest.mark.parametrize("programs", sample([FEW, PROGRAMS], 1))
 @pytest.mark.parametrize("machine", sorted(shipped()))
-def test_random_windows_end_alike(machine: str) -> None:
+def test_random_windows_end_alike(machine: str, programs: int) -> None:
     ways = set()
-    for number in range(PROGRAMS):
+    for number in range(programs):
         program = Windows(number).program()
         expected = ended(Engine("reference", limits=LIMITS), program)
         found = ended(Engine(policy=policy(machine), limits=LIMITS), program)

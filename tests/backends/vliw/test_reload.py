@@ -166,6 +166,7 @@ def _is_right(program: Program, text: str) -> None:
     assert ended[0].memory == ended[1].memory
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("machine", ["single", "multi16"])
 def test_the_state_is_the_same_with_registers_and_with_loads(
     monkeypatch: pytest.MonkeyPatch, machine: str
@@ -187,6 +188,7 @@ def test_the_state_is_the_same_with_registers_and_with_loads(
     _is_right(keeping, text)
 
 
+@pytest.mark.rotate("machine", "registers")
 @pytest.mark.parametrize("registers", [6, 12, 20])
 @pytest.mark.parametrize("machine", ["single", "dsp4", "wide16"])
 def test_a_loop_that_is_given_up_after_its_registers_went_to_memory_is_right(
@@ -264,6 +266,7 @@ def keeping(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(improve, "kept", lambda machine, operations: 20)
 
 
+@pytest.mark.rotate("machine", "n")
 @pytest.mark.usefixtures("keeping")
 @pytest.mark.parametrize("n", [0, 1, 8, 40])
 @pytest.mark.parametrize("machine", sorted(shipped()))
@@ -273,6 +276,7 @@ def test_samples_of_earlier_rounds_are_those(machine: str, n: int) -> None:
     _is_right(compiled(whole(text), find(machine)), text)
 
 
+@pytest.mark.nightly
 @pytest.mark.usefixtures("keeping")
 def test_what_has_no_port_in_the_first_rounds_is_brought_to_a_unit_before(
     monkeypatch: pytest.MonkeyPatch,
@@ -334,6 +338,7 @@ def test_what_has_not_changed_is_not_scheduled_again() -> None:
     assert new is not other
 
 
+@pytest.mark.nightly
 def test_a_load_of_a_spilled_word_comes_soon_before_it_is_needed() -> None:
     text = MIX.format(taps=16, n=12, step="(* i 16)")
     usual = find("single")

@@ -17,6 +17,7 @@ from ferryvm_backends.vliw.machine.read import find, shipped
 from ferryvm_backends.vliw.simulate import native
 from ferryvm_backends.vliw.simulate.path import Paths, State
 
+from ...tier import sample
 from .program import compiled, run, status, whole
 
 PROGRAMS = {
@@ -31,6 +32,7 @@ PROGRAMS = {
 }
 
 
+@pytest.mark.rotate("machine", "name")
 @pytest.mark.parametrize("machine", sorted(shipped()))
 @pytest.mark.parametrize("name", sorted(PROGRAMS))
 def test_they_agree_on_a_program(machine: str, name: str) -> None:
@@ -41,7 +43,7 @@ def test_they_agree_on_a_program(machine: str, name: str) -> None:
     assert slow.counts.cycles > 20
 
 
-@pytest.mark.parametrize("number", range(12))
+@pytest.mark.parametrize("number", sample(range(12), 3))
 def test_they_agree_on_random_programs(number: int, monkeypatch: pytest.MonkeyPatch) -> None:
     if number % 3 == 0:
         monkeypatch.setattr(native, "LARGE", 0)  # code that is made in less time

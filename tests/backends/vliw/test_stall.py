@@ -147,6 +147,7 @@ def test_a_pipelined_loop_waits_for_the_pass_before() -> None:
     assert stalls(pipelined) == (None, Cause.INITIATION, None, LOAD, LOAD)
 
 
+@pytest.mark.rotate("name", "machine")
 @pytest.mark.parametrize("machine", shipped())
 @pytest.mark.parametrize("name", ["nbody", "sieve", "mandelbrot", "vectors"])
 def test_each_empty_bundle_of_a_program_has_a_cause_and_no_other(machine: str, name: str) -> None:

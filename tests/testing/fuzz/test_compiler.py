@@ -98,7 +98,10 @@ def test_compiled_code_that_differs_is_found(tmp_path: Path) -> None:
     assert {finding.backends for finding in report.findings} == {"forging"}
 
 
-@pytest.mark.parametrize("schedules", [(Schedule.NONE,), (Schedule.NONE, Schedule.RANDOM)])
+@pytest.mark.parametrize(
+    "schedules",
+    [(Schedule.NONE,), pytest.param((Schedule.NONE, Schedule.RANDOM), marks=pytest.mark.nightly)],
+)
 def test_compiled_code_that_ends_the_process_is_blamed_on_its_compiler(
     schedules: tuple[Schedule, ...],
 ) -> None:

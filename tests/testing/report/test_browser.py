@@ -30,7 +30,14 @@ class Seen:
         page.on("dialog", lambda dialog: self.messages.append(f"dialog: {dialog.message}"))
 
 
-@pytest.fixture(params=[(1280, "light"), (1280, "dark"), (400, "light"), (400, "dark")])
+@pytest.fixture(
+    params=[
+        (1280, "light"),
+        pytest.param((1280, "dark"), marks=pytest.mark.nightly),
+        pytest.param((400, "light"), marks=pytest.mark.nightly),
+        (400, "dark"),
+    ]
+)
 def seen(request: pytest.FixtureRequest, browser: Browser, file: Path) -> Iterator[Seen]:
     width, scheme = request.param
     context = browser.new_context(

@@ -29,7 +29,7 @@ from ferryvm_backends.vliw.simulate.memory import Memory
 from ferryvm_backends.vliw.simulate.path import Context, Next, Onward, Paths, State
 
 LARGE = 8_000
-"""Operations of a program past which its code is made in less time and takes more."""
+"""Operations of a program past which its code is made in less time and takes more to run."""
 
 _SEGMENTS = list(Segment)
 _Key = tuple[str, int, int]
@@ -63,8 +63,9 @@ class NativeProgram:
         self._lengths = np.array([len(run) for run in runs], np.int64)
         module = _Translation(program, paths, runs).run()
         size = sum(len(program.bundles[state.at]) for run in runs for state in run)
-        is_large = size > LARGE
-        code = compile_quickly(module) if is_large else compile_module(module, merge_tails=True)
+        # What runs once is not worth the time that good code takes to make.
+        is_quick = size > LARGE or not paths.is_cyclic()
+        code = compile_quickly(module) if is_quick else compile_module(module, merge_tails=True)
         self._code = NativeCode(code)
         kind = ctypes.CFUNCTYPE(ctypes.c_uint64, ctypes.c_void_p)
         self._run = kind(self._code.function_address("run"))

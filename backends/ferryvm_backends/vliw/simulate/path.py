@@ -10,6 +10,7 @@ one gets to its last.
 from __future__ import annotations
 
 import dataclasses
+import graphlib
 from collections import Counter
 from collections.abc import Iterator
 
@@ -104,6 +105,15 @@ class Paths:
             if state not in self.onward:
                 found = self.onward[state] = self._onward(state)
                 left += found.states
+
+    def is_cyclic(self) -> bool:
+        """Whether a state can come again."""
+        following = {state: found.states for state, found in self.onward.items()}
+        try:
+            graphlib.TopologicalSorter(following).prepare()
+        except graphlib.CycleError:
+            return True
+        return False
 
     def runs(self) -> Iterator[list[State]]:
         """The states, as runs."""

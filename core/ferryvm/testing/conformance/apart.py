@@ -70,7 +70,8 @@ class _Worker:
         start = f"from {__package__} import worker; worker.main()"
         text = f"import sys; sys.path[:] = {sys.path!r}; {start}"
         self._process = subprocess.Popen(
-            [sys.executable, "-P", "-c", text],
+            # -u: what a backend prints is not lost when the process ends at once.
+            [sys.executable, "-P", "-u", "-c", text],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=self._written,

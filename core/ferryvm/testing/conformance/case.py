@@ -118,11 +118,8 @@ class Case:
         return f"{self.group}/{self.name}"
 
     def program(self) -> Verified:
-        """Its program. Raises CaseError if it has faults."""
-        try:
-            return verify(assemble(self.text, self.label))
-        except FerryError as error:
-            raise CaseError(f"case {self.label}: {error}") from None
+        """Its program, the same object in all its manners. Raises CaseError if it has faults."""
+        return _program(self.text, self.label)
 
     def scripts(self, manner: str, reference: Interpreter) -> Iterator[Script]:
         """Its scripts in one of its manners."""
@@ -134,6 +131,14 @@ class Case:
             yield dataclasses.replace(script, complaint=complaint)
         else:
             yield from run(task)
+
+
+@functools.lru_cache(maxsize=1)  # the manners of a case come one after another
+def _program(text: str, label: str) -> Verified:
+    try:
+        return verify(assemble(text, label))
+    except FerryError as error:
+        raise CaseError(f"case {label}: {error}") from None
 
 
 @functools.cache

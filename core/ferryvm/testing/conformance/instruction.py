@@ -19,7 +19,7 @@ from ferryvm.listing.encode import encode
 from ferryvm.machine.control import Status
 from ferryvm.machine.memory import Limits
 from ferryvm.machine.state import Machine
-from ferryvm.program import Data, Program
+from ferryvm.program import Data, Program, Static
 from ferryvm.testing.conformance.golden import Case, Setting, cases_of
 from ferryvm.testing.conformance.manner import whole
 from ferryvm.testing.conformance.record import PLENTY, Recorder, Task
@@ -34,16 +34,9 @@ HALT, NOP = Line(BY_MNEMONIC["halt"]), Line(BY_MNEMONIC["nop"])
 
 
 def scripts(mnemonic: str, is_counting: bool, reference: Interpreter) -> Iterator[Script]:
-    """The scripts of all golden cases of an instruction."""
-    mine = cases_of(mnemonic)
-    table = [case for case in mine if case.code is None]
-    code = [case for case in mine if case.code is not None]
-    maker = _Maker(PLENTY if is_counting else None, reference)
-    for name, dress in DRESSINGS.items():
-        if not is_counting or dress is _from_constants:
-            yield from maker.table_lines(table, name, dress)
-            if dress is not _from_locals:
-                yield from maker.run_lines(code, name)
+    """The scripts of all golden cases of an instruction, each piece a program by itself."""
+    for piece in pieces(mnemonic, is_counting):
+        yield alone(piece, PLENTY if is_counting else None, reference)
 
 
 # --- dressings ------------------------------------------------------------------------------
@@ -93,24 +86,148 @@ def _spread_setting(setting: Setting) -> Setting:
     return dataclasses.replace(setting, functions=functions)
 
 
+# --- pieces ---------------------------------------------------------------------------------
+
+
+@dataclasses.dataclass(frozen=True)
+class Piece:
+    """Code of golden cases that is run from start to end: the body of a function, and what is stated
+    by hand about its end."""
+
+    about: str
+    setting: Setting
+    items: tuple[Item, ...]
+    locals: tuple[Type, ...]
+    complaint: Callable[[Recorder, int], str | None]
+    """Where the reference's end is not as stated, given what recorded it and the pc of the piece's
+    marked line."""
+    marked: Line | None = None
+    """The line that is to trap, None if none is."""
+    chosen: tuple[Case, ...] = ()
+    """The cases that leave their results on the stack, deepest first."""
+
+    @property
+    def names(self) -> dict[int, str]:
+        """What the words above the header and the locals are, for a message."""
+        first = HEADER_WORDS + len(self.locals)
+        return {
+            first + number: f"{case.where}: {case.text}" for number, case in enumerate(self.chosen)
+        }
+
+
+def pieces(mnemonic: str, is_counting: bool) -> Iterator[Piece]:
+    """The golden cases of an instruction, in every dressing that suits the way of running."""
+    mine = cases_of(mnemonic)
+    for name, dress in DRESSINGS.items():
+        if not is_counting or dress is _from_constants:
+            yield from _table_pieces(mine, name)
+            if dress is not _from_locals:
+                yield from _run_pieces(mine, name)
+
+
+def rotated_pieces(mnemonic: str) -> Iterator[Piece]:
+    """The golden cases of an instruction, each in one dressing: they take turns."""
+    mine, names = cases_of(mnemonic), list(DRESSINGS)
+    for turn, name in enumerate(names):
+        chosen = mine[turn :: len(names)]
+        yield from _table_pieces(chosen, name)
+        # Code of a case's own takes no operands from locals.
+        yield from _run_pieces(chosen, "" if DRESSINGS[name] is _from_locals else name)
+
+
+def _table_pieces(chosen: Iterable[Case], name: str) -> Iterator[Piece]:
+    """Table lines in one dressing. Those of one setting that do not trap share a piece, in which each
+    leaves its result on the stack."""
+    table = [case for case in chosen if case.code is None]
+    for setting, group in itertools.groupby(table, key=lambda case: case.setting):
+        members = list(group)
+        smooth = [case for case in members if case.outcome.trap is None]
+        if smooth:
+            yield _smooth(setting, smooth, name)
+        for case in members:
+            if case.outcome.trap is not None:
+                lines = DRESSINGS[name](case)
+                items = (_constant(Type.I64, SENTINEL), *lines, HALT)
+                operands = [SENTINEL, *case.operands]
+                yield _trapping(case, name, setting, items, _types(case), lines[-1], operands)
+
+
+def _run_pieces(chosen: Iterable[Case], name: str) -> Iterator[Piece]:
+    """Run lines in one dressing."""
+    for case in chosen:
+        if case.code is not None:
+            yield _run(case, name)
+
+
+def _smooth(setting: Setting, chosen: list[Case], name: str) -> Piece:
+    lines: list[Item] = [line for case in chosen for line in DRESSINGS[name](case)]
+
+    def complaint(recorder: Recorder, _pc: int) -> str | None:
+        machine = recorder.machines[0]
+        if machine.status is not Status.HALT:
+            return f"ends with {machine.status.name} at pc {machine.control.pc}"
+        for case, word in zip(chosen, _operands(machine), strict=True):
+            if word != case.outcome.stack[0][1]:
+                return f"{case.where}: {case.text}: gives {word:x}"
+        return None
+
+    first, last = chosen[0], chosen[-1].where.rpartition(":")[2]
+    about = _about(f"{first.where}-{last}", first, name)
+    return Piece(about, setting, (*lines, HALT), _types(first), complaint, chosen=tuple(chosen))
+
+
+def _run(case: Case, name: str) -> Piece:
+    setting, items = case.setting, [*(case.code or ()), HALT]
+    if name == "apart":
+        setting, items = _spread_setting(setting), _spread(items)
+    if case.outcome.trap is not None:
+        return _trapping(case, name, setting, tuple(items), setting.locals, case.marked, None)
+
+    def complaint(recorder: Recorder, _pc: int) -> str | None:
+        return _end_complaint(case, recorder)
+
+    return Piece(_about(case.where, case, name), setting, tuple(items), setting.locals, complaint)
+
+
+def _trapping(
+    case: Case,
+    name: str,
+    setting: Setting,
+    items: tuple[Item, ...],
+    locals_: tuple[Type, ...],
+    marked: Line | None,
+    operands: list[int] | None,
+) -> Piece:
+    """`operands` are what the trap is to leave on the stack, if the case tells."""
+
+    def complaint(recorder: Recorder, pc: int) -> str | None:
+        return _trap_complaint(case, recorder.machines[0], pc, operands)
+
+    return Piece(_about(case.where, case, name), setting, items, locals_, complaint, marked)
+
+
 # --- programs -------------------------------------------------------------------------------
 
 
-def _program(
-    setting: Setting, items: list[Item], locals_: tuple[Type, ...], marked: Line | None
-) -> tuple[Program, int]:
-    """The program of a case, and the pc of the marked line (-1 without one)."""
-    main = FunctionListing("main", locals=locals_, items=items)
-    functions = [main, *setting.functions]
+def program_of(
+    setting: Setting, functions: Iterable[FunctionListing], statics: Iterable[Static] = ()
+) -> Program:
+    """The program of some functions, the first of which is main, in a setting; `statics` come behind
+    those of the setting."""
     data = [Data(0, setting.heap)] if setting.heap else []
-    hosts = list(setting.hosts)
-    listing = Listing(functions, list(setting.statics), data, list(setting.table), hosts)
-    pc, found = 0, -1
+    every, table, hosts = [*setting.statics, *statics], list(setting.table), list(setting.hosts)
+    return encode(Listing(list(functions), every, data, table, hosts))
+
+
+def pc_of(line: Line | None, functions: Iterable[FunctionListing]) -> int:
+    """Where a line stands in the program of these functions; -1 if nowhere."""
+    pc = 0
     for item in itertools.chain(*(function.items for function in functions)):
+        if item is line:
+            return pc
         if isinstance(item, Line):
-            found = pc if item is marked else found
             pc += 1 + (len(item.operand) if isinstance(item.operand, tuple) else 0)
-    return encode(listing), found
+    return -1
 
 
 def _operands(machine: Machine) -> list[int]:
@@ -121,72 +238,14 @@ def _operands(machine: Machine) -> list[int]:
     return words
 
 
-@dataclasses.dataclass(frozen=True)
-class _Maker:
-    """Makes scripts of cases, run from start to end."""
-
-    fuel: int | None
-    reference: Interpreter
-
-    def _record(self, about: str, program: Program) -> tuple[Script, Recorder]:
-        return whole(Task(about, verify(program), LIMITS, self.reference), self.fuel)
-
-    def table_lines(
-        self, chosen: list[Case], name: str, dress: Callable[[Case], list[Line]]
-    ) -> Iterator[Script]:
-        """Scripts of table lines. Those of one setting that do not trap share a program, in which
-        each leaves its result on the stack."""
-        for setting, group in itertools.groupby(chosen, key=lambda case: case.setting):
-            members = list(group)
-            smooth = [case for case in members if case.outcome.trap is None]
-            if smooth:
-                yield self._smooth(setting, smooth, name, dress)
-            for case in members:
-                if case.outcome.trap is not None:
-                    lines = dress(case)
-                    items: list[Item] = [_constant(Type.I64, SENTINEL), *lines, HALT]
-                    program, pc = _program(setting, items, _types(case), lines[-1])
-                    yield self._trapping(case, name, program, pc, [SENTINEL, *case.operands])
-
-    def _smooth(
-        self, setting: Setting, chosen: list[Case], name: str, dress: Callable[[Case], list[Line]]
-    ) -> Script:
-        items: list[Item] = [line for case in chosen for line in dress(case)]
-        program, _ = _program(setting, [*items, HALT], _types(chosen[0]), None)
-        first, last = chosen[0], chosen[-1].where.rpartition(":")[2]
-        script, recorder = self._record(_about(f"{first.where}-{last}", first, name), program)
-        machine = recorder.machines[0]
-        complaint = None
-        if machine.status is not Status.HALT:
-            complaint = f"ends with {machine.status.name} at pc {machine.control.pc}"
-        else:
-            for case, word in zip(chosen, _operands(machine), strict=True):
-                if word != case.outcome.stack[0][1]:
-                    complaint = f"{case.where}: {case.text}: gives {word:x}"
-        base = HEADER_WORDS + len(_types(chosen[0]))
-        names = {base + number: f"{case.where}: {case.text}" for number, case in enumerate(chosen)}
-        return dataclasses.replace(script, names=names, complaint=complaint)
-
-    def run_lines(self, chosen: list[Case], name: str) -> Iterator[Script]:
-        """Scripts of run lines."""
-        for case in chosen:
-            setting, items = case.setting, [*(case.code or ()), HALT]
-            if name == "apart":
-                setting, items = _spread_setting(setting), _spread(items)
-            program, pc = _program(setting, items, setting.locals, case.marked)
-            if case.outcome.trap is not None:
-                yield self._trapping(case, name, program, pc, None)
-            else:
-                script, recorder = self._record(_about(case.where, case, name), program)
-                yield dataclasses.replace(script, complaint=_end_complaint(case, recorder))
-
-    def _trapping(
-        self, case: Case, name: str, program: Program, pc: int, operands: list[int] | None
-    ) -> Script:
-        """`operands` are what the trap is to leave on the stack, if the case tells."""
-        script, recorder = self._record(_about(case.where, case, name), program)
-        complaint = _trap_complaint(case, recorder.machines[0], pc, operands)
-        return dataclasses.replace(script, complaint=complaint)
+def alone(piece: Piece, fuel: int | None, reference: Interpreter) -> Script:
+    """The script of a piece that is a program by itself."""
+    main = FunctionListing("main", locals=piece.locals, items=list(piece.items))
+    functions = [main, *piece.setting.functions]
+    program = verify(program_of(piece.setting, functions))
+    script, recorder = whole(Task(piece.about, program, LIMITS, reference), fuel)
+    complaint = piece.complaint(recorder, pc_of(piece.marked, functions))
+    return dataclasses.replace(script, names=piece.names, complaint=complaint)
 
 
 def _about(where: str, case: Case, name: str) -> str:

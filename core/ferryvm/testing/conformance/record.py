@@ -21,6 +21,7 @@ from ferryvm.machine.host import STANDARD
 from ferryvm.machine.memory import Limits
 from ferryvm.machine.state import Machine
 from ferryvm.program import HostImport
+from ferryvm.testing.conformance.prepared import Prepared
 from ferryvm.testing.conformance.script import (
     Enter,
     Expected,
@@ -91,13 +92,18 @@ def answer(host: HostImport, arguments: list[int]) -> int | None:
     return None
 
 
+_prepared = Prepared()
+
+
 class Recorder:
     """The reference backend, with notes being taken."""
 
     def __init__(self, task: Task) -> None:
         self.task = task
         self.program, self.limits = task.program, task.limits
-        self.artifact = task.reference.prepare(task.program)
+        artifact = _prepared.get(task.reference, task.program)
+        assert artifact is not None
+        self.artifact = artifact
         self.machines: dict[int, Machine] = {}
         self.steps: list[Step] = []
         self.output = b""

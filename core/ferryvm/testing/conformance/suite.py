@@ -25,7 +25,10 @@ from ferryvm.testing.conformance.exception import describe, listening, raise_if_
 from ferryvm.testing.conformance.fault import Fault
 from ferryvm.testing.conformance.instruction import scripts as instruction_scripts
 from ferryvm.testing.conformance.perform import perform
+from ferryvm.testing.conformance.prepared import Prepared
 from ferryvm.testing.conformance.script import Script
+from ferryvm.testing.conformance.together import batches
+from ferryvm.testing.conformance.together import scripts as batch_scripts
 from ferryvm.testing.watchdog import PATIENCE
 
 ORACLE = "reference"
@@ -43,6 +46,21 @@ class Verdict(enum.Enum):
     """The backend does not accept the program: unsupported, which is never agreement."""
     XFAILED = "xfailed"
     """It failed, as the author's table says."""
+
+
+class Golden(enum.Enum):
+    """How golden cases of instructions are run."""
+
+    EACH = "each"
+    """Each in every dressing: dozens of programs an instruction."""
+    ROTATED = "rotated"
+    """Each in one dressing: a third of that."""
+    TOGETHER = "together"
+    """Each in one dressing, in programs that they share, for a backend that takes long to build one."""
+
+
+_GOLDEN = "instruction"
+"""The group of golden cases."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -97,7 +115,7 @@ class Item:
         """What becomes of it on a backend that has so many seconds each time it is entered."""
         outcome = Outcome(Verdict.FAILED, f"{self.label}: there is nothing to do: no script")
         with listening():
-            for script in self.scripts(_reference()):
+            for script in _scripts(self):
                 outcome = _follow(script, backend, patience)
                 if outcome.verdict is not Verdict.PASSED:
                     return outcome
@@ -107,6 +125,11 @@ class Item:
 @functools.cache
 def _reference() -> Interpreter:
     return runnable(Registry(), ORACLE)
+
+
+@functools.lru_cache(maxsize=1)  # several backends may do the same one after another
+def _scripts(item: Item) -> list[Script]:
+    return list(item.scripts(_reference()))
 
 
 def _follow(script: Script, backend: Interpreter, patience: float) -> Outcome:
@@ -122,7 +145,7 @@ def _follow(script: Script, backend: Interpreter, patience: float) -> Outcome:
         if refusal is not None:
             fault = Fault("accepts", "None, or the reason why not", repr(refusal))
             return Outcome(Verdict.FAILED, fault=fault, script=script)
-        artifact = backend.prepare(script.program)
+        artifact = _prepared.get(backend, script.program)
     except BaseException as error:  # noqa: BLE001 - whatever a backend raises, it has failed
         raise_if_pressed(error)
         found: Fault | None = Fault("prepare", "an artifact", describe(error))
@@ -136,13 +159,29 @@ def _follow(script: Script, backend: Interpreter, patience: float) -> Outcome:
             found = Fault("prepare", "an Artifact", repr(artifact))
     if found is None:
         return Outcome(Verdict.PASSED)
+    _prepared.forget()  # what it leaves behind is no other script's
     return Outcome(Verdict.FAILED, fault=found, script=script)
+
+
+_prepared = Prepared()
 
 
 def _objection(script: Script, backend: Interpreter) -> tuple[str | None, object]:
     """What a backend declares that keeps it from following a script, and whether it refuses it."""
     obstacle = script.obstacle(backend.capabilities)
     return obstacle, backend.accepts(script.program) if obstacle is None else None
+
+
+@dataclasses.dataclass(frozen=True)
+class Batch(Item):
+    """The golden cases of several instructions, each in one dressing."""
+
+    mnemonics: tuple[str, ...] = ()
+
+    def scripts(self, reference: Interpreter) -> Iterator[Script]:
+        """What is to be done with a backend."""
+        are_shared = self.group == Golden.TOGETHER.value
+        return batch_scripts(self.mnemonics, self.manner == "counting", are_shared, reference)
 
 
 class Admission(Item):
@@ -178,7 +217,7 @@ _MOST_REASONS = 3
 def items() -> tuple[Item, ...]:
     """Every item, instructions first. Raises CaseError."""
     found = [
-        Item("instruction", row.mnemonic, manner, row.summary.splitlines()[0])
+        Item(_GOLDEN, row.mnemonic, manner, row.summary.splitlines()[0])
         for row in INSTRUCTIONS
         for manner in ("plain", "counting")
     ]
@@ -195,6 +234,21 @@ def checks() -> tuple[Item, ...]:
     """What a backend is tested by: whether it takes any case, and every item. Raises CaseError."""
     about = "The backend takes at least one case"
     return (Admission("backend", "accepts", "anything", about), *items())
+
+
+def checks_of(golden: Golden, alone: frozenset[str] = frozenset()) -> tuple[Item, ...]:
+    """As `checks`, with golden cases run in some way; but for those of some labels. Raises CaseError."""
+    if golden is Golden.EACH:
+        return checks()
+    found = []
+    for manner in ("plain", "counting"):
+        left_out = {item.name for item in items() if item.manner == manner and item.label in alone}
+        for mnemonics in batches(frozenset(left_out)):
+            name = f"{mnemonics[0]}-to-{mnemonics[-1]}" if mnemonics[1:] else mnemonics[0]
+            about = f"Golden cases of {len(mnemonics)} instructions"
+            found.append(Batch(golden.value, name, manner, about, mnemonics=mnemonics))
+    kept = [check for check in checks() if check.group != _GOLDEN or check.label in alone]
+    return (*kept, *found)
 
 
 def select(pattern: str) -> list[Item]:

@@ -1,0 +1,28 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Artifacts that scripts of one program share, so that its code is built once."""
+
+from __future__ import annotations
+
+from ferryvm.backend import Artifact, Interpreter
+from ferryvm.verify import Verified
+
+
+class Prepared:
+    """The artifact that was made last. Programs are told apart by identity, not by content."""
+
+    def __init__(self) -> None:
+        self._backend: Interpreter | None = None
+        self._program: Verified | None = None
+        self._artifact: Artifact | None = None
+
+    def get(self, backend: Interpreter, program: Verified) -> Artifact | None:
+        """A backend's artifact of a program, or what it gives as one. Raises whatever it does."""
+        if self._program is not program or self._backend is not backend:
+            self.forget()
+            self._artifact = backend.prepare(program)
+            self._backend, self._program = backend, program
+        return self._artifact
+
+    def forget(self) -> None:
+        """Have the next artifact made anew."""
+        self._backend = self._program = self._artifact = None

@@ -1,0 +1,142 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Golden cases of several instructions at once, each case in one dressing, by rotation.
+
+Where programs are shared, each piece of code is a function of one:
+
+    .function main          static.get which / i32.wrap_i64 / jump_table ...
+                            :0 mark / call piece0 / halt   :1 mark / call piece1 / halt   ...
+    .function piece0        ... / halt
+    .function piece1        ... / halt
+
+A script puts a machine at the start with the number of its piece in the static `which`, and runs it.
+So a compiler that takes long for each program builds a few dozen of them instead of thousands. Pieces
+that have statics are programs by themselves.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+import operator
+from collections.abc import Iterable, Iterator, Sequence
+
+from ferryvm.backend import Interpreter
+from ferryvm.isa import BY_MNEMONIC, INSTRUCTIONS, Type
+from ferryvm.isa.control import HEADER_WORDS
+from ferryvm.listing import FunctionListing, Item, Label, Line
+from ferryvm.program import Static
+from ferryvm.testing.conformance.golden import Setting, cases_of
+from ferryvm.testing.conformance.instruction import (
+    HALT,
+    LIMITS,
+    Piece,
+    alone,
+    pc_of,
+    pieces,
+    program_of,
+    rotated_pieces,
+)
+from ferryvm.testing.conformance.record import PLENTY, Recorder, Task
+from ferryvm.testing.conformance.script import Script, observe
+from ferryvm.verify import verify
+
+MOST_LINES = 1500
+"""Instructions of a program at which no further piece is added."""
+
+MOST_CASES = 120
+"""Golden cases at which no further instruction joins a batch."""
+
+
+def batches(left_out: frozenset[str] = frozenset()) -> Iterator[tuple[str, ...]]:
+    """Mnemonics whose cases are run together, without those that are left out."""
+    batch: list[str] = []
+    count = 0
+    for row in INSTRUCTIONS:
+        if row.mnemonic not in left_out:
+            batch.append(row.mnemonic)
+            count += len(cases_of(row.mnemonic))
+            if count >= MOST_CASES:
+                yield tuple(batch)
+                batch, count = [], 0
+    if batch:
+        yield tuple(batch)
+
+
+def scripts(
+    mnemonics: Iterable[str], is_counting: bool, are_shared: bool, reference: Interpreter
+) -> Iterator[Script]:
+    """The scripts of all golden cases of some instructions, in programs that they share or alone."""
+    fuel = PLENTY if is_counting else None
+    shared: list[Piece] = []
+    for mnemonic in mnemonics:
+        for piece in pieces(mnemonic, True) if is_counting else rotated_pieces(mnemonic):
+            # With `which` there is one static more, which out-of-range numbers would reach.
+            if not are_shared or piece.setting.statics or mnemonic.startswith("static."):
+                yield alone(piece, fuel, reference)
+            else:
+                shared.append(piece)
+    # Locals and marks are a piece's own, not its program's.
+    around = [dataclasses.replace(piece.setting, locals=(), marked=()) for piece in shared]
+    groups: list[tuple[Setting, list[Piece]]] = []
+    for setting, piece in zip(around, shared, strict=True):
+        for known, members in groups:
+            if _is_same(known, setting):
+                members.append(piece)
+                break
+        else:
+            groups.append((setting, [piece]))
+    for setting, members in groups:
+        for some in _portions(members):
+            yield from _program(setting, some, fuel, reference)
+
+
+def _is_same(one: Setting, other: Setting) -> bool:
+    """Whether pieces of both can share a program: lines of their functions are told by identity."""
+    return one == other and all(map(operator.is_, one.functions, other.functions))
+
+
+def _portions(members: Iterable[Piece]) -> Iterator[list[Piece]]:
+    portion: list[Piece] = []
+    for piece in members:
+        portion.append(piece)
+        if sum(len(each.items) for each in portion) >= MOST_LINES:
+            yield portion
+            portion = []
+    if portion:
+        yield portion
+
+
+def _program(
+    setting: Setting, members: Sequence[Piece], fuel: int | None, reference: Interpreter
+) -> Iterator[Script]:
+    """The scripts of pieces that share a program; it is one object for all of them."""
+    functions = [_main(len(members)), *map(_function, itertools.count(), members)]
+    functions += setting.functions
+    program = verify(program_of(setting, functions, [Static("which", Type.I64, 0)]))
+    for number, piece in enumerate(members):
+        recorder = Recorder(Task(f"{piece.about}, together", program, LIMITS, reference))
+        recorder.start()
+        state = observe(recorder.machines[0], False)
+        which = number.to_bytes(8, "little")
+        recorder.put(dataclasses.replace(state, statics=state.statics[:-8] + which))
+        recorder.run(fuel)
+        complaint = piece.complaint(recorder, pc_of(piece.marked, functions))
+        script = recorder.script("counting" if fuel else "")
+        # Below the piece's frame there is main's header.
+        names = {HEADER_WORDS + word: name for word, name in piece.names.items()}
+        yield dataclasses.replace(script, names=names, complaint=complaint)
+
+
+def _main(count: int) -> FunctionListing:
+    def line(mnemonic: str, operand: int | str | tuple[str, ...] | None = None) -> Line:
+        return Line(BY_MNEMONIC[mnemonic], operand)
+
+    labels = tuple(f"case{number}" for number in range(count))
+    items: list[Item] = [line("static.get", 0), line("i32.wrap_i64"), line("jump_table", labels)]
+    for number, label in enumerate(labels):
+        items += [Label(label), line("mark"), line("call", f"piece{number}"), HALT]
+    return FunctionListing("main", items=items)
+
+
+def _function(number: int, piece: Piece) -> FunctionListing:
+    return FunctionListing(f"piece{number}", locals=piece.locals, items=list(piece.items))

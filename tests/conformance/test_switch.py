@@ -1,6 +1,0 @@
-# SPDX-License-Identifier: Apache-2.0
-"""The `switch` backend under the conformance suite."""
-
-from ferryvm.testing.conformance import *
-
-BACKEND = "switch"
