@@ -7,7 +7,7 @@ one in its second, and so on. All of them are run every night.
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import defaultdict
 
 import pytest
 
@@ -20,14 +20,14 @@ PARTS = {"opencl": 3, "vliw": 2, "llvm": 2}
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Mark what is not in the default tier."""
-    cases: dict[tuple[str, str, str], int] = {}
-    manners: Counter[tuple[str, str, str]] = Counter()
+    cases: defaultdict[tuple[str, str, str], list[pytest.Item]] = defaultdict(list)
     for item in items:
         check = item.callspec.params.get("ferry_case") if hasattr(item, "callspec") else None
-        parts = PARTS.get(check.backend.name) if check else None
-        if check and parts:
-            case = (check.backend.name, check.item.group, check.item.name)
-            number = cases.setdefault(case, len(cases))
-            if (number + manners[case]) % parts:
+        if check and check.backend.name in PARTS:
+            cases[check.backend.name, check.item.group, check.item.name].append(item)
+    for number, ((backend, *_), manners) in enumerate(cases.items()):
+        # A case with few manners has one of them all the same.
+        parts = min(PARTS[backend], len(manners))
+        for turn, item in enumerate(manners):
+            if (number + turn) % parts:
                 item.add_marker(NIGHTLY)
-            manners[case] += 1

@@ -8,6 +8,7 @@ JSON each; it ends when its input does. Run as `python -m ferryvm_backends.openc
 from __future__ import annotations
 
 import base64
+import functools
 import json
 import os
 import shutil
@@ -40,11 +41,18 @@ def answer(request: dict[str, Any]) -> dict[str, Any]:
 def built(device: Device, source: str, options: list[str]) -> Any:
     """A program that has been built, and run once without doing anything: some drivers finish the
     code only then."""
-    context = cl.Context([device.handle])
+    context = _context(device)
     # What pyopencl keeps there, our cache does.
     program = cl.Program(context, source).build(options, cache_dir=sys.argv[1])
     Kernel(context, program, ENTRY).run_dry(cl.CommandQueue(context))
     return program
+
+
+@functools.cache
+def _context(device: Device) -> cl.Context:
+    """A device's context. It is kept: with the last context of its device PoCL forgets its library
+    of built-in functions, and to read it again takes twice as long as to build a small kernel."""
+    return cl.Context([device.handle])
 
 
 def main() -> None:
