@@ -39,16 +39,17 @@ def nightly(value: Any) -> Any:
 
 def mark_rotated(items: Iterable[pytest.Item]) -> None:
     """Mark those of rotated tests `nightly` that are not in the default tier."""
-    found = [(item, names) for item in items for names in _rotated(item)]
-    lengths: dict[tuple[str, str], int] = {}
-    for item, names in found:
-        for name, index in _indices(item, names).items():
-            key = (_test(item), name)
-            lengths[key] = max(lengths.get(key, 0), index + 1)
-    for item, names in found:
-        sizes = {name: lengths[_test(item), name] for name in names}
-        if not is_kept(_indices(item, names), sizes, _test(item)):
-            item.add_marker(NIGHTLY)
+    tests: dict[str, list[tuple[pytest.Item, tuple[str, ...]]]] = {}
+    for item in items:
+        for names in _rotated(item):
+            tests.setdefault(item.nodeid.partition("[")[0], []).append((item, names))
+    for test, members in tests.items():
+        values: dict[str, list[Any]] = {}
+        found = [(item, _indices(item, names, values)) for item, names in members]
+        sizes = {name: len(each) for name, each in values.items()}
+        for item, indices in found:
+            if not is_kept(indices, sizes, test):
+                item.add_marker(NIGHTLY)
 
 
 def is_kept(indices: Mapping[str, int], sizes: Mapping[str, int], test: str) -> bool:
@@ -70,10 +71,16 @@ def _rotated(item: pytest.Item) -> Iterator[tuple[str, ...]]:
         yield tuple(marker.args)
 
 
-def _indices(item: pytest.Item, names: Iterable[str]) -> dict[str, int]:
-    indices: Mapping[str, int] = item.callspec.indices  # type: ignore[attr-defined] # a Function's
-    return {name: indices[name] for name in names}
-
-
-def _test(item: pytest.Item) -> str:
-    return item.nodeid.partition("[")[0]
+def _indices(
+    item: pytest.Item, names: Iterable[str], values: dict[str, list[Any]]
+) -> dict[str, int]:
+    """Which value of each parameter an item has; `values` are those seen so far, in their order."""
+    # A value is one object in all combinations; `callspec.indices` counts the combinations.
+    indices = {}
+    for name in names:
+        value = item.callspec.params[name]  # type: ignore[attr-defined] # a Function's
+        seen = values.setdefault(name, [])
+        if not any(each is value for each in seen):
+            seen.append(value)
+        indices[name] = next(number for number, each in enumerate(seen) if each is value)
+    return indices

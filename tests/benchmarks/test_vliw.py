@@ -89,7 +89,9 @@ def test_program_gives_what_the_model_gives_on_the_reference(program: Simulated)
 @pytest.mark.parametrize(
     "program",
     [
-        pytest.param(each, marks=pytest.mark.nightly) if each.name in ("dct", "matmul") else each
+        pytest.param(each, marks=pytest.mark.nightly)
+        if each.name in ("dct", "matmul", "fir")
+        else each
         for each in PROGRAMS
     ],
     ids=lambda program: program.name,

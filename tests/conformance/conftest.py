@@ -13,7 +13,7 @@ import pytest
 
 from ..tier import NIGHTLY
 
-PARTS = {"opencl": 3, "vliw": 2, "llvm": 2}
+PARTS = {"opencl": 8, "vliw": 4, "llvm": 4}
 """Of how many manners of a case the default tier has one."""
 
 

@@ -18,6 +18,7 @@ from ferryvm.testing.conformance.export import export, lines
 from ferryvm.testing.conformance.manner import MANNERS
 from ferryvm.testing.conformance.suite import Item, items
 
+from ..tier import nightly
 from .faulty import WRONG, Wrong
 from .runner import Runner
 
@@ -81,8 +82,8 @@ def _flips(case: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
     "label",
     [
         "fuel/hosts/counting",
-        "heap/exhaustion/counting",
-        "trap/in-a-callee-store/exits",
+        nightly("heap/exhaustion/counting"),
+        nightly("trap/in-a-callee-store/exits"),
         "value/high-halves/plain",
     ],
 )

@@ -54,7 +54,7 @@ def test_backend_without_a_fault_agrees(schedule: Schedule) -> None:
     differ = Differ(
         ["sound"], registry=registry_of([FaultyBackend("sound", None)]), limits=LIMITS, most=MOST
     )
-    for number in range(30 if schedule is Schedule.EVERY_BOUNDARY else 100):
+    for number in range(10 if schedule is Schedule.EVERY_BOUNDARY else 50):
         (comparison,) = differ.compare(program_of(5, number), schedule, number)
         assert comparison.verdict is Verdict.AGREE, (number, comparison)
 

@@ -13,6 +13,8 @@ from ferryvm.isa import BY_MNEMONIC
 from ferryvm.listing import FunctionListing, Item, Label, Line, Listing, peephole
 from ferryvm.listing.rule import LABEL, RULES, Rule
 
+from ..tier import sample
+
 HEAD = ".loc none\n.static s i64\n.static t i64\n.static f f64\n.host show (i64)\n"
 HEAD += ".function main\n.local i64 i32 f64\n"
 
@@ -264,7 +266,7 @@ LONG = {
 }
 
 
-@pytest.mark.parametrize("shape", LONG)
+@pytest.mark.parametrize("shape", sample(LONG, 3))
 def test_work_grows_no_faster_than_the_listing(shape: str) -> None:
     whole = parse(HEAD + LONG[shape])
     work = peephole.Work()

@@ -71,6 +71,7 @@ def test_wrong_instruction_is_left_with_its_operands(bad: str, expected: list[st
     assert again.mnemonic == found.signature.mnemonic
 
 
+@pytest.mark.nightly
 def test_fault_of_leaving_after_three_instructions_keeps_three() -> None:
     found = reduced("wrong-leaving", "(define total 5) (define (f x) (* x 2)) (f (f (+ total 1)))")
     assert found.signature.way is Way.MOVED

@@ -30,6 +30,7 @@ def programs(kind: Kind, count: int, first: int) -> Sequence[Verified]:
     return [verify(generate(SEED, number, kind)) for number in range(first, first + count)]
 
 
+@pytest.mark.rotate("forcing", "kind")
 @pytest.mark.parametrize("forcing", [(), (Forcing.HOT,), (Forcing.HOT, Forcing.DEOPT)])
 @pytest.mark.parametrize("kind", [Kind.BYTECODE, Kind.SKIFF])
 def test_random_programs_run_alike_counting_and_not(

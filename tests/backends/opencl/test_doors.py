@@ -132,6 +132,7 @@ def test_a_heap_that_is_written_is_for_python(backend: OpenClBackend, backs: Cou
     assert backs == {ENTER: 6}
 
 
+@pytest.mark.nightly
 def test_after_a_slice_python_goes_on(
     backend: OpenClBackend, backs: Counter[int], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -122,6 +122,7 @@ x
 """
 
 
+@pytest.mark.nightly
 @pytest.mark.usefixtures("short")
 def test_a_kernel_is_resumed_in_the_middle_after_each_slice(
     monkeypatch: pytest.MonkeyPatch,
@@ -145,6 +146,7 @@ def test_a_kernel_is_resumed_in_the_middle_after_each_slice(
     assert len(runs) > 10
 
 
+@pytest.mark.nightly
 @pytest.mark.usefixtures("short")
 def test_a_whole_program_has_kernels_made_where_its_slices_end() -> None:
     engine = Engine(NAME, registry=registry(OpenClBackend(wraps=False)))

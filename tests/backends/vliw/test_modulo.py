@@ -34,7 +34,6 @@ from ferryvm_backends.vliw.simulate.interpret import interpret
 from ferryvm_backends.vliw.simulate.memory import Memory
 from ferryvm_backends.vliw.simulate.native import NativeProgram
 
-from ...tier import sample
 from .looping import HEAP, MACHINE, STACK, Loop, loops_of, nodes
 from .program import compiled, run, whole
 from .test_prove_by_hand import EIGHT, NIL, TOP, TRUTH, do, go, load, r, store
@@ -291,7 +290,8 @@ def test_an_access_takes_the_last_base_that_is_there() -> None:
     assert Lives(found.loop, MACHINE, found.table).rounds(pointer.number) == 1
 
 
-@pytest.mark.parametrize("machine", sample(sorted(shipped()), 1))
+@pytest.mark.nightly
+@pytest.mark.parametrize("machine", sorted(shipped()))
 def test_windows_whose_accesses_come_late_are_right(machine: str) -> None:
     state, reference = last_states(machine, FILTER)
     assert state == reference
@@ -351,7 +351,8 @@ def _distance_of(found: RoundSchedule, number: int, index: int) -> int:
     return source.distance if isinstance(source, Made) else 0
 
 
-@pytest.mark.parametrize("machine", sample(sorted(shipped()), 1))
+@pytest.mark.nightly
+@pytest.mark.parametrize("machine", sorted(shipped()))
 def test_simulators_agree_wherever_a_pipelined_loop_is_left(machine: str) -> None:
     part = whole(COUNTS)
     program = compiled(part, find(machine))

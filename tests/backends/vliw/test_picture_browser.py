@@ -73,6 +73,7 @@ def test_the_page_runs_alone_fits_the_screen_and_can_be_read(seen: Seen, file: P
     assert seen.page.evaluate(CONTRAST) == []
 
 
+@pytest.mark.nightly
 def test_schemes_colour_cells_differently(browser: Browser, file: Path) -> None:
     grounds = set()
     for scheme in ("light", "dark"):
@@ -84,6 +85,7 @@ def test_schemes_colour_cells_differently(browser: Browser, file: Path) -> None:
     assert len(grounds) == 2
 
 
+@pytest.mark.nightly
 def test_a_chosen_line_is_all_that_is_coloured_until_it_is_chosen_again(seen: Seen) -> None:
     page = seen.page
     button = page.locator(".line").nth(1)
@@ -101,6 +103,7 @@ def test_a_chosen_line_is_all_that_is_coloured_until_it_is_chosen_again(seen: Se
     assert other.evaluate(ground) != "rgba(0, 0, 0, 0)"
 
 
+@pytest.mark.nightly
 def test_a_branch_leads_to_its_block_by_keyboard(seen: Seen) -> None:
     link = seen.page.locator(".op a").last
     target = link.get_attribute("href")
@@ -112,6 +115,7 @@ def test_a_branch_leads_to_its_block_by_keyboard(seen: Seen) -> None:
     assert not seen.page.locator("#about").is_visible()
 
 
+@pytest.mark.nightly
 def test_a_kernel_has_an_edge_all_around(seen: Seen) -> None:
     rows = seen.page.locator("tr.kernel:not(.note)")
     edge = "(e, side) => getComputedStyle(e)[`border${side}Width`]"
@@ -122,6 +126,7 @@ def test_a_kernel_has_an_edge_all_around(seen: Seen) -> None:
     assert "inset" in rows.nth(1).locator("th").evaluate("e => getComputedStyle(e).boxShadow")
 
 
+@pytest.mark.nightly
 def test_thousands_of_bundles_are_drawn_and_can_be_scrolled(
     browser: Browser, tmp_path: Path
 ) -> None:

@@ -323,6 +323,7 @@ def test_a_store_that_came_to_depend_on_something_is_found() -> None:
             right.prove(altered(right.program, where, predicate=truth))
 
 
+@pytest.mark.nightly
 def test_the_interpreter_takes_no_predicate_that_the_machine_does_not() -> None:
     part = whole(PROGRAMS["some"])
     program = compiled(part, find("multi16"))

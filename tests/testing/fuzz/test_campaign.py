@@ -78,6 +78,7 @@ def test_backend_that_ends_the_process_is_found_and_the_campaign_goes_on(
     assert len(list(folder.iterdir())) == 2 * len(hit())
 
 
+@pytest.mark.nightly
 @pytest.mark.usefixtures("bad_backends")
 def test_backend_that_cannot_be_stopped_is_found_with_the_place_where_it_hangs(
     tmp_path: Path,
@@ -104,6 +105,7 @@ def test_backend_that_does_not_come_back_is_stopped_and_differs(tmp_path: Path) 
     assert disagreement.load(str(finding.path)).patience == 1.0
 
 
+@pytest.mark.nightly
 @pytest.mark.usefixtures("bad_backends")
 def test_bisecting_takes_no_longer_than_the_patience(tmp_path: Path) -> None:
     chosen = plan("lingering", save=str(tmp_path), patience=0.5)
@@ -184,6 +186,7 @@ def test_what_a_backend_prints_does_not_disturb_the_campaign() -> None:
     assert good(report) == report.programs == 10
 
 
+@pytest.mark.nightly
 @pytest.mark.usefixtures("bad_backends")
 @pytest.mark.parametrize("name", sample(["lying", "dying"], 1))
 def test_outcome_does_not_depend_on_the_number_of_workers(name: str) -> None:

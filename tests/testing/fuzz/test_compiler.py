@@ -98,6 +98,7 @@ def test_compiled_code_that_differs_is_found(tmp_path: Path) -> None:
     assert {finding.backends for finding in report.findings} == {"forging"}
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize(
     "schedules",
     [(Schedule.NONE,), pytest.param((Schedule.NONE, Schedule.RANDOM), marks=pytest.mark.nightly)],

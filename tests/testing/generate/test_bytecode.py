@@ -20,7 +20,7 @@ from ferryvm.verify import verify
 
 from .census import Life, live
 
-COUNT = 600
+COUNT = 400
 
 
 @functools.cache

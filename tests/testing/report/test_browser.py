@@ -86,6 +86,7 @@ def test_text_has_contrast(seen: Seen) -> None:
     assert seen.page.evaluate(CONTRAST) == []
 
 
+@pytest.mark.nightly
 def test_schemes_differ(browser: Browser, file: Path) -> None:
     grounds = set()
     for scheme in ("light", "dark"):
@@ -136,6 +137,7 @@ def test_the_first_difference_is_marked_where_it_is(seen: Seen) -> None:
         assert cell.is_visible()
 
 
+@pytest.mark.nightly
 def test_both_traces_stand_side_by_side_on_a_wide_screen(page: Page) -> None:
     rows = page.locator(".traces tbody tr")
     assert 1 < rows.count() <= 20
@@ -159,6 +161,7 @@ def test_the_differing_field_stands_with_both_values_and_its_bits(page: Page) ->
     assert registers == ["status", "trap", "pc", "sp", "fp", "hp", "fuel left"]
 
 
+@pytest.mark.nightly
 def test_link_of_a_disagreement_leads_to_it(page: Page) -> None:
     page.locator(".matrix a").click()
     assert page.locator(".conflict:target").is_visible()
@@ -176,6 +179,7 @@ def test_programs_are_filtered_by_verdict_and_name(page: Page) -> None:
     assert rows.count() == 0
 
 
+@pytest.mark.nightly
 def test_grid_has_every_instruction_with_what_was_counted(page: Page, made: Report) -> None:
     coverage = total(result.coverage for result in made.results if result.coverage is not None)
     cells = page.locator(".cell")
@@ -197,6 +201,7 @@ def test_grid_has_every_instruction_with_what_was_counted(page: Page, made: Repo
     )
 
 
+@pytest.mark.nightly
 def test_an_instruction_shows_its_edge_classes_by_keyboard(page: Page) -> None:
     cell = page.locator(f'.cell[data-opcode="{BY_MNEMONIC["f64.add"].opcode}"]')
     cell.focus()
@@ -211,6 +216,7 @@ def test_an_instruction_shows_its_edge_classes_by_keyboard(page: Page) -> None:
     assert cell.evaluate("element => element === document.activeElement")
 
 
+@pytest.mark.nightly
 def test_coverage_is_shown_by_program(page: Page, made: Report) -> None:
     page.locator("#run").select_option("2")
     coverage = made.results[1].coverage
@@ -220,6 +226,7 @@ def test_coverage_is_shown_by_program(page: Page, made: Report) -> None:
     assert sum(map(int, chapters)) == len(coverage.counts)
 
 
+@pytest.mark.nightly
 def test_what_was_not_watched_is_said(page: Page) -> None:
     assert page.locator(".warn").inner_text().startswith("Not all of it was watched.")
     watched = page.locator(".runs tbody tr td:last-child").all_inner_texts()
@@ -227,6 +234,7 @@ def test_what_was_not_watched_is_said(page: Page) -> None:
     assert watched[3].startswith("all ")
 
 
+@pytest.mark.nightly
 def test_tables_can_be_read_without_seeing_them(page: Page) -> None:
     for table in page.locator("table").all():
         assert table.locator("caption").inner_text().strip() or table.get_attribute("aria-label")
@@ -237,6 +245,7 @@ def test_tables_can_be_read_without_seeing_them(page: Page) -> None:
         assert control.evaluate("element => element.labels.length") == 1
 
 
+@pytest.mark.nightly
 def test_print_leaves_out_what_paper_cannot_do(page: Page) -> None:
     page.emulate_media(media="print", color_scheme="dark")
     assert not page.locator(".controls").first.is_visible()

@@ -1,0 +1,163 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How many of the faults planted in compilers the default tier of the tests finds.
+
+    python -m tests.faults.compilers.tiers [--faults A,B] [--jobs N] [--json FILE]
+
+For each fault the tests of its compiler run with the fault planted: first the default tier, then, where
+that does not find it, the nightly one. Found means that a test fails, or that the tests do not end. What
+the page or the table of faults says is no test of a compiler, so tests/faults is left out. A fault that
+a file of results has already is not looked for again. Exit code 1 if the default tier finds less
+than 90 % of what both find.
+"""
+
+from __future__ import annotations
+
+import argparse
+import concurrent.futures
+import dataclasses
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+from ferryvm.durable import replace_file
+from ferryvm.errors import UnknownNameError
+
+from .planting import CompilerFault
+from .search import warm_up
+from .table import by_name
+
+SHARE = 0.9
+"""Of what both tiers find, what the default tier is to find."""
+
+LONGEST = 1800.0
+"""Seconds that the tests may take: they do not end otherwise."""
+
+ROOT = Path(__file__).resolve().parents[3]
+
+_COMMON = ("tests/ir",)
+
+TESTS = {
+    "llvm": (
+        *_COMMON,
+        "tests/conformance/test_llvm.py",
+        "tests/backends/llvm",
+        "tests/engine",
+        "tests/skiff",
+    ),
+    "opencl": (*_COMMON, "tests/conformance/test_opencl.py", "tests/backends/opencl"),
+    "vliw": (*_COMMON, "tests/conformance/test_vliw.py", "tests/backends/vliw"),
+}
+"""What is run for a fault of each compiler, the quickest first. That of `cc` is tested in its own folder."""
+
+TIERS = {"default": "not nightly", "nightly": "nightly"}
+
+
+@dataclasses.dataclass(frozen=True)
+class Found:
+    """What the tests say of a fault."""
+
+    fault: str
+    tier: str | None
+    """The first tier that finds it; None: neither does."""
+    test: str
+    """The test that failed."""
+    seconds: float
+
+
+def look(fault: CompilerFault, cache: Path) -> Found:
+    """Run the tests with a fault planted; `cache` is copied, since what is put there is faulty code."""
+    began = time.perf_counter()
+    for tier, chosen in TIERS.items():
+        with tempfile.TemporaryDirectory() as folder:
+            shutil.copytree(cache, Path(folder) / "cache")
+            test = _failed(fault, chosen, Path(folder))
+        if test is not None:
+            return Found(fault.name, tier, test, round(time.perf_counter() - began, 1))
+    return Found(fault.name, None, "", round(time.perf_counter() - began, 1))
+
+
+def _failed(fault: CompilerFault, chosen: str, folder: Path) -> str | None:
+    plugin = "tests.faults.compilers.plugin"
+    words = ["-q", "-x", "-n", "0", "-p", plugin, "--plant", fault.name, "-m", chosen]
+    places = ["-p", "no:cacheprovider", "--basetemp", str(folder / "temporary")]
+    environment = {**os.environ, "FERRYVM_CACHE_DIR": str(folder / "cache")}
+    try:
+        done = subprocess.run(
+            [sys.executable, "-m", "pytest", *words, *places, *TESTS[fault.backend]],
+            cwd=ROOT,
+            env=environment,
+            capture_output=True,
+            text=True,
+            timeout=LONGEST,
+            check=False,
+        )
+    except subprocess.TimeoutExpired:
+        return f"no end in {LONGEST:g} s"
+    if done.returncode == 0:
+        return None
+    failed = re.search(r"^(?:FAILED|ERROR) (\S+)", done.stdout, re.MULTILINE)
+    if failed is None and done.returncode > 0:  # the tests themselves did not run
+        raise AssertionError(f"{fault.name}: {done.stdout[-2000:]}{done.stderr[-2000:]}")
+    return failed[1] if failed else f"exit code {done.returncode}"
+
+
+def _keep(path: Path, found: list[Found]) -> None:
+    content = {"results": [dataclasses.asdict(each) for each in found]}
+    replace_file(path, (json.dumps(content, indent=1) + "\n").encode())
+
+
+def _arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="python -m tests.faults.compilers.tiers")
+    parser.add_argument("--faults", default="", help="names with commas between; all by default")
+    parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1)
+    parser.add_argument("--json", type=Path, help="file that gets the results as they come")
+    return parser.parse_args()
+
+
+def main() -> int:
+    """Run the campaign; the exit code."""
+    options = _arguments()
+    try:
+        named = by_name([name for name in options.faults.split(",") if name])
+    except UnknownNameError as error:
+        print(f"tiers: {error}", file=sys.stderr)
+        return 2
+    faults = [fault for fault in named if fault.backend in TESTS]
+    found: list[Found] = []
+    if options.json is not None and options.json.exists():
+        text = options.json.read_text(encoding="utf-8")
+        found = [Found(**row) for row in json.loads(text)["results"]]
+    known = {each.fault for each in found}
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        concurrent.futures.ThreadPoolExecutor(options.jobs) as pool,
+    ):
+        os.environ["FERRYVM_CACHE_DIR"] = folder
+        warm_up(TESTS)
+        waiting = [
+            pool.submit(look, fault, Path(folder)) for fault in faults if fault.name not in known
+        ]
+        for each in concurrent.futures.as_completed(waiting):
+            result = each.result()
+            found.append(result)
+            print(
+                f"{result.fault:40} {result.tier or '-':8} {result.seconds:6.0f} s  {result.test}",
+                flush=True,
+            )
+            if options.json is not None:
+                _keep(options.json, found)
+    mine = [each for each in found if each.fault in {fault.name for fault in faults}]
+    default = sum(each.tier == "default" for each in mine)
+    both = sum(each.tier is not None for each in mine)
+    print(f"{len(mine)} faults: {both} found, {default} of them by the default tier")
+    return 0 if default >= SHARE * both else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

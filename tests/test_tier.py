@@ -1,0 +1,107 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Which tests are in the default tier, and what fails a run whose tests take too long."""
+
+from __future__ import annotations
+
+import itertools
+from pathlib import Path
+
+import pytest
+
+from .tier import is_kept, nightly, sample
+
+pytest_plugins = ("pytester",)
+
+FOLDER = Path(__file__).parent
+CONFTEST = """
+import sys
+import pytest
+sys.path.append({root!r})
+from tests.conftest import (
+    pytest_addoption, pytest_runtest_logreport, pytest_sessionfinish, pytest_terminal_summary,
+)
+from tests.tier import mark_rotated
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items):
+    mark_rotated(items)
+"""
+OPTIONS = (
+    "-p",
+    "no:cacheprovider",
+    "-p",
+    "no:xdist",
+    "-W",
+    "ignore::pytest.PytestUnknownMarkWarning",
+)
+
+
+@pytest.mark.parametrize("sizes", [(3, 4), (4, 4), (5, 2), (1, 7), (2, 3, 6)])
+def test_a_rotation_has_each_value_of_each_parameter_and_the_longest_ones_once(
+    sizes: tuple[int, ...],
+) -> None:
+    names = [f"p{number}" for number in range(len(sizes))]
+    kept = [
+        indices
+        for indices in itertools.product(*map(range, sizes))
+        if is_kept(
+            dict(zip(names, indices, strict=True)), dict(zip(names, sizes, strict=True)), "t"
+        )
+    ]
+    assert len(kept) == max(sizes)
+    for place, size in enumerate(sizes):
+        assert {indices[place] for indices in kept} == set(range(size))
+
+
+def test_rotations_of_two_tests_begin_elsewhere() -> None:
+    sizes = {"a": 8, "b": 7}
+
+    def first(test: str) -> int:
+        return next(b for b in range(7) if is_kept({"a": 0, "b": b}, sizes, test))
+
+    assert len({first(f"test_{number}") for number in range(30)}) > 3
+
+
+def test_a_sample_keeps_all_values_and_marks_those_after_the_first() -> None:
+    found = sample("abc", 2)
+    assert found[:2] == ["a", "b"]
+    assert found[2] == nightly("c")
+    assert [mark.name for mark in found[2].marks] == ["nightly"]
+    assert nightly((1, 2)).values == (1, 2)
+
+
+def run(pytester: pytest.Pytester, text: str, *words: str) -> pytest.RunResult:
+    """Run tests in a process of their own, with the hooks of these tests."""
+    pytester.makeconftest(CONFTEST.format(root=str(FOLDER.parent)))
+    pytester.makepyfile(text)
+    return pytester.runpytest_subprocess(*OPTIONS, *words)
+
+
+def test_rotated_tests_are_in_one_of_the_tiers_each(pytester: pytest.Pytester) -> None:
+    text = """
+import pytest
+@pytest.mark.rotate("one", "two")
+@pytest.mark.parametrize("one", range(3))
+@pytest.mark.parametrize("two", range(2))
+@pytest.mark.parametrize("three", range(2))
+def test_all(one, two, three):
+    pass
+"""
+    run(pytester, text, "-m", "not nightly").assert_outcomes(passed=6, deselected=6)
+    run(pytester, text, "-m", "nightly").assert_outcomes(passed=6, deselected=6)
+
+
+def test_a_test_that_takes_too_long_fails_the_run_and_is_named(pytester: pytest.Pytester) -> None:
+    text = """
+import time
+def test_quick():
+    pass
+def test_slow():
+    time.sleep(0.3)
+"""
+    done = run(pytester, text, "--longest", "0.2")
+    assert done.ret == pytest.ExitCode.TESTS_FAILED
+    done.stdout.fnmatch_lines(["*longer than 0.2 s, so not for this tier*", "*0.3 s  *::test_slow"])
+    assert "::test_quick" not in done.stdout.str()
+    assert run(pytester, text, "--longest", "60").ret == pytest.ExitCode.OK
+    assert run(pytester, text).ret == pytest.ExitCode.OK
