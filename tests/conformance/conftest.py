@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which cases of the suite are in the default tier, for compilers that take long to build code.
+"""Which cases of the suite are in the default tier.
 
 Every case is there, in a part of its manners, by rotation: the first case in its first manner, the next
 one in its second, and so on. All of them are run every night.
@@ -13,7 +13,7 @@ import pytest
 
 from ..tier import NIGHTLY
 
-PARTS = {"opencl": 8, "vliw": 4, "llvm": 4}
+PARTS = {"opencl": 8, "vliw": 4, "llvm": 4, "reference": 4, "switch": 2, "threaded": 2}
 """Of how many manners of a case the default tier has one."""
 
 

@@ -32,6 +32,7 @@ from ferryvm_backends.vliw.code.schedule import schedule
 from ferryvm_backends.vliw.machine.model import FileKind, Machine
 from ferryvm_backends.vliw.machine.read import find, shipped
 
+from ...tier import nightly, sample
 from .looping import MACHINE, Loop, loops_of
 from .program import compiled, run, whole
 
@@ -189,7 +190,7 @@ def test_the_state_is_the_same_with_registers_and_with_loads(
 
 
 @pytest.mark.rotate("machine", "registers")
-@pytest.mark.parametrize("registers", [6, 12, 20])
+@pytest.mark.parametrize("registers", [nightly(6), 12, 20])
 @pytest.mark.parametrize("machine", ["single", "dsp4", "wide16"])
 def test_a_loop_that_is_given_up_after_its_registers_went_to_memory_is_right(
     machine: str, registers: int
@@ -268,7 +269,7 @@ def keeping(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.rotate("machine", "n")
 @pytest.mark.usefixtures("keeping")
-@pytest.mark.parametrize("n", [0, 1, 8, 40])
+@pytest.mark.parametrize("n", sample([0, 1, 8, 40], 3))
 @pytest.mark.parametrize("machine", sorted(shipped()))
 def test_samples_of_earlier_rounds_are_those(machine: str, n: int) -> None:
     """Also where the loop ends before its first samples have been used up."""

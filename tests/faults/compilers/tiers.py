@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """How many of the faults planted in compilers the default tier of the tests finds.
 
-    python -m tests.faults.compilers.tiers [--faults A,B] [--jobs N] [--json FILE]
+    python -m tests.faults.compilers.tiers [--faults A,B] [--tier default] [--jobs N] [--json FILE]
 
 For each fault the tests of its compiler run with the fault planted: first the default tier, then, where
 that does not find it, the nightly one. Found means that a test fails, or that the tests do not end. What
@@ -70,13 +70,13 @@ class Found:
     seconds: float
 
 
-def look(fault: CompilerFault, cache: Path) -> Found:
+def look(fault: CompilerFault, cache: Path, tiers: list[str]) -> Found:
     """Run the tests with a fault planted; `cache` is copied, since what is put there is faulty code."""
     began = time.perf_counter()
-    for tier, chosen in TIERS.items():
+    for tier in tiers:
         with tempfile.TemporaryDirectory() as folder:
             shutil.copytree(cache, Path(folder) / "cache")
-            test = _failed(fault, chosen, Path(folder))
+            test = _failed(fault, TIERS[tier], Path(folder))
         if test is not None:
             return Found(fault.name, tier, test, round(time.perf_counter() - began, 1))
     return Found(fault.name, None, "", round(time.perf_counter() - began, 1))
@@ -116,6 +116,9 @@ def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m tests.faults.compilers.tiers")
     parser.add_argument("--faults", default="", help="names with commas between; all by default")
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1)
+    parser.add_argument(
+        "--tier", choices=TIERS, action="append", help="only this one; both by default"
+    )
     parser.add_argument("--json", type=Path, help="file that gets the results as they come")
     return parser.parse_args()
 
@@ -134,6 +137,7 @@ def main() -> int:
         text = options.json.read_text(encoding="utf-8")
         found = [Found(**row) for row in json.loads(text)["results"]]
     known = {each.fault for each in found}
+    tiers = options.tier or list(TIERS)
     with (
         tempfile.TemporaryDirectory() as folder,
         concurrent.futures.ThreadPoolExecutor(options.jobs) as pool,
@@ -141,7 +145,9 @@ def main() -> int:
         os.environ["FERRYVM_CACHE_DIR"] = folder
         warm_up(TESTS)
         waiting = [
-            pool.submit(look, fault, Path(folder)) for fault in faults if fault.name not in known
+            pool.submit(look, fault, Path(folder), tiers)
+            for fault in faults
+            if fault.name not in known
         ]
         for each in concurrent.futures.as_completed(waiting):
             result = each.result()
