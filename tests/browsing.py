@@ -3,6 +3,16 @@
 
 from __future__ import annotations
 
+import pytest
+
+VIEWS = [
+    (1280, "light"),
+    pytest.param((1280, "dark"), marks=pytest.mark.nightly),
+    pytest.param((400, "light"), marks=pytest.mark.nightly),
+    (400, "dark"),
+]
+"""Widths of a screen in pixels, and schemes of colours, as parameters."""
+
 CONTRAST = """() => {
   const parse = (text) => {
     const [r, g, b, a = 1] = text.match(/[\\d.]+/g).map(Number);

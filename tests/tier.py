@@ -66,8 +66,9 @@ def is_kept(indices: Mapping[str, int], sizes: Mapping[str, int], test: str) -> 
 
 def _rotated(item: pytest.Item) -> Iterator[tuple[str, ...]]:
     marker = item.get_closest_marker("rotate")
-    # What is for a GPU would take the turns of what runs everywhere.
-    if marker is not None and hasattr(item, "callspec") and not item.get_closest_marker("gpu"):
+    # What does not run in the default tier, or on a GPU alone, would take the turns of what does.
+    is_left_out = any(item.get_closest_marker(name) for name in ("gpu", NIGHTLY))
+    if marker is not None and hasattr(item, "callspec") and not is_left_out:
         yield tuple(marker.args)
 
 

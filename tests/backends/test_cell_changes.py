@@ -17,6 +17,7 @@ from ferryvm_backends.threaded import BACKEND as THREADED
 from ferryvm_backends.threaded import ThreadedArtifact
 from ferryvm_backends.threaded.form import FusedForm
 
+from ..tier import sample
 from .places import (
     ENTRY,
     FORMS,
@@ -115,9 +116,11 @@ def test_running_loop_notices_what_another_thread_installs(
     assert 100 <= run.machine.memory.stack[2] < BOUNDS[name]
 
 
+@pytest.mark.parametrize("rounds", sample([200_000, 1_000_000], 1))
 @pytest.mark.parametrize("native", ["switch", "threaded"])
-def test_cells_changed_at_random_by_another_thread_change_no_result(native: str) -> None:
-    rounds = 200_000
+def test_cells_changed_at_random_by_another_thread_change_no_result(
+    native: str, rounds: int
+) -> None:
     run = Run.start(native, False, verify(ferryvm.assemble(SPIN.format(bound=rounds))))
     nothing, has_ended = idle(), threading.Event()
 

@@ -32,6 +32,7 @@ from ferryvm.verify import Verified, verify
 from ferryvm_backends.vliw import VliwBackend
 from ferryvm_backends.vliw.code.program import Loop
 
+from ..tier import nightly
 from .vliw_model import MODELS, pixels, transformed
 
 LOOP = Loop("b3", 12, 2, 40, 52, 3, 4, 4, "memory", 2)
@@ -88,12 +89,7 @@ def test_program_gives_what_the_model_gives_on_the_reference(program: Simulated)
 
 @pytest.mark.parametrize(
     "program",
-    [
-        pytest.param(each, marks=pytest.mark.nightly)
-        if each.name in ("dct", "matmul", "fir")
-        else each
-        for each in PROGRAMS
-    ],
+    [nightly(each) if each.name in ("dct", "matmul", "fir") else each for each in PROGRAMS],
     ids=lambda program: program.name,
 )
 def test_program_is_right_on_the_machine(program: Simulated) -> None:

@@ -16,6 +16,7 @@ import pytest
 
 from ..command import ferry
 from ..testing.fuzz.bad_backends import install
+from ..tier import sample
 
 COLUMNS = "programs halted trapped stopped diverged unsupported refused disagree malformed error crash hang"
 
@@ -37,8 +38,9 @@ def rows(output: str) -> dict[str, dict[str, int]]:
     return {words[0]: dict(zip(heads, map(int, words[1:]), strict=True)) for words in kinds}
 
 
-def test_campaign_without_findings_prints_a_table_and_ends_with_0() -> None:
-    done = ferry("fuzz", "--seed", 4, "--programs", 10, "--jobs", 1, "--backends", "switch,llvm")
+@pytest.mark.parametrize("backends", sample([["--backends", "switch,llvm"], []], 1), ids=str)
+def test_campaign_without_findings_prints_a_table_and_ends_with_0(backends: list[str]) -> None:
+    done = ferry("fuzz", "--seed", 4, "--programs", 10, "--jobs", 1, *backends)
     assert (done.code, done.err) == (0, "")
     table = rows(done.out)
     assert [table[kind]["programs"] for kind in ("bytecode", "skiff")] == [9, 1]

@@ -39,10 +39,13 @@ def test_random_programs_run_alike_on_every_backend(kind: Kind, programs: int) -
     assert report.outcomes[kind, Outcome.HALTED] > programs // 3
 
 
+@pytest.mark.parametrize("programs", sample([12, 25], 1))
 @pytest.mark.parametrize("kind", [Kind.BYTECODE, Kind.SKIFF])
-def test_random_programs_moved_at_every_boundary_end_as_those_that_stay(kind: Kind) -> None:
-    report = run(kind, 12, (Schedule.NONE, Schedule.EVERY_BOUNDARY), first=2500)
-    assert sum(report.outcomes[kind, outcome] for outcome in RAN) == 12
+def test_random_programs_moved_at_every_boundary_end_as_those_that_stay(
+    kind: Kind, programs: int
+) -> None:
+    report = run(kind, programs, (Schedule.NONE, Schedule.EVERY_BOUNDARY), first=2500)
+    assert sum(report.outcomes[kind, outcome] for outcome in RAN) == programs
 
 
 def test_random_programs_moved_at_random_end_as_those_that_stay() -> None:

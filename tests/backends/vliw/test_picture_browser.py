@@ -12,7 +12,7 @@ from playwright.sync_api import Browser, Page
 
 from ferryvm_backends.vliw.show.render import page
 
-from ...browsing import CONTRAST
+from ...browsing import CONTRAST, VIEWS
 from .picture import drawn, with_loops
 
 BUNDLES = 2_000
@@ -49,14 +49,7 @@ def opened(browser: Browser, file: Path, width: int, scheme: str) -> Seen:
     return seen
 
 
-@pytest.fixture(
-    params=[
-        (1280, "light"),
-        pytest.param((1280, "dark"), marks=pytest.mark.nightly),
-        pytest.param((400, "light"), marks=pytest.mark.nightly),
-        (400, "dark"),
-    ]
-)
+@pytest.fixture(params=VIEWS)
 def seen(request: pytest.FixtureRequest, browser: Browser, file: Path) -> Iterator[Seen]:
     seen = opened(browser, file, *request.param)
     yield seen

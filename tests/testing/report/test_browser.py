@@ -13,7 +13,7 @@ from ferryvm.isa import BY_MNEMONIC, INSTRUCTIONS
 from ferryvm.testing.report import Report, total
 from ferryvm.testing.report.edge import EDGES
 
-from ...browsing import CONTRAST
+from ...browsing import CONTRAST, VIEWS
 from .conftest import NAMES
 
 
@@ -30,14 +30,7 @@ class Seen:
         page.on("dialog", lambda dialog: self.messages.append(f"dialog: {dialog.message}"))
 
 
-@pytest.fixture(
-    params=[
-        (1280, "light"),
-        pytest.param((1280, "dark"), marks=pytest.mark.nightly),
-        pytest.param((400, "light"), marks=pytest.mark.nightly),
-        (400, "dark"),
-    ]
-)
+@pytest.fixture(params=VIEWS)
 def seen(request: pytest.FixtureRequest, browser: Browser, file: Path) -> Iterator[Seen]:
     width, scheme = request.param
     context = browser.new_context(
