@@ -190,13 +190,14 @@ def test_the_state_is_the_same_with_registers_and_with_loads(
 
 
 @pytest.mark.rotate("machine", "registers")
+@pytest.mark.parametrize("taps", [8, nightly(14)])
 @pytest.mark.parametrize("registers", [nightly(6), 12, 20])
 @pytest.mark.parametrize("machine", ["single", "dsp4", "wide16"])
 def test_a_loop_that_is_given_up_after_its_registers_went_to_memory_is_right(
-    machine: str, registers: int
+    machine: str, registers: int, taps: int
 ) -> None:
     """What a loop has loaded for it may be in memory by the time that it is planned again."""
-    text = MIX.format(taps=14, n=12, step="i")
+    text = MIX.format(taps=taps, n=12, step="i")
     usual = find(machine)
     files = tuple(
         dataclasses.replace(f, registers=registers) if f.kind is FileKind.INTEGER else f
@@ -269,11 +270,12 @@ def keeping(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.rotate("machine", "n")
 @pytest.mark.usefixtures("keeping")
+@pytest.mark.parametrize("taps", [6, nightly(9)])
 @pytest.mark.parametrize("n", sample([0, 1, 8, 40], 3))
 @pytest.mark.parametrize("machine", sorted(shipped()))
-def test_samples_of_earlier_rounds_are_those(machine: str, n: int) -> None:
+def test_samples_of_earlier_rounds_are_those(machine: str, n: int, taps: int) -> None:
     """Also where the loop ends before its first samples have been used up."""
-    text = MIX.format(taps=9, n=n, step="i")
+    text = MIX.format(taps=taps, n=n, step="i")
     _is_right(compiled(whole(text), find(machine)), text)
 
 
