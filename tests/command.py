@@ -4,7 +4,7 @@
     ferry("run", path)        (exit code, standard output, standard error)
 
 A test process has one server. The server reads a request, a line of JSON, forks, and answers with the
-exit code; the child has the request's arguments, environment, folder and files, and ends as the command
+exit code and what the command used of processors; the child has the request's arguments, environment, folder and files, and ends as the command
 does. That saves the third of a second that imports take. What a process does while it starts is tested
 with processes that start: tests/cli/test_signal.py, test_end.py, test_cli.py. Run as `python FILE`.
 """
@@ -12,6 +12,7 @@ with processes that start: tests/cli/test_signal.py, test_end.py, test_cli.py. R
 from __future__ import annotations
 
 import atexit
+import dataclasses
 import functools
 import importlib
 import json
@@ -72,6 +73,17 @@ def ferry(
         return Ended(code, *(file.read_bytes().decode() for file in files[1:]))
 
 
+@dataclasses.dataclass
+class Used:
+    """What commands have used."""
+
+    seconds: float = 0.0
+    """Of processors."""
+
+
+used = Used()
+
+
 class _Server:
     def __init__(self) -> None:
         self._process = subprocess.Popen(
@@ -91,7 +103,9 @@ class _Server:
         if not select.select([self._process.stdout], [], [], timeout)[0]:
             self.end()
             raise TimeoutError(f"a command did not end in {timeout:g} s: {request}")
-        return int(self._process.stdout.readline())
+        code, seconds = self._process.stdout.readline().split()
+        used.seconds += float(seconds)
+        return int(code)
 
     def end(self) -> None:
         """End the server and what it runs."""
@@ -123,8 +137,9 @@ def serve() -> list[str] | None:
             os.close(answers)
             _become(request)
             return list(request["arguments"])
-        _, status = os.waitpid(child, 0)
-        os.write(answers, b"%d\n" % os.waitstatus_to_exitcode(status))
+        _, status, usage = os.wait4(child, 0)
+        code, seconds = os.waitstatus_to_exitcode(status), usage.ru_utime + usage.ru_stime
+        os.write(answers, b"%d %f\n" % (code, seconds))
     return None
 
 

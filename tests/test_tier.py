@@ -18,6 +18,8 @@ import sys
 import pytest
 sys.path.append({root!r})
 from tests.conftest import (
+    pytest_runtest_makereport,
+    pytest_runtest_protocol,
     pytest_addoption, pytest_runtest_logreport, pytest_sessionfinish, pytest_terminal_summary,
 )
 from tests.tier import mark_rotated
@@ -96,12 +98,17 @@ def test_a_test_that_takes_too_long_fails_the_run_and_is_named(pytester: pytest.
 import time
 def test_quick():
     pass
-def test_slow():
+def test_waiting():
     time.sleep(0.3)
+def test_slow():
+    while time.process_time() < BEGAN + 0.3:
+        pass
+BEGAN = time.process_time()
 """
     done = run(pytester, text, "--longest", "0.2")
     assert done.ret == pytest.ExitCode.TESTS_FAILED
     done.stdout.fnmatch_lines(["*longer than 0.2 s, so not for this tier*", "*0.3 s  *::test_slow"])
     assert "::test_quick" not in done.stdout.str()
+    assert "::test_waiting" not in done.stdout.str()
     assert run(pytester, text, "--longest", "60").ret == pytest.ExitCode.OK
     assert run(pytester, text).ret == pytest.ExitCode.OK

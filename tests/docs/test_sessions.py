@@ -114,7 +114,7 @@ def test_following_the_guide_adds_an_instruction(tmp_path: Path) -> None:
         ignored = shutil.ignore_patterns("__pycache__")
         shutil.copytree(ROOT / name, tmp_path / name, ignore=ignored)
     shutil.copy(ROOT / "pyproject.toml", tmp_path)
-    for name in ("conftest.py", "tier.py"):
+    for name in ("conftest.py", "command.py", "tier.py"):
         shutil.copy(ROOT / "tests" / name, tmp_path / "tests")
     declaration, try_it = _blocks(GUIDE, "python")
     golden, printed = _blocks(GUIDE, "text")
