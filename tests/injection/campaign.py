@@ -42,8 +42,9 @@ def tried(
     work = folder / "work"
     (work / "state" / "ferryvm").mkdir(parents=True)
     if cache.key_path().exists() and cache.directory().exists():
-        regions = shutil.ignore_patterns("region-*")
-        shutil.copytree(cache.directory(), work / "cache", ignore=regions)
+        # Others may be storing an entry at this moment.
+        ignored = shutil.ignore_patterns("region-*", ".ferry-*")
+        shutil.copytree(cache.directory(), work / "cache", ignore=ignored)
         shutil.copy2(cache.key_path(), work / "state" / "ferryvm")
     plan = {"scenarios": scenarios, "failures": failures, "most": most, "calls": list(calls)}
     environment = {
