@@ -25,9 +25,10 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from ferryvm.errors import FerryError, Position
-from ferryvm.isa import HEADER, INSTRUCTIONS, Flow, Immediate, Instruction, Type
-from ferryvm.isa.control import HEADER_WORDS
+from ferryvm.isa import INSTRUCTIONS, Flow, Immediate, Instruction, Type
+from ferryvm.isa.frame import HEADER_WORDS, number_of, return_counts
 from ferryvm.isa.table import Operand
+from ferryvm.isa.type import signed
 from ferryvm.program import CODE_DTYPE, Program, Signature
 
 MAX_STATICS = 1 << 24
@@ -39,6 +40,9 @@ MAX_DATA_END = 1 << 32
 MAX_PARAMETERS = 1000
 """Parameters that a signature may have. A signature is stated once and may be used by every
 function and call: without a limit, checking them all could take time quadratic in the size."""
+
+MAX_RESULTS = 1000
+"""Results that a function may have; `return` moves them all for one unit of fuel."""
 
 MAX_LOCALS = 1 << 15
 """Locals that a function may have, parameters not included. A call zeroes them for one unit of fuel:
@@ -79,13 +83,11 @@ class VerifyCode(enum.Enum):
     RETURN_IN_MAIN = "V22"
     """Function 0 returns; it must end with halt."""
     RESULTS = "V23"
-    """A return's number of results is not the function's."""
+    """A return's number of results or of parameters is not the function's."""
     UNDERFLOW = "V30"
     """An operand is missing."""
     OPERAND_TYPE = "V31"
     """An operand has another type than the instruction takes."""
-    HEADER = "V32"
-    """A call has no mark below its arguments, or a frame header is used as a value."""
     JOIN = "V33"
     """Two ways to an instruction come with different operand stacks."""
     STATIC_TYPES = "V34"
@@ -104,20 +106,17 @@ class VerifyError(FerryError):
         super().__init__(f"{code.value}{where}{source}: {message}")
 
 
-_KINDS: tuple[Type | None, ...] = (*Type, None)
-_HEADER_KIND = len(Type)
+_KINDS = tuple(Type)
 _NUMBER = {t: number for number, t in enumerate(Type)}
 
 
 def _kind_number(operand: Operand) -> int:
-    """0.. for a type, the header's number for a header, negative for an open type."""
-    if isinstance(operand, Type):
-        return _NUMBER[operand]
-    return _HEADER_KIND if operand is HEADER else -1
+    """0.. for a type, negative for an open type."""
+    return _NUMBER[operand] if isinstance(operand, Type) else -1
 
 
 def _kind_name(number: int) -> str:
-    return "frame header" if number == _HEADER_KIND else str(_KINDS[number])
+    return str(_KINDS[number])
 
 
 _POPS = [tuple(_kind_number(t) for t in reversed(row.pops)) for row in INSTRUCTIONS]
@@ -126,6 +125,9 @@ _OPEN = [any(n < 0 for n in _POPS[row.opcode] + _PUSHES[row.opcode]) for row in 
 _FLOWS = [row.flow for row in INSTRUCTIONS]
 _IMMEDIATES = [row.immediate for row in INSTRUCTIONS]
 _OPCODE = {row.mnemonic: row.opcode for row in INSTRUCTIONS}
+_LOCALS = [row.opcode for row in INSTRUCTIONS if row.immediate is Immediate.LOCAL]
+_FAR = 1 << 32
+"""Words from the header of a frame: no local is so far."""
 _STATIC_INDIRECT = [_OPCODE["static.load"], _OPCODE["static.store"]]
 
 
@@ -146,7 +148,7 @@ class Verified:
     ) -> None:
         self.program = program
         self.frame_words = frame_words
-        """Words of the largest frame of each function, header included."""
+        """Words of the largest frame of each function, from its header on."""
         self._owners, self._states, self._stacks = owners, states, stacks
 
     def __copy__(self) -> Verified:
@@ -163,8 +165,12 @@ class Verified:
         """Number of the function that the instruction at `pc` belongs to, -1 if unreachable."""
         return self._owners[pc]
 
-    def operand_types(self, pc: int) -> tuple[Type | None, ...]:
-        """Types of the operand stack before `pc`, deepest first; None for a header word."""
+    def parameters(self, pc: int) -> int:
+        """Parameters of the function that the instruction at `pc` belongs to."""
+        return len(self.program.signature(self._owners[pc]).parameters)
+
+    def operand_types(self, pc: int) -> tuple[Type, ...]:
+        """Types of the operand stack before `pc`, deepest first."""
         return tuple(_KINDS[kind] for kind in self._stacks.kinds_of(self._states[pc]))
 
     def depth(self, pc: int) -> int:
@@ -242,14 +248,14 @@ def _check_tables(program: Program) -> None:
             raise refuse(VerifyCode.FUNCTION_LOCALS, f"{found}, at most {MAX_LOCALS}")
     numbers: dict[Signature, int] = {}
     for number, signature in enumerate(program.signatures):
-        _check_signature(program, f"signature {number}", signature)
+        _check_signature(program, f"signature {number}", signature, MAX_RESULTS)
         # call_indirect compares numbers, so equal signatures must have one number.
         earlier = numbers.setdefault(signature, number)
         if earlier != number:
             message = f"signature {number} is the same as signature {earlier}"
             raise refuse(VerifyCode.FUNCTION_SIGNATURE, message)
     for host in program.hosts:
-        _check_signature(program, f"host import {host.name!r}", host.signature)
+        _check_signature(program, f"host import {host.name!r}", host.signature, 1)
     main = program.signature(0)
     if main.parameters or main.results:
         name = program.functions[0].name
@@ -275,10 +281,10 @@ def _check_tables(program: Program) -> None:
         end = data.address + len(data.bytes)
 
 
-def _check_signature(program: Program, what: str, signature: Signature) -> None:
+def _check_signature(program: Program, what: str, signature: Signature, most_results: int) -> None:
     for part, types, most in (
         ("parameters", signature.parameters, MAX_PARAMETERS),
-        ("results", signature.results, 1),
+        ("results", signature.results, most_results),
     ):
         if len(types) > most:
             message = f"{what} has {len(types)} {part}, at most {most}"
@@ -300,14 +306,12 @@ def _check_immediates(program: Program) -> None:
         Immediate.NONE: 1,
         Immediate.I32: 1 << 32,
         Immediate.F32: 1 << 32,
-        Immediate.LOCAL: 1 << 32,  # more exactly where it can be reached, and has a function
         Immediate.STATIC: len(program.statics),
         Immediate.OFFSET: 1 << 32,
         Immediate.TARGET: len(opcodes),
         Immediate.FUNCTION: len(program.functions),
         Immediate.SIGNATURE: len(program.signatures),
         Immediate.HOST: len(program.hosts),
-        Immediate.RESULTS: 2,
     }
     of_opcode = [limits.get(kind) for kind in _IMMEDIATES]
     is_limited = np.array([limit is not None for limit in of_opcode])
@@ -320,6 +324,13 @@ def _check_immediates(program: Program) -> None:
         message = f"{name} {immediate} is not below {limits[kind]}"
         if kind is Immediate.NONE:
             message = f"it takes no immediate, found {immediate}"
+        raise _refuse(program, VerifyCode.IMMEDIATE, message, pc)
+    # More exactly where a local can be reached, and has a function.
+    far = (immediates + np.uint64(_FAR)) >= np.uint64(2 * _FAR)
+    for pc in np.flatnonzero(np.isin(opcodes, _LOCALS) & far).tolist()[:1]:
+        message = (
+            f"local {signed(Type.I64, int(immediates[pc]))} words from the header of the frame"
+        )
         raise _refuse(program, VerifyCode.IMMEDIATE, message, pc)
     is_jump = np.append(opcodes == _OPCODE["jump"], False)
     for table in np.flatnonzero(opcodes == _OPCODE["jump_table"]).tolist():
@@ -371,7 +382,7 @@ class _Checker:
             opcode = self.opcodes[pc]
             flow = _FLOWS[opcode]
             if flow is Flow.NEXT or flow is Flow.BRANCH:
-                after = self._apply(pc, opcode, stack, local_kinds)
+                after = self._apply(pc, opcode, stack, local_kinds, len(parameter_kinds))
             elif flow is Flow.JUMP or flow is Flow.STOP:
                 after = stack
             elif flow is Flow.TABLE:
@@ -387,7 +398,7 @@ class _Checker:
             elif flow is Flow.TABLE:
                 for entry in range(pc + 1, pc + 2 + self.immediates[pc]):
                     self._reach(number, entry, after, pending, pc)
-        return HEADER_WORDS + len(local_kinds) + deepest
+        return HEADER_WORDS + len(function.locals) + deepest
 
     def _reach(self, function: int, pc: int, stack: int, pending: list[int], source: int) -> None:
         if pc >= len(self.opcodes):
@@ -425,11 +436,12 @@ class _Checker:
         if found < 0:
             message = f"operand of type {wanted} expected, the stack is empty"
             return self._refuse(VerifyCode.UNDERFLOW, message, pc)
-        code = VerifyCode.HEADER if found == _HEADER_KIND else VerifyCode.OPERAND_TYPE
         message = f"operand of type {wanted} expected, found {_kind_name(found)}"
-        return self._refuse(code, message, pc)
+        return self._refuse(VerifyCode.OPERAND_TYPE, message, pc)
 
-    def _apply(self, pc: int, opcode: int, stack: int, local_kinds: list[int]) -> int:
+    def _apply(
+        self, pc: int, opcode: int, stack: int, local_kinds: list[int], parameters: int
+    ) -> int:
         """The stack after an instruction that neither calls nor returns."""
         kinds, parents = self.stacks.kinds, self.stacks.parents
         if not _OPEN[opcode]:
@@ -441,14 +453,14 @@ class _Checker:
                 stack = self.stacks.push(stack, kind)
             return stack
         row = INSTRUCTIONS[opcode]
-        bound = self._bind_immediate(pc, row, local_kinds)
+        bound = self._bind_immediate(pc, row, local_kinds, parameters)
         for operand in reversed(row.pops):
             found = kinds[stack]
             wanted = _kind_number(operand)
             if wanted < 0:
                 wanted = bound.setdefault(str(operand), found)
-            if found != wanted or found < 0 or found == _HEADER_KIND:
-                name = _kind_name(wanted) if 0 <= wanted < _HEADER_KIND else "any value"
+            if found != wanted or found < 0:
+                name = _kind_name(wanted) if wanted >= 0 else "any value"
                 raise self._mismatch(pc, found, name)
             stack = parents[stack]
         for operand in row.pushes:
@@ -456,14 +468,20 @@ class _Checker:
             stack = self.stacks.push(stack, bound[str(operand)] if kind < 0 else kind)
         return stack
 
-    def _bind_immediate(self, pc: int, row: Instruction, local_kinds: list[int]) -> dict[str, int]:
+    def _bind_immediate(
+        self, pc: int, row: Instruction, local_kinds: list[int], parameters: int
+    ) -> dict[str, int]:
         """The open type `t` where the immediate (a local, a static) settles it."""
         index = self.immediates[pc]
         if row.immediate is Immediate.LOCAL:
-            if index >= len(local_kinds):
-                message = f"local number {index} is not below {len(local_kinds)}"
+            number = number_of(index, parameters)
+            if number is None:
+                message = f"word {signed(Type.I64, index)} of the frame is no local"
                 raise self._refuse(VerifyCode.LOCAL, message, pc)
-            return {"t": local_kinds[index]}
+            if number >= len(local_kinds):
+                message = f"local number {number} is not below {len(local_kinds)}"
+                raise self._refuse(VerifyCode.LOCAL, message, pc)
+            return {"t": local_kinds[number]}
         if row.immediate is Immediate.STATIC:
             return {"t": self.static_kinds[index]}
         return {}
@@ -480,23 +498,23 @@ class _Checker:
         if flow is Flow.RETURN:
             if number == 0:
                 raise self._refuse(VerifyCode.RETURN_IN_MAIN, "function 0 ends with halt", pc)
-            results = self.result_kinds[self.program.functions[number].signature]
-            if immediate != len(results):
-                name = self.program.functions[number].name
-                message = f"{immediate} results, function {name!r} has {len(results)}"
-                raise self._refuse(VerifyCode.RESULTS, message, pc)
-            self._pop(pc, stack, results)
+            own_signature = self.program.functions[number].signature
+            results = self.result_kinds[own_signature]
+            own = len(self.parameter_kinds[own_signature]), len(results)
+            for what, found, has in zip(
+                ("parameters", "results"), return_counts(immediate), own, strict=True
+            ):
+                if found != has:
+                    name = self.program.functions[number].name
+                    message = f"{found} {what}, function {name!r} has {has}"
+                    raise self._refuse(VerifyCode.RESULTS, message, pc)
+            self._pop(pc, stack, results[::-1])
             return stack
         signature_number = immediate
         if flow is Flow.CALL:
             signature_number = self.program.functions[immediate].signature
         stack = self._pop(pc, stack, _POPS[opcode])
         stack = self._pop(pc, stack, self.parameter_kinds[signature_number])
-        for _ in range(HEADER_WORDS):
-            if self.stacks.kinds[stack] != _HEADER_KIND:
-                message = "no mark stands right below the arguments"
-                raise self._refuse(VerifyCode.HEADER, message, pc)
-            stack = self.stacks.parents[stack]
         for kind in self.result_kinds[signature_number]:
             stack = self.stacks.push(stack, kind)
         return stack

@@ -185,8 +185,8 @@ uint32_t enter(struct control *control, const struct instruction *code, bool cou
             FLOAT(f32, i32, 0x80000000u)
             FLOAT(f64, i64, 0x8000000000000000u)
 
-            OP(local_get, PUSH(stack[fp + 2 + immediate]))
-            OP(local_set, stack[fp + 2 + immediate] = TOP; sp--)
+            OP(local_get, PUSH(stack[fp + immediate]))
+            OP(local_set, stack[fp + immediate] = TOP; sp--)
             OP(static_get, PUSH(statics[immediate]))
             OP(static_set, statics[immediate] = TOP; sp--)
             OP(static_load, uint64_t a = TOP;
@@ -229,7 +229,6 @@ uint32_t enter(struct control *control, const struct instruction *code, bool cou
             OP(jump_if, sp--; if (stack[sp] != 0) GO_TO(immediate))
             OP(jump_unless, sp--; if (stack[sp] == 0) GO_TO(immediate))
             OP(jump_table, sp--; GO_TO(pc + 1 + (stack[sp] < immediate ? stack[sp] : immediate)))
-            OP(mark, stack[sp] = stack[sp + 1] = 0; sp += 2)
             case op_call:
             case op_call_indirect: {
                 uint64_t top = sp;
@@ -241,21 +240,21 @@ uint32_t enter(struct control *control, const struct instruction *code, bool cou
                     TRAP_IF(functions[callee].signature != immediate, SIGNATURE_MISMATCH)
                 }
                 const struct function *function = &functions[callee];
-                uint64_t frame = top - function->parameters - 2;
-                TRAP_IF(frame + function->frame > stack_words, STACK_OVERFLOW)
-                stack[frame] = pc + 1;
-                stack[frame + 1] = frame - fp;
-                memset(stack + top, 0, function->locals * 8);
-                fp = frame;
-                sp = top + function->locals;
+                TRAP_IF(top + function->frame > stack_words, STACK_OVERFLOW)
+                stack[top] = pc + 1;
+                stack[top + 1] = top - fp;
+                memset(stack + top + 2, 0, function->locals * 8);
+                fp = top;
+                sp = top + 2 + function->locals;
                 GO_TO(function->entry);
                 break;
             }
             case op_return: {
+                uint64_t first = fp - (immediate >> 32), results = immediate & 0xffffffff;
                 uint64_t distance = stack[fp + 1];
                 GO_TO(stack[fp]);
-                if (immediate != 0) stack[fp] = TOP;
-                sp = fp + immediate;
+                memmove(stack + first, stack + sp - results, results * 8);
+                sp = first + results;
                 fp -= distance;
                 break;
             }

@@ -38,7 +38,6 @@ def test_whole_program() -> None:
         .table twice main
         .function main
             .loc none
-            mark
             i64.const 3
             call twice
             host print_i64
@@ -65,7 +64,6 @@ def test_whole_program() -> None:
             FunctionListing(
                 "main",
                 items=[
-                    line("mark"),
                     line("i64.const", 3),
                     line("call", "twice"),
                     line("host", "print_i64"),

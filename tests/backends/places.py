@@ -31,28 +31,27 @@ PROGRAM = f"""
 .local total i64
 :loop
     local.get total     ; 0
-    mark
-    local.get i         ; 2
-    call twice          ; 3
-    i64.add             ; 4: where it returns to
+    local.get i         ; 1
+    call twice          ; 2
+    i64.add             ; 3: where it returns to
     local.set total
-    local.get i         ; 6: one fused instruction to the end of the loop
+    local.get i         ; 5: one fused instruction to the end of the loop
     i64.const 1
     i64.add
     local.set i
-    local.get i         ; 10
+    local.get i         ; 9
     i64.const {ROUNDS}
     i64.lt_s
-    jump_if loop        ; 13
-    local.get total     ; 14
-    halt                ; 15
+    jump_if loop        ; 12
+    local.get total     ; 13
+    halt                ; 14
 .function twice (n i64) -> i64
-    local.get n         ; 16
+    local.get n         ; 15
     local.get n
     i64.add
-    return              ; 19
+    return              ; 18
 """
-LOOP, CALL, RETURNED, INNER, AFTER, END, ENTRY = 0, 3, 4, 6, 14, 15, 16
+LOOP, CALL, RETURNED, INNER, AFTER, END, ENTRY = 0, 2, 3, 5, 13, 14, 15
 I, TOTAL = 2, 3
 """Words of main's locals."""
 

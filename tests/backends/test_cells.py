@@ -204,7 +204,7 @@ def test_any_other_status_is_the_interpreters(run: Run, status: Status) -> None:
 
 def test_status_that_there_is_not_is_an_error(run: Run) -> None:
     run.install(CALL, Native(lambda _control: 77))
-    with pytest.raises(BackendError, match="compiled code left with status 77 at pc 3"):
+    with pytest.raises(BackendError, match="compiled code left with status 77 at pc 2"):
         run.enter()
     run.remove(CALL)
     ends_as_without_cells(run)

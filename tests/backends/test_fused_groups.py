@@ -3,7 +3,7 @@
 
 A group gets a program of its own, in which `nop`s keep its instructions from joining others:
 
-    main:  mark · call trial · nop · halt
+    main:  call trial · nop · halt
     trial: operands · nop · the group · nop · halt            callee: nop · halt
            after: nop · halt   (where the group's jump goes)
 
@@ -23,8 +23,8 @@ import pytest
 
 from ferryvm.backend import Artifact
 from ferryvm.engine import Engine
-from ferryvm.isa import BY_MNEMONIC, F32, F64, HEADER, I32, I64, Flow, Immediate, Instruction, Type
-from ferryvm.isa.control import HEADER_WORDS
+from ferryvm.isa import BY_MNEMONIC, F32, F64, I32, I64, Flow, Immediate, Instruction, Type
+from ferryvm.isa.frame import HEADER_WORDS
 from ferryvm.listing import FunctionListing, Item, Label, Line, Listing
 from ferryvm.listing.encode import encode
 from ferryvm.machine.control import Status
@@ -97,7 +97,6 @@ class Trial:
     locals: list[Type]
     statics: list[Type]
     operands: list[Type]
-    headers: int
 
 
 class _Builder:
@@ -107,19 +106,16 @@ class _Builder:
         self.group, self.rng, self.is_shared = group, rng, is_shared
         # A group that ends in a jump is chosen only where what follows costs no dispatch.
         self.gap = [Line(BY_MNEMONIC["nop"])] if group[-1].flow not in _ENDS else []
-        self.stack: list[Kind | None] = []  # None: a header word
+        self.stack: list[Kind] = []
         self.operands: list[Kind] = []
         self.variables: dict[Immediate, list[Kind]] = {Immediate.LOCAL: [], Immediate.STATIC: []}
-        self.headers = 0
         self.parameters: list[Kind] = []
         self.result: Kind | None = None
         self.lines: list[Line] = []
 
     def _pop(self) -> Kind:
         if self.stack:
-            kind = self.stack.pop()
-            assert kind is not None
-            return kind
+            return self.stack.pop()
         self.operands.insert(0, Kind())
         return self.operands[0]
 
@@ -153,20 +149,13 @@ class _Builder:
             found = self._pop()
             found.unify(Kind(t) if isinstance(t, Type) else opened.setdefault(t, Kind()))
         for t in row.pushes:
-            if t is HEADER:
-                self.stack.append(None)
-            else:
-                self.stack.append(Kind(t) if isinstance(t, Type) else opened.setdefault(t, Kind()))
+            self.stack.append(Kind(t) if isinstance(t, Type) else opened.setdefault(t, Kind()))
         self.lines.append(Line(row, operand))
 
     def _call(self) -> None:
-        """Every value back to the nearest mark is an argument; a mark is made where there is none."""
-        while self.stack and self.stack[-1] is not None:
+        """Every value on the stack is an argument."""
+        while self.stack:
             self.parameters.insert(0, self._pop())
-        if self.stack:
-            del self.stack[-HEADER_WORDS:]
-        else:
-            self.headers = HEADER_WORDS
 
     def trial(self) -> Trial:
         """The group's program."""
@@ -176,15 +165,14 @@ class _Builder:
         statics = [kind.type for kind in self.variables[Immediate.STATIC]]
         operands = [kind.type for kind in self.operands]
         nop, halt = Line(BY_MNEMONIC["nop"]), Line(BY_MNEMONIC["halt"])
-        setup: list[Item] = [Line(BY_MNEMONIC["mark"])] if self.headers else []
-        setup += [Line(BY_MNEMONIC[f"{t}.const"], 0) for t in operands]
+        setup: list[Item] = [Line(BY_MNEMONIC[f"{t}.const"], 0) for t in operands]
         ends: list[Item] = [*self.gap, halt, Label("after"), nop, halt]
         results = () if self.result is None else (self.result.type,)
         padding = (I64,) * self.rng.choice([0, 1, 1000])  # where 1000, its frame does not fit
         listing = Listing(
             [
                 FunctionListing("main", items=[
-                    Line(BY_MNEMONIC["mark"]), Line(BY_MNEMONIC["call"], "trial"), nop, halt]),
+                    Line(BY_MNEMONIC["call"], "trial"), nop, halt]),
                 FunctionListing("trial", Signature((), results), tuple(locals_),
                                 [*setup, nop, *self.lines, *ends]),
                 FunctionListing("callee", Signature(tuple(k.type for k in self.parameters)), padding,
@@ -194,8 +182,8 @@ class _Builder:
             [Data(0, HEAP)],
         )  # fmt: skip
         verified = verify(encode(listing))
-        group_pc = 4 + len(setup) + 1
-        return Trial(verified, group_pc, locals_, statics, operands, self.headers)
+        group_pc = 3 + len(setup) + 1
+        return Trial(verified, group_pc, locals_, statics, operands)
 
 
 def _trial(group: Group, rng: random.Random, is_shared: bool) -> Trial:
@@ -227,7 +215,7 @@ def _start(machine: Machine, trial: Trial, values: Values) -> None:
     """Put a machine at the first instruction of the group."""
     control, memory = machine.control, machine.memory
     fp = HEADER_WORDS  # main has no locals; the header of `trial`'s frame follows its own
-    frame = [0, 0, 2, HEADER_WORDS, *values.locals, *[0] * trial.headers, *values.operands]
+    frame = [0, 0, 1, HEADER_WORDS, *values.locals, *values.operands]
     for index, word in enumerate(frame):
         memory.stack[index] = word
     for index, word in enumerate(values.statics):

@@ -298,7 +298,7 @@ def test_diff_of_what_cannot_be_compared_is_one_line(fib: Path) -> None:
 def test_isa_lists_the_table_and_one_meaning() -> None:
     code, out, _ = ferry("isa")
     assert code == 0
-    assert len(out.splitlines()) == 197
+    assert len(out.splitlines()) == 196
     _, out, _ = ferry("isa", "i64.div_s")
     assert "trap INTEGER_DIVIDE_BY_ZERO if (b == 0)" in out
 

@@ -45,7 +45,7 @@ def test_regions_are_listed_with_kind_entry_and_size() -> None:
         "fib-by-loop",
         "fib-by-loop/loop.1",
     ]
-    assert lines[-1].split()[1:4] == ["loop", "pc", "48"]
+    assert lines[-1].split()[1:4] == ["loop", "pc", "43"]
     assert lines[-1].endswith("fib.skiff:12:13")
 
 

@@ -109,7 +109,7 @@ def test_backend_that_refuses_everything_ends_with_2(environment: dict[str, str]
 
 
 def test_campaign_in_which_nothing_was_compared_ends_with_2() -> None:
-    words = ["fuzz", "--seed", 1, "--programs", 1, "--kind", "image", "--jobs", 1]
+    words = ["fuzz", "--seed", 3, "--programs", 1, "--kind", "image", "--jobs", 1]
     done = ferry(*words, "--backends", "switch")
     assert rows(done.out)["image"]["refused"] == 1
     assert done.code == 2

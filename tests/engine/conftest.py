@@ -30,8 +30,6 @@ RICH = """
     f32.load 16
     host print_f32
     i32.const 5
-    mark
-    mark
     i64.const 3
     call down
     i32.const 1
@@ -43,7 +41,6 @@ RICH = """
     i64.const 9
     heap.alloc
     host print_i64
-    mark
     call nothing
     static.get total
     halt
@@ -62,7 +59,6 @@ RICH = """
     i64.eqz
     jump_if end
     local.get n
-    mark
     local.get n
     i64.const 1
     i64.sub

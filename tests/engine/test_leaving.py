@@ -135,7 +135,6 @@ CALLING = """
 .function main
     host stop
 :outer
-    mark
     i64.const 0
     call count
     static.set n
@@ -231,11 +230,9 @@ def test_a_cycle_that_is_entered_in_two_places_hears_an_interrupt() -> None:
 
 def test_calls_without_loop_and_recursion_hear_an_interrupt() -> None:
     depth = 45
-    calls = "".join(
-        f".function f{n}\nmark\ncall f{n + 1}\nmark\ncall f{n + 1}\nreturn\n" for n in range(depth)
-    )
+    calls = "".join(f".function f{n}\ncall f{n + 1}\ncall f{n + 1}\nreturn\n" for n in range(depth))
     last = f".function f{depth}\nstatic.get n\ni64.const 1\ni64.add\nstatic.set n\nreturn\n"
-    text = ".host stop () -> ()\n.static n i64\n.function main\nhost stop\nmark\ncall f0\nhalt\n"
+    text = ".host stop () -> ()\n.static n i64\n.function main\nhost stop\ncall f0\nhalt\n"
     execution = _interrupting(text + calls + last)
     with pytest.raises(ProgramInterrupted):
         execution.run(count=True)

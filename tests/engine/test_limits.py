@@ -29,7 +29,6 @@ CALLED = """
 .function main
 .local i i32
 :again
-    mark
     local.get i
     i64.extend_i32_u
     call a
@@ -42,12 +41,10 @@ CALLED = """
     i32.const 400
     i32.lt_u
     jump_if again
-    mark
     i64.const 7
     call a
     halt
 .function a (n i64) -> i64
-    mark
     local.get n
     i64.const 3
     i64.mul
@@ -131,8 +128,8 @@ def test_cost_grows_with_locals_times_exits() -> None:
 
 def test_a_region_beyond_limits_leaves_for_what_does_not_fit() -> None:
     whole = region(verify(ferryvm.assemble(CALLED)), "program")
-    limits = Cost(28, 1_000, 100)
-    assert too_costly(whole, limits) == "29 instructions with what it calls, more than 28"
+    limits = Cost(25, 1_000, 100)
+    assert too_costly(whole, limits) == "26 instructions with what it calls, more than 25"
     part = within(whole, limits)
     assert part is not None
     assert part.outside == {2}
@@ -146,11 +143,11 @@ def test_a_large_program_is_compiled_by_function(
     name: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setenv(cache.ENVIRONMENT, str(tmp_path))
-    limit(name, Cost(28, 1_000, 100), monkeypatch)
+    limit(name, Cost(25, 1_000, 100), monkeypatch)
     execution = Engine(name).start(ferryvm.assemble(CALLED))
     assert execution.run().value == 110
     made = {each.region: each.reason for each in attempts(execution) if each.code is not None}
-    assert made["program"].startswith("without b, which it leaves for: 29 instructions")
+    assert made["program"].startswith("without b, which it leaves for: 26 instructions")
     assert made["b"] == ""
 
 

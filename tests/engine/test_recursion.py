@@ -20,7 +20,6 @@ from .mixing import (
 
 MAIN = """
     .function main
-        mark
         i64.const 1000000
         call {first}
         halt
@@ -34,7 +33,6 @@ ENDS = """
 
 COUNTING = """
     .function {name} (n i64) -> i64 {ends}
-        mark
         local.get n
         i64.const 1
         i64.sub

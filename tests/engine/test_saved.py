@@ -148,7 +148,7 @@ def test_state_says_how_much_memory_it_needs(rich: Program, tmp_path: Path) -> N
     execution = Engine("switch").start(ferryvm.compile(
         "(define (f n) (if (= n 0) 0 (+ 1 (f (- n 1)))))\n(make-vector i64 20000)\n(f 5000)"
     ))  # fmt: skip
-    execution.run(fuel=50_000)
+    execution.run(fuel=30_000)
     execution.save(path)
     with pytest.raises(ImageError) as caught:
         Engine("switch", limits=Limits(stack=4096)).resume(path)
@@ -325,7 +325,7 @@ At = Callable[..., Parts]
 
 def test_state_as_it_was_saved_is_accepted(at: At) -> None:
     machine, count = unpack_state(at("i64.eqz", 3).content(), LIMITS, "s")
-    assert (machine.control.fp, count) == (15, 35)
+    assert (machine.control.fp, count) == (14, 31)
 
 
 def register(name: str, value: int) -> Callable[[Parts], None]:
@@ -346,6 +346,12 @@ def push(parts: Parts) -> None:
     parts.registers["sp"] += 1
 
 
+def in_main(parts: Parts) -> None:
+    """The innermost frame is main's, and as large as that is."""
+    push(parts)
+    parts.registers["pc"] = 0
+
+
 def only_frame(pc: int) -> Callable[[Parts], None]:
     """Nothing but one frame of a local at the bottom of the stack."""
 
@@ -364,44 +370,43 @@ def heap(size: int) -> Callable[[Parts], None]:
     return alter
 
 
-# At the third i64.eqz the stack holds, from word 0 on: main (called down at 15, one mark open),
-# from word 7 down(3), from word 11 down(2), from word 15 down(1), each but the last at its call.
+# At the third i64.eqz main's frame begins at word 0 (it called down at 13); those of down(3), down(2) and
+# down(1) have their headers at words 6, 10 and 14, each behind its parameter, and the first two are at their calls.
 LIES: list[tuple[Callable[[Parts], None], str]] = [
     *((register("status", n), f"status {n}, none of 0, 1, 4, 7, 8") for n in (2, 3, 5, 6, 9, MAX)),
     (register("trap", 2), "trap 2 with status 8"),
     (register("trap", MAX), f"trap {MAX} with status 8"),
     (register("status", 4), "trap 0 with status 4"),
-    (register("status", 1), "it halted at pc 38, which is no halt"),
+    (register("status", 1), "it halted at pc 35, which is no halt"),
     (register("count", 1 << 63), f"{1 << 63} instructions"),
-    *((register("pc", n), f"control never gets to pc {n}") for n in (55, 1 << 32, MAX)),
-    (register("pc", 40), "the frame at word 15 ends at 18, the next is at 19"),
-    (register("pc", 0), "'main' is not called at pc 45"),
-    (register("pc", 30), "'half' is not called at pc 45"),
-    (register("sp", 20), "152 bytes in section STCK, not 160"),
-    (register("sp", MAX), f"152 bytes in section STCK, not {8 * MAX}"),
-    (pop, "the frame at word 15 ends at 19, the next is at 18"),
-    (push, "the frame at word 15 ends at 19, the next is at 20"),
-    (register("fp", 11), "the frame at word 11 ends at 15, the next is at 19"),
-    (register("fp", MAX), f"the frame at word {MAX} ends at {MAX + 4}, the next is at 19"),
+    *((register("pc", n), f"control never gets to pc {n}") for n in (51, 1 << 32, MAX)),
+    (register("pc", 37), "the frame at word 14 ends at 16, the next is at 17"),
+    (in_main, "'main' is not called at pc 41"),
+    (register("pc", 27), "'half' is not called at pc 41"),
+    (register("sp", 20), "136 bytes in section STCK, not 160"),
+    (register("sp", MAX), f"136 bytes in section STCK, not {8 * MAX}"),
+    (pop, "the frame at word 14 ends at 17, the next is at 16"),
+    (push, "the frame at word 14 ends at 17, the next is at 18"),
+    (register("fp", 10), "the frame at word 10 ends at 13, the next is at 17"),
+    (register("fp", MAX), f"the frame at word {MAX} ends at {MAX + 3}, the next is at 17"),
     (register("hp", 40), "a heap of 32 bytes, its heap pointer is 40"),
     (heap(31), "heap pointer 31; a multiple of 8 from 8 expected"),
     (heap(0), "heap pointer 0; a multiple of 8 from 8 expected"),
     (lambda parts: parts.statics.append(0), "24 bytes in section STAT, not 16"),
     (lambda parts: parts.statics.__setitem__(1, 1 << 32), "static 'small' is not a i32"),
-    *((stack(15, n), f"a frame returns to pc {n}, which follows no call") for n in (56, MAX)),
-    (stack(15, 0), "a frame returns to pc 0, which follows no call"),
-    (stack(15, 47), "'down' is not called at pc 46"),
-    (stack(15, 27), "'down' is not called at pc 26"),
-    (stack(15, 18), "'down' is not called at pc 17"),  # the table has others of its signature
-    (stack(15, 16), "the frame at word 11 ends at 18, the next is at 15"),
-    *((stack(16, n), f"the frame at word 15 has its caller {n} words below") for n in (0, 16, MAX)),
-    (stack(16, 8), "the frame at word 7 ends at 11, the next is at 15"),
-    (stack(8, 6), "the frame at word 1 ends at 8, the next is at 7"),
+    *((stack(14, n), f"a frame returns to pc {n}, which follows no call") for n in (52, MAX)),
+    (stack(14, 0), "a frame returns to pc 0, which follows no call"),
+    (stack(14, 43), "'down' is not called at pc 42"),
+    (stack(14, 24), "'down' is not called at pc 23"),
+    (stack(14, 16), "'down' is not called at pc 15"),  # the table has others of its signature
+    (stack(14, 14), "the frame at word 10 ends at 15, the next is at 13"),
+    *((stack(15, n), f"the frame at word 14 has its caller {n} words below") for n in (0, 15, MAX)),
+    (stack(15, 8), "the frame at word 6 ends at 9, the next is at 13"),
+    (stack(7, 5), "the frame at word 1 ends at 6, the next is at 5"),
     (stack(0, 1), "its outermost frame is not that of function 0"),
     (stack(1, 1), "its outermost frame is not that of function 0"),
-    (only_frame(50), "its outermost frame is not that of function 0"),
+    (only_frame(46), "its outermost frame is not that of function 0"),
     *((stack(n, 1 << 32), f"word {n} of the stack has bits that its type has not") for n in (3, 4)),
-    *((stack(n, 1), f"word {n} of the stack has bits that its type has not") for n in (5, 6)),
 ]
 
 
@@ -417,26 +422,44 @@ def test_state_that_the_program_cannot_be_in_is_refused(
 def test_callee_must_be_the_function_that_the_call_names() -> None:
     # Here the one gives a result and the other none: the caller would find its stack askew.
     program = ferryvm.assemble(
-        ".function main\nmark\ncall one\ndrop\nhalt\n.function one -> i64\ni64.const 1\nreturn\n"
+        ".function main\ncall one\ndrop\nhalt\n.function one -> i64\ni64.const 1\nreturn\n"
         ".function none\nreturn\n"
     )
     execution = engine("switch").start(program)
-    execution.run(fuel=2)
+    execution.run(fuel=1)
     parts = Parts.of(execution)
-    assert parts.registers["pc"] == 4
-    parts.registers["pc"] = 6
-    assert refusal(parts) == "s: not a state of its program: 'none' is not called at pc 1"
+    assert parts.registers["pc"] == 3
+    parts.registers["pc"] = 5
+    assert refusal(parts) == "s: not a state of its program: 'none' is not called at pc 0"
+
+
+@pytest.mark.parametrize("word", [2, 5, 6, 9])
+def test_parameters_and_locals_of_every_frame_have_the_bits_of_their_types(word: int) -> None:
+    # Words 2 and 5 to 6 are arguments where the callers stand and parameters of the callees.
+    program = ferryvm.assemble(
+        ".function main\ni32.const 1\ncall f\nhalt\n"
+        ".function f (n i32) -> i32\nlocal.get n\ni32.const 1\ncall g\nreturn\n"
+        ".function g (a i32 b i32) -> i32\n.local i32\nlocal.get a\nreturn\n"
+    )
+    execution = engine("switch").start(program)
+    execution.run(fuel=5)
+    parts = Parts.of(execution)
+    assert parts.stack == [0, 0, 1, 2, 3, 1, 1, 6, 4, 0]
+    parts.stack[word] |= 1 << 32
+    message = f"word {word} of the stack has bits that its type has not"
+    assert refusal(parts) == f"s: not a state of its program: {message}"
 
 
 def test_indirect_callee_must_have_the_signature_and_stand_in_the_table(at: At) -> None:
     parts = at("local.get", 13)
-    assert (parts.registers["pc"], parts.registers["fp"]) == (33, 5)
-    parts.registers["pc"] = 29
+    assert (parts.registers["pc"], parts.registers["fp"]) == (30, 6)
+    parts.registers["pc"] = 26
     unpack_state(parts.content(), LIMITS, "s")  # as if the index had been 0
-    parts.registers["pc"] = 37
-    assert refusal(parts).endswith("'down' is not called at pc 17")
-    parts.registers["pc"] = 50
-    assert refusal(parts).endswith("'nothing' is not called at pc 17")
+    parts.registers["pc"] = 34
+    assert refusal(parts).endswith("'down' is not called at pc 15")
+    push(parts)  # it has a local and no parameter
+    parts.registers["pc"] = 46
+    assert refusal(parts).endswith("'nothing' is not called at pc 15")
 
 
 def test_registers_of_another_size_are_refused(at: At) -> None:

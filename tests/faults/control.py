@@ -7,6 +7,7 @@ from typing import Any
 
 from ferryvm.isa import BY_MNEMONIC, I32, I64, Trap
 from ferryvm.isa.emitter import Condition, FunctionField
+from ferryvm.isa.frame import HEADER_WORDS, RESULTS_BITS, return_counts
 
 from .fault import Body, Fault, add, operation, planted
 
@@ -74,7 +75,7 @@ add(
 # --- calls --------------------------------------------------------------------------------------
 
 _DIRTY = (
-    ".function main / mark / i64.const 7 / call dirty / mark / call clean / halt / "
+    ".function main / i64.const 7 / call dirty / call clean / halt / "
     ".function dirty (i64) -> i64 / .local i64 / local.get 0 / local.set 1 / local.get 1 / "
     "local.get 1 / drop / return / "
     ".function clean () -> i64 / .local i64 i64 / local.get 0 / local.get 1 / i64.add / return"
@@ -95,7 +96,7 @@ def last_local_not_cleared(right: Body, m: Any, address: Any, count: Any) -> Any
 
 
 _INDIRECT = (
-    ".table one / .function main / mark / i32.const {index} / call_indirect {signature} / halt / "
+    ".table one / .function main / i32.const {index} / call_indirect {signature} / halt / "
     ".function one () -> i64 / i64.const 1 / return"
 )
 
@@ -127,7 +128,7 @@ def trap_of_a_negative_index(right: Body, m: Any, signature: Any, index: Any) ->
 
 
 _DEEPEST = (
-    ".function main / mark / i64.const 0 / call down / halt / .function down (i64) / {locals} mark / "
+    ".function main / i64.const 0 / call down / halt / .function down (i64) / {locals} "
     "local.get 0 / i64.const 1 / i64.add / call down / return"
 )
 
@@ -145,48 +146,48 @@ def stack_limit_one_frame_early(right: Body, m: Any) -> Any:
 @operation(
     "stack_limit",
     where=_CALLS,
-    witness=_DEEPEST.format(locals=".local i64 i64 i64 i64 /"),
+    witness=_DEEPEST.format(locals=".local i64 i64 i64 /"),
 )
 def stack_checked_without_operands(right: Body, m: Any) -> Any:
     """A call checks that its locals fit on the stack, but not its operands."""
     return right(m) + 16
 
 
-@planted("return", witness=".function main / mark / call f / halt / .function f () / return")
-def result_counted_where_there_is_none(right: Body, m: Any, results: Any) -> Any:
+@planted("return", witness=".function main / call f / halt / .function f () / return")
+def result_counted_where_there_is_none(right: Body, m: Any, counts: Any) -> Any:
     """return leaves a word on the stack for a function without results."""
-    return right(m, m.bit_or(I64, results, m.constant(I64, 1)))
+    return right(m, m.bit_or(I64, counts, m.constant(I64, 1)))
 
 
 @planted(
     "return",
-    witness=".function main / i64.const 5 / mark / call f / halt / "
+    witness=".function main / i64.const 5 / call f / halt / "
     ".function f () -> i64 / i64.const 1 / i64.const 2 / return",
     native=False,
 )
-def result_from_the_wrong_operand(right: Body, m: Any, results: Any) -> Any:
+def result_from_the_wrong_operand(right: Body, m: Any, counts: Any) -> Any:
     """return takes the deepest operand as the result where there are several."""
-    frame = m.functions[_owner(m)]
-    base = m.fp + 2 + frame[FunctionField.PARAMETERS] + frame[FunctionField.LOCALS]
-    if results and m.sp - base > 1:
+    frame = m.functions[owner(m)]
+    base = m.fp + HEADER_WORDS + frame[FunctionField.LOCALS]
+    if return_counts(counts)[1] and m.sp - base > 1:
         m.stack[m.sp - 1] = m.stack[base]
-    return right(m, results)
+    return right(m, counts)
 
 
-def _owner(m: Any) -> int:
+def owner(m: Any) -> int:
     """The running function: the last one that starts at or before pc."""
     starts = [(words[FunctionField.ENTRY], number) for number, words in enumerate(m.functions)]
     return max((entry, number) for entry, number in starts if entry <= m.pc)[1]
 
 
-def _return_when_deep(right: Body, m: Any, results: Any) -> Any:
+def _return_when_deep(right: Body, m: Any, counts: Any) -> Any:
     depth, frame = 0, m.fp
     while frame and depth < 9:
         frame -= m.stack[frame + 1]
         depth += 1
-    if depth == 9 and results:
+    if depth == 9 and return_counts(counts)[1]:
         m.stack[m.sp - 1] ^= 1
-    return right(m, results)
+    return right(m, counts)
 
 
 add(
@@ -194,8 +195,8 @@ add(
         "result-wrong-when-deep",
         "return from the ninth call inwards and deeper gives another result.",
         ("return",),
-        ".function main / mark / i64.const 12 / call down / halt / "
-        ".function down (i64) -> i64 / local.get 0 / i64.eqz / jump_if end / mark / local.get 0 / "
+        ".function main / i64.const 12 / call down / halt / "
+        ".function down (i64) -> i64 / local.get 0 / i64.eqz / jump_if end / local.get 0 / "
         "i64.const 1 / i64.sub / call down / return / :end / i64.const 0 / return",
         rows={"return": _return_when_deep},
     )
@@ -203,13 +204,15 @@ add(
 
 
 @planted(
-    "mark",
-    witness="i64.const 7 / drop / mark / trap",
-    native=False,
+    "return",
+    witness=".function main / i64.const 5 / i64.const 6 / call f / halt / "
+    ".function f (i64 i64) -> i64 / i64.const 7 / return",
 )
-def header_reserved_not_cleared(_right: Body, m: Any) -> Any:
-    """mark reserves the two words of a header without clearing them."""
-    return m.stack[m.sp], m.stack[m.sp + 1]
+def argument_left_behind(right: Body, m: Any, counts: Any) -> Any:
+    """return leaves the first argument of a function of several parameters on the caller's stack."""
+    one = m.constant(I64, 1 << RESULTS_BITS)
+    several = m.compare(I64, Condition.GE_U, counts, m.constant(I64, 2 << RESULTS_BITS))
+    return right(m, m.select(several, m.sub(I64, counts, one), counts))
 
 
 # --- host calls and the operand stack -----------------------------------------------------------

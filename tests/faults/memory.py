@@ -7,6 +7,8 @@ from typing import Any
 
 from ferryvm.isa import BY_MNEMONIC, F64, I32, I64, Trap
 from ferryvm.isa.emitter import Condition
+from ferryvm.isa.frame import HEADER_WORDS
+from ferryvm.isa.type import signed
 from ferryvm.machine.control import Status
 
 from .fault import Body, Fault, add, operation, planted
@@ -258,8 +260,8 @@ def static_number_of_32_bits(right: Body, m: Any, index: Any) -> Any:
     native=False,
 )
 def neighbouring_local_read(right: Body, m: Any, index: Any) -> Any:
-    """local.get above 3 reads the local next to it."""
-    return right(m, index ^ 1 if index > 3 else index)
+    """local.get of a local behind the fourth reads the one next to it."""
+    return right(m, index ^ 1 if signed(I64, index) > HEADER_WORDS + 3 else index)
 
 
 @planted(
@@ -268,8 +270,11 @@ def neighbouring_local_read(right: Body, m: Any, index: Any) -> Any:
     "local.set 8 / halt",
 )
 def local_number_of_three_bits(right: Body, m: Any, index: Any, slot: Any) -> Any:
-    """local.set takes the low three bits of its number."""
-    return right(m, m.bit_and(I64, index, m.constant(I64, 7)), slot)
+    """local.set takes the low three bits of the number of a local, without the parameters."""
+    header = m.constant(I64, HEADER_WORDS)
+    number = m.bit_and(I64, m.sub(I64, index, header), m.constant(I64, 7))
+    is_parameter = m.compare(I64, Condition.LT_S, index, header)
+    return right(m, m.select(is_parameter, index, m.add(I64, number, header)), slot)
 
 
 @planted("select", witness="i64.const 1 / i64.const 2 / i32.const 2 / select")

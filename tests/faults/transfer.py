@@ -6,10 +6,14 @@ from __future__ import annotations
 from typing import Any
 
 from ferryvm.float_environment import callers
+from ferryvm.isa.emitter import FunctionField
+from ferryvm.isa.frame import HEADER_WORDS, return_counts
+from ferryvm.isa.type import I64, signed
 from ferryvm.machine.control import Status
 from ferryvm.machine.state import Machine
 from ferryvm.testing import Schedule
 
+from .control import owner
 from .fault import TRANSFER, Body, Enter, Fault, add, entering, operation
 from .integer import DIVISIONS
 
@@ -120,9 +124,10 @@ def _writing_late(set_: str, name: str, what: str, where: str, witness: str) -> 
     def leave(right: Body, m: Any, status: Status) -> None:
         pc, index, old = m.unwritten
         if status is Status.FUEL and pc == m.last >= 0:
-            place, base = (m.stack, m.fp + 2) if set_ == "set_local" else (m.statics, 0)
-            if base + index < len(place):
-                place[base + index] = old
+            if set_ == "set_local":
+                m.stack[m.fp + signed(I64, index)] = old
+            elif index < len(m.statics):
+                m.statics[index] = old
         right(m, status)
 
     operations: dict[str, Body] = {set_: store, "arrive": arrive, "leave": leave}
@@ -208,7 +213,7 @@ def stack_pointer_stale_at_leave(right: Body, m: Any, status: Status) -> None:
 @operation(
     "arrive",
     where=("call", "call_indirect"),
-    witness=".function main / mark / i64.const 5 / call f / halt / "
+    witness=".function main / i64.const 5 / call f / halt / "
     ".function f (i64) -> i64 / local.get 0 / i64.const 1 / i64.add / return",
     schedule=_MOVED,
 )
@@ -221,14 +226,14 @@ def frame_pointer_lost_at_entry(right: Body, m: Any) -> None:
 @operation(
     "arrive",
     where=("call", "call_indirect"),
-    witness=".function main / mark / i64.const 5 / call f / halt / "
+    witness=".function main / nop / i64.const 5 / call f / halt / "
     ".function f (i64) -> i64 / local.get 0 / i64.const 1 / i64.add / return",
     schedule=_MOVED,
 )
 def first_parameter_cleared_at_entry(right: Body, m: Any) -> None:
-    """Entered in a callee, it runs the callee's prologue again, which clears its first local."""
-    if m.fp:
-        m.stack[m.fp + 2] = 0
+    """Entered in a callee, it clears the callee's first parameter."""
+    if m.fp and (parameters := m.functions[owner(m)][FunctionField.PARAMETERS]):
+        m.stack[m.fp - parameters] = 0
     right(m)
 
 
@@ -322,11 +327,13 @@ def _count_call(right: Body, m: Any, function: int, frame: int, stack: int) -> N
     right(m, function, frame, stack)
 
 
-def _lose(right: Body, m: Any, pc: int, frame: int, stack: int) -> None:
-    if not m.calls and m.fp - 1 > frame // 8 + 1:
-        m.stack[m.fp - 1] = 0
+def _lose(right: Body, m: Any, counts: int) -> None:
+    parameters, _ = return_counts(counts)
+    top, caller = m.fp - parameters - 1, m.fp - m.stack[m.fp + 1]
+    if not m.calls and top >= caller + HEADER_WORDS:
+        m.stack[top] = 0
     m.calls = max(m.calls - 1, 0)
-    right(m, pc, frame, stack)
+    right(m, counts)
 
 
 add(
@@ -334,10 +341,11 @@ add(
         "operand-of-the-caller-lost",
         "A return from a function that it was entered in clears the caller's top operand.",
         ("call", "call_indirect"),
-        ".function main / nop / i64.const 9 / mark / call f / i64.add / halt / "
+        ".function main / i64.const 9 / call f / i64.add / halt / "
         ".function f () -> i64 / i64.const 1 / return",
         schedule=_MOVED,
-        operations={"arrive": _no_calls, "enter": _count_call, "resume": _lose},
+        rows={"return": _lose},
+        operations={"arrive": _no_calls, "enter": _count_call},
     )
 )
 

@@ -25,7 +25,7 @@ SPECULATION = Path(__file__).with_name("speculation.toml")
 SHADOW = Path(__file__).with_name("shadow.toml")
 LOOPS = Path(__file__).with_name("loops.toml")
 
-WITH_GUARDS = (38, 69, 102)
+WITH_GUARDS = (58, 63, 66)
 """Numbers of programs made with the weights in which a guard fails."""
 
 

@@ -14,7 +14,6 @@ TEXT = """
 .data 8 "ferry"
 .table f
 .function main
-    mark
     static.get s
     i32.const 0
     call_indirect (i64) -> i64

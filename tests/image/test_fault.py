@@ -60,7 +60,7 @@ def test_image_that_went_through_text_mode_is_no_image(program: Program) -> None
 def test_other_version_is_named(program: Program) -> None:
     content = bytearray(to_bytes(program))
     content[8] = 9
-    expected = "a.fvm: a ferryvm program image (.fvm) of version 9; this is 1"
+    expected = "a.fvm: a ferryvm program image (.fvm) of version 9; this is 2"
     assert refusal(bytes(content)) == expected
 
 

@@ -133,6 +133,6 @@ def any_graph(seed: int) -> Verified:
     """The program of a seed."""
     rng = random.Random(seed)
     work = _Function(rng, rng.randrange(4, 13)).text()
-    main = "mark\ni64.const 60\ncall work\nstatic.set count\nhalt"
+    main = "i64.const 60\ncall work\nstatic.set count\nhalt"
     data = ".data 0 i64 5 6 7 8"
     return verify(ferryvm.assemble(f".static count i64\n{data}\n.function main\n{main}\n{work}\n"))

@@ -32,7 +32,7 @@ class _Frame:
 
     body: Body
     at: int
-    """Word number of its frame."""
+    """The number of the first word of its frame."""
     values: dict[Value, int]
 
 
@@ -54,17 +54,18 @@ class Evaluator(PythonArithmetic):
 
     def run(self) -> Status:
         """Run until control leaves the region; the status says why."""
-        frame = _Frame(self.module.root, self.control.fp, {})
+        body = self.module.root
+        frame = _Frame(body, self.control.fp - body.parameters, {})
         try:
-            result = self._body(frame, [])
+            results = self._body(frame, [])
         except _LeftError:
             return Status(self.control.status)
         stack, control = self.memory.stack, self.control
-        distance = stack[frame.at + 1]
-        control.pc = stack[frame.at]
-        stack[frame.at] = result or 0
-        control.fp = frame.at - distance
-        control.sp = frame.at + (self.module.root.result is not None)
+        header = frame.at + frame.body.parameters
+        control.pc, distance = stack[header], stack[header + 1]
+        for place, result in enumerate(results):
+            stack[frame.at + place] = result
+        control.fp, control.sp = header - distance, frame.at + len(results)
         control.status = Status.LEAVE
         return Status.LEAVE
 
@@ -72,7 +73,7 @@ class Evaluator(PythonArithmetic):
         """`a`, or the canonical NaN if it is any NaN."""
         return canonical(self, t, a)
 
-    def _body(self, frame: _Frame, arguments: list[int]) -> int | None:
+    def _body(self, frame: _Frame, arguments: list[int]) -> list[int]:
         block = frame.body.blocks[0]
         frame.values.update(zip(block.parameters, arguments, strict=True))
         while True:
@@ -89,7 +90,7 @@ class Evaluator(PythonArithmetic):
             end = block.end
             values = [self._value(frame, a) for a in end.arguments]
             if end.name == "return":
-                return values[0] if values else None
+                return values
             if end.name in _ENDS:
                 if end.name == "trap":
                     self.control.trap = end.static[0]  # type: ignore[assignment]  # verified
@@ -122,7 +123,8 @@ class Evaluator(PythonArithmetic):
         self._write(frame, state)
         control = self.control
         control.fuel += state.unpaid
-        control.pc, control.fp, control.sp = state.pc, frame.at, frame.at + len(state.words)
+        control.pc, control.sp = state.pc, frame.at + len(state.words)
+        control.fp = frame.at + frame.body.parameters
         control.status = status
         raise _LeftError
 
@@ -170,6 +172,9 @@ class Evaluator(PythonArithmetic):
         self.control.fuel -= count
 
     # --- memory -----------------------------------------------------------------------------
+
+    def _do_result(self, frame: _Frame, operation: Operation) -> int:
+        return self._do_word(frame, operation)
 
     def _do_word(self, frame: _Frame, operation: Operation) -> int:
         return self._typed(operation, self.memory.stack[frame.at + self._number(operation)])
@@ -266,8 +271,11 @@ class Evaluator(PythonArithmetic):
     ) -> int | None:
         callee = _Frame(self.module.functions[number], frame.at + base, {})
         try:
-            return self._body(callee, list(arguments))
+            results = self._body(callee, list(arguments))
         except _LeftError:
             assert operation.state is not None
             self._write(frame, operation.state)
             raise
+        for later, result in enumerate(results[1:], 1):
+            self.memory.stack[callee.at + callee.body.place_of(later)] = result
+        return results[0] if results else None

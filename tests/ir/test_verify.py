@@ -69,7 +69,7 @@ FAULTS = {
         "block b1: it is in a cycle without a `poll`",
     ),
     "recursion without a look at the stack": (
-        ("  return %1", "  %2: i64 = call 1 3 %1 @9 [_ _ %1]\n  return %2"),
+        ("  return %1", "  %2: i64 = call 1 3 %1 @9 [%1 _ _ _ i64:0 i64:0]\n  return %2"),
         "body twice: it can call itself, `check_entry true` expected",
     ),
     "edge not marked": (("b1(%4)^", "b1(%4)"), "marked as going back"),

@@ -40,9 +40,6 @@ NEST = """
 V, W, U = 0, 56, 112
 """Where the program has its vectors of six elements."""
 
-FIRST = 2
-"""The word of the frame from which on the parameters are."""
-
 MASK = (1 << 64) - 1
 
 
@@ -57,7 +54,7 @@ def at_nest() -> tuple[Region, Machine]:
 def with_parameters(machine: Machine, *values: int) -> Machine:
     """A copy of the machine where the parameters of `f` are others."""
     twin = machine.copy()
-    start = twin.control.fp + FIRST
+    start = twin.control.fp - twin.verified.parameters(twin.control.pc)
     for number_, value in enumerate(values):
         twin.memory.stack[start + number_] = value & MASK
     return twin

@@ -47,12 +47,12 @@ def test_allocation_returns_the_heap_pointer_from_before() -> None:
     assert lines[-2:] == ["hp = (old_hp + ((a + 7) & -8))", "push old_hp"]
 
 
-def test_return_goes_to_the_pc_that_the_result_has_replaced() -> None:
+def test_return_goes_to_the_pc_that_results_may_replace() -> None:
     assert meaning(BY_MNEMONIC["return"]) == [
         "word = stack[fp]",
         "word2 = stack[(fp + 8)]",
-        "stack[fp] = stack[(sp - 8)]",
-        "sp = (fp + (immediate << 3))",
+        "move (immediate & 0xffffffff) words of stack below sp to (fp - ((immediate >>u 32) << 3))",
+        "sp = ((fp - ((immediate >>u 32) << 3)) + ((immediate & 0xffffffff) << 3))",
         "fp = (fp - (word2 << 3))",
         "go to word",
     ]

@@ -24,7 +24,6 @@ TEXT = """
     i32.const 1
     jump_table far near far
 :near
-    mark
     i64.const 1
     i32.const 0
     call_indirect (i64) -> (i64)

@@ -77,7 +77,6 @@ def test_stack_overflow_tells_both_ends_and_how_many_are_between() -> None:
     stack = caught.value.stack
     assert (len(stack), stack[-1].function) == (24, "main")
     assert {frame.function for frame in stack[:-1]} == {"f", "g"}
-    # Main has 4 words up to the first call, f and g have 3 and 4 each: the last does not fit.
     (skipped,) = (frame.skipped for frame in stack if frame.skipped)
     machine = execution.machine
     depth, fp = 1, machine.control.fp
@@ -99,9 +98,7 @@ def test_calls_that_nobody_counted_are_told(monkeypatch: pytest.MonkeyPatch) -> 
 @pytest.mark.parametrize("word", [10_000, 200_001, 349_998])
 def test_lie_deep_in_frames_that_repeat_is_found(word: int) -> None:
     limits = Limits(stack=1 << 22)
-    text = (
-        ".function main\nmark\ni32.const 0\ncall f\nhalt\n.function f (n i32)\nmark\nlocal.get n\n"
-    )
+    text = ".function main\ni32.const 0\ncall f\nhalt\n.function f (n i32)\nlocal.get n\n"
     program = ferryvm.assemble(f"{text}i32.const 1\ni32.add\ncall f\nreturn\n")
     execution = Engine("threaded", limits=limits).start(program)
     with pytest.raises(TrapError):

@@ -92,9 +92,7 @@ CHAIN = """
 .static c i64
 .host out (i64)
 .function main
-    mark
     call reader
-    mark
     call writer
     halt
 .function reader
@@ -104,7 +102,6 @@ CHAIN = """
 .function writer
     i64.const 1
     static.set b
-    mark
     call deepest
     return
 .function deepest
@@ -135,21 +132,17 @@ def test_functions_of_a_recursion_do_what_all_of_them_do() -> None:
     .static b i64
     .static c i64
     .function main
-        mark
         call even
         halt
     .function even
         static.get a
         drop
-        mark
         call odd
         return
     .function odd
         static.get b
         drop
-        mark
         call even
-        mark
         call leaf
         return
     .function leaf
@@ -167,17 +160,15 @@ def test_functions_of_a_recursion_do_what_all_of_them_do() -> None:
 
 
 def test_functions_are_long_that_make_a_hundred_calls_but_for_those_of_long_ones() -> None:
-    twice = "".join(
-        f".function f{n}\nmark\ncall f{n + 1}\nmark\ncall f{n + 1}\nreturn\n" for n in range(10)
-    )
-    text = f".function main\nmark\ncall f0\nhalt\n{twice}.function f10\nreturn\n"
+    twice = "".join(f".function f{n}\ncall f{n + 1}\ncall f{n + 1}\nreturn\n" for n in range(10))
+    text = f".function main\ncall f0\nhalt\n{twice}.function f10\nreturn\n"
     # f9 makes 2 calls, f8 makes 6, then 14, 30, 62, and f4 126.
     assert call_graph(assembled(text)).long == {5}
 
 
 def test_circle_of_three_functions_is_one_recursion() -> None:
-    calls = "".join(f".function f{n}\nmark\ncall f{n % 3 + 1}\nreturn\n" for n in (1, 2, 3))
-    found = call_graph(assembled(".function main\nmark\ncall f2\nhalt\n" + calls))
+    calls = "".join(f".function f{n}\ncall f{n % 3 + 1}\nreturn\n" for n in (1, 2, 3))
+    found = call_graph(assembled(".function main\ncall f2\nhalt\n" + calls))
     assert found.components == ((1, 2, 3), (0,))
     assert found.recursive == {1, 2, 3}
 
@@ -199,7 +190,6 @@ def test_statics_of_a_loop_are_those_of_the_loop_and_its_callees() -> None:
         i64.const 1
         static.set b
     :again
-        mark
         call f
         static.get a
         jump_if again
@@ -217,7 +207,6 @@ def test_indirect_calls_do_what_any_function_of_the_signature_does() -> None:
     .static a i64
     .table f g
     .function main
-        mark
         i32.const 0
         call_indirect ()
         halt

@@ -96,12 +96,9 @@ CALLS = """
 .table f
 .host print_i64 (i64)
 .function main
-    mark
     call f
-    mark
     i32.const 0
     call_indirect ()
-    mark
     i64.const 5
     call down
     halt
@@ -115,7 +112,6 @@ CALLS = """
     local.get n
     i64.eqz
     jump_if done
-    mark
     local.get n
     i64.const 1
     i64.sub
@@ -127,7 +123,7 @@ CALLS = """
 
 def test_counts_with_callees_take_each_function_once() -> None:
     main = of(CALLS, "main")
-    assert (main.instructions, main.total_instructions, main.calls) == (9, 9 + 5 + 9, 3)
+    assert (main.instructions, main.total_instructions, main.calls) == (6, 6 + 5 + 8, 3)
     assert (main.indirect_calls, main.recursive, main.host_calls) == (True, True, 1)
     assert (main.allocates, main.reads_heap, main.writes_heap) == (True, True, True)
     assert main.memory == 0
@@ -135,7 +131,7 @@ def test_counts_with_callees_take_each_function_once() -> None:
 
 def test_function_that_calls_itself_is_recursive_and_counts_once() -> None:
     down = of(CALLS, "down")
-    assert (down.recursive, down.calls, down.total_instructions) == (True, 1, 9)
+    assert (down.recursive, down.calls, down.total_instructions) == (True, 1, 8)
     f = of(CALLS, "f")
     assert (f.recursive, f.calls, f.total_instructions, f.indirect_calls) == (False, 0, 5, False)
 
@@ -143,29 +139,27 @@ def test_function_that_calls_itself_is_recursive_and_counts_once() -> None:
 def test_program_has_the_code_of_all_that_runs() -> None:
     whole = of(CALLS, "program")
     assert (whole.kind, whole.function, whole.name) == ("program", "main", "program")
-    assert whole.instructions == whole.total_instructions == 23
+    assert whole.instructions == whole.total_instructions == 19
     assert whole.calls == 4
-    assert whole.work == 23
+    assert whole.work == 19
 
 
 def test_loop_of_a_function_that_it_calls_counts_the_function_once() -> None:
     text = """
     .function main
-        mark
         call f
         halt
     .function f
         nop
         nop
     :again
-        mark
         call f
         i32.const 0
         jump_if again
         return
     """
     loop = of(text, "f/loop.1")
-    assert (loop.instructions, loop.total_instructions, loop.recursive) == (4, 7, True)
+    assert (loop.instructions, loop.total_instructions, loop.recursive) == (3, 6, True)
 
 
 def test_scope_has_the_loops_that_are_all_inside() -> None:

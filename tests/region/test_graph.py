@@ -55,12 +55,10 @@ def test_branch_to_the_next_instruction_keeps_both_edges() -> None:
 
 
 def test_calls_and_host_calls_end_no_block() -> None:
-    text = (
-        ".host print_i64 (i64)\n.function main\nmark\ncall f\ni64.const 1\nhost print_i64\nhalt\n"
-    )
+    text = ".host print_i64 (i64)\n.function main\ncall f\ni64.const 1\nhost print_i64\nhalt\n"
     verified = assembled(text + ".function f\nreturn\n")
-    assert graph(verified, 0).blocks == {0: Block(0, 4, ())}
-    assert graph(verified, 1).blocks == {5: Block(5, 5, ())}
+    assert graph(verified, 0).blocks == {0: Block(0, 3, ())}
+    assert graph(verified, 1).blocks == {4: Block(4, 4, ())}
 
 
 def test_jumps_of_a_table_are_blocks() -> None:

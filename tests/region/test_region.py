@@ -123,17 +123,14 @@ def test_only_the_outermost_of_three_loops_is_a_nest() -> None:
 def test_callees_are_transitive_and_sorted() -> None:
     text = """
     .function main
-        mark
         call c
         halt
     .function a
         return
     .function b
-        mark
         call a
         return
     .function c
-        mark
         call b
     :again
         i32.const 0
@@ -152,7 +149,6 @@ def test_indirect_call_reaches_the_table_by_signature() -> None:
     text = """
     .table f g h
     .function main
-        mark
         i32.const 0
         call_indirect ()
         halt
@@ -170,7 +166,7 @@ def test_indirect_call_reaches_the_table_by_signature() -> None:
 
 
 def test_program_leaves_out_what_main_does_not_call() -> None:
-    verified = assembled(".function main\nhalt\n.function f\nmark\ncall f\nreturn\n")
+    verified = assembled(".function main\nhalt\n.function f\ncall f\nreturn\n")
     assert region(verified, "program").pcs == {0}
     assert region(verified, "f").callees == (1,)
 
@@ -216,7 +212,6 @@ def test_marked_is_what_has_or_lies_in_a_scope() -> None:
     :other
         i32.const 0
         jump_if other
-        mark
         call f
         halt
     .function f

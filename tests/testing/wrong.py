@@ -14,6 +14,7 @@ from typing import Any
 from ferryvm.backend import Artifact, Interpreter
 from ferryvm.hooks import BackendEntry, hookimpl
 from ferryvm.isa import BY_MNEMONIC
+from ferryvm.isa.frame import return_counts
 from ferryvm.isa.type import I64
 from ferryvm.machine.control import Status
 from ferryvm.machine.state import Machine
@@ -65,9 +66,9 @@ def _subtract(m: Any, a: int, b: int) -> int:
     return m.sub(I64, b, a)  # type: ignore[no-any-return]
 
 
-def _return(m: Any, results: int) -> None:
-    BY_MNEMONIC["return"].meaning(m, results)
-    if results:
+def _return(m: Any, counts: int) -> None:
+    BY_MNEMONIC["return"].meaning(m, counts)
+    if return_counts(counts)[1]:
         m.stack[m.sp - 1] ^= 1
 
 

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from ferryvm.isa import BY_MNEMONIC, I64
+from ferryvm.isa.frame import return_immediate
 from ferryvm.program import CODE_DTYPE, Function, Program, Signature
 from ferryvm.verify import MAX_PARAMETERS, _Checker, _Stacks, verify
 
@@ -44,10 +45,10 @@ def table_above_deep_stack(count: int) -> Program:
     return program(lines)
 
 
-def nested_marks(count: int) -> Program:
-    """Calls of a function without parameters inside each other's arguments."""
-    lines = [("mark", 0)] * count + [("call", 1)] * count + [("halt", 0), ("return", 0)]
-    return program(lines, Function("f", 2 * count + 1, 0))
+def many_calls(count: int) -> Program:
+    """Calls of a function without parameters, one after another."""
+    lines = [("call", 1)] * count + [("halt", 0), ("return", 0)]
+    return program(lines, Function("f", count + 1, 0))
 
 
 def backward_jumps(count: int) -> Program:
@@ -99,7 +100,7 @@ def steps(monkeypatch: pytest.MonkeyPatch) -> Callable[[Program], Steps]:
 
 
 @pytest.mark.parametrize(
-    "shape", [deep, deep_joins, table_above_deep_stack, nested_marks, backward_jumps]
+    "shape", [deep, deep_joins, table_above_deep_stack, many_calls, backward_jumps]
 )
 def test_twice_the_program_takes_twice_the_steps(
     shape: Callable[[int], Program], steps: Callable[[Program], Steps]
@@ -134,8 +135,8 @@ def test_equal_stacks_are_interned_once(steps: Callable[[Program], Steps]) -> No
 def test_parameters_have_a_limit_because_calls_share_signatures() -> None:
     # Without one, n calls of a function of n parameters take n * n steps.
     signatures = (Signature(), Signature((I64,) * MAX_PARAMETERS))
-    lines = [("mark", 0)] + [("i64.const", 1)] * MAX_PARAMETERS + [("call", 1), ("halt", 0)]
-    lines += [("return", 0)]
+    lines = [("i64.const", 1)] * MAX_PARAMETERS + [("call", 1), ("halt", 0)]
+    lines += [("return", return_immediate(MAX_PARAMETERS, 0))]
     function = Function("f", len(lines) - 1, 1)
     verified = verify(program(lines, function, signatures=signatures))
-    assert verified.frame_words == (2 + 2 + MAX_PARAMETERS, 2 + MAX_PARAMETERS)
+    assert verified.frame_words == (2 + MAX_PARAMETERS, 2)

@@ -30,42 +30,39 @@ def test_straight_line(verified: Verify) -> None:
     assert program.frame_words == (2 + 3,)
 
 
-def test_header_words_stand_below_the_arguments_of_a_call(verified: Verify) -> None:
+def test_call_takes_its_arguments_and_gives_its_result(verified: Verify) -> None:
     program = verified(
-        ".function main / i32.const 1 / mark / i64.const 1 / f32.const 1 / call f / halt" + FUNCTION
+        ".function main / i32.const 1 / i64.const 1 / f32.const 1 / call f / halt" + FUNCTION
     )
     assert stacks(program) == [
         (),
         (I32,),
-        (I32, None, None),
-        (I32, None, None, I64),
-        (I32, None, None, I64, F32),
+        (I32, I64),
+        (I32, I64, F32),
         (I32, F64),
         (),
         (F64,),
     ]
-    assert program.frame_words == (2 + 5, 2 + 3 + 1)
+    assert program.frame_words == (2 + 3, 2 + 1 + 1)
 
 
-def test_marks_nest(verified: Verify) -> None:
+def test_result_of_a_call_is_the_argument_of_the_next(verified: Verify) -> None:
     program = verified(
-        ".function main / mark / mark / mark / call a / call b / call b / halt"
+        ".function main / call a / call b / call b / halt"
         " / .function a -> i32 / i32.const 1 / return"
         " / .function b (i32) -> i32 / local.get 0 / return"
     )
-    assert stacks(program)[:7] == [
-        (), (None,) * 2, (None,) * 4, (None,) * 6, (*[None] * 4, I32), (None, None, I32), (I32,),
-    ]  # fmt: skip
-    assert program.frame_words == (2 + 6, 2 + 1, 2 + 1 + 1)
+    assert stacks(program)[:4] == [(), (I32,), (I32,), (I32,)]
+    assert program.frame_words == (2 + 1, 2 + 1, 2 + 1)
 
 
 def test_indirect_call_takes_its_index_then_as_a_call(verified: Verify) -> None:
     program = verified(
-        ".table f / .function main / mark / i64.const 1 / f32.const 1 / i32.const 0"
+        ".table f / .function main / i64.const 1 / f32.const 1 / i32.const 0"
         " / call_indirect (i64 f32) -> f64 / halt" + FUNCTION
     )
-    assert program.operand_types(4) == (None, None, I64, F32, I32)
-    assert program.operand_types(5) == (F64,)
+    assert program.operand_types(3) == (I64, F32, I32)
+    assert program.operand_types(4) == (F64,)
 
 
 def test_host_call_takes_arguments_and_gives_its_result(verified: Verify) -> None:
@@ -93,19 +90,16 @@ def test_loop_keeps_operands_below_it(verified: Verify) -> None:
     assert [program.operand_types(pc) for pc in (1, 3, 5)] == [(F32,)] * 3
 
 
-def test_return_may_leave_operands_and_marks_behind(verified: Verify) -> None:
+def test_return_may_leave_operands_behind(verified: Verify) -> None:
     program = verified(
-        ".function main / mark / call f / halt"
-        " / .function f -> i64 / f32.const 1 / mark / i64.const 1 / return"
+        ".function main / call f / halt / .function f -> i64 / f32.const 1 / i64.const 1 / return"
     )
-    assert program.operand_types(6) == (F32, None, None, I64)
-    assert program.frame_words == (2 + 2, 2 + 4)
+    assert program.operand_types(4) == (F32, I64)
+    assert program.frame_words == (2 + 1, 2 + 2)
 
 
 def test_halt_may_have_any_operands(verified: Verify) -> None:
-    assert verified(".function main / i64.const 1 / mark / halt").operand_types(2) == (
-        I64, None, None,
-    )  # fmt: skip
+    assert verified(".function main / i64.const 1 / halt").operand_types(1) == (I64,)
 
 
 def test_unreachable_code_belongs_to_nobody_and_needs_no_types(verified: Verify) -> None:

@@ -16,10 +16,10 @@ from __future__ import annotations
 
 import abc
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 
 from ferryvm.isa import Immediate, Instruction, Trap, Type
-from ferryvm.isa.control import HEADER_WORDS
 from ferryvm.isa.emitter import Emitter, FunctionField
 from ferryvm.isa.type import WORD_BYTES
 from ferryvm.machine.control import DESCRIPTOR_WORDS, ControlBlock, Status
@@ -227,8 +227,7 @@ class StackWeaver(Arithmetic, Emitter[ir.Value]):
     # --- storage ----------------------------------------------------------------------------
 
     def _local_address(self, index: ir.Value) -> ir.Value:
-        scaled = self.builder.shl(index, word(3))
-        return self._offset(self._offset(self.registers.fp, scaled), WORD_BYTES * HEADER_WORDS)
+        return self._offset(self.registers.fp, self.builder.shl(index, word(3)))
 
     def _static_address(self, index: ir.Value) -> ir.Value:
         return self._offset(self.registers.statics, self.builder.shl(index, word(3)))
@@ -301,20 +300,34 @@ class StackWeaver(Arithmetic, Emitter[ir.Value]):
         self._store(slot, self._pointer(address))
 
     def clear_words(self, address: ir.Value, count: ir.Value) -> None:
+        with self._words(count, "clear") as offset:
+            self._store(word(0), self._pointer(self.builder.add(address, offset)))
+
+    def move_results(self, to: ir.Value, end: ir.Value, count: ir.Value) -> None:
+        builder = self.builder
+        # One word is moved even where there is none: a dead one, which costs less than a choice.
+        self.set_word(to, self.word(builder.sub(end, word(WORD_BYTES))))
+        with builder.if_then(builder.icmp_unsigned(">", count, word(1)), likely=False):
+            first = builder.sub(end, builder.shl(count, word(3)))
+            with self._words(count, "move") as offset:
+                self.set_word(builder.add(to, offset), self.word(builder.add(first, offset)))
+
+    @contextmanager
+    def _words(self, count: ir.Value, name: str) -> Iterator[ir.Value]:
+        """A loop over so many words: the offset of each in bytes, from 0 up."""
         builder = self.builder
         start = builder.block
-        head = builder.function.append_basic_block("clear")
-        body = builder.function.append_basic_block("clear.word")
-        done = builder.function.append_basic_block("cleared")
+        head = builder.function.append_basic_block(name)
+        body = builder.function.append_basic_block(f"{name}.word")
+        done = builder.function.append_basic_block(f"{name}.done")
         builder.branch(head)
         builder.position_at_end(head)
         index = builder.phi(WORD)
         index.add_incoming(word(0), start)
         builder.cbranch(builder.icmp_unsigned("<", index, count), body, done)
         builder.position_at_end(body)
-        offset = builder.add(address, builder.shl(index, word(3)))
-        self._store(word(0), self._pointer(offset))
-        index.add_incoming(builder.add(index, word(1)), body)
+        yield builder.shl(index, word(3))
+        index.add_incoming(builder.add(index, word(1)), builder.block)
         builder.branch(head)
         builder.position_at_end(done)
 

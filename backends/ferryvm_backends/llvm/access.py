@@ -51,13 +51,14 @@ class Access(Arithmetic):
 
     @functools.cached_property
     def frame(self) -> ir.Value:
-        """Address of the frame."""
+        """Address of the frame's first parameter."""
         if not self.body.is_root:
             return self.function.args[1]
         with self._at_start():
             fp = self.storage.field(self.control, "fp")
             stack = self.storage.field(self.control, "stack")
-            return self.builder.add(stack, self.builder.shl(fp, word(3)))
+            first = self.builder.sub(fp, word(self.body.parameters))
+            return self.builder.add(stack, self.builder.shl(first, word(3)))
 
     @functools.cached_property
     def heap(self) -> ir.Value:
@@ -92,6 +93,9 @@ class Access(Arithmetic):
         offset = WORD_BYTES * operation.fact(0, int)
         where = self.storage.pointer(self.builder.add(self.frame, word(offset)))
         return self.from_slot(operation.word_type, self.storage.load(where, "stack"))
+
+    def _do_result(self, operation: Operation) -> ir.Value:
+        return self._do_word(operation)
 
     def _do_frame(self, operation: Operation) -> ir.Value:
         return self.frame

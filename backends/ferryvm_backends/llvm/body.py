@@ -8,6 +8,7 @@ import dataclasses
 from ferryvm.ir.graph import Block, Edge, Operation, Terminator, Value
 from ferryvm.ir.operation import SAFEPOINTS
 from ferryvm.isa.trap import Trap
+from ferryvm.isa.type import WORD_BYTES
 from ferryvm.machine.control import Status
 from ferryvm_backends._llvm import ir
 from ferryvm_backends._llvm.arithmetic import WORD, word
@@ -125,15 +126,22 @@ class _Blocks(Calling):
                 self._leave(self._exit_state(end), status_constant(_LEAVING[end.name]), **fields)
 
     def _do_return(self, end: Terminator, results: list[ir.Value]) -> None:
-        if not self.body.is_root:
-            self._return(results[0] if results else None, has_left=False)
-            return
+        body = self.body
         slots = [
             self.to_slot(a.word_type, value)
             for a, value in zip(end.arguments, results, strict=True)
         ]
-        self.shared.writers.go_back(self.builder, (self.control, self.frame), slots)
-        self.builder.ret(status_constant(Status.LEAVE))
+        if body.is_root:
+            where = self.control, self.frame
+            self.shared.writers.go_back(self.builder, where, body.parameters, slots)
+        for number, slot in enumerate(slots[1:], 1):
+            place = number if body.is_root else body.place_of(number)
+            at = self.builder.add(self.frame, word(WORD_BYTES * place))
+            self.storage.store(slot, self.storage.pointer(at), "stack")
+        if body.is_root:
+            self.builder.ret(status_constant(Status.LEAVE))
+        else:
+            self._return(results[0] if results else None, has_left=False)
 
     def _targets(self, edges: tuple[Edge, ...]) -> list[ir.Block]:
         """Where edges go; through a block of its own where two go to the same block."""

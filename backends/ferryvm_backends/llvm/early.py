@@ -23,7 +23,6 @@ import math
 from collections.abc import Iterator, Sequence
 
 from ferryvm.ir.graph import Block, Body, Constant, Edge, Operation, State, Value, Virtual
-from ferryvm.isa.control import HEADER_WORDS
 from ferryvm.isa.type import to_float
 from ferryvm_backends.llvm.strip import strips
 
@@ -70,7 +69,7 @@ def runs(words: Sequence[Value | None]) -> Iterator[tuple[int, int]]:
 
     Lengths above 1 are of zeros.
     """
-    place = HEADER_WORDS
+    place = 0
     while place < len(words):
         end = place
         while end < len(words) and _is_zero(words[end]):

@@ -11,8 +11,7 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 
 from ferryvm.ir.graph import State
-from ferryvm.isa.control import HEADER_WORDS
-from ferryvm.isa.type import I64, WORD_BYTES, Type
+from ferryvm.isa.type import WORD_BYTES, Type
 from ferryvm.machine.control import Status
 from ferryvm_backends._llvm import ir
 from ferryvm_backends._llvm.arithmetic import LLVM_TYPE, WORD, Arithmetic, word
@@ -20,6 +19,9 @@ from ferryvm_backends._llvm.weaver import POINTER
 from ferryvm_backends.llvm.storage import Storage
 
 INT32 = ir.IntType(32)
+Layout = Sequence[Type | None]
+"""Of each word of a frame, its type where it is stored."""
+
 _LETTER = {t: "ilfd"[number] for number, t in enumerate(Type)}
 
 
@@ -39,47 +41,52 @@ class Writers:
         self._calls: Counter[str] = Counter()
 
     def write_frame(
-        self, builder: ir.IRBuilder, frame: ir.Value, types: Sequence[Type], words: list[ir.Value]
+        self, builder: ir.IRBuilder, frame: ir.Value, types: Layout, words: list[ir.Value]
     ) -> None:
-        """Store words of these types into a frame, after its header."""
+        """Store words into a frame; `types`: of every word of it, as far as it is one of `words`."""
 
         def body(arithmetic: _Straight, frame: ir.Value, *words: ir.Value) -> None:
             _store_words(arithmetic, frame, types, words)
 
-        parameters = [WORD, *(LLVM_TYPE[t] for t in types)]
+        parameters = [WORD, *(LLVM_TYPE[t] for t in types if t is not None)]
         self._call(builder, "frame." + _letters(types), parameters, [frame, *words], body)
 
     def leave(
         self,
         builder: ir.IRBuilder,
         where: tuple[ir.Value, ir.Value],
+        parameters: int,
         pc: int,
         status: ir.Value,
-        types: Sequence[Type],
+        types: Layout,
         words: list[ir.Value],
     ) -> None:
-        """As `write_frame`, and write the registers; `where`: control block and frame."""
+        """As `write_frame`, and write the registers; `where`: control block and frame; `parameters`: words
+        of it in front of the header."""
 
         def body(
             arithmetic: _Straight,
             control: ir.Value,
             frame: ir.Value,
+            parameters: ir.Value,
             pc: ir.Value,
             status: ir.Value,
             *words: ir.Value,
         ) -> None:
             _store_words(arithmetic, frame, types, words)
-            where, length = (control, frame), HEADER_WORDS + len(types)
-            self.leave_bare(arithmetic.builder, where, pc, status, length)
+            where = control, frame
+            self.leave_bare(arithmetic.builder, where, parameters, pc, status, len(types))
 
-        parameters = [POINTER, WORD, WORD, INT32, *(LLVM_TYPE[t] for t in types)]
-        arguments = [*where, word(pc), status, *words]
-        self._call(builder, "leave." + _letters(types), parameters, arguments, body)
+        stored = (LLVM_TYPE[t] for t in types if t is not None)
+        given = [POINTER, WORD, WORD, WORD, INT32, *stored]
+        arguments = [*where, word(parameters), word(pc), status, *words]
+        self._call(builder, "leave." + _letters(types), given, arguments, body)
 
     def leave_bare(
         self,
         builder: ir.IRBuilder,
         where: tuple[ir.Value, ir.Value],
+        parameters: int | ir.Value,
         pc: int | ir.Value,
         status: ir.Value,
         length: int,
@@ -90,41 +97,44 @@ class Writers:
         def body(arithmetic: _Straight, control: ir.Value, *rest: ir.Value) -> None:
             _store_registers(arithmetic.builder, control, *rest)
 
-        parameters = [POINTER, WORD, WORD, WORD, INT32]
-        number = word(pc) if isinstance(pc, int) else pc
-        arguments = [*where, word(length), number, status]
-        self._call(builder, "leave_bare", parameters, arguments, body)
+        given = [POINTER, WORD, WORD, WORD, WORD, INT32]
+        numbers = [word(n) if isinstance(n, int) else n for n in (parameters, length, pc)]
+        self._call(builder, "leave_bare", given, [*where, *numbers, status], body)
 
     def go_back(
         self,
         builder: ir.IRBuilder,
         where: tuple[ir.Value, ir.Value],
+        parameters: int,
         results: list[ir.Value],
     ) -> None:
-        """Go back to the caller's frame, as `return` means it; `results`: as words."""
+        """Go back to the caller's frame, as `return` means it; `parameters`: words in front of the
+        header; `results`: as words, of which the first is stored."""
 
         def body(
             arithmetic: _Straight,
             control: ir.Value,
             frame: ir.Value,
+            parameters: ir.Value,
             result: ir.Value,
             results: ir.Value,
         ) -> None:
             builder = arithmetic.builder
             storage = Storage(builder)
-            pc = storage.load(storage.pointer(frame), "stack")
-            above = storage.pointer(builder.add(frame, word(WORD_BYTES)))
+            header = builder.add(frame, builder.shl(parameters, word(3)))
+            pc = storage.load(storage.pointer(header), "stack")
+            above = storage.pointer(builder.add(header, word(WORD_BYTES)))
             distance = storage.load(above, "stack")
             storage.store(result, storage.pointer(frame), "stack")
             start = storage.field(control, "stack")
             own = builder.lshr(builder.sub(frame, start), word(3))
             storage.set_field(control, "pc", pc)
-            storage.set_field(control, "fp", builder.sub(own, distance))
+            storage.set_field(control, "fp", builder.sub(builder.add(own, parameters), distance))
             storage.set_field(control, "sp", builder.add(own, results))
             storage.set_field(control, "status", ir.Constant(INT32, int(Status.LEAVE)))
 
-        arguments = [*where, *(results or [word(0)]), word(len(results))]
-        self._call(builder, "go_back", [POINTER, WORD, WORD, WORD], arguments, body)
+        arguments = [*where, word(parameters), *(results[:1] or [word(0)]), word(len(results))]
+        self._call(builder, "go_back", [POINTER, WORD, WORD, WORD, WORD], arguments, body)
 
     def settle(self) -> None:
         """Decide, when all calls are made, where the code of each writer stands."""
@@ -159,17 +169,18 @@ class Writers:
         builder.call(function, arguments)
 
 
-def _letters(types: Sequence[Type]) -> str:
-    return "".join(_LETTER[t] for t in types)
+def _letters(types: Layout) -> str:
+    return "".join("_" if t is None else _LETTER[t] for t in types)
 
 
 def _store_words(
-    arithmetic: _Straight, frame: ir.Value, types: Sequence[Type], words: Sequence[ir.Value]
+    arithmetic: _Straight, frame: ir.Value, types: Layout, words: Sequence[ir.Value]
 ) -> None:
     storage = Storage(arithmetic.builder)
     start = storage.pointer(frame)
-    for index, (t, value) in enumerate(zip(types, words, strict=True)):
-        where = storage.offset(start, WORD_BYTES * (HEADER_WORDS + index))
+    stored = [(place, t) for place, t in enumerate(types) if t is not None]
+    for (place, t), value in zip(stored, words, strict=True):
+        where = storage.offset(start, WORD_BYTES * place)
         storage.store(arithmetic.to_slot(t, value), where, "stack")
 
 
@@ -177,18 +188,19 @@ def _store_registers(
     builder: ir.IRBuilder,
     control: ir.Value,
     frame: ir.Value,
+    parameters: ir.Value,
     length: ir.Value,
     pc: ir.Value,
     status: ir.Value,
 ) -> None:
     storage = Storage(builder)
-    fp = builder.lshr(builder.sub(frame, storage.field(control, "stack")), word(3))
-    storage.set_field(control, "fp", fp)
-    storage.set_field(control, "sp", builder.add(fp, length))
+    first = builder.lshr(builder.sub(frame, storage.field(control, "stack")), word(3))
+    storage.set_field(control, "fp", builder.add(first, parameters))
+    storage.set_field(control, "sp", builder.add(first, length))
     storage.set_field(control, "pc", pc)
     storage.set_field(control, "status", status)
 
 
-def types_of(state: State) -> list[Type]:
-    """Types of the words that a state writes."""
-    return [w.type if isinstance(w.type, Type) else I64 for w in state.words if w is not None]
+def layout_of(state: State) -> list[Type | None]:
+    """Types of the words that a state writes, at their places in the frame."""
+    return [None if word is None else word.word_type for word in state.words]

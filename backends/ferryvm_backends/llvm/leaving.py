@@ -21,7 +21,7 @@ from ferryvm_backends._llvm.arithmetic import WORD, stack_register, word
 from ferryvm_backends._llvm.weaver import POINTER
 from ferryvm_backends.llvm.access import Access
 from ferryvm_backends.llvm.early import runs
-from ferryvm_backends.llvm.exit import types_of
+from ferryvm_backends.llvm.exit import layout_of
 from ferryvm_backends.llvm.shared import (
     FORCED_IN,
     HOST_STACK_LIMIT,
@@ -78,11 +78,15 @@ class Leaving(Access):
         if self.early is not None:
             self._store_words(state)
             length = len(state.words)
-            self.shared.writers.leave_bare(self.builder, where, state.pc, status, length)
+            parameters = self.body.parameters
+            self.shared.writers.leave_bare(
+                self.builder, where, parameters, state.pc, status, length
+            )
             self._left(status)
             return
         words = self._words(state)
-        self.shared.writers.leave(self.builder, where, state.pc, status, types_of(state), words)
+        layout, parameters = layout_of(state), self.body.parameters
+        self.shared.writers.leave(self.builder, where, parameters, state.pc, status, layout, words)
         self._left(status)
 
     def _leave_with_callee(self, state: State) -> None:
@@ -92,7 +96,7 @@ class Leaving(Access):
         if self.early is not None:
             self._store_words(state)
         elif words:
-            self.shared.writers.write_frame(self.builder, self.frame, types_of(state), words)
+            self.shared.writers.write_frame(self.builder, self.frame, layout_of(state), words)
         self._left(self.storage.field(self.control, "status"))
 
     def _exit_state(self, operation: Operation) -> State:

@@ -102,7 +102,8 @@ class CopiedCode(LaunchedCode):
         """What the kernel's arguments are set for."""
         record = self.record
         record.entry, record.slice = entry, _FIRST
-        record.callers, record.statics = needs.callers, needs.statics
+        record.parameters, record.callers = needs.parameters, needs.callers
+        record.statics = needs.statics
         record.writes_statics = needs.writes_statics
         record.reads_heap, record.writes_heap = needs.heap, needs.writes_heap
 
@@ -131,7 +132,7 @@ class CopiedCode(LaunchedCode):
         packet.control = control
         given = packet.control
         given.scratch[FORCED_WORD] = record.entries % 7 + 1  # where forced code gives up next
-        given.scratch[LOWEST_WORD] = control.fp
+        given.scratch[LOWEST_WORD] = control.fp - self._needs.parameters
         given.interrupt = 0
         left = ControlBlock()
         while True:

@@ -170,6 +170,8 @@ class Needs:
     heap: bool
     """Read or changed: what stands beside a change is copied with it."""
     writes_heap: bool
+    parameters: int
+    """Words of its function's frame in front of the header."""
     callers: bool
     """Frames of those who called the function that it is entered in."""
 
@@ -183,6 +185,7 @@ def needs(region: Region, callers: bool) -> Needs:
         writes_statics=writes,
         heap=found.reads_heap or found.writes_heap,
         writes_heap=found.writes_heap,
+        parameters=region.verified.parameters(region.entry),
         callers=callers,
     )
 
@@ -271,7 +274,7 @@ class Copied:
     def push(self, control: ControlBlock, needs: Needs, traffic: Traffic) -> None:
         """Give the device what a kernel may read. Raises cl.Error."""
         began = time.perf_counter()
-        first = 0 if needs.callers else control.fp
+        first = 0 if needs.callers else control.fp - needs.parameters
         pushed = self.stack.push(WORD_BYTES * first, WORD_BYTES * control.sp)
         if needs.statics:
             pushed += self.statics.push(0, WORD_BYTES * control.static_count)

@@ -73,7 +73,7 @@ def kernel_text(region: Region, options: Options, device: Device, way: str) -> K
         forced=Forcing.DEOPT in options.forcing,
         levels=levels(module, len(more), device.is_cpu),
     )
-    describe = describer(region.verified.program)
+    describe = describer(region.verified)
     declared = declarations(d) + _tables(modules, region.verified)
     text = module_text(module, d, declared, choices, describe, more)
     return KernelText(text, tuple(guard_pcs(module, more)), bool(more))

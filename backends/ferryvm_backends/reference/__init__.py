@@ -8,7 +8,7 @@ import ctypes
 import ferryvm
 from ferryvm.backend import Artifact, BackendError, Capabilities, Interpreter
 from ferryvm.isa import INSTRUCTIONS, Type
-from ferryvm.isa.control import HEADER_WORDS
+from ferryvm.isa.frame import HEADER_WORDS
 from ferryvm.machine.control import Status
 from ferryvm.machine.state import Machine
 from ferryvm.verify import Verified
@@ -25,7 +25,7 @@ class ReferenceArtifact(Artifact):
         self.rows = [INSTRUCTIONS[opcode] for opcode in code["opcode"].tolist()]
         self.immediates: list[int] = code["immediate"].tolist()
         self.frame_sizes = [
-            HEADER_WORDS + len(verified.program.frame_types(number))
+            HEADER_WORDS + len(verified.program.functions[number].locals)
             for number in range(len(verified.program.functions))
         ]
         self._cells = {counting: Cells(len(code)) for counting in (False, True)}

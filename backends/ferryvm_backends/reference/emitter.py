@@ -8,10 +8,9 @@ the verifier promised, is a `Violation`, an error of ferryvm and not of the prog
 from __future__ import annotations
 
 from ferryvm.isa import Trap
-from ferryvm.isa.control import HEADER_WORDS
 from ferryvm.isa.emitter import Emitter, FunctionField
 from ferryvm.isa.evaluation import PythonArithmetic
-from ferryvm.isa.type import WORD_BYTES
+from ferryvm.isa.type import I64, WORD_BYTES, signed
 from ferryvm.machine.control import Status
 from ferryvm.machine.state import Machine
 
@@ -76,11 +75,11 @@ class ReferenceEmitter(PythonArithmetic, Emitter[int]):
     # --- storage ----------------------------------------------------------------------------
 
     def local(self, index: int) -> int:
-        return self.stack[self.fp + HEADER_WORDS + index]
+        return self.stack[self.fp + signed(I64, index)]
 
     def set_local(self, index: int, slot: int) -> None:
         self.changed = True
-        self.stack[self.fp + HEADER_WORDS + index] = slot
+        self.stack[self.fp + signed(I64, index)] = slot
 
     def static(self, index: int) -> int:
         return self.statics[index]
@@ -152,6 +151,13 @@ class ReferenceEmitter(PythonArithmetic, Emitter[int]):
         self.changed = True
         start = address // WORD_BYTES
         self.stack[start : start + count] = memoryview(bytes(WORD_BYTES * count)).cast("Q")
+
+    def move_results(self, to: int, end: int, count: int) -> None:
+        self.changed = True
+        first, last = to // WORD_BYTES, end // WORD_BYTES
+        self.stack[first : first + count] = memoryview(
+            self.stack[last - count : last].tobytes()
+        ).cast("Q")
 
     def next_pc(self) -> int:
         return self.pc + 1

@@ -83,7 +83,7 @@ MNEMONICS = {
     "JMP": Mnemonic(Kind.LABEL, 0, 0, "jump {}"),
     "JMPT": Mnemonic(Kind.LABEL, 1, 0, "i64.eqz; jump_unless {}"),
     "JMPF": Mnemonic(Kind.LABEL, 1, 0, "i64.eqz; jump_if {}"),
-    "MARK_STK": Mnemonic(Kind.NONE, 0, 0, "mark"),
+    "MARK_STK": Mnemonic(Kind.NONE, 0, 0, ""),
     "CALL": Mnemonic(Kind.LABEL, 0, 0, "call {}"),
     "RETURN": Mnemonic(Kind.NONE, 0, 0, "return {}"),
     "PRINT": Mnemonic(Kind.NONE, 1, 0, "host print_i64"),

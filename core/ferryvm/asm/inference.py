@@ -90,19 +90,21 @@ def _statics(source: Source, steps: Steps) -> int:
 class _Stack:
     """An operand stack; equal ones are one object, which `_Stacks` sees to."""
 
-    __slots__ = ("above_mark", "below", "depth", "is_mark")
+    __slots__ = ("above_mark", "below", "depth", "has_mark", "is_mark")
 
     def __init__(self, below: _Stack | None, is_mark: bool) -> None:
         self.below, self.is_mark = below, is_mark
-        self.depth: int = 0 if below is None else below.depth + 1
+        self.has_mark: bool = is_mark or (below is not None and below.has_mark)
+        self.depth: int = 0 if below is None else below.depth + (not is_mark)
+        """Words of it; a mark is none."""
         self.above_mark: int = 0 if below is None or is_mark else below.above_mark + 1
         """Words down to the nearest mark, or to the bottom."""
 
     def __str__(self) -> str:
         words = f"{self.above_mark} word{'' if self.above_mark == 1 else 's'}"
-        if self.depth == self.above_mark:
+        if not self.has_mark:
             return words
-        return f"{words} above MARK_STK and {self.depth - self.above_mark - 1} below it"
+        return f"{words} above MARK_STK and {self.depth - self.above_mark} below it"
 
 
 class _Stacks:
@@ -220,12 +222,12 @@ class _Analysis:
 
     def _underflow(self, step: Step, stack: _Stack, needs: str) -> None:
         words = f"{stack.above_mark} word{'' if stack.above_mark == 1 else 's'}"
-        above = "" if stack.depth == stack.above_mark else " above MARK_STK"
+        above = " above MARK_STK" if stack.has_mark else ""
         self._fault(step, f"{step.name} {needs}, the stack has {words} here{above}")
 
     def _call(self, body: _Body, index: int, stack: _Stack) -> None:
         step = self.steps[index]
-        if stack.depth == stack.above_mark:
+        if not stack.has_mark:
             self._fault(step, f"CALL {step.label} needs a MARK_STK before its arguments")
             return
         count = stack.above_mark
@@ -253,9 +255,6 @@ class _Analysis:
     def _return(self, body: _Body, step: Step, stack: _Stack) -> None:
         if body.label is None:
             self._fault(step, "the main program reaches this RETURN; it ends with STOP")
-            return
-        if stack.depth != stack.above_mark:
-            self._fault(step, "RETURN stands between a MARK_STK and its CALL")
             return
         count = min(stack.depth, 1)
         known = self.results.get(body.label)
@@ -347,7 +346,7 @@ class _Emitter:
         if step.name == "RETURN":
             operand = self.results
         items: list[Item] = [Label(name) for name in step.labels if name in self.targets]
-        for instruction in code.split("; "):
+        for instruction in filter(None, code.split("; ")):
             name, _, argument = instruction.partition(" ")
             value: int | str | None = operand if argument == "{}" else (argument or None)
             if isinstance(value, str) and value.isdigit() and argument != "{}":

@@ -10,7 +10,7 @@ stack and the heap hold is not checked.
 from __future__ import annotations
 
 from ferryvm.isa import BY_MNEMONIC, Trap
-from ferryvm.isa.control import HEADER_WORDS
+from ferryvm.isa.frame import HEADER_WORDS
 from ferryvm.isa.type import WORD_BYTES
 from ferryvm.machine.control import Status
 from ferryvm.machine.state import Machine
@@ -71,10 +71,11 @@ class LeftState:
         return None
 
     def _shape(self, pc: int) -> tuple[int, int] | None:
-        """Words of the frame at `pc`, and the host import that is called there, or -1."""
+        """Words of the frame at `pc` from its header on, and the host import that is called there, or -1."""
         program, verified = self._machine.program, self._machine.verified
         if not 0 <= pc < len(program.code) or not verified.is_reachable(pc):
             return None
-        size = HEADER_WORDS + len(program.frame_types(verified.owner(pc))) + verified.depth(pc)
+        locals_ = program.functions[verified.owner(pc)].locals
+        size = HEADER_WORDS + len(locals_) + verified.depth(pc)
         is_host = int(program.code["opcode"][pc]) == _HOST
         return size, int(program.code["immediate"][pc]) if is_host else -1

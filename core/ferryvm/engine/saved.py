@@ -35,8 +35,8 @@ from ferryvm.durable import replace_file
 from ferryvm.errors import FerryError
 from ferryvm.image import ImageError, from_bytes, to_bytes
 from ferryvm.image.container import MOST_BYTES, Kind, Payload, pack, pack_parts, read, unpack_views
-from ferryvm.isa import BY_MNEMONIC, INSTRUCTIONS, Flow, Trap, Type
-from ferryvm.isa.control import HEADER_WORDS
+from ferryvm.isa import BY_MNEMONIC, INSTRUCTIONS, Flow, Trap
+from ferryvm.isa.frame import HEADER_WORDS
 from ferryvm.isa.type import WORD_BYTES
 from ferryvm.machine.chain import WINDOW, Header, period, repeats
 from ferryvm.machine.control import Status
@@ -48,7 +48,7 @@ from ferryvm.verify import Verified, verify
 STATE = Kind(
     "a saved ferryvm state (.ferry)",
     b"\x89FVS\r\n\x1a\n",
-    2,
+    3,
     ("PROG", "REGS", "STAT", "STCK", "HEAP"),
 )
 _REGISTERS = struct.Struct("<7Q")
@@ -212,8 +212,10 @@ class _Shape:
 
     owner: int
     """Number of the function."""
+    parameters: int
+    """Of the function: the words in front of the frame's header."""
     size: int
-    """Words of the frame, up to the frame of the function that it called."""
+    """Words of the frame, parameters and all, up to the frame of the function that it called."""
     most: int
     """Words that it may come to need."""
     masks: npt.NDArray[np.uint64]
@@ -229,7 +231,7 @@ def _shape(verified: Verified, pc: int, callee: int | None) -> _Shape:
     if not 0 <= pc < len(program.code) or not verified.is_reachable(pc):
         raise _Misfit(f"a frame returns to pc {pc + 1}, which follows no call")
     owner = verified.owner(pc)
-    kinds: tuple[Type | None, ...] = verified.operand_types(pc)
+    kinds = verified.operand_types(pc)
     if callee is not None:
         row, immediate = (
             INSTRUCTIONS[int(program.code["opcode"][pc])],
@@ -241,12 +243,14 @@ def _shape(verified: Verified, pc: int, callee: int | None) -> _Shape:
         )
         if not is_caller:
             raise _Misfit(f"{program.functions[callee].name!r} is not called at pc {pc}")
-        # While the callee runs, its header and arguments belong to its own frame.
+        # While the callee runs, its arguments belong to its own frame.
         parameters = len(program.signatures[signature].parameters)
-        kinds = kinds[: len(kinds) - HEADER_WORDS - parameters - len(row.pops)]
-    kinds = program.frame_types(owner) + kinds
-    masks = _HEADER_MASKS + [0 if kind is None else kind.mask for kind in kinds]
-    return _Shape(owner, len(masks), verified.frame_words[owner], np.array(masks, np.uint64))
+        kinds = kinds[: len(kinds) - parameters - len(row.pops)]
+    masks = [kind.mask for kind in program.frame_types(owner) + kinds]
+    header = verified.parameters(pc)
+    masks[header:header] = _HEADER_MASKS
+    most = verified.frame_words[owner]
+    return _Shape(owner, header, len(masks), most, np.array(masks, np.uint64))
 
 
 @dataclasses.dataclass
@@ -270,8 +274,9 @@ def _check_frames(verified: Verified, content: memoryview, pc: int, fp: int) -> 
         shape = shapes.get((pc, callee))
         if shape is None:
             shape = shapes[pc, callee] = _shape(verified, pc, callee)
-        if fp + shape.size != top:
-            raise _Misfit(f"the frame at word {fp} ends at {fp + shape.size}, the next is at {top}")
+        end = fp - shape.parameters + shape.size
+        if end != top:
+            raise _Misfit(f"the frame at word {fp} ends at {end}, the next is at {top}")
         parts[-1].masks.append(shape.masks)
         needed = max(needed, fp + shape.most)
         return_pc, distance = words[fp], words[fp + 1]
@@ -279,7 +284,7 @@ def _check_frames(verified: Verified, content: memoryview, pc: int, fp: int) -> 
             break
         if not 0 < distance <= fp:
             raise _Misfit(f"the frame at word {fp} has its caller {distance} words below")
-        top, fp, pc, callee = fp, fp - distance, return_pc - 1, shape.owner
+        top, fp, pc, callee = fp - shape.parameters, fp - distance, return_pc - 1, shape.owner
         recent.append(((return_pc, distance), shape))
         if len(recent) == WINDOW:
             again = period([header for header, _ in recent])
@@ -287,8 +292,8 @@ def _check_frames(verified: Verified, content: memoryview, pc: int, fp: int) -> 
             if times:  # frames that are as those just seen, so only their words are left to check
                 masks = [shape.masks for _, shape in recent[-len(again) :]]
                 parts += [_Part(times, masks), _Part(1, [])]
-                fp -= times * sum(size for _, size in again)
-                top = fp + distance
+                fp -= times * sum(distance for _, distance in again)
+                top = fp + distance - shape.parameters
             recent.clear()
     if shape.owner or return_pc or distance:
         raise _Misfit("its outermost frame is not that of function 0")

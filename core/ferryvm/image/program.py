@@ -25,7 +25,7 @@ from ferryvm.program import (
 PROGRAM = Kind(
     "a ferryvm program image (.fvm)",
     b"\x89FVM\r\n\x1a\n",
-    1,
+    2,
     ("CODE", "SIGN", "FUNC", "STAT", "DATA", "TABL", "HOST", "SMAP"),
 )
 

@@ -5,10 +5,11 @@ from __future__ import annotations
 
 from ferryvm.ir.graph import Body, Constant, Operation, Terminator, Value
 from ferryvm.ir.instruction import InstructionLifter
-from ferryvm.isa.control import HEADER_WORDS
 from ferryvm.isa.emitter import FunctionField
+from ferryvm.isa.frame import HEADER_WORDS
 from ferryvm.isa.table import Flow
 from ferryvm.isa.type import I64, WORD_BYTES
+from ferryvm.program import Signature
 from ferryvm.region.effect import Effects, function_effects
 
 
@@ -19,11 +20,15 @@ class CallLifter(InstructionLifter):
     """What is being lifted."""
 
     def frame_pointer(self) -> Value:
-        return self.invariant("frame", (), (), I64)
+        return self._address_of(self.parameters)
 
     def stack_pointer(self) -> Value:
-        offset = self.constant(I64, WORD_BYTES * len(self.variables.words))
-        return self.add(I64, self.frame_pointer(), offset)
+        return self._address_of(len(self.variables.words))
+
+    def _address_of(self, place: int) -> Value:
+        """The address of a word of the frame, counted from its first parameter."""
+        frame = self.invariant("frame", (), (), I64)
+        return self.add(I64, frame, self.constant(I64, WORD_BYTES * place))
 
     def stack_limit(self) -> Value:
         return self.invariant("stack_limit", (), (), I64)
@@ -41,10 +46,16 @@ class CallLifter(InstructionLifter):
         return self.to_slot(value.word_type, value)
 
     def set_word(self, address: Value, slot: Value) -> None:
-        self.variables.words[self._word_at(address)] = slot
+        words, at = self.variables.words, self._word_at(address)
+        words[at : at + 1] = [slot]  # a callee's header comes right behind the arguments
 
     def clear_words(self, address: Value, count: Value) -> None:
         """Nothing: the callee's locals are values of the callee's body, and zero there."""
+
+    def move_results(self, to: Value, end: Value, count: Value) -> None:
+        assert isinstance(count, Constant)
+        words, at, past = self.variables.words, self._word_at(to), self._word_at(end)
+        words[at : at + count.bits] = words[past - count.bits : past]
 
     def next_pc(self) -> Value:
         return self.constant(I64, self.pc + 1)
@@ -52,8 +63,6 @@ class CallLifter(InstructionLifter):
     def function(self, function: Value, field: FunctionField) -> Value:
         if self.flow is Flow.CALL:
             return self.constant(I64, self._field(self.immediate, field))
-        if field is FunctionField.PARAMETERS:  # the signature has been checked
-            return self.constant(I64, len(self.program.signatures[self.immediate].parameters))
         return self.invariant("function_field", (field,), (function,), I64)
 
     def _field(self, number: int, field: FunctionField) -> int:
@@ -78,34 +87,44 @@ class CallLifter(InstructionLifter):
 
     def enter(self, function: Value, frame: Value, stack: Value) -> None:
         v = self.variables
-        base = self._word_at(frame)
-        arguments = tuple(v.words[base + HEADER_WORDS :])
-        del v.words[base + HEADER_WORDS :]
+        signature = self._signature()
+        base = self._word_at(frame) - len(signature.parameters)
+        arguments = tuple(v.words[base:-HEADER_WORDS])
+        words = [*v.words[:base], *(None for _ in arguments), *v.words[-HEADER_WORDS:]]
+        del v.words[base:]
         name: str
         static: tuple[object, ...]
         if self.flow is Flow.CALL:
             callees = [self.immediate]
-            signature = self.program.signature(self.immediate)
             name, static = "call", (self.immediate, base)
         else:
             table = sorted(set(self.program.table))
             functions = self.program.functions
             callees = [n for n in table if functions[n].signature == self.immediate]
-            signature = self.program.signatures[self.immediate]
             name, static = "call_indirect", (tuple(callees), base)
             arguments = (function, *arguments)
         seen = [function_effects(self.verified, number) for number in callees]
         self._store_for(seen)
         # What the callee changes is in memory when it leaves; the rest is stored then. What it has
         # not completed is its own affair.
-        state = v.state(self.pc, unpaid=0)
+        state = v.state(self.pc, 0, words)
         results = signature.results
         result = results[0] if results else None
         call = self.emit(Operation(name, result, static, arguments, state))
-        del v.words[base:]
         if results:
             v.words.append(call)
+        # `Body.place_of` in the callee's frame; its arguments are the state's last words but two.
+        v.words += [
+            self.emit(Operation("result", t, (len(words) + at,)))
+            for at, t in enumerate(results[1:])
+        ]
         self._load_after(seen)
+
+    def _signature(self) -> Signature:
+        """Of the function that is called."""
+        if self.flow is Flow.CALL:
+            return self.program.signature(self.immediate)
+        return self.program.signatures[self.immediate]
 
     def _store_for(self, seen: list[Effects]) -> None:
         """Store what callees may see."""
@@ -128,8 +147,7 @@ class CallLifter(InstructionLifter):
     def resume(self, pc: Value, frame: Value, stack: Value) -> None:
         self.is_open = False
         v = self.variables
-        # The result, if there is one, has been put where the header was.
-        values = (self.from_slot(self.body.result, v.words[0]),) if self.body.result else ()
+        values = tuple(v.words[: len(self.body.results)])  # they have been moved to where it begins
         for number in sorted(v.dirty):
             self._store_static(number)
         if v.is_pointer_dirty:

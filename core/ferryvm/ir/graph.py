@@ -22,7 +22,7 @@ import enum
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, TypeVar
 
-from ferryvm.isa.table import Operand
+from ferryvm.isa.frame import HEADER_WORDS
 from ferryvm.isa.type import Type
 
 if TYPE_CHECKING:
@@ -86,8 +86,8 @@ class State:
     pc: int
     """The instruction that control goes on with, or that leaves."""
     words: tuple[Value | None, ...]
-    """Words of the running frame up to the stack pointer; None for one that memory has already
-    (the header of the frame)."""
+    """Words of the running frame up to the stack pointer. None for one that memory has already (the
+    header of the frame), or that a callee writes (its arguments)."""
     statics: tuple[tuple[int, Value], ...] = ()
     """Statics by number that memory has not yet."""
     heap_pointer: Value | None = None
@@ -248,13 +248,24 @@ class Body:
     """pc where control comes in."""
     is_root: bool
     """The region's own: entered from an interpreter, with its frame in memory."""
-    result: Type | None
-    """Type of what the function returns."""
+    results: tuple[Type, ...]
+    """Types of what the function returns."""
+    parameters: int = 0
+    """Number of the function's parameters: the words of its frame in front of the header."""
     blocks: list[Block] = dataclasses.field(default_factory=list)
     """The entry first; each other one after all blocks that lead to it, but for edges that go back.
     The parameters of the entry are the function's, if it is no root; a root has none."""
     constants: dict[tuple[ValueType, int], Constant] = dataclasses.field(default_factory=dict)
     """Every constant used in it, by type and bits: equal ones are one object."""
+
+    @property
+    def result(self) -> Type | None:
+        """Type of the first result, which is passed as a value; the others are passed in memory."""
+        return self.results[0] if self.results else None
+
+    def place_of(self, result: int) -> int:
+        """The word of the function's frame in which it leaves a result after the first: behind the header."""
+        return self.parameters + HEADER_WORDS + result - 1
 
     @property
     def operations(self) -> Iterator[Operation]:
@@ -294,8 +305,3 @@ class Module:
         """pcs of all guards, in the order in which their failures are counted."""
         operations = (o for body in self.bodies for o in body.operations)
         return sorted({o.fact(0, int) for o in operations if o.name == "guard"})
-
-
-def operand_type(operand: Operand | None) -> Type | None:
-    """The type of a word of the operand stack; None for a word of a header."""
-    return operand if isinstance(operand, Type) else None

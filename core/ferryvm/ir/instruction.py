@@ -10,8 +10,8 @@ from ferryvm.ir.graph import Operation, State, Terminator, Value
 from ferryvm.ir.route import Route
 from ferryvm.ir.variable import Variables
 from ferryvm.isa import INSTRUCTIONS, Immediate, Instruction, Trap, Type
-from ferryvm.isa.control import HEADER_WORDS
 from ferryvm.isa.emitter import Emitter
+from ferryvm.isa.frame import HEADER_WORDS, number_of
 from ferryvm.isa.table import Variable
 from ferryvm.isa.type import I64
 from ferryvm.region.effect import Effects, code_effects
@@ -36,6 +36,7 @@ class InstructionLifter(Builder, Emitter[Value]):
         self.statics = sorted(accessed) if self.promoted else []
         self.written = self.own.statics_written if self.promoted else frozenset()
         self.frame_types = self.program.frame_types(route.function)
+        self.parameters = len(self.program.signature(route.function).parameters)
 
     @abc.abstractmethod
     def end(self, name: str, arguments: tuple[Value, ...], targets: tuple[int, ...]) -> None:
@@ -59,7 +60,7 @@ class InstructionLifter(Builder, Emitter[Value]):
             arguments.append(self.constant(row.immediate.literal or I64, immediate))
         bound: dict[str, Type] = {}
         if row.immediate is Immediate.LOCAL:
-            bound["t"] = self.frame_types[immediate]
+            bound["t"] = self._local_type()
         elif row.immediate is Immediate.STATIC:
             bound["t"] = self.program.statics[immediate].type
         words = self.variables.words
@@ -121,12 +122,24 @@ class InstructionLifter(Builder, Emitter[Value]):
     # --- storage ----------------------------------------------------------------------------
 
     def local(self, index: Value) -> Value:
-        value = self.variables.words[HEADER_WORDS + self.immediate]
-        return self.to_slot(self.frame_types[self.immediate], value)
+        return self.to_slot(self._local_type(), self.variables.words[self._local_place()])
 
     def set_local(self, index: Value, slot: Value) -> None:
-        t = self.frame_types[self.immediate]
-        self.variables.words[HEADER_WORDS + self.immediate] = self.from_slot(t, slot)
+        self.variables.words[self._local_place()] = self.from_slot(self._local_type(), slot)
+
+    def _local_number(self) -> int:
+        """The number of the local that the immediate names."""
+        number = number_of(self.immediate, self.parameters)
+        assert number is not None  # the verifier has seen to it
+        return number
+
+    def _local_type(self) -> Type:
+        return self.frame_types[self._local_number()]
+
+    def _local_place(self) -> int:
+        """Where it is among the words of the frame, which begin with the first parameter."""
+        number = self._local_number()
+        return number if number < self.parameters else number + HEADER_WORDS
 
     def _load_static(self, number: int) -> Operation:
         return self.emit(Operation("static", self.program.statics[number].type, (number,)))

@@ -17,7 +17,7 @@ from ferryvm.ir.graph import Block, Body, Module, Operation, State, Terminator
 from ferryvm.ir.lifter import BodyLifter
 from ferryvm.ir.passes.prune import prune
 from ferryvm.ir.route import Route, Ways
-from ferryvm.isa.control import HEADER_WORDS
+from ferryvm.isa.frame import HEADER_WORDS
 from ferryvm.region.region import Kind, Region
 
 
@@ -53,17 +53,19 @@ def lift(region: Region, counting: bool = False, unseen: Ways = frozenset()) -> 
 def _stub(region: Region) -> Body:
     """The body that calls a function with the arguments that its frame holds, and returns."""
     signature = region.verified.program.signature(region.function)
-    result = signature.results[0] if signature.results else None
-    body = Body(region.name, region.function, region.entry, True, result)
+    body = Body(region.name, region.function, region.entry, True, signature.results)
     block = Block("entry", region.entry)
-    arguments = [
-        Operation("word", t, (HEADER_WORDS + index,))
-        for index, t in enumerate(signature.parameters)
-    ]
+    body.parameters = len(signature.parameters)
+    arguments = [Operation("word", t, (at,)) for at, t in enumerate(signature.parameters)]
     # The frame is the callee's own: when it leaves there is nothing to be written here.
-    state = State(region.entry, (None,) * HEADER_WORDS)
-    call = Operation("call", result, (region.function, 0), tuple(arguments), state)
-    block.operations = [*arguments, call]
-    block.terminator = Terminator("return", (), (call,) if result else ())
+    state = State(region.entry, (None,) * (len(arguments) + HEADER_WORDS))
+    call = Operation("call", body.result, (region.function, 0), tuple(arguments), state)
+    more = [
+        Operation("result", t, (body.place_of(number),))
+        for number, t in enumerate(signature.results)
+        if number
+    ]
+    block.operations = [*arguments, call, *more]
+    block.terminator = Terminator("return", (), (call, *more) if signature.results else ())
     body.blocks.append(block)
     return body

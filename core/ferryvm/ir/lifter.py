@@ -10,8 +10,8 @@ from __future__ import annotations
 from ferryvm.ir.call import CallLifter
 from ferryvm.ir.graph import Block, Body, Edge, Operation, Parameter, Terminator, Value
 from ferryvm.ir.route import Dispatch, Node, Route, Stop
-from ferryvm.ir.variable import Variables
-from ferryvm.isa.control import HEADER_WORDS
+from ferryvm.ir.variable import HEADER, Variables
+from ferryvm.isa.frame import HEADER_WORDS
 from ferryvm.isa.table import Flow
 from ferryvm.isa.type import I64, Type
 from ferryvm.region.call import call_graph
@@ -24,7 +24,7 @@ _UNPAID = (Flow.STOP, Flow.HOST)
 
 
 Slot = tuple[int, Type]
-"""A word of the frame after its header, by number and type."""
+"""A word of the frame but its header, by number and type."""
 
 
 class BodyLifter(CallLifter):
@@ -36,8 +36,6 @@ class BodyLifter(CallLifter):
     def __init__(self, verified: Verified, route: Route, is_root: bool, counting: bool) -> None:
         super().__init__(verified, route)
         self.is_root, self.counting = is_root, counting
-        self.header = (Operation("return_pc", I64), Operation("distance", I64))
-        """Stand for the words of the frame's header, which no value of a body is."""
         self.heads: dict[Stop, Block] = {}
         self.pending: dict[Node, Variables] = {}
         """Variables at the end of the one block that leads to a node."""
@@ -48,7 +46,8 @@ class BodyLifter(CallLifter):
         """The body."""
         function = self.route.function
         results = self.program.signature(function).results
-        body = Body(name, function, self.route.entry, self.is_root, results[0] if results else None)
+        body = Body(name, function, self.route.entry, self.is_root, results)
+        body.parameters = self.parameters
         body.constants = self.constants
         self.body = body
         entry = Block("entry", self.route.entry)
@@ -70,15 +69,13 @@ class BodyLifter(CallLifter):
         return body
 
     def _at_entry(self, entry: Block) -> Variables:
-        words: list[Value] = [*self.header]
-        parameters = len(self.program.signature(self.route.function).parameters)
+        words: list[Value] = []
         for index, t in enumerate(self._types(self.route.entry)):
             value: Value
-            if t is None:
-                value = self.constant(I64, 0)
-            elif self.is_root:
-                value = self.emit(Operation("word", t, (HEADER_WORDS + index,)))
-            elif index < parameters:
+            if self.is_root:
+                place = index if index < self.parameters else index + HEADER_WORDS
+                value = self.emit(Operation("word", t, (place,)))
+            elif index < self.parameters:
                 parameter = Parameter(t)
                 entry.parameters.append(parameter)
                 value = parameter
@@ -87,7 +84,11 @@ class BodyLifter(CallLifter):
             words.append(value)
         statics: dict[int, Value] = {n: self._load_static(n) for n in self.statics}
         pointer = self._load_pointer() if self.own.reads_heap_pointer else None
-        return Variables(words, statics, frozenset(), pointer, False)
+        return Variables(self._framed(words), statics, frozenset(), pointer, False)
+
+    def _framed(self, words: list[Value]) -> list[Value]:
+        """Words of the frame, and its header at its place among them."""
+        return [*words[: self.parameters], *HEADER, *words[self.parameters :]]
 
     def _check_entry(self) -> None:
         calls, function = call_graph(self.verified), self.route.function
@@ -96,8 +97,8 @@ class BodyLifter(CallLifter):
             state = self.variables.state(self.route.entry, unpaid=0)
             self.emit(Operation("check_entry", None, (recurs,), (), state))
 
-    def _types(self, pc: int) -> tuple[Type | None, ...]:
-        """Types of the words of a frame after its header."""
+    def _types(self, pc: int) -> tuple[Type, ...]:
+        """Types of the words of a frame but its header."""
         return (*self.frame_types, *self.verified.operand_types(pc))
 
     def _block(self, node: Node) -> None:
@@ -121,9 +122,7 @@ class BodyLifter(CallLifter):
 
     def _join(self, node: Node) -> Variables:
         """A parameter for every variable."""
-        types = self._types(node.pc)
-        words = [self.constant(I64, 0) if t is None else self._parameter(t) for t in types]
-        return self._joined([*self.header, *words])
+        return self._joined(self._framed([self._parameter(t) for t in self._types(node.pc)]))
 
     def _joined(self, words: list[Value]) -> Variables:
         """These words, and parameters for what is not in the frame."""
@@ -183,14 +182,16 @@ class BodyLifter(CallLifter):
     def _arguments(self, target: Node, stop: Stop) -> list[Value]:
         """What is passed on the way to a node that is a join, or is behind a dispatch."""
         variables = self.variables
-        pairs = zip(variables.words[HEADER_WORDS:], self._types(target.pc), strict=True)
+        words = variables.words
+        present = (*words[: self.parameters], *words[self.parameters + HEADER_WORDS :])
+        pairs = zip(present, self._types(target.pc), strict=True)
         own: list[Value] = []
         if isinstance(stop, Node):
-            own += [value for value, t in pairs if t is not None]
+            own += present
         else:
-            words = {(index, t): value for index, (value, t) in enumerate(pairs)}
+            found = {(index, t): value for index, (value, t) in enumerate(pairs)}
             own.append(self.constant(I64, stop.numbers[target]))
-            own += [words.get(slot) or self.constant(slot[1], 0) for slot in self._slots(stop)]
+            own += [found.get(slot) or self.constant(slot[1], 0) for slot in self._slots(stop)]
         own += [variables.statics[number] for number in self.statics]
         if variables.pointer is not None:
             own.append(variables.pointer)
@@ -206,7 +207,6 @@ class BodyLifter(CallLifter):
                 (index, t): None
                 for target in dispatch.targets
                 for index, t in enumerate(self._types(target.pc))
-                if t is not None
             }
             self.slots[dispatch] = [*own]
         return self.slots[dispatch]
@@ -221,8 +221,8 @@ class BodyLifter(CallLifter):
         memory = self._joined([])
         for target in dispatch.targets:
             types = enumerate(self._types(target.pc))
-            own = [self.constant(I64, 0) if t is None else words[n, t] for n, t in types]
+            own: list[Value] = [words[slot] for slot in types]
             variables = self.pending[target] = memory.copy()
-            variables.words = [*self.header, *own]
+            variables.words = self._framed(own)
         edges = tuple(Edge(self.heads[target], []) for target in dispatch.targets)
         self.close(Terminator("switch", (), (number,), edges=edges))

@@ -111,6 +111,7 @@ _NUMBER = (Kind.NUMBER,)
 _DECLARED = {
     # reading
     "word": Shape(Role.READS, _NUMBER, (), WORD),
+    "result": Shape(Role.READS, _NUMBER, (), WORD),
     "static": Shape(Role.READS, _NUMBER, (), WORD),
     "static_at": Shape(Role.READS, (), (I64,), I64),
     "heap_pointer": Shape(Role.READS, (), (), I64),

@@ -190,11 +190,15 @@ class _Parser:
         if kind not in ("region", "function"):
             self._fault(f"a region or function expected, found {kind!r}")
         name, function, entry = self._name(), self._field("function"), self._field("entry")
-        result = None
+        parameters = 0
+        results: list[Type] = []
+        if kind == "region" and self._next == "parameters":
+            parameters = self._field("parameters")
         if self._accepts("->"):
-            result = self._one("type", {str(t): t for t in Type})
+            while not results or self._next:
+                results.append(self._one("type", {str(t): t for t in Type}))
         self._end()
-        return Body(name, function, entry, kind == "region", result)
+        return Body(name, function, entry, kind == "region", tuple(results), parameters)
 
     def _end(self) -> None:
         if self._next:
@@ -218,6 +222,8 @@ class _BodyParser:
         for each in late:  # definitions first: they may be used before
             p._begin(*each.lines[0])
             self._head(each.block)
+            if each is late[0] and not self.body.is_root:
+                self.body.parameters = len(each.block.parameters)
             for number, tokens in each.lines[1:]:
                 p._begin(number, tokens)
                 if tokens[0].startswith("%"):

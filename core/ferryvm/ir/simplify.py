@@ -99,12 +99,21 @@ def _add(m: Builder, static: Any, a: Value, b: Value) -> Value | None:
     return None
 
 
+def _base(value: Value) -> tuple[Value, int]:
+    """What a constant is added to in a value, and that constant."""
+    sum_ = _made_by(value, "add")
+    if sum_ is not None and isinstance(sum_.arguments[1], Constant):
+        return sum_.arguments[0], sum_.arguments[1].bits
+    return value, 0
+
+
 def _sub(m: Builder, static: Any, a: Value, b: Value) -> Value | None:
     (t,) = static
-    if a is b:
-        return m.constant(t, 0)
     if isinstance(b, Constant):
         return m.add(t, a, m.constant(t, -b.bits & t.mask))
+    (base, more), (other, less) = _base(a), _base(b)
+    if base is other:
+        return m.constant(t, (more - less) & t.mask)
     sum_ = _made_by(a, "add")
     return sum_.arguments[1] if sum_ is not None and sum_.arguments[0] is b else None
 

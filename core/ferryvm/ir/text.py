@@ -67,8 +67,11 @@ class _Printer:
     def text(self) -> str:
         body = self.body
         kind = "region" if body.is_root else "function"
-        result = f" -> {body.result}" if body.result else ""
-        head = f"{kind} {_name(body.name)} function={body.function} entry={body.entry}{result}"
+        result = "".join(f" -> {' '.join(map(str, body.results))}" for _ in body.results[:1])
+        head = f"{kind} {_name(body.name)} function={body.function} entry={body.entry}"
+        if body.is_root and body.parameters:  # of a function, its entry shows them
+            head += f" parameters={body.parameters}"
+        head += result
         lines = [head]
         for block in body.blocks:
             lines += self._block(block)

@@ -4,9 +4,13 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Sequence
 
-from ferryvm.ir.graph import State, Value
-from ferryvm.isa.control import HEADER_WORDS
+from ferryvm.ir.graph import Operation, State, Value
+from ferryvm.isa.type import I64
+
+HEADER = (Operation("return_pc", I64), Operation("distance", I64))
+"""Stand for the words of the running frame's header, which no value of a body is."""
 
 
 @dataclasses.dataclass
@@ -14,7 +18,7 @@ class Variables:
     """What is not in memory while compiled code runs, at one point of it."""
 
     words: list[Value]
-    """The running frame up to the stack pointer; its header first."""
+    """The running frame up to the stack pointer, `HEADER` behind the parameters."""
     statics: dict[int, Value]
     dirty: frozenset[int]
     """Statics that memory does not have yet."""
@@ -26,12 +30,12 @@ class Variables:
         """The same, to be changed on its own."""
         return dataclasses.replace(self, words=[*self.words], statics={**self.statics})
 
-    def state(self, pc: int, unpaid: int, words: list[Value] | None = None) -> State:
+    def state(self, pc: int, unpaid: int, words: Sequence[Value | None] | None = None) -> State:
         """The state at a pc; `words`: of the frame, if they are others than these."""
         words = self.words if words is None else words
         return State(
             pc,
-            (*(None for _ in range(HEADER_WORDS)), *words[HEADER_WORDS:]),
+            tuple(None if word in HEADER else word for word in words),
             tuple((number, self.statics[number]) for number in sorted(self.dirty)),
             self.pointer if self.is_pointer_dirty else None,
             unpaid,

@@ -24,11 +24,10 @@ from ferryvm.ir.graph import (
     Terminator,
     Value,
     ValueType,
-    operand_type,
 )
 from ferryvm.ir.operation import SHAPES, AnyType, IrError, Role, Shape, computed_types
 from ferryvm.ir.text import operation_text
-from ferryvm.isa.control import HEADER_WORDS
+from ferryvm.isa.frame import HEADER_WORDS
 from ferryvm.isa.type import I64, Type
 from ferryvm.region.component import cycle_without
 from ferryvm.verify import Verified
@@ -299,7 +298,7 @@ class _Check:
         elif operation.name == "canonicalise":
             wanted = self._stored_types(operation)
         elif operation.name == "return":
-            wanted = () if self.body.result is None else (self.body.result,)
+            wanted = self.body.results
         elif operation.name in ("static", "set_static") and self.verified is not None:
             wanted, result = self._static_types(operation)
         assert wanted is not None
@@ -340,11 +339,11 @@ class _Check:
             body = self.module.functions.get(number)
             if body is None:
                 raise self._fault(f"function {number} is not in the module")
-            found.add((tuple(p.type for p in body.blocks[0].parameters), body.result))
+            found.add((tuple(p.type for p in body.blocks[0].parameters), body.results))
         if len(found) > 1:
             raise self._fault("functions of one signature expected")
-        parameters, result = found.pop()
-        return (*first, *parameters), result
+        parameters, results = found.pop()
+        return (*first, *parameters), results[0] if results else None
 
     @staticmethod
     def _own_types(operation: Operation) -> tuple[ValueType, ...]:
@@ -378,8 +377,7 @@ class _Check:
     # --- states -----------------------------------------------------------------------------
 
     def _state(self, operation: Operation, state: State) -> None:
-        if any((word is None) != (place < HEADER_WORDS) for place, word in enumerate(state.words)):
-            raise self._fault("a state has every word of the frame but those of its header")
+        self._words(operation, state)
         numbers = [number for number, _ in state.statics]
         if numbers != sorted(set(numbers)):
             raise self._fault("statics of a state in rising order expected, each once")
@@ -388,25 +386,39 @@ class _Check:
         if self.verified is not None:
             self._stack_map(operation, state, self.verified)
 
+    def _words(self, operation: Operation, state: State) -> None:
+        """A state has every word of the frame but its header. Where a call leaves, it also has the header
+        of the callee's frame, whose arguments are the callee's to write."""
+        first, length = self.body.parameters, len(state.words)
+        absent = {*range(first, first + HEADER_WORDS)}
+        if SHAPES[operation.name].role is Role.CALLS:
+            base = operation.fact(1, int)
+            absent |= {*range(base, length - HEADER_WORDS)} if base else {*range(length)}
+        if any((word is None) != (place in absent) for place, word in enumerate(state.words)):
+            raise self._fault("a state has every word of the frame but those of its header")
+
     def _stack_map(self, operation: Operation, state: State, verified: Verified) -> None:
         """A state has the words that the verifier found, of their types."""
         pc = state.pc
         if not 0 <= pc < len(verified.program.code) or verified.owner(pc) != self.body.function:
             raise self._fault(f"a pc of function {self.body.function} expected, found {pc}")
-        types = [
-            *verified.program.frame_types(self.body.function),
-            *(operand_type(t) for t in verified.operand_types(pc)),
-        ]
-        count = HEADER_WORDS + len(types)
+        program, parameters = verified.program, self.body.parameters
+        found = len(program.signature(self.body.function).parameters)
+        if parameters != found:
+            raise self._fault(f"{found} parameters expected, found {parameters}")
+        types = [*program.frame_types(self.body.function), *verified.operand_types(pc)]
+        end = count = HEADER_WORDS + len(types)
         if SHAPES[operation.name].role is Role.CALLS:
-            base = operation.static[1]
-            assert isinstance(base, int)
-            count = base + HEADER_WORDS  # the arguments are the callee's words
+            # The callee's frame begins with the arguments, and its header is behind them.
+            end = operation.fact(1, int)
+            arguments = len(operation.arguments) - (operation.name == "call_indirect")
+            count = end + arguments + HEADER_WORDS
         if len(state.words) != count:
             raise self._fault(f"{count} words at pc {pc} expected, found {len(state.words)}")
-        for word, t in zip(state.words[HEADER_WORDS:], types, strict=False):
-            assert word is not None
-            self._match(word.type, t or I64)
+        own = (*state.words[:parameters], *state.words[parameters + HEADER_WORDS : end])
+        for word, t in zip(own, types, strict=False):
+            if word is not None:
+                self._match(word.type, t)
         for number, value in state.statics:
             if number >= len(verified.program.statics):
                 raise self._fault(f"there is no static {number}")

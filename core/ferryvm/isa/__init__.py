@@ -6,7 +6,7 @@ Importing this package declares every instruction; `INSTRUCTIONS` is complete fr
 
 # The order of these imports is the order of opcodes.
 from ferryvm.isa import variable, numeric, conversion, heap, control  # isort: skip  # noqa: F401
-from ferryvm.isa.table import BY_MNEMONIC, HEADER, INSTRUCTIONS, Flow, Immediate, Instruction
+from ferryvm.isa.table import BY_MNEMONIC, INSTRUCTIONS, Flow, Immediate, Instruction
 from ferryvm.isa.trap import Trap
 from ferryvm.isa.type import F32, F64, I32, I64, Type
 
@@ -14,7 +14,6 @@ __all__ = [
     "BY_MNEMONIC",
     "F32",
     "F64",
-    "HEADER",
     "I32",
     "I64",
     "INSTRUCTIONS",

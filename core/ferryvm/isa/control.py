@@ -1,28 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Control: jumps, calls, markers, leaving the program.
-
-A frame on the stack, which grows up (one slot a word):
-
-    fp ─> │ return pc │ distance │ parameters … locals … │ operands … │ <─ sp
-            slot        slot                               deepest first
-
-`mark` reserves the two header slots, the arguments are then pushed where the callee's
-parameters will be, and `call` fills in the header: nothing is copied. *Distance* is the number of
-words from the caller's frame to this one, so a frame names no absolute address.
-"""
+"""Control: jumps, calls, markers, leaving the program. `ferryvm.isa.frame` draws the frame."""
 
 from __future__ import annotations
 
 from typing import TypeVar
 
 from ferryvm.isa.emitter import Condition, Emitter, FunctionField
-from ferryvm.isa.table import HEADER, Flow, Immediate, instruction
+from ferryvm.isa.frame import HEADER_WORDS, RESULTS_BITS
+from ferryvm.isa.table import Flow, Immediate, instruction
 from ferryvm.isa.trap import Trap
 from ferryvm.isa.type import I32, I64
 
 V = TypeVar("V")
-
-HEADER_WORDS = 2
 
 
 @instruction("jump", Immediate.TARGET, flow=Flow.JUMP)
@@ -57,33 +46,25 @@ def _words(m: Emitter[V], count: V) -> V:
     return m.shl(I64, count, m.constant(I64, 3))
 
 
-def _enter(m: Emitter[V], function: V, arguments_end: V) -> None:
-    """Make the frame below `arguments_end` and go on at the function's entry."""
-    parameters = _words(m, m.function(function, FunctionField.PARAMETERS))
-    header = m.constant(I64, 8 * HEADER_WORDS)
-    frame = m.sub(I64, m.sub(I64, arguments_end, parameters), header)
+def _enter(m: Emitter[V], function: V) -> None:
+    """Make a frame behind the arguments on top of the stack, and go on at the entry."""
+    frame = m.stack_pointer()
     frame_end = m.add(I64, frame, _words(m, m.function(function, FunctionField.FRAME)))
     overflow = m.compare(I64, Condition.GT_U, frame_end, m.stack_limit())
     m.trap_if(overflow, Trap.STACK_OVERFLOW)
     distance = m.shr_u(I64, m.sub(I64, frame, m.frame_pointer()), m.constant(I64, 3))
     m.set_word(frame, m.next_pc())
     m.set_word(m.add(I64, frame, m.constant(I64, 8)), m.to_slot(I64, distance))
+    first = m.add(I64, frame, m.constant(I64, 8 * HEADER_WORDS))
     locals_ = m.function(function, FunctionField.LOCALS)
-    m.clear_words(arguments_end, locals_)
-    m.enter(function, frame, m.add(I64, arguments_end, _words(m, locals_)))
-
-
-@instruction("mark", pushes=(HEADER, HEADER))
-def mark(m: Emitter[V]) -> tuple[V, V]:
-    """Room for a frame's header; the arguments of a call come next."""
-    empty = m.to_slot(I64, m.constant(I64, 0))
-    return empty, empty
+    m.clear_words(first, locals_)
+    m.enter(function, frame, m.add(I64, first, _words(m, locals_)))
 
 
 @instruction("call", Immediate.FUNCTION, flow=Flow.CALL)
 def call(m: Emitter[V], function: V) -> None:
     """Call a function; traps when its frame does not fit on the stack."""
-    _enter(m, function, m.stack_pointer())
+    _enter(m, function)
 
 
 @instruction("call_indirect", Immediate.SIGNATURE, pops=(I32,), flow=Flow.CALL_INDIRECT)
@@ -96,19 +77,22 @@ def call_indirect(m: Emitter[V], signature: V, index: V) -> None:
     function = m.table_function(wide)
     found = m.function(function, FunctionField.SIGNATURE)
     m.trap_if(m.compare(I64, Condition.NE, found, signature), Trap.SIGNATURE_MISMATCH)
-    _enter(m, function, m.stack_pointer())
+    _enter(m, function)
 
 
 @instruction("return", Immediate.RESULTS, flow=Flow.RETURN)
-def return_(m: Emitter[V], results: V) -> None:
-    """Go back to the caller with the function's results (0 or 1 of them)."""
+def return_(m: Emitter[V], counts: V) -> None:
+    """Go back to the caller with the function's results.
+
+    In code the immediate also says, above bit 31, how many parameters the function has."""
     frame = m.frame_pointer()
-    stack = m.stack_pointer()
+    parameters = m.shr_u(I64, counts, m.constant(I64, RESULTS_BITS))
+    results = m.bit_and(I64, counts, m.constant(I64, (1 << RESULTS_BITS) - 1))
     pc = m.word(frame)
     distance = m.from_slot(I64, m.word(m.add(I64, frame, m.constant(I64, 8))))
-    # Without a result this copies a dead word onto a dead word, which costs less than a choice.
-    m.set_word(frame, m.word(m.sub(I64, stack, m.constant(I64, 8))))
-    m.resume(pc, m.sub(I64, frame, _words(m, distance)), m.add(I64, frame, _words(m, results)))
+    first = m.sub(I64, frame, _words(m, parameters))
+    m.move_results(first, m.stack_pointer(), results)
+    m.resume(pc, m.sub(I64, frame, _words(m, distance)), m.add(I64, first, _words(m, results)))
 
 
 @instruction("host", Immediate.HOST, flow=Flow.HOST)

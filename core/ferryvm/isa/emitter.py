@@ -60,7 +60,7 @@ class FunctionField(enum.IntEnum):
     LOCALS = 2
     """number of locals, parameters not included."""
     FRAME = 3
-    """words of the largest frame: header, parameters, locals and deepest operand stack."""
+    """words of the largest frame from its header on: header, locals and deepest operand stack."""
     SIGNATURE = 4
     """number of the signature, equal for equal parameter and result types."""
 
@@ -364,6 +364,11 @@ class Emitter(PureEmitter[V]):
     @abc.abstractmethod
     def clear_words(self, address: V, count: V) -> None:
         """Zero `count` (i64) words from a stack address up."""
+
+    @abc.abstractmethod
+    def move_results(self, to: V, end: V, count: V) -> None:
+        """Move the `count` (i64) words below the stack address `end` down to `to`, the lowest first.
+        Where `count` is 0 the word at `to` may become anything: it is above the stack from there on."""
 
     @abc.abstractmethod
     def next_pc(self) -> V:

@@ -237,6 +237,9 @@ class TextEmitter(Emitter[str]):
     def clear_words(self, address: str, count: str) -> None:
         self._lines.add(f"clear {count} words of stack from {address}", changes="stack")
 
+    def move_results(self, to: str, end: str, count: str) -> None:
+        self._lines.add(f"move {count} words of stack below {end} to {to}", changes="stack")
+
     def next_pc(self) -> str:
         return "pc + 1"
 

@@ -36,6 +36,7 @@ class Immediate(enum.Enum):
     F32 = "f32 literal"
     F64 = "f64 literal"
     LOCAL = "local number, parameters first"
+    """In code, the word of the frame: see `ferryvm.isa.frame`."""
     STATIC = "static number"
     OFFSET = "unsigned 32-bit byte offset"
     TARGET = "label"
@@ -44,6 +45,7 @@ class Immediate(enum.Enum):
     HOST = "host import"
     LABELS = "labels, the last one for any other index"
     RESULTS = "number of results"
+    """In code, that of parameters, too: see `ferryvm.isa.frame`."""
 
     @property
     def literal(self) -> Type | None:
@@ -84,8 +86,6 @@ class Variable:
 
 
 T, U = Variable("t"), Variable("u")
-HEADER = Variable("header")
-"""One of the two words that `mark` reserves; only `call` takes them away."""
 
 Operand = Type | Variable
 Meaning = Callable[..., Any]
@@ -110,7 +110,7 @@ class Instruction:
         """The stack effect in the usual notation, deepest operand first: `( i64 i64 -- i64 )`."""
         if self.flow in (Flow.CALL, Flow.CALL_INDIRECT):
             index = " i32" if self.flow is Flow.CALL_INDIRECT else ""
-            return f"( header header arguments{index} -- results )"
+            return f"( arguments{index} -- results )"
         if self.flow is Flow.HOST:
             return "( arguments -- results )"
         if self.flow is Flow.RETURN:

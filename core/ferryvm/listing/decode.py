@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from ferryvm.errors import FerryError
 from ferryvm.isa import BY_MNEMONIC, INSTRUCTIONS, Immediate, Instruction
+from ferryvm.isa.frame import number_of, return_counts
 from ferryvm.listing import FunctionListing, Item, Label, Line, Listing, Operand
 from ferryvm.listing.encode import encode
 from ferryvm.program import Program, Signature
@@ -73,7 +74,7 @@ class _Decoder:
                     f"of {len(program.signatures)}"
                 )
             signature = program.signature(number)
-            items = self._items(start, end)
+            items = self._items(start, end, len(signature.parameters))
             listing.functions.append(
                 FunctionListing(function.name, signature, function.locals, items)
             )
@@ -96,7 +97,7 @@ class _Decoder:
                 message = f"static {static.name!r} starts with more bits than {static.type}"
                 raise DecodeError(message)
 
-    def _items(self, start: int, end: int) -> list[Item]:
+    def _items(self, start: int, end: int, parameters: int) -> list[Item]:
         targets = self._targets(start, end)
         labels = {target: f"L{number}" for number, target in enumerate(sorted(targets))}
         items: list[Item] = []
@@ -113,7 +114,7 @@ class _Decoder:
             elif row.immediate is Immediate.TARGET:
                 operand = labels[self.immediates[pc]]
             else:
-                operand = self._operand(row, pc)
+                operand = self._operand(row, pc, parameters)
             items.append(Line(row, operand, position))
             pc = past
         if end in labels:
@@ -147,7 +148,7 @@ class _Decoder:
                 raise DecodeError("a jump goes into a jump table", target)
         return targets
 
-    def _operand(self, row: Instruction, pc: int) -> Operand:
+    def _operand(self, row: Instruction, pc: int, parameters: int) -> Operand:
         number = self.immediates[pc]
         match row.immediate:
             case Immediate.NONE:
@@ -162,6 +163,13 @@ class _Decoder:
                 if number >= len(self.program.signatures):
                     raise DecodeError(f"no signature has number {number}", pc)
                 return self.program.signatures[number]
+            case Immediate.LOCAL:
+                local = number_of(number, parameters)
+                if local is None:
+                    raise DecodeError("no local has a word of the frame's header", pc)
+                return local
+            case Immediate.RESULTS:
+                return return_counts(number)[1]
         literal = row.immediate.literal
         if literal is not None and number > literal.mask:
             raise DecodeError(f"the literal has more bits than {literal}", pc)

@@ -7,6 +7,7 @@ import numpy as np
 
 from ferryvm.errors import Diagnostic, FerryError, Position, SourceError, suggestion
 from ferryvm.isa import BY_MNEMONIC, Immediate
+from ferryvm.isa.frame import return_immediate, word_of
 from ferryvm.listing import FunctionListing, Label, Line, Listing
 from ferryvm.program import CODE_DTYPE, Function, Program, Signature, SourceMap
 
@@ -79,9 +80,9 @@ class _Encoder:
                 pc += 1 + (len(item.operand) if isinstance(item.operand, tuple) else 0)
         for item in function.items:
             if isinstance(item, Line):
-                self._line(item, labels)
+                self._line(item, labels, len(function.signature.parameters))
 
-    def _line(self, line: Line, labels: dict[str, int]) -> None:
+    def _line(self, line: Line, labels: dict[str, int], parameters: int) -> None:
         self._locate(line.position)
         row, operand = line.row, line.operand
         if row.immediate is Immediate.LABELS:
@@ -102,7 +103,12 @@ class _Encoder:
             self._emit(row.opcode, self._named(known, row.immediate.value, operand, line))
         else:
             assert operand is None or isinstance(operand, int)
-            self._emit(row.opcode, operand or 0)
+            immediate = operand or 0
+            if row.immediate is Immediate.LOCAL:
+                immediate = word_of(immediate, parameters)
+            elif row.immediate is Immediate.RESULTS:
+                immediate = return_immediate(parameters, immediate)
+            self._emit(row.opcode, immediate)
 
     def _emit(self, opcode: int, immediate: int) -> None:
         self.opcodes.append(opcode)

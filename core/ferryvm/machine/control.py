@@ -12,7 +12,7 @@ from __future__ import annotations
 import ctypes
 import enum
 
-ABI_VERSION = 3
+ABI_VERSION = 4
 
 
 SCRATCH_WORDS = 3

@@ -14,7 +14,7 @@ from typing import Protocol
 
 import numpy as np
 
-from ferryvm.isa.control import HEADER_WORDS
+from ferryvm.isa.frame import HEADER_WORDS
 from ferryvm.isa.type import WORD_BYTES, Type, to_float
 from ferryvm.machine.sparse import Sparse
 from ferryvm.machine.state import Machine, Snapshot
@@ -121,13 +121,14 @@ def stack_places(machine: Machine) -> list[Place]:
     while True:
         owner = verified.owner(pc)
         name = program.functions[owner].name
-        places: list[Place] = [(f"return pc of {name}", None), (f"distance of {name}", None)]
         types = program.frame_types(owner)
-        places += [(f"local {number} of {name}", t) for number, t in enumerate(types)]
-        operands = verified.operand_types(pc)[: top - fp - HEADER_WORDS - len(types)]
+        places: list[Place] = [(f"local {number} of {name}", t) for number, t in enumerate(types)]
+        header = verified.parameters(pc)
+        places[header:header] = [(f"return pc of {name}", None), (f"distance of {name}", None)]
+        operands = verified.operand_types(pc)[: top - fp + header - HEADER_WORDS - len(types)]
         places += [(f"operand {number} of {name}", t) for number, t in enumerate(operands)]
         frames.append(places)
         distance = stack[fp + 1]
         if not distance:
             return [place for frame in reversed(frames) for place in frame]
-        pc, fp, top = stack[fp] - 1, fp - distance, fp
+        pc, fp, top = stack[fp] - 1, fp - distance, fp - header

@@ -14,8 +14,8 @@ import numpy as np
 
 from ferryvm.errors import FerryError, Position
 from ferryvm.isa import Trap, Type
-from ferryvm.isa.control import HEADER_WORDS
 from ferryvm.isa.emitter import FunctionField
+from ferryvm.isa.frame import HEADER_WORDS
 from ferryvm.isa.type import WORD_BYTES
 from ferryvm.machine.chain import follow
 from ferryvm.machine.control import (
@@ -191,13 +191,9 @@ class Machine:
         return grown
 
     def result(self) -> tuple[Type, int] | None:
-        """Type and bits of the operand on top of the running function's stack.
-
-        None if there is no operand, or if it is a word of a header.
-        """
+        """Type and bits of the operand on top of the running function's stack, None without one."""
         types = self.verified.operand_types(self.control.pc)
-        top = types[-1] if types else None
-        return (top, self.memory.stack[self.control.sp - 1]) if top else None
+        return (types[-1], self.memory.stack[self.control.sp - 1]) if types else None
 
     def frames(self, most: int = 12) -> list[Frame]:
         """The calls under way, innermost first: at most `most` of them from each end.

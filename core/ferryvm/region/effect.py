@@ -59,6 +59,7 @@ _OPERATIONS = {
     "word": Effect.READS_STACK,
     "set_word": Effect.WRITES_STACK,
     "clear_words": Effect.WRITES_STACK,
+    "move_results": Effect.WRITES_STACK,
     "jump": Effect.JUMPS,
     "jump_if": Effect.JUMPS,
     "skip": Effect.JUMPS,

@@ -249,7 +249,6 @@ class _Generator:
         self.emit(node, f"{machine_type(node.operand.type)}.eqz")
 
     def _call(self, node: tree.Call) -> None:
-        self.emit(node, "mark")
         for argument in node.arguments:
             self.value(argument)
         self.emit(node, "call", node.function.name)

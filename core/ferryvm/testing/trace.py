@@ -15,7 +15,7 @@ from typing import Annotated
 import pydantic
 
 from ferryvm.isa import INSTRUCTIONS, Flow, Immediate, Instruction, Trap
-from ferryvm.isa.control import HEADER_WORDS
+from ferryvm.isa.frame import HEADER_WORDS, number_of, return_counts
 from ferryvm.isa.type import WORD_BYTES, format_value
 from ferryvm.machine.control import Status
 from ferryvm.program import Program
@@ -79,7 +79,8 @@ def begun(trial: Trial) -> TraceLine:
     row, immediate = instruction_at(program, pc)
     count = min(taken(program, row, immediate), machine.control.sp)
     words = machine.memory.stack[machine.control.sp - count : machine.control.sp].tolist()
-    return TraceLine(pc, row.mnemonic, immediate_text(program, row, immediate), tuple(words))
+    text = immediate_text(program, row, immediate, machine.verified.parameters(pc))
+    return TraceLine(pc, row.mnemonic, text, tuple(words))
 
 
 def finished(line: TraceLine, trial: Trial, failure: str | None = None) -> TraceLine:
@@ -109,7 +110,7 @@ def instruction_at(program: Program, pc: int) -> tuple[Instruction, int]:
 
 
 def taken(program: Program, row: Instruction, immediate: int) -> int:
-    """Words that an instruction takes from the stack; of a call its arguments, not the header."""
+    """Words that an instruction takes from the stack; of a call its arguments."""
     match row.flow:
         case Flow.CALL:
             return len(program.signature(immediate).parameters)
@@ -118,7 +119,7 @@ def taken(program: Program, row: Instruction, immediate: int) -> int:
         case Flow.HOST:
             return len(program.hosts[immediate].signature.parameters)
         case Flow.RETURN:
-            return immediate
+            return return_counts(immediate)[1]
     return len(row.pops)
 
 
@@ -128,12 +129,12 @@ def left(program: Program, row: Instruction, immediate: int) -> int:
         case Flow.HOST:
             return len(program.hosts[immediate].signature.results)
         case Flow.RETURN:
-            return immediate
+            return return_counts(immediate)[1]
     return len(row.pushes)
 
 
-def immediate_text(program: Program, row: Instruction, immediate: int) -> str:
-    """The immediate for a reader: names where it has one."""
+def immediate_text(program: Program, row: Instruction, immediate: int, parameters: int) -> str:
+    """The immediate for a reader: names where it has one. `parameters`: of the function around."""
     literal = row.immediate.literal
     if literal is not None:
         return format_value(literal, immediate)
@@ -150,6 +151,10 @@ def immediate_text(program: Program, row: Instruction, immediate: int) -> str:
             return program.statics[immediate].name
         case Immediate.SIGNATURE:
             return str(program.signatures[immediate])
+        case Immediate.LOCAL:
+            return str(number_of(immediate, parameters))
+        case Immediate.RESULTS:
+            return str(return_counts(immediate)[1])
     return str(immediate)
 
 
@@ -171,8 +176,9 @@ def sides(good: Trial, bad: Trial) -> list[Row]:
     if good.is_counted and bad.is_counted:
         rows.append(("fuel left", str(good.left), str(bad.left)))
     owner = verified.owner(a.pc)
-    locals_ = len(program.frame_types(owner))
-    frame = range(a.fp + HEADER_WORDS, min(a.sp, len(left.memory.stack)))
+    locals_, first = len(program.frame_types(owner)), a.fp - verified.parameters(a.pc)
+    top = min(a.sp, len(left.memory.stack))
+    frame = [*range(first, a.fp), *range(a.fp + HEADER_WORDS, top)]
     words = [
         (f"local {at}" if at < locals_ else f"operand {at - locals_}", left.memory.stack[word],
          right.memory.stack[word])

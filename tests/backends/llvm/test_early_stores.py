@@ -50,7 +50,6 @@ def _loads(count: int) -> ferryvm.Program:
     return ferryvm.assemble(f"""
 .data 0 "{"a" * 8 * count}"
 .function main
-    mark
     i32.const 3
     call f
     halt

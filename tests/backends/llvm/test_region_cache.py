@@ -149,7 +149,6 @@ TABLE = """
 .function main
 .local i i64
 :again
-    mark
     local.get i
     i32.const 0
     call_indirect (i64) -> i64

@@ -164,7 +164,7 @@ def test_words_that_a_kernel_wrote_above_the_stack_are_not_taken_for_known(devic
     machine = Machine(whole("1").verified)
     opened, control, traffic = session(device), machine.control, Traffic()
     memory = Copied(opened, control)
-    nothing = Needs(False, False, False, False, False)
+    nothing = Needs(False, False, False, False, 0, False)
     control.fp, control.sp = 8, 12
     machine.memory.stack[10] = 0x7E
     memory.push(control, nothing, traffic)

@@ -121,7 +121,6 @@ BY_HAND: dict[str, str] = {
     i64.const 14
     i64.lt_u
     jump_if next
-    mark
     i64.const 1
     i64.const -1
     call both
@@ -224,11 +223,9 @@ BY_HAND: dict[str, str] = {
     "entries": """
 .static out i64
 .function main
-    mark
     i64.const 5
     call work
     static.set out
-    mark
     i64.const 4
     call work
     static.get out
@@ -377,7 +374,6 @@ BY_HAND: dict[str, str] = {
     static.get x
     i64.extend_i32_s
     static.set t
-    mark
     static.get x
     call work
     static.set t
@@ -415,11 +411,9 @@ BY_HAND: dict[str, str] = {
 .data 0 i64 3 1 4 1 5 9 2 6 5 3
 .static s i64
 .function main
-    mark
     i64.const 0
     i64.const 8
     call follow
-    mark
     i64.const 0
     i64.const 16
     call follow

@@ -23,24 +23,24 @@ _put(
     "llvm",
     "frame-written-backwards",
     "The words of a frame are written in the opposite order.",
-    "WORD_BYTES * (HEADER_WORDS + index))",
-    "WORD_BYTES * (HEADER_WORDS + len(types) - 1 - index))",
+    "WORD_BYTES * place)",
+    "WORD_BYTES * (len(types) - 1 - place))",
 )
 _put(
     "llvm.exit",
     "llvm",
     "stack-pointer-without-the-header",
     "An exit leaves the stack pointer two words too low.",
-    "(control, frame), HEADER_WORDS + len(types)",
-    "(control, frame), len(types)",
+    "where, parameters, pc, status, len(types))",
+    "where, parameters, pc, status, len(types) - 2)",
 )
 _put(
     "llvm.leaving",
     "llvm",
     "exit-at-the-next-instruction",
     "Code leaves at the instruction after the one that is to be run.",
-    "self.shared.writers.leave(self.builder, where, state.pc, status",
-    "self.shared.writers.leave(self.builder, where, state.pc + 1, status",
+    "self.builder, where, parameters, state.pc, status, layout",
+    "self.builder, where, parameters, state.pc + 1, status, layout",
 )
 _put(
     "llvm.leaving",
@@ -234,8 +234,8 @@ _put(
     "cc",
     "stack-pointer-off-by-one",
     "An exit leaves the stack pointer one word too low.",
-    "{frame}, {len(state.words)}, {state.pc}",
-    "{frame}, {len(state.words) - 1}, {state.pc}",
+    "{self.body.parameters}, {len(state.words)}, {state.pc}",
+    "{self.body.parameters}, {len(state.words) - 1}, {state.pc}",
 )
 _put(
     "cc:compiler",

@@ -49,7 +49,7 @@ def pure(block: Block, name: str, *arguments: Value) -> Operation:
 def random_body(number: int, random_: random.Random, blocks: int) -> Body:
     """A function (x, n): each block changes x, takes 1 from n, and leaves at a pc of its own when
     n is 0. Edges go anywhere, with the values of both passed straight or crossed."""
-    body = Body(f"f{number}", number, 0, False, I64)
+    body = Body(f"f{number}", number, 0, False, (I64,))
     entry = Block("entry", 0)
     entry.parameters = [Parameter(I64), Parameter(I64)]
     made = [Block(f"b{place}", place) for place in range(blocks)]
@@ -138,7 +138,7 @@ def run(body: Body, x: int, n: int) -> tuple[int, int]:
 
 def caller(count: int) -> Body:
     """A region that calls function `word 2` with words 3 and 4, and stores what it returns."""
-    body = Body("caller", count, 0, True, None)
+    body = Body("caller", count, 0, True, ())
     block = Block("entry", 0)
     words = [Operation("word", I64, (place,)) for place in (2, 3, 4)]
     empty = State(99, (None, None))
@@ -182,7 +182,7 @@ def test_any_graph_of_blocks_does_in_c_what_its_blocks_say(
 
 
 def chain(length: int) -> Body:
-    body = Body("chain", 0, 0, False, I64)
+    body = Body("chain", 0, 0, False, (I64,))
     body.blocks = [Block(f"b{place}", place) for place in range(length)]
     body.blocks[0].parameters = [Parameter(I64)]
     for block, to in zip(body.blocks, body.blocks[1:], strict=False):

@@ -32,33 +32,33 @@ uint64_t a0)
     int32_t budget = entered(control) ? 1 : 4096;
     uint64_t p0, p1;
     if (unlikely(entered(control))) {
-        frame_ll(frame, a0, 0ull);
-        leave(control, frame, 4, 4, FERRY_INTERRUPTED);
+        frame_l__l(frame, a0, 0ull);
+        leave(control, frame, 1, 4, 3, FERRY_INTERRUPTED);
         return (struct returned_i64){0, 1};
     }
-    /* <string>:2: 4 i64.const 0, 5 local.set 1 */
-    /* <string>:3: 6 jump 15 */
+    /* <string>:2: 3 i64.const 0, 4 local.set 1 */
+    /* <string>:3: 5 jump 14 */
     p0 = a0;
     p1 = 0ull;
     for (;;) {
-        /* <string>:3: 15 local.get 0, 16 i64.const 0, 17 i64.gt_s */
+        /* <string>:3: 14 local.get 0, 15 i64.const 0, 16 i64.gt_s */
         const bool v3 = (int64_t)p0 > (int64_t)0ull;
-        /* <string>:3: 18 jump_if 7 */
+        /* <string>:3: 17 jump_if 6 */
         if (!v3) {
-            /* <string>:6: 19 local.get 1, 20 return 1 */
+            /* <string>:6: 18 local.get 1, 19 return 1 */
             return (struct returned_i64){p1, 0};
         }
-        /* <string>:4: 7 local.get 1, 8 local.get 0, 9 i64.add */
+        /* <string>:4: 6 local.get 1, 7 local.get 0, 8 i64.add */
         const uint64_t v4 = p1 + p0;
-        /* <string>:4: 10 local.set 1 */
-        /* <string>:5: 11 local.get 0, 12 i64.const 1, 13 i64.sub */
+        /* <string>:4: 9 local.set 1 */
+        /* <string>:5: 10 local.get 0, 11 i64.const 1, 12 i64.sub */
         const uint64_t v5 = p0 + -1ull;
-        /* <string>:5: 14 local.set 0 */
+        /* <string>:5: 13 local.set 0 */
         if (unlikely(--budget == 0)) {
             budget = 4096;
             if (unlikely(interrupted(control))) {
-                frame_ll(frame, v5, v4);
-                leave(control, frame, 4, 15, FERRY_INTERRUPTED);
+                frame_l__l(frame, v5, v4);
+                leave(control, frame, 1, 4, 14, FERRY_INTERRUPTED);
                 return (struct returned_i64){0, 1};
             }
         }
@@ -74,7 +74,7 @@ def text_of(verified: Verified, **choices: bool) -> str:
     module = lift(region(verified, "program"))
     for body in module.bodies:
         relax(body)
-    describe = describer(verified.program)
+    describe = describer(verified)
     return module_text(module, C11, declarations(C11), Choices(**choices), describe)
 
 

@@ -27,7 +27,7 @@ from .bad_compilers import NAMES, is_hit_compiled
 
 pytestmark = pytest.mark.usefixtures("bad_backends")
 
-SEED = 3
+SEED = 4
 PROGRAMS = 16
 
 POLICY = """

@@ -18,11 +18,9 @@ CALLS = """
 .host print_i64 (i64)
 .table down
 .function main
-mark
 i64.const 120
 call down
 host print_i64
-mark
 i64.const 0
 i32.const 0
 call_indirect (i64) -> (i64)
@@ -32,7 +30,6 @@ halt
 local.get n
 i64.eqz
 jump_if end
-mark
 local.get n
 i64.const 1
 i64.sub

@@ -85,6 +85,7 @@ class Record(ctypes.Structure):
     """A pc."""
     slice: int
     """Looks at the interrupt flag."""
+    parameters: int
     callers: int
     statics: int
     writes_statics: int
@@ -98,7 +99,7 @@ class Record(ctypes.Structure):
         *_words("entries", "nanoseconds", "instructions", "to_device", "to_host", "crowded"),
         *_words("control", "heap", "capacity", "stack_end"),
         *_words("residence", "entry", "slice"),
-        *_words("callers", "statics", "writes_statics", "reads_heap", "writes_heap"),
+        *_words("parameters", "callers", "statics", "writes_statics", "reads_heap", "writes_heap"),
     ]
 
 

@@ -156,7 +156,8 @@ class CopiedLauncher(Launcher):
             places = self._host_statics, self._statics
             given = [*places, word(0), count, count, self._statics_at]
             b.store(b.call(self._differing, given), self._statics_count, align=8)
-        first = b.select(self._has("callers"), word(0), self.field("fp"))
+        self._first = b.sub(self.field("fp"), self.get("parameters"))
+        first = b.select(self._has("callers"), word(0), self._first)
         known = self._at_least(b.lshr(self._resident("valid"), word(3)), first)
         known = self._at_most(known, self._sp)
         places = self._host_stack, self._stack
@@ -174,7 +175,7 @@ class CopiedLauncher(Launcher):
         self.write(packet, ControlBlock, "interrupt", ir.Constant(INT, 0))
         scratch = {
             FORCED_WORD: self.forced_place(entries),
-            LOWEST_WORD: self.field("fp"),
+            LOWEST_WORD: self._first,
             SLICE_WORD: self.get("slice"),
         }
         for index, value in scratch.items():

@@ -8,14 +8,16 @@ import textwrap
 
 from ferryvm.ir.c.shared import Describe, harmless
 from ferryvm.isa import INSTRUCTIONS, Immediate
+from ferryvm.isa.frame import number_of, return_counts
 from ferryvm.isa.type import format_value
-from ferryvm.program import Program
+from ferryvm.verify import Verified
 
 _WIDTH = 88
 
 
-def describer(program: Program) -> Describe:
+def describer(verified: Verified) -> Describe:
     """What describes instructions of a program: `primes.skiff:4: 12 local.get 0, 13 i64.eqz`."""
+    program = verified.program
 
     def where(pc: int) -> str:
         position = program.source_map.position(pc)
@@ -24,17 +26,22 @@ def describer(program: Program) -> Describe:
     def describe(first: int, last: int) -> list[str]:
         lines = []
         for place, pcs in itertools.groupby(range(first, last + 1), where):
-            text = place + ", ".join(_instruction(program, pc) for pc in pcs)
+            text = place + ", ".join(_instruction(verified, pc) for pc in pcs)
             lines += textwrap.wrap(harmless(text), _WIDTH, break_long_words=False)
         return lines
 
     return describe
 
 
-def _instruction(program: Program, pc: int) -> str:
+def _instruction(verified: Verified, pc: int) -> str:
+    program = verified.program
     row = INSTRUCTIONS[int(program.code["opcode"][pc])]
     immediate = int(program.code["immediate"][pc])
     if row.immediate is Immediate.NONE:
         return f"{pc} {row.mnemonic}"
+    if row.immediate is Immediate.LOCAL:
+        return f"{pc} {row.mnemonic} {number_of(immediate, verified.parameters(pc))}"
+    if row.immediate is Immediate.RESULTS:
+        return f"{pc} {row.mnemonic} {return_counts(immediate)[1]}"
     t = row.immediate.literal
     return f"{pc} {row.mnemonic} {format_value(t, immediate) if t else immediate}"

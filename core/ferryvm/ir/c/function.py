@@ -14,7 +14,7 @@ from ferryvm.ir.c.operation import OperationPrinter
 from ferryvm.ir.c.shared import Shared, head, result_type, spelled
 from ferryvm.ir.c.structure import structure
 from ferryvm.ir.graph import Block, Body, Edge, Operation, Parameter, Terminator, Value
-from ferryvm.isa.type import F64, I32, I64, Type
+from ferryvm.isa.type import F64, I32, I64
 
 _LEAVING = {"leave": "LEAVE", "trap": "TRAP", "halt": "HALT", "host": "HOST"}
 """Statuses of the terminators that leave."""
@@ -93,7 +93,8 @@ class FunctionPrinter(OperationPrinter):
         lines = []
         if self.number is None and "frame" in self.bases:
             stack = d.segments["stack"]
-            lines.append(f"{d.words}const frame = ({d.words}){stack} + control->fp;")
+            first = f" - {self.body.parameters}" if self.body.parameters else ""
+            lines.append(f"{d.words}const frame = ({d.words}){stack} + control->fp{first};")
         if "heap" in self.bases:
             lines.append(f"{d.bytes}const heap = ({d.bytes}){d.segments['heap']};")
         if "statics" in self.bases:
@@ -277,18 +278,24 @@ class FunctionPrinter(OperationPrinter):
         return falls
 
     def _return(self, end: Terminator, values: Sequence[str]) -> None:
-        if self.number is None:
-            slot = self.constant(I64, 0)
-            if values:
-                t = end.arguments[0].type
-                assert isinstance(t, Type)
-                slot = self.to_slot(t, values[0])
+        body = self.body
+        slots = [
+            self.to_slot(argument.word_type, value)
+            for argument, value in zip(end.arguments, values, strict=True)
+        ]
+        if body.is_root:
             frame = self._base("frame")
+            first = slots[0] if slots else self.constant(I64, 0)
             self.lines.add(
-                f"return go_back({self.dialect.passed}, {frame}, {slot}, {len(values)});"
+                f"go_back({self.dialect.passed}, {frame}, {body.parameters}, {first}, {len(slots)});"
             )
+        for number, slot in enumerate(slots[1:], 1):
+            place = number if body.is_root else body.place_of(number)
+            self.lines.add(f"{self._base('frame')}[{place}] = {slot};")
+        if body.is_root:
+            self.lines.add(f"return {self.shared.back};")
         elif values:
-            pair = result_type(self.dialect, self.body.result)
+            pair = result_type(self.dialect, body.result)
             self.lines.add(f"return ({pair}){{{values[0]}, 0}};")
         else:
             self.lines.add("return 0;")

@@ -30,7 +30,6 @@ from ferryvm.ir.c.shared import (
 )
 from ferryvm.ir.graph import Body, Module
 from ferryvm.ir.room import frame_reach
-from ferryvm.isa.control import HEADER_WORDS
 from ferryvm.isa.type import I64, WORD_BYTES, Type
 
 ENTRY = "ferry_region"
@@ -102,7 +101,8 @@ def module_text(
             heads.append(head(shared, body, number, name) + ";\n")
     writers = list(_writers(shared))
     if dialect.entry:
-        entry = _run(shared, list(resumed)) + "\n" + dialect.entry
+        most = max(body.parameters for each in modules for body in each.bodies)
+        entry = _run(shared, list(resumed), most) + "\n" + dialect.entry
     else:
         entry = _entry(shared, any(body.recurs for body in module.bodies))
     parts = [
@@ -171,44 +171,47 @@ def _writers(shared: Shared) -> Iterator[str]:
     arithmetic = Arithmetic(d)
     arithmetic.used = shared.helpers
     for name, types in shared.frames.items():
-        parameters = "".join(f", {spelled(d, t)} a{place}" for place, t in enumerate(types))
+        stored = [(place, t) for place, t in enumerate(types) if t is not None]
+        parameters = "".join(f", {spelled(d, t)} a{place}" for place, t in stored)
         yield (
             f"{d.cold}void {name}({d.words}frame{parameters})\n{{\n"
             + "".join(
-                f"    frame[{HEADER_WORDS + place}] = {arithmetic.to_slot(t, f'a{place}')};\n"
-                for place, t in enumerate(types)
+                f"    frame[{place}] = {arithmetic.to_slot(t, f'a{place}')};\n"
+                for place, t in stored
             )
             + "}\n"
         )
     stack = d.segments["stack"]
     yield f"""\
-{d.cold}{d.status} leave({d.parameters}, {d.words}frame, {d.word} words, {d.word} pc, \
-{d.status} status)
+{d.cold}{d.status} leave({d.parameters}, {d.words}frame, {d.word} parameters, \
+{d.word} words, {d.word} pc, {d.status} status)
 {{
-    control->fp = (({d.word})frame - ({d.word}){stack}) / sizeof({d.word});
-    control->sp = control->fp + words;
+    const {d.word} own = (({d.word})frame - ({d.word}){stack}) / sizeof({d.word});
+    control->fp = own + parameters;
+    control->sp = own + words;
     control->pc = pc;
     control->status = status;
     return status;
 }}
 """
     yield f"""\
-{d.internal}{d.status} go_back({d.parameters}, {d.words}frame, {d.word} result, \
-{d.word} results)
+{d.internal}void go_back({d.parameters}, {d.words}frame, {d.word} parameters, \
+{d.word} result, {d.word} results)
 {{
     const {d.word} own = (({d.word})frame - ({d.word}){stack}) / sizeof({d.word});
-    control->pc = frame[0];
-    control->fp = own - frame[1];
+    control->pc = frame[parameters];
+    control->fp = own + parameters - frame[parameters + 1];
     control->sp = own + results;
     control->status = {shared.back};
     frame[0] = result;
-    return {shared.back};
 }}
 """
 
 
-def _run(shared: Shared, pcs: list[int]) -> str:
-    """The function that runs the region, and goes on with calls that were too deep for it."""
+def _run(shared: Shared, pcs: list[int], most: int) -> str:
+    """The function that runs the region, and goes on with calls that were too deep for it.
+
+    `most`: parameters that its functions have."""
     d = shared.dialect
     again = ""
     if shared.recursing:
@@ -217,8 +220,9 @@ def _run(shared: Shared, pcs: list[int]) -> str:
         )
         again = f"""\
     while (status == FERRY_RUNNING) {{
-        if (control->fp < {LOWEST_FRAME})
-            {LOWEST_FRAME} = control->fp;
+        const {d.word} lowest = control->fp > {most} ? control->fp - {most} : 0;
+        if (lowest < {LOWEST_FRAME})
+            {LOWEST_FRAME} = lowest;
         switch (control->pc) {{
 {cases}\
         default: status = control->status = FERRY_LEAVE; break;

@@ -92,6 +92,9 @@ class OperationPrinter(Arithmetic):
         assert isinstance(t, Type)
         return self.from_slot(t, f"{self._base('frame')}[{index}]")
 
+    def _do_result(self, operation: Operation) -> str:
+        return self._do_word(operation)
+
     def _do_frame(self, operation: Operation) -> str:
         return self.cast(I64, self._base("frame"))
 
@@ -174,7 +177,8 @@ class OperationPrinter(Arithmetic):
         if state.unpaid:
             self.lines.add(f"control->fuel += {state.unpaid};")
         frame = self._base("frame")
-        leaving = f"leave({self.dialect.passed}, {frame}, {len(state.words)}, {state.pc}, {status})"
+        numbers = f"{self.body.parameters}, {len(state.words)}, {state.pc}"
+        leaving = f"leave({self.dialect.passed}, {frame}, {numbers}, {status})"
         if self.number is None:
             self.lines.add(f"return {leaving};")
         else:
@@ -191,8 +195,9 @@ class OperationPrinter(Arithmetic):
             self.lines.add(f"control->hp = {self._value(state.heap_pointer)};")
         words = [word for word in state.words if word is not None]
         if words:
-            types = tuple(w.type if isinstance(w.type, Type) else I64 for w in words)
-            name = "frame_" + "".join("ilfd"[list(Type).index(t)] for t in types)
+            types = tuple(None if word is None else word.word_type for word in state.words)
+            letters = ("_" if t is None else "ilfd"[list(Type).index(t)] for t in types)
+            name = "frame_" + "".join(letters)
             self.shared.frames[name] = types
             values = ", ".join(self._in_state(w) for w in words)
             self.lines.add(f"{name}({self._base('frame')}, {values});")

@@ -74,8 +74,8 @@ class Shared:
     """Type of what each function returns, by number."""
     describe: Describe
     helpers: set[str] = dataclasses.field(default_factory=set)
-    frames: dict[str, tuple[Type, ...]] = dataclasses.field(default_factory=dict)
-    """Types of the words that each frame writer stores, by its name."""
+    frames: dict[str, tuple[Type | None, ...]] = dataclasses.field(default_factory=dict)
+    """Types of the words that each frame writer stores, at their places, by its name."""
     traps: set[Trap] = dataclasses.field(default_factory=set)
     recursing: frozenset[int] = frozenset()
     """Functions that there are copies of."""

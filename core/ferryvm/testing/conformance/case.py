@@ -18,7 +18,7 @@ from ferryvm.asm import assemble
 from ferryvm.backend import Interpreter
 from ferryvm.errors import FerryError, suggestion
 from ferryvm.isa import INSTRUCTIONS, Trap, Type
-from ferryvm.isa.control import HEADER_WORDS
+from ferryvm.isa.frame import HEADER_WORDS
 from ferryvm.machine.control import Status
 from ferryvm.machine.memory import Limits
 from ferryvm.machine.state import Machine
@@ -76,7 +76,7 @@ def _facts(recorder: Recorder) -> dict[str, object]:
     pc, verified = control.pc, machine.verified
     owner = verified.owner(pc)
     types = verified.operand_types(pc)
-    first = control.fp + HEADER_WORDS + len(verified.program.frame_types(owner))
+    first = control.fp + HEADER_WORDS + len(verified.program.functions[owner].locals)
     operands = zip(types, memory.stack[first : control.sp].tolist(), strict=False)
     return {
         "status": machine.status,
@@ -84,7 +84,7 @@ def _facts(recorder: Recorder) -> dict[str, object]:
         "at": INSTRUCTIONS[int(verified.program.code["opcode"][pc])].mnemonic,
         "function": verified.program.functions[owner].name,
         "depth": _depth(machine),
-        "operands": tuple((t, word) for t, word in operands if t is not None),
+        "operands": tuple(operands),
         "statics": tuple(memory.statics.tolist()),
         "heap": bytes(memory.heap[: control.hp]),
         "wanted": control.wanted if machine.status is Status.GROW else None,

@@ -40,7 +40,7 @@ from ferryvm.testing.conformance.script import (
 )
 from ferryvm.testing.conformance.suite import Item
 
-FORMAT = 1
+FORMAT = 2
 """Version of the form of the lines."""
 
 
@@ -102,9 +102,7 @@ def _script(item: Item, script: Script) -> dict[str, Any]:
         "functions": machine.descriptors.tolist(),
         "table": list(program.table),
         "operands": [
-            [str(t or "header") for t in verified.operand_types(pc)]
-            if verified.is_reachable(pc)
-            else None
+            [str(t) for t in verified.operand_types(pc)] if verified.is_reachable(pc) else None
             for pc in range(len(program.code))
         ],
         "trail": None

@@ -7,7 +7,7 @@ import dataclasses
 
 import numpy as np
 
-from ferryvm.isa.control import HEADER_WORDS
+from ferryvm.isa.frame import number_of
 from ferryvm.testing.conformance.script import Script, State
 
 
@@ -63,13 +63,15 @@ def _word(script: Script, state: State, word: int) -> str:
         return f"the result of {script.names[word]}"
     verified, stack = script.program, np.frombuffer(state.stack, "<u8")
     pc, fp = state.pc, state.fp
-    while word < fp:
+    while word < fp - verified.parameters(pc):
         pc, fp = int(stack[fp]) - 1, fp - int(stack[fp + 1])
     owner = verified.owner(pc)
     function = verified.program.functions[owner].name
-    index = word - fp - HEADER_WORDS
-    if index < 0:
-        return f"{'distance' if index == -1 else 'return pc'} in the header of {function}"
+    parameters = verified.parameters(pc)
+    index = number_of(word - fp, parameters)
+    if index is None:
+        part = "distance" if word > fp else "return pc"
+        return f"{part} in the header of {function}"
     count = len(verified.program.frame_types(owner))
     if index < count:
         return f"local {index} of {function}"

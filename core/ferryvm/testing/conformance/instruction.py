@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Iterator
 
 from ferryvm.backend import Interpreter
 from ferryvm.isa import BY_MNEMONIC, Trap, Type
-from ferryvm.isa.control import HEADER_WORDS
+from ferryvm.isa.frame import HEADER_WORDS
 from ferryvm.listing import FunctionListing, Item, Line, Listing
 from ferryvm.listing.encode import encode
 from ferryvm.machine.control import Status
@@ -233,7 +233,8 @@ def pc_of(line: Line | None, functions: Iterable[FunctionListing]) -> int:
 def _operands(machine: Machine) -> list[int]:
     """Words of the operand stack of the running function."""
     control, verified = machine.control, machine.verified
-    frame = HEADER_WORDS + len(verified.program.frame_types(verified.owner(control.pc)))
+    locals_ = verified.program.functions[verified.owner(control.pc)].locals
+    frame = HEADER_WORDS + len(locals_)
     words: list[int] = machine.memory.stack[control.fp + frame : control.sp].tolist()
     return words
 

@@ -4,7 +4,7 @@
 Where programs are shared, each piece of code is a function of one:
 
     .function main          static.get which / i32.wrap_i64 / jump_table ...
-                            :0 mark / call piece0 / halt   :1 mark / call piece1 / halt   ...
+                            :0 call piece0 / halt   :1 call piece1 / halt   ...
     .function piece0        ... / halt
     .function piece1        ... / halt
 
@@ -22,7 +22,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from ferryvm.backend import Interpreter
 from ferryvm.isa import BY_MNEMONIC, INSTRUCTIONS, Type
-from ferryvm.isa.control import HEADER_WORDS
+from ferryvm.isa.frame import HEADER_WORDS
 from ferryvm.listing import FunctionListing, Item, Label, Line
 from ferryvm.program import Static
 from ferryvm.testing.conformance.golden import Setting, cases_of
@@ -134,7 +134,7 @@ def _main(count: int) -> FunctionListing:
     labels = tuple(f"case{number}" for number in range(count))
     items: list[Item] = [line("static.get", 0), line("i32.wrap_i64"), line("jump_table", labels)]
     for number, label in enumerate(labels):
-        items += [Label(label), line("mark"), line("call", f"piece{number}"), HALT]
+        items += [Label(label), line("call", f"piece{number}"), HALT]
     return FunctionListing("main", items=items)
 
 

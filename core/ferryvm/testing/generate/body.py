@@ -47,6 +47,8 @@ class Callee:
     signature: int
     parameters: tuple[int, ...]
     result: int | None
+    more: tuple[int, ...] = ()
+    """Results below that one."""
     cost: int = 0
     heap: int = 0
     is_risky: bool = False
@@ -81,7 +83,7 @@ class Plan:
     table: dict[int, int] = dataclasses.field(default_factory=dict)
     """Where each function stands in the function table."""
     table_size: int = 0
-    signatures: dict[tuple[tuple[int, ...], int | None], int] = dataclasses.field(
+    signatures: dict[tuple[tuple[int, ...], tuple[int, ...]], int] = dataclasses.field(
         default_factory=dict
     )
     runaway: Callee | None = None
@@ -123,6 +125,8 @@ class Body:
         self.catalogue = plan.tables.catalogue
         self.ops, self.immediates = plan.ops, plan.immediates
         self.result = result
+        self.more: tuple[int, ...] = ()
+        """Types of the results below that one."""
         self.is_main = False
         self.limit, self.budget = limit, budget
         self.is_risky = is_risky

@@ -11,7 +11,9 @@ import functools
 from collections import Counter
 
 import numpy as np
+import numpy.typing as npt
 
+from ferryvm.isa.frame import HEADER_WORDS
 from ferryvm.isa.type import WORD_BYTES
 from ferryvm.program import CODE_DTYPE, Code, Data, Function, Program, Signature, Static
 from ferryvm.testing.generate.body import GET, JUMP, JUMP_IF, JUMP_UNLESS, SET, Corner, Plan
@@ -165,10 +167,8 @@ class _Maker:
             entry += len(plan.ops) - first
             functions.append(Function(f"f{number}", entry, signature, own))
         signatures = [
-            Signature(
-                tuple(TYPES[t] for t in parameters), () if result is None else (TYPES[result],)
-            )
-            for parameters, result in plan.signatures
+            Signature(tuple(TYPES[t] for t in parameters), tuple(TYPES[t] for t in results))
+            for parameters, results in plan.signatures
         ]
         counters = [Static(f"counter{n}", TYPES[I64]) for n in range(plan.counters)]
         by_place = {place: number for number, place in plan.table.items()}
@@ -182,6 +182,16 @@ class _Maker:
             hosts=HOSTS,
         )
 
+    def _headers(
+        self, opcodes: npt.NDArray[np.uint16], immediates: npt.NDArray[np.uint64]
+    ) -> npt.NDArray[np.uint64]:
+        """What to add to the numbers of locals, for code to name words of the frame."""
+        entries = [entry for entry, *_ in self.functions.made] + [self.main[0], len(opcodes)]
+        counts = [parameters for *_, parameters in self.functions.made] + [0]
+        parameters = np.repeat(np.array(counts, np.uint64), np.diff(entries))
+        more = np.where(immediates < parameters, np.uint64(0), np.uint64(HEADER_WORDS)) - parameters
+        return np.where((opcodes == GET) | (opcodes == SET), more, np.uint64(0))
+
     def _code(self, first: int) -> Code:
         """The code with main, which was made last and begins at `first`, in front.
 
@@ -190,6 +200,7 @@ class _Maker:
         opcodes = np.array(self.plan.ops, np.uint16)
         immediates = np.array(self.plan.immediates, np.uint64)
         size = np.uint64(len(opcodes))
+        immediates += self._headers(opcodes, immediates)
         targets = (opcodes == JUMP) | (opcodes == JUMP_IF) | (opcodes == JUMP_UNLESS)
         immediates[targets] = (immediates[targets] + (size - np.uint64(first))) % size
         code = np.zeros(len(opcodes), CODE_DTYPE)

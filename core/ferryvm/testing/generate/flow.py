@@ -3,10 +3,13 @@
 
 from __future__ import annotations
 
+from ferryvm.isa.frame import return_immediate
 from ferryvm.testing.generate.body import (
+    DROP,
     JUMP,
     JUMP_IF,
     JUMP_UNLESS,
+    SWAP,
     Callee,
     Label,
 )
@@ -14,7 +17,7 @@ from ferryvm.testing.generate.catalogue import OPCODE
 from ferryvm.testing.generate.literal import I32
 from ferryvm.testing.generate.loop import Loops
 
-_MARK, _CALL, _CALL_INDIRECT = OPCODE["mark"], OPCODE["call"], OPCODE["call_indirect"]
+_CALL, _CALL_INDIRECT = OPCODE["call"], OPCODE["call_indirect"]
 _RETURN, _SELECT = OPCODE["return"], OPCODE["select"]
 _HOST = OPCODE["host"]
 _ENTER_JIT, _LEAVE_JIT = OPCODE["enter_jit"], OPCODE["leave_jit"]
@@ -79,9 +82,21 @@ class ControlFlow(Loops):
         """Append the function's result and its return."""
         if self.chance.flip(0.2):
             self.leaf(self.chance.below(4))  # what lies below the result goes
+        for t in self.more:
+            self.leaf(t)
         if self.result is not None:
             self.value(self.result, 2)
-        self.put(_RETURN, int(self.result is not None))
+        results = len(self.more) + (self.result is not None)
+        self.put(_RETURN, return_immediate(self.parameter_count, results))
+
+    def take(self, more: tuple[int, ...]) -> None:
+        """Append code that stores or drops the values of these types below the topmost one."""
+        for t in reversed(more):
+            self.put(SWAP)
+            if self.chance.flip(0.6):
+                self.store_result(t)
+            else:
+                self.put(DROP)
 
     # --- calls ------------------------------------------------------------------------------
 
@@ -102,7 +117,6 @@ class ControlFlow(Loops):
     def call(self, callee: Callee, depth: int) -> None:
         """Append a call with its arguments."""
         exits, self.exits = self.exits, []
-        self.put(_MARK)
         for t in callee.parameters:
             self.value(t, depth - self.chance.below(2))
         self.exits = exits
@@ -110,6 +124,7 @@ class ControlFlow(Loops):
         if place is None or self.chance.flip(0.6):
             self.charge(callee.cost, callee.heap)
             self.put(_CALL, callee.number)
+            self.take(callee.more)
             return
         self.const(I32, place)
         other = self._twin(callee)
@@ -119,6 +134,7 @@ class ControlFlow(Loops):
             self.condition(1)
             self.put(_SELECT)
         self.put(_CALL_INDIRECT, callee.signature)
+        self.take(callee.more)
 
     def _twin(self, callee: Callee) -> Callee:
         """Another function that an indirect call could reach as well, or the same one."""

@@ -7,7 +7,7 @@ first cuts its first argument down to a few bits, and passes on one less.
 
 from __future__ import annotations
 
-from ferryvm.isa.control import HEADER_WORDS
+from ferryvm.isa.frame import HEADER_WORDS
 from ferryvm.isa.type import WORD_BYTES
 from ferryvm.testing.generate.body import (
     GET,
@@ -26,12 +26,12 @@ from ferryvm.testing.generate.statement import Statements
 from ferryvm.testing.generate.trap import LIMITS
 
 _SUB, _AND = (OPCODE["i32.sub"], OPCODE["i64.sub"]), (OPCODE["i32.and"], OPCODE["i64.and"])
-_MARK, _CALL = OPCODE["mark"], OPCODE["call"]
+_CALL = OPCODE["call"]
 _RUNAWAY_FRAME = 32
 """Words of the runaway function's frame, at least: they bound how deep it gets."""
 
-Shape = tuple[tuple[int, ...], int | None]
-"""Parameters and result."""
+Shape = tuple[tuple[int, ...], int | None, tuple[int, ...]]
+"""Parameters, the result on top, and those below it."""
 
 
 class Functions:
@@ -42,20 +42,27 @@ class Functions:
         self.made: list[tuple[int, int, list[int], int]] = []
         """Of each: entry, signature, types of parameters and locals, number of parameters."""
 
-    def signature(self, parameters: tuple[int, ...], result: int | None) -> int:
+    def signature(
+        self, parameters: tuple[int, ...], result: int | None, more: tuple[int, ...] = ()
+    ) -> int:
         """The signature's number."""
         known = self.plan.signatures
-        return known.setdefault((parameters, result), len(known))
+        results = more if result is None else (*more, result)
+        return known.setdefault((parameters, results), len(known))
 
     def _shape(self, first: int | None = None) -> Shape:
         """Parameters and result; an earlier function's now and then."""
         chance = self.chance
         if self.plan.callees and first is None and chance.flip(0.4):
             earlier = chance.pick(self.plan.callees)
-            return earlier.parameters, earlier.result
+            return earlier.parameters, earlier.result, earlier.more
         head = () if first is None else (first,)
         parameters = tuple(chance.below(4) for _ in range(chance.between(0, 3)))
-        return head + parameters, chance.below(4) if chance.flip(0.8) else None
+        result = chance.below(4) if chance.flip(0.8) else None
+        more: tuple[int, ...] = ()
+        if result is not None and chance.flip(self.tables.chance["several_results"]):
+            more = tuple(chance.below(4) for _ in range(chance.between(1, 3)))
+        return head + parameters, result, more
 
     def enter_in_table(self) -> None:
         """Give most functions that have none a place in the function table."""
@@ -67,12 +74,12 @@ class Functions:
 
     # --- functions ----------------------------------------------------------------------------
 
-    def _function(
-        self, parameters: tuple[int, ...], result: int | None, limit: int, budget: int
-    ) -> Statements:
+    def _function(self, shape: Shape, limit: int, budget: int) -> Statements:
         plan, chance = self.plan, self.chance
+        parameters, result, more = shape
         risky = plan.is_risky and chance.flip(self.tables.chance["risky_function"])
         body = Statements(plan, parameters, result, len(plan.ops) + limit, budget, risky)
+        body.more = more
         for _ in range(chance.between(0, 3)):
             body.new_local(chance.below(4), is_writable=True)
         for vector in plan.vectors:
@@ -90,9 +97,9 @@ class Functions:
 
     def plain(self, limit: int, budget: int) -> None:
         """A function that calls only earlier ones."""
-        parameters, result = self._shape()
+        shape = self._shape()
         entry = len(self.plan.ops)
-        body = self._function(parameters, result, limit, budget)
+        body = self._function(shape, limit, budget)
         body.is_large = True
         if self.plan.is_crowded and self.chance.flip(0.5):
             self.plan.is_crowded = False
@@ -101,8 +108,8 @@ class Functions:
             body.statement()
         self._leave(body)
         body.settle()
-        self._add(entry, parameters, result, body)
-        self._offer(len(self.made), parameters, result, body, body.cost, body.heap)
+        self._add(entry, shape, body)
+        self._offer(len(self.made), shape, body, body.cost, body.heap)
 
     def _leave(self, body: Statements) -> None:
         """Save some locals in statics, where they are seen at the end, and return."""
@@ -117,23 +124,18 @@ class Functions:
                 body.put(STATIC_SET, self.chance.pick(statics[t]))
         body.finish()
 
-    def _add(
-        self, entry: int, parameters: tuple[int, ...], result: int | None, body: Statements
-    ) -> None:
-        signature = self.signature(parameters, result)
-        self.made.append((entry, signature, body.locals, len(parameters)))
+    def _add(self, entry: int, shape: Shape, body: Statements) -> None:
+        self.made.append((entry, self.signature(*shape), body.locals, len(shape[0])))
 
     def _offer(
         self,
         number: int,
-        parameters: tuple[int, ...],
-        result: int | None,
+        shape: Shape,
         body: Statements,
         cost: int,
         heap: int,
     ) -> None:
-        signature = self.signature(parameters, result)
-        callee = Callee(number, signature, parameters, result, cost, heap, body.is_risky)
+        callee = Callee(number, self.signature(*shape), *shape, cost, heap, body.is_risky)
         self.plan.callees.append(callee)
 
     def recursive(self, group: int, limit: int) -> None:
@@ -146,12 +148,12 @@ class Functions:
         first = len(self.made) + 1
         shapes = [self._shape(chance.below(2)) for _ in range(group)]
         bodies = []
-        for index, (parameters, result) in enumerate(shapes):
+        for index, shape in enumerate(shapes):
             following = (index + 1) % group
             entry = len(self.plan.ops)
-            body = self._function(parameters, result, limit, 40)
+            body = self._function(shape, limit, 40)
             bodies.append(body)
-            counter = parameters[0]
+            counter = shape[0][0]
             body.writable[counter].remove(0)
             self._descend(body, counter, depth_mask)
             for number in range(calls):
@@ -164,13 +166,13 @@ class Functions:
                 body.statement()
             self._leave(body)
             body.settle()
-            self._add(entry, parameters, result, body)
+            self._add(entry, shape, body)
         cost = max(body.cost for body in bodies) * levels
         heap = max(body.heap for body in bodies) * levels
         risky = any(body.is_risky for body in bodies)
-        for index, (parameters, result) in enumerate(shapes):
+        for index, shape in enumerate(shapes):
             bodies[index].is_risky = risky
-            self._offer(first + index, parameters, result, bodies[index], cost, heap)
+            self._offer(first + index, shape, bodies[index], cost, heap)
 
     def _descend(self, body: Statements, t: int, mask: int) -> None:
         """Append the cut of the counter, which is parameter 0, and the end of the recursion."""
@@ -200,11 +202,10 @@ class Functions:
     ) -> None:
         """Append the call one level further down, perhaps as an operand."""
         chance = self.chance
-        parameters, result = shape
+        parameters, result, more = shape
         combines = result is not None and chance.flip(0.6)
         if result is not None and combines:
             body.leaf(result)
-        body.put(_MARK)
         body.put(GET, 0)
         body.const(t, 1)
         body.put(_SUB[t])
@@ -213,6 +214,7 @@ class Functions:
         for parameter in parameters[1:]:
             body.value(parameter, chance.below(2))
         body.put(_CALL, number)
+        body.take(more)
         if result is not None:
             if combines:
                 body.put(chance.weighted(body.catalogue.binary[result]).opcode)
@@ -221,9 +223,9 @@ class Functions:
     def runaway(self) -> None:
         """A function that goes as deep as its first argument says."""
         chance = self.chance
-        parameters, result = self._shape(I32)
+        shape = self._shape(I32)
         entry = len(self.plan.ops)
-        body = self._function(parameters, result, 25, 20)
+        body = self._function(shape, 25, 20)
         body.is_risky = False
         body.writable[I32].remove(0)
         # Frames of all sizes, so that the last one misses the end of the stack by any number of words.
@@ -236,16 +238,15 @@ class Functions:
         body.finish()
         body.place(go_on)
         body.statement_update()
-        self._recur(body, I32, len(self.made) + 1, (parameters, result))
+        self._recur(body, I32, len(self.made) + 1, shape)
         self._leave(body)
         body.settle()
-        self._add(entry, parameters, result, body)
+        self._add(entry, shape, body)
         levels = LIMITS.stack // WORD_BYTES // _RUNAWAY_FRAME + 1
         self.plan.runaway = Callee(
             len(self.made),
-            self.signature(parameters, result),
-            parameters,
-            result,
+            self.signature(*shape),
+            *shape,
             body.cost * levels,
             body.heap * levels,
         )

@@ -29,7 +29,7 @@ _NANS = tuple(
     for t in range(4)
 )
 _SIZE, _ADD = OPCODE["heap.size"], OPCODE["i64.add"]
-_MARK, _CALL, _CALL_INDIRECT = OPCODE["mark"], OPCODE["call"], OPCODE["call_indirect"]
+_CALL, _CALL_INDIRECT = OPCODE["call"], OPCODE["call_indirect"]
 _STATIC_LOAD, _STATIC_STORE = OPCODE["static.load"], OPCODE["static.store"]
 _HUGE = (
     LIMITS.heap + 1, 1 << 20, 1 << 32, (1 << 45) - 1, 1 << 45, (1 << 48) - 8, 1 << 48, (1 << 48) + 1,
@@ -158,6 +158,7 @@ class Traps(ControlFlow):
         """Append an indirect call with any of the signatures that callees have, or main's."""
         chance = self.chance
         parameters: tuple[int, ...] = ()
+        more: tuple[int, ...] = ()
         result, number = None, 0
         if self.plan.callees:
             callee = chance.pick(self.plan.callees)
@@ -167,11 +168,12 @@ class Traps(ControlFlow):
             dearest = max(self.plan.callees, key=lambda other: other.cost)
             self.charge(dearest.cost, dearest.heap)
             parameters, result, number = callee.parameters, callee.result, callee.signature
-        self.put(_MARK)
+            more = callee.more
         for t in parameters:
             self.leaf(t)
         self.const(I32, place)
         self.put(_CALL_INDIRECT, number)
+        self.take(more)
         return result
 
     def trap_unreachable(self) -> int | None:
@@ -226,9 +228,9 @@ class Traps(ControlFlow):
         if runaway is None or not is_once or self.cost + runaway.cost > _DEAREST:
             return self.trap_load_outside()
         self.charge(runaway.cost, runaway.heap)
-        self.put(_MARK)
         self.const(I32, self.chance.pick((20, 50, 100, 1 << 20)))
         for t in runaway.parameters[1:]:
             self.leaf(t)
         self.put(_CALL, runaway.number)
+        self.take(runaway.more)
         return runaway.result

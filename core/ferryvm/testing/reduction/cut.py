@@ -20,7 +20,7 @@ import numpy as np
 
 from ferryvm.errors import FerryError
 from ferryvm.isa import BY_MNEMONIC, Flow, Type
-from ferryvm.isa.control import HEADER_WORDS
+from ferryvm.isa.frame import HEADER_WORDS
 from ferryvm.isa.type import I64, WORD_BYTES
 from ferryvm.listing import FunctionListing, Item, Label, Line, Listing
 from ferryvm.listing.encode import encode
@@ -109,8 +109,9 @@ class _Setup:
         self.pc, fp, sp = machine.control.pc, machine.control.fp, machine.control.sp
         self.owner = self.verified.owner(self.pc)
         self.locals = self.program.frame_types(self.owner)
-        first = fp + HEADER_WORDS
-        self.words = machine.memory.stack[first : first + len(self.locals)].tolist()
+        first, stack = fp - self.verified.parameters(self.pc), machine.memory.stack
+        end = first + HEADER_WORDS + len(self.locals)
+        self.words = [*stack[first:fp].tolist(), *stack[fp + HEADER_WORDS : end].tolist()]
         self.kinds = self.verified.operand_types(self.pc)
         self.operands = machine.memory.stack[sp - len(self.kinds) : sp].tolist()
         self.statics = [
@@ -130,17 +131,8 @@ class _Setup:
         first = len(self.kinds) - operands
         if first < 0:
             raise _NoCut
-        headers = 0
-        for kind, bits in list(zip(self.kinds, self.operands, strict=True))[first:]:
-            if kind is not None:
-                lines.append(constant(kind, bits))
-                continue
-            headers += 1
-            if headers % HEADER_WORDS == 0:
-                lines.append(plain("mark"))
-        if headers % HEADER_WORDS:
-            raise _NoCut
-        return lines
+        pairs = zip(self.kinds[first:], self.operands[first:], strict=True)
+        return [*lines, *(constant(kind, bits) for kind, bits in pairs)]
 
     def listing(self, items: list[Item], others: list[FunctionListing]) -> Listing:
         """A program whose main, or a function that main calls, runs these items."""
@@ -148,7 +140,7 @@ class _Setup:
         functions = [FunctionListing("main", Signature(), self.locals, items)]
         if any(isinstance(item, Line) and item.row.flow is Flow.RETURN for item in items):
             inner = FunctionListing("cut", Signature((), return_types), self.locals, items)
-            lines: list[Item] = [plain("mark"), plain("call", "cut"), plain("halt")]
+            lines: list[Item] = [plain("call", "cut"), plain("halt")]
             functions = [FunctionListing("main", items=lines), inner]
         names = {function.name for function in functions}
         functions += [other for other in others if other.name not in names]
@@ -199,15 +191,13 @@ def _straight(bisector: Bisector, first: int, last: int, dirt: int, is_deep: boo
     for pc in pcs:
         row, immediate = instruction_at(program, pc)
         pops = taken(program, row, immediate)
-        if row.flow in (Flow.CALL, Flow.CALL_INDIRECT):
-            pops += HEADER_WORDS
         needed = max(needed, pops - depth)
         depth += left(program, row, immediate) - pops
     full, empty = constant(I64, I64.mask), plain("drop")
     items: list[Item] = [*[full] * dirt, *[empty] * dirt]
     items += setup.items(needed)
     for pc in pcs[:-1]:
-        line = line_of(program, setup.names, pc)
+        line = line_of(setup.verified, setup.names, pc)
         match line.row.flow:
             case Flow.NEXT | Flow.HOST:
                 items.append(line)
@@ -228,7 +218,7 @@ def _straight(bisector: Bisector, first: int, last: int, dirt: int, is_deep: boo
 def _ending(setup: _Setup, pc: int) -> list[Item]:
     """The last instruction of a cut, with somewhere to go."""
     program = setup.program
-    line = line_of(program, setup.names, pc)
+    line = line_of(setup.verified, setup.names, pc)
     match line.row.flow:
         case Flow.JUMP | Flow.BRANCH:
             jump = Line(line.row, "past")

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from ferryvm.errors import FerryError
 from ferryvm.isa import BY_MNEMONIC, Flow, Immediate
+from ferryvm.isa.frame import number_of, return_counts
 from ferryvm.listing import FunctionListing, Item, Label, Line, Listing
 from ferryvm.program import Program
 from ferryvm.testing.trace import instruction_at
@@ -36,7 +37,7 @@ def relist(verified: Verified) -> Relisted:
         if verified.is_reachable(pc):
             mine[verified.owner(pc)].append(pc)
     for number, function in enumerate(program.functions):
-        items, pcs = _items(program, names, mine[number], function.entry)
+        items, pcs = _items(verified, names, mine[number], function.entry)
         listing.functions.append(
             FunctionListing(names[number], program.signature(number), function.locals, items)
         )
@@ -55,8 +56,9 @@ def function_names(program: Program) -> list[str]:
     return found
 
 
-def line_of(program: Program, names: list[str], pc: int) -> Line:
+def line_of(verified: Verified, names: list[str], pc: int) -> Line:
     """The instruction at `pc` as a line; labels are not filled in."""
+    program = verified.program
     row, immediate = instruction_at(program, pc)
     match row.immediate:
         case Immediate.NONE | Immediate.TARGET | Immediate.LABELS:
@@ -67,13 +69,18 @@ def line_of(program: Program, names: list[str], pc: int) -> Line:
             return Line(row, program.hosts[immediate].name)
         case Immediate.SIGNATURE:
             return Line(row, program.signatures[immediate])
+        case Immediate.LOCAL:
+            return Line(row, number_of(immediate, verified.parameters(pc)))
+        case Immediate.RESULTS:
+            return Line(row, return_counts(immediate)[1])
     return Line(row, immediate)
 
 
 def _items(
-    program: Program, names: list[str], mine: list[int], entry: int
+    verified: Verified, names: list[str], mine: list[int], entry: int
 ) -> tuple[list[Item], list[int]]:
     """The code of one function, which starts at its entry, with the pc of each item."""
+    program = verified.program
     order = [pc for pc in mine if pc >= entry] + [pc for pc in mine if pc < entry]
     tables = {
         at
@@ -99,7 +106,7 @@ def _items(
             pcs.append(pc)
         if pc in tables:
             continue
-        line = line_of(program, names, pc)
+        line = line_of(verified, names, pc)
         immediate = int(program.code["immediate"][pc])
         if line.row.immediate is Immediate.TARGET:
             line = Line(line.row, labels[immediate])

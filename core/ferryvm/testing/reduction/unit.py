@@ -14,6 +14,7 @@ import dataclasses
 from collections.abc import Iterator, Sequence
 
 from ferryvm.isa import Flow, Immediate, Type
+from ferryvm.isa.frame import number_of
 from ferryvm.isa.type import WORD_BYTES
 from ferryvm.listing import FunctionListing, Item, Label, Line, Listing
 from ferryvm.listing.encode import encode
@@ -112,7 +113,6 @@ class Units:
 
     def _units(self, verified: Verified, number: int) -> list[_Unit]:
         units: list[_Unit] = []
-        marks: list[_Unit] = []
         items = self.listing.functions[number].items
         for item, pc in zip(items, self._pcs[number], strict=True):
             unit = _Unit(item)
@@ -120,13 +120,7 @@ class Units:
             if isinstance(item, Label):
                 continue
             unit.drops, unit.pushes = self._filler(verified, pc, item)
-            if item.row.mnemonic == "mark":
-                marks.append(unit)
-            if item.row.flow in (Flow.CALL, Flow.CALL_INDIRECT) and marks:
-                # A header cannot be dropped: it goes with the call that it is for.
-                unit.keep = marks.pop().keep
-            else:
-                unit.keep = self._slots.flag()
+            unit.keep = self._slots.flag()
         return units
 
     def _filler(self, verified: Verified, pc: int, line: Line) -> tuple[int, tuple[Type, ...]]:
@@ -147,11 +141,11 @@ class Units:
                 pops, pushes = len(of.parameters), of.results
             case Flow.RETURN:
                 return 0, ()
-        if row.mnemonic == "mark":
-            return 0, ()
         taken = before[len(before) - pops :]
         if row.mnemonic == "local.get":
-            pushes = (program.frame_types(verified.owner(pc))[immediate],)
+            number = number_of(immediate, verified.parameters(pc))
+            assert number is not None
+            pushes = (program.frame_types(verified.owner(pc))[number],)
         elif row.mnemonic == "static.get":
             pushes = (program.statics[immediate].type,)
         elif len(pushes) != len(row.pushes):  # dup, swap, select

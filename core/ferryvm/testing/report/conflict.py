@@ -186,9 +186,7 @@ def _side(verified: Verified, line: TraceLine) -> Side:
     )
 
 
-def _types(
-    verified: Verified, line: TraceLine
-) -> tuple[tuple[Type | None, ...], tuple[Type | None, ...]]:
+def _types(verified: Verified, line: TraceLine) -> tuple[tuple[Type, ...], tuple[Type, ...]]:
     """Types of what a line took and of what it left, where they are known."""
     before = verified.operand_types(line.pc)
     taken = before[len(before) - len(line.operands) :]

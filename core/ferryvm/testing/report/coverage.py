@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable, Mapping
 
 from ferryvm.engine import ProgramInterrupted, runnable
 from ferryvm.isa import INSTRUCTIONS, Flow, Immediate, Instruction, Type
+from ferryvm.isa.frame import number_of
 from ferryvm.machine.control import Status
 from ferryvm.machine.state import Machine
 from ferryvm.testing.report.edge import EDGES
@@ -138,7 +139,9 @@ class _Observer:
     def _find_open_type(self, row: Instruction, pc: int) -> Type | None:
         verified, number = self.machine.verified, self.immediates[pc]
         if row.immediate is Immediate.LOCAL:
-            return verified.program.frame_types(verified.owner(pc))[number]
+            local = number_of(number, verified.parameters(pc))
+            assert local is not None
+            return verified.program.frame_types(verified.owner(pc))[local]
         if row.immediate is Immediate.STATIC:
             return verified.program.statics[number].type
         types = verified.operand_types(pc)[len(verified.operand_types(pc)) - len(row.pops) :]

@@ -14,6 +14,7 @@ import math
 from collections.abc import Callable
 
 from ferryvm.isa import INSTRUCTIONS, Flow, Immediate, Instruction, Trap, Type
+from ferryvm.isa.frame import return_counts
 from ferryvm.isa.heap import VECTOR_HEADER_BYTES
 from ferryvm.isa.reference import TextEmitter
 from ferryvm.isa.type import I64
@@ -184,6 +185,10 @@ def _returns(row: Instruction) -> bool:
     return row.flow is Flow.RETURN
 
 
+def _results(step: Step) -> int:
+    return return_counts(step.immediate)[1]
+
+
 def _is_host(row: Instruction) -> bool:
     return row.flow is Flow.HOST
 
@@ -194,8 +199,7 @@ def _named(mnemonic: str) -> Callable[[Instruction], bool]:
 
 def _is_open(row: Instruction) -> bool:
     """Whether it works on values of any type, which the program's types then settle."""
-    open_names = {str(t) for t in (*row.pops, *row.pushes) if not isinstance(t, Type)}
-    return bool(open_names - {"header"})
+    return not all(isinstance(t, Type) for t in (*row.pops, *row.pushes))
 
 
 def _of(t: Type) -> EventClass:
@@ -286,8 +290,8 @@ EVENTS: tuple[EventClass, ...] = (
     _deep("10 to 99", 10, 100),
     _deep("100 or more", 100, math.inf),
     EventClass("call", "of the function that calls", _calls, _is_recursive),
-    EventClass("return", "with a result", _returns, lambda step: step.immediate == 1),
-    EventClass("return", "without a result", _returns, lambda step: step.immediate == 0),
+    EventClass("return", "with a result", _returns, lambda step: _results(step) > 0),
+    EventClass("return", "without a result", _returns, lambda step: _results(step) == 0),
     EventClass("host call", "with arguments", _is_host, lambda s: _host_signature(s)[0] > 0),
     EventClass("host call", "without arguments", _is_host, lambda s: _host_signature(s)[0] == 0),
     EventClass("host call", "with a result", _is_host, lambda s: _host_signature(s)[1] > 0),

@@ -89,9 +89,8 @@ class CcBackend(Compiler):
         if stage == "ir":
             return ir_text(module)
         if stage == "c":
-            program = region.verified.program
             return module_text(
-                module, C11, declarations(C11), _choices(options), describer(program)
+                module, C11, declarations(C11), _choices(options), describer(region.verified)
             )
         with workplace() as folder:
             source = folder / "region.c"

@@ -9,7 +9,7 @@ The machine's float operations yield the one NaN, so most of `canonical` is noth
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 from ferryvm.ir import touch
 from ferryvm.ir.graph import (
@@ -118,7 +118,10 @@ class _Lowering(Calls):
                 assert found is not None
                 self._open(found)
                 if block is entry and self.number is None:
-                    self._set(self.frame, "shl", (I64,), (self._read_field("fp"), 3))
+                    first = self._read_field("fp")
+                    if self.parameters:
+                        first = self._do("sub", (I64,), (first, self.parameters))
+                    self._set(self.frame, "shl", (I64,), (first, 3))
                     self._set(self.base, "move", (), (0,))
                 self._inline(block)
                 while self.waiting:
@@ -187,6 +190,9 @@ class _Lowering(Calls):
 
     def _do_word(self, operation: Operation) -> Operand:
         return self._load(Segment.STACK, self.frame, WORD_BYTES * operation.fact(0, int))
+
+    def _do_result(self, operation: Operation) -> Operand:
+        return self._do_word(operation)
 
     def _do_static(self, operation: Operation) -> Operand:
         return self._load(Segment.STATICS, 0, WORD_BYTES * operation.fact(0, int))
@@ -303,19 +309,28 @@ class _Lowering(Calls):
 
     def _return(self, operands: list[Operand]) -> None:
         if self.number is not None:
-            for operand in operands:
+            self._store_results(operands, self.body.place_of)
+            for operand in operands[:1]:
                 self._set(self.calling.result, "move", (), (operand,))
             self._to_caller(has_left=False)
             return
-        pc = self._load(Segment.STACK, self.frame, 0)
-        distance = self._load(Segment.STACK, self.frame, WORD_BYTES)
+        header = WORD_BYTES * self.parameters
+        pc = self._load(Segment.STACK, self.frame, header)
+        distance = self._load(Segment.STACK, self.frame, header + WORD_BYTES)
         self._store(Segment.STACK, self.frame, 0, operands[0] if operands else 0)
+        self._store_results(operands, lambda number: number)
         at = self._do("shr_u", (I64,), (self.frame, 3))
         self._write_field("pc", pc)
-        self._write_field("fp", self._do("sub", (I64,), (at, distance)))
+        self._write_field("fp", self._do("sub", (I64,), (self._header(at), distance)))
         self._write_field("sp", self._do("add", (I64,), (at, len(operands))))
         self._write_field("status", int(Status.LEAVE))
         self._emit(MachineOperation("stop"))
+
+    def _store_results(self, operands: list[Operand], place: Callable[[int], int]) -> None:
+        """Store all results but the first, each in a word of the frame."""
+        for number, operand in enumerate(operands):
+            if number:
+                self._store(Segment.STACK, self.frame, WORD_BYTES * place(number), operand)
 
 
 def _added(value: Value) -> int | None:

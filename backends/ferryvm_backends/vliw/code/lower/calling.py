@@ -30,7 +30,7 @@ class Calling:
     def __init__(self, module: Module, code: Code) -> None:
         word, truth = FileKind.INTEGER, FileKind.BOOLEAN
         self.frame = code.register(word)
-        """Address of the running frame on the program's stack."""
+        """Address of the running frame on the program's stack, where its parameters begin."""
         self.base = code.register(word)
         """Address of what the running function notes."""
         self.result = code.register(word)
@@ -52,7 +52,7 @@ class Calls(Leaving):
 
     def __init__(self, body: Body, code: Code, calling: Calling, number: int | None) -> None:
         """`number`: of the function; None for the region's own body."""
-        super().__init__(code, calling.frame, calling.base)
+        super().__init__(code, calling.frame, calling.base, body.parameters)
         self.calling, self.number = calling, number
         self.across = live_across_calls(body)
         self.slots: dict[Value, int] = {}

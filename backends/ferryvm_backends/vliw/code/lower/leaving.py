@@ -28,11 +28,11 @@ CALLS_BYTES = 64 << 10
 class Leaving(Emission):
     """Code that can be left."""
 
-    def __init__(self, code: Code, frame: Register, base: Register) -> None:
+    def __init__(self, code: Code, frame: Register, base: Register, parameters: int) -> None:
         """`frame`: address of the running frame on the program's stack; `base`: of what the running
-        function notes."""
+        function notes; `parameters`: words of the frame in front of its header."""
         super().__init__(code)
-        self.frame, self.base = frame, base
+        self.frame, self.base, self.parameters = frame, base, parameters
 
     def _stop(self) -> None:
         """Give control back."""
@@ -101,12 +101,18 @@ class Leaving(Emission):
         everything: dict[str, Operand] = {
             "pc": state.pc,
             "sp": sp,
-            "fp": at,
+            "fp": self._header(at),
             "status": int(status),
         }
         for name, operand in {**everything, **fields}.items():
             self._write_field(name, operand)
         self._stop()
+
+    def _header(self, first: Operand) -> Operand:
+        """The number of the word where the frame's header is; `first`: of its first word."""
+        if not self.parameters:
+            return first
+        return self._do("add", (I64,), (first, self.parameters))
 
     def _write(self, state: State) -> None:
         """Have memory as a state says."""
