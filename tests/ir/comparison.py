@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from ferryvm.engine import Engine, TrapError
 from ferryvm.ir.graph import Module
 from ferryvm.ir.lift import lift
-from ferryvm.ir.route import Ways
+from ferryvm.ir.region_order import Ways
 from ferryvm.ir.verify import verify_module
 from ferryvm.machine.control import Status
 from ferryvm.machine.memory import Limits

@@ -11,15 +11,15 @@ import ferryvm
 from ferryvm.ir.graph import Body, Module
 from ferryvm.ir.lift import lift
 from ferryvm.ir.passes import optimise
-from ferryvm.ir.passes.address import share_bases
-from ferryvm.ir.passes.formula import replace_counting
-from ferryvm.ir.passes.hoist import add_fronts, hoist
-from ferryvm.ir.passes.number import number
-from ferryvm.ir.passes.prune import prune
-from ferryvm.ir.passes.range import ask_ranges
-from ferryvm.ir.passes.reuse import keep_loaded
-from ferryvm.ir.passes.strength import add_to_addresses
+from ferryvm.ir.passes.address_base import share_bases
+from ferryvm.ir.passes.code_motion import add_preheaders, hoist_invariants
+from ferryvm.ir.passes.dead_code import remove_dead_code
+from ferryvm.ir.passes.load_forwarding import forward_loads
+from ferryvm.ir.passes.loop_deletion import delete_counting_loops
+from ferryvm.ir.passes.range_check import hoist_range_checks
+from ferryvm.ir.passes.strength_reduction import reduce_strength
 from ferryvm.ir.passes.unswitch import unswitch
+from ferryvm.ir.passes.value_numbering import number_values
 from ferryvm.ir.text import module_text
 from ferryvm.ir.verify import verify_module
 from ferryvm.region.graph import graph
@@ -43,7 +43,7 @@ def counting(module: Module, verified: Verified) -> None:
     """As `opencl` has it."""
     optimise(module, 2, verified)
     if not module.counting:
-        each_verified(module, verified, replace_counting, ask_ranges)
+        each_verified(module, verified, delete_counting_loops, hoist_range_checks)
 
 
 def scheduling(module: Module, verified: Verified) -> None:
@@ -52,18 +52,18 @@ def scheduling(module: Module, verified: Verified) -> None:
     each_verified(
         module,
         verified,
-        ask_ranges,
-        lambda body: unswitch(body, module.places),
-        lambda body: add_fronts(body, of_branches=True),
+        hoist_range_checks,
+        lambda body: unswitch(body, module.footprints),
+        lambda body: add_preheaders(body, of_branches=True),
         share_bases,
-        hoist,
-        number,
-        prune,
-        add_to_addresses,
-        hoist,
-        prune,
-        lambda body: keep_loaded(body, module.places, lambda _: 8),
-        prune,
+        hoist_invariants,
+        number_values,
+        remove_dead_code,
+        reduce_strength,
+        hoist_invariants,
+        remove_dead_code,
+        lambda body: forward_loads(body, module.footprints, lambda _: 8),
+        remove_dead_code,
     )
 
 

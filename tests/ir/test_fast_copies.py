@@ -22,7 +22,7 @@ from ferryvm.verify import verify
 
 from .comparison import SMALL, compare, visits
 from .evaluator import Evaluator
-from .test_version import set_word, with_parameters
+from .test_loop_versioning import set_word, with_parameters
 
 LIMITS = Limits(stack=8 << 10, heap=64 << 10, first_heap=1 << 15)
 FOREVER = 1 << 40

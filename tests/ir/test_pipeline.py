@@ -94,7 +94,7 @@ def spoil(body: Body) -> None:
 def test_a_pass_that_spoils_a_module_is_found_where_checks_are_asked_for(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(pipeline, "relax", spoil)
+    monkeypatch.setattr(pipeline, "defer_canonicalisation", spoil)
     optimise(lifted(), 1, PROGRAM)
     monkeypatch.setenv("FERRYVM_CHECK_IR", "1")
     with pytest.raises(IrError, match="it has no terminator"):

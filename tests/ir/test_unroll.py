@@ -11,11 +11,11 @@ from ferryvm.ir.graph import Body, Module
 from ferryvm.ir.lift import lift
 from ferryvm.ir.parse import parse_module
 from ferryvm.ir.passes import optimise
-from ferryvm.ir.passes.hoist import hoist
-from ferryvm.ir.passes.number import number
-from ferryvm.ir.passes.prune import prune
-from ferryvm.ir.passes.thread import thread
+from ferryvm.ir.passes.code_motion import hoist_invariants
+from ferryvm.ir.passes.dead_code import remove_dead_code
+from ferryvm.ir.passes.jump_threading import thread_jumps
 from ferryvm.ir.passes.unroll import MOST_ROUNDS, unroll
+from ferryvm.ir.passes.value_numbering import number_values
 from ferryvm.ir.text import module_text
 from ferryvm.machine.control import Status
 from ferryvm.region.region import region
@@ -155,7 +155,7 @@ PROGRAMS = {
 def test_each_round_is_code_of_its_own() -> None:
     def change(body: Body) -> None:
         assert unroll(body) == 1
-        for each in (thread, prune, number):
+        for each in (thread_jumps, remove_dead_code, number_values):
             each(body)
 
     assert changed(change, LOOP.format_map(USUAL)) == (
@@ -237,7 +237,7 @@ def test_what_is_around_becomes_the_innermost_loop(name: str, loops: int) -> Non
     program = verify(ferryvm.compile(PROGRAMS[name].format(length=40, n=7)))
     module = lift(region(program, "f"))
     body = module.functions[region(program, "f").function] if module.functions else module.root
-    for each in (thread, hoist, number):
+    for each in (thread_jumps, hoist_invariants, number_values):
         each(body)
     assert unroll(body) >= 1
     assert len(Flow(body).loops()) == loops
@@ -254,8 +254,8 @@ def test_a_nest_with_unrolled_loops_gets_a_version_without_checks(name: str, loa
     assert "trap_if" not in names
     assert names.count("poll") == 1
     accesses = [o for o in sure.operations if o.name in ("heap_load", "heap_store")]
-    assert all(access in module.places for access in accesses)
-    *others, store = (module.places[access] for access in accesses)
+    assert all(access in module.footprints for access in accesses)
+    *others, store = (module.footprints[access] for access in accesses)
     assert all(store.is_apart(each) for each in others)
 
 

@@ -8,7 +8,7 @@ import pytest
 import ferryvm
 from ferryvm.ir.graph import Module
 from ferryvm.ir.passes import optimise
-from ferryvm.ir.passes.range import ask_ranges
+from ferryvm.ir.passes.range_check import hoist_range_checks
 from ferryvm.ir.passes.unswitch import unswitch
 from ferryvm.testing.generate import Kind, generate
 from ferryvm.verify import verify
@@ -74,5 +74,5 @@ def test_states_of_random_programs_are_the_same(number: int) -> None:
 def _split(module: Module) -> None:
     optimise(module)
     for body in module.bodies:
-        ask_ranges(body)
+        hoist_range_checks(body)
         unswitch(body)

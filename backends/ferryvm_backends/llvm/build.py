@@ -20,7 +20,7 @@ from ferryvm.ir.graph import Module
 from ferryvm.ir.lift import lift
 from ferryvm.ir.passes.pipeline import checker
 from ferryvm.ir.passes.pipeline import optimise as improve
-from ferryvm.ir.passes.range import ask_ranges
+from ferryvm.ir.passes.range_check import hoist_range_checks
 from ferryvm.region.region import Region
 from ferryvm_backends.llvm.lower import lower
 from ferryvm_backends.llvm.native import (
@@ -68,7 +68,7 @@ def improved(region: Region, options: Options) -> tuple[Module, int]:
     )
     asked = 0
     if options.optimize >= 2:
-        asked = sum(ask_ranges(body) for body in module.bodies)
+        asked = sum(hoist_range_checks(body) for body in module.bodies)
         checker(module, region.verified, options.check)()
     # Level 3 makes two loops of one where a condition does not vary.
     return module, 3 if asked else options.optimize

@@ -9,8 +9,8 @@ from contextlib import contextmanager
 
 from ferryvm.ir.flow import poll_costs
 from ferryvm.ir.graph import Constant, Operation, State, Value, Virtual
+from ferryvm.ir.headroom import frame_headroom
 from ferryvm.ir.operation import POLL_BUDGET
-from ferryvm.ir.room import frame_reach
 from ferryvm.isa.emitter import Condition
 from ferryvm.isa.numeric import canonical
 from ferryvm.isa.trap import Trap
@@ -178,7 +178,7 @@ class Leaving(Access):
     # --- checks -----------------------------------------------------------------------------
 
     def _do_trap_if(self, operation: Operation, p: ir.Value) -> None:
-        if self.variant.has_room and frame_reach(operation):
+        if self.variant.has_room and frame_headroom(operation):
             return
         trap = ir.Constant(INT32, int(operation.fact(0, Trap)))
         self._leave_if(p, self._exit_state(operation), Status.TRAP, trap=trap)

@@ -12,8 +12,8 @@ from collections.abc import Mapping
 import llvmlite.binding as llvm
 
 from ferryvm.backend import Activity, Code, NestActivity
+from ferryvm.ir.footprint import VersionedNest
 from ferryvm.ir.graph import Module
-from ferryvm.ir.touch import VersionedNest
 from ferryvm.machine.host_stack import frame_bytes
 from ferryvm.region.component import cycle_without
 from ferryvm_backends._llvm import ir, kept, native

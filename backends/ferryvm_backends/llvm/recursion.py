@@ -13,7 +13,7 @@ from __future__ import annotations
 import itertools
 
 from ferryvm.ir.graph import Body
-from ferryvm.ir.room import frame_reach
+from ferryvm.ir.headroom import frame_headroom
 from ferryvm.isa.type import WORD_BYTES
 from ferryvm_backends._llvm import ir
 from ferryvm_backends._llvm.arithmetic import word
@@ -77,7 +77,7 @@ def _copies(shared: Shared, number: int, body: Body) -> list[ir.Function]:
 def _reach(body: Body, copies: int) -> int:
     """Bytes from a frame up to where the last copy's checks of the stack limit want room."""
     base = max(o.fact(1, int) for o in body.operations if o.name == "call")
-    return WORD_BYTES * base * copies + max(frame_reach(o) for o in body.operations)
+    return WORD_BYTES * base * copies + max(frame_headroom(o) for o in body.operations)
 
 
 def _prefer_plain(builder: ir.IRBuilder, plain: ir.Function, reach: int) -> None:

@@ -16,9 +16,9 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable, Iterator
 
+from ferryvm.ir.affine import InductionVariable, find_induction_variable
 from ferryvm.ir.flow import Flow, Loop
 from ferryvm.ir.graph import Block, Body, Constant, Edge, Operation, Parameter, State, Value
-from ferryvm.ir.line import Count, find_count
 from ferryvm.ir.operation import SAFEPOINTS, SHAPES, Role
 
 LONGEST = 48
@@ -34,7 +34,7 @@ class Strip:
     """A loop that is run in strips."""
 
     head: Block
-    count: Count
+    count: InductionVariable
     poll: Operation
     state: State
     """What its poll leaves in, in terms of the head's parameters."""
@@ -74,7 +74,7 @@ def _strip(flow: Flow, loop: Loop, home: dict[Value, int]) -> Strip | None:
     def is_outside(value: Value) -> bool:
         return home.get(value) not in loop.blocks
 
-    count = find_count(flow, loop, is_outside)
+    count = find_induction_variable(flow, loop, is_outside)
     if count is None or not isinstance(count.step, Constant) or count.step.bits != 1:
         return None
     head = flow.blocks[loop.head]

@@ -16,9 +16,9 @@ from ferryvm.ir.c.opencl import opencl
 from ferryvm.ir.graph import Module
 from ferryvm.ir.lift import lift
 from ferryvm.ir.passes import optimise
-from ferryvm.ir.passes.formula import replace_counting
+from ferryvm.ir.passes.loop_deletion import delete_counting_loops
 from ferryvm.ir.passes.pipeline import checker
-from ferryvm.ir.passes.range import ask_ranges
+from ferryvm.ir.passes.range_check import hoist_range_checks
 from ferryvm.isa.type import F32, F64
 from ferryvm.machine.declaration import declarations
 from ferryvm.machine.state import descriptors
@@ -54,9 +54,9 @@ def improved(region: Region, options: Options) -> Module:
     if options.optimize >= 2:
         verify = checker(module, region.verified, options.check)
         for body in module.bodies:
-            replace_counting(body)
+            delete_counting_loops(body)
             verify(body)
-            ask_ranges(body)
+            hoist_range_checks(body)
             verify(body)
     return module
 

@@ -11,15 +11,15 @@ from ferryvm.backend import Options
 from ferryvm.ir.graph import Module, Operation
 from ferryvm.ir.lift import lift
 from ferryvm.ir.passes import optimise
-from ferryvm.ir.passes.address import share_bases
-from ferryvm.ir.passes.hoist import add_fronts, hoist
-from ferryvm.ir.passes.number import number
+from ferryvm.ir.passes.address_base import share_bases
+from ferryvm.ir.passes.code_motion import add_preheaders, hoist_invariants
+from ferryvm.ir.passes.dead_code import remove_dead_code
+from ferryvm.ir.passes.load_forwarding import forward_loads
 from ferryvm.ir.passes.pipeline import checker
-from ferryvm.ir.passes.prune import prune
-from ferryvm.ir.passes.range import ask_ranges
-from ferryvm.ir.passes.reuse import keep_loaded
-from ferryvm.ir.passes.strength import add_to_addresses
+from ferryvm.ir.passes.range_check import hoist_range_checks
+from ferryvm.ir.passes.strength_reduction import reduce_strength
 from ferryvm.ir.passes.unswitch import unswitch
+from ferryvm.ir.passes.value_numbering import number_values
 from ferryvm.region.region import Region
 from ferryvm_backends.vliw.code.operation import work_of
 from ferryvm_backends.vliw.machine.model import FileKind, Machine, Work
@@ -40,17 +40,25 @@ def improved(region: Region, options: Options, machine: Machine) -> Module:
     if options.optimize >= 2:
         verify = checker(module, region.verified, check)
         for body in module.bodies:
-            if ask_ranges(body):
+            if hoist_range_checks(body):
                 verify(body)
-                unswitch(body, module.places)
-            add_fronts(body, of_branches=True)
+                unswitch(body, module.footprints)
+            add_preheaders(body, of_branches=True)
             verify(body)
-            for each in (share_bases, hoist, number, prune, add_to_addresses, hoist, prune):
+            for each in (
+                share_bases,
+                hoist_invariants,
+                number_values,
+                remove_dead_code,
+                reduce_strength,
+                hoist_invariants,
+                remove_dead_code,
+            ):
                 each(body)
                 verify(body)
-            keep_loaded(body, module.places, functools.partial(kept, machine))
+            forward_loads(body, module.footprints, functools.partial(kept, machine))
             verify(body)
-            prune(body)
+            remove_dead_code(body)
             verify(body)
     return module
 

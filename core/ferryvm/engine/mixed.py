@@ -37,7 +37,7 @@ from ferryvm.failure import described, is_ctrl_c
 from ferryvm.machine.control import ControlBlock, Status
 from ferryvm.machine.state import Machine
 from ferryvm.policy import Action, Policy, Rule, choose, here
-from ferryvm.region.front import likely_heads, scope_marks
+from ferryvm.region.loop_head import likely_loop_heads, scope_marks
 from ferryvm.verify import Verified
 
 if TYPE_CHECKING:
@@ -281,7 +281,7 @@ class MixedArtifact(Artifact):
         profile, program = self.policy.profile, self.program
         delay = 0.0 if self._may_wait else profile.delay_ms / 1000
         found = {}
-        for head in likely_heads(program):
+        for head in likely_loop_heads(program):
             found[head] = Place(head, counting, profile.loop_threshold, delay)
         for function in program.program.functions[1:]:  # the first one is entered once
             entry = function.entry

@@ -26,7 +26,7 @@ from ferryvm.isa.frame import HEADER_WORDS
 from ferryvm.isa.type import Type
 
 if TYPE_CHECKING:
-    from ferryvm.ir.touch import Place, VersionedNest
+    from ferryvm.ir.footprint import Footprint, VersionedNest
 
 
 class Truth(enum.Enum):
@@ -290,7 +290,7 @@ class Module:
     """Bodies of the functions that are called, by number."""
     counting: bool
     """Whether blocks pay for their instructions."""
-    places: dict[Operation, Place] = dataclasses.field(default_factory=dict)
+    footprints: dict[Operation, Footprint] = dataclasses.field(default_factory=dict)
     """What `version` has found out of accesses to the heap. Who copies one of these copies it."""
     nests: list[VersionedNest] = dataclasses.field(default_factory=list)
     """Nests that have two versions, or might have, as far as somebody wants to know."""

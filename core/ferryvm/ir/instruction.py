@@ -7,7 +7,7 @@ import abc
 
 from ferryvm.ir.build import Builder
 from ferryvm.ir.graph import Operation, State, Terminator, Value
-from ferryvm.ir.route import Route
+from ferryvm.ir.region_order import RegionOrder
 from ferryvm.ir.variable import Variables
 from ferryvm.isa import INSTRUCTIONS, Immediate, Instruction, Trap, Type
 from ferryvm.isa.emitter import Emitter
@@ -26,7 +26,7 @@ class InstructionLifter(Builder, Emitter[Value]):
     unpaid = 0
     """Instructions of the last payment that have not completed."""
 
-    def __init__(self, verified: Verified, route: Route) -> None:
+    def __init__(self, verified: Verified, route: RegionOrder) -> None:
         super().__init__()
         self.verified, self.program, self.route = verified, verified.program, route
         self.own: Effects = code_effects(verified, route.pcs)

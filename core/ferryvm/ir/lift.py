@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Lifting: a region's instructions become SSA, by running their meanings against an emitter.
 
-    Route ── blocks in order ──> BodyLifter ── an instruction's meaning ──> CallLifter, its methods
+    RegionOrder ── blocks in order ──> BodyLifter ── an instruction's meaning ──> CallLifter, its methods
                                      │                                          │
                                      └── Variables: words of the frame, ────────┘
                                          statics, heap pointer as values
@@ -15,8 +15,8 @@ from __future__ import annotations
 
 from ferryvm.ir.graph import Block, Body, Module, Operation, State, Terminator
 from ferryvm.ir.lifter import BodyLifter
-from ferryvm.ir.passes.prune import prune
-from ferryvm.ir.route import Route, Ways
+from ferryvm.ir.passes.dead_code import remove_dead_code
+from ferryvm.ir.region_order import RegionOrder, Ways
 from ferryvm.isa.frame import HEADER_WORDS
 from ferryvm.region.region import Kind, Region
 
@@ -36,17 +36,17 @@ def lift(region: Region, counting: bool = False, unseen: Ways = frozenset()) -> 
         called.add(region.function)
         root = _stub(region)
     else:
-        root = BodyLifter(verified, Route.of_region(region, unseen), True, counting).run(
+        root = BodyLifter(verified, RegionOrder.of_region(region, unseen), True, counting).run(
             region.name
         )
     functions = {}
     for number in sorted(called):
         function = verified.program.functions[number]
-        route = Route(verified, number, function.entry, region.pcs_of(number), unseen)
+        route = RegionOrder(verified, number, function.entry, region.pcs_of(number), unseen)
         functions[number] = BodyLifter(verified, route, False, counting).run(function.name)
     module = Module(region.name, root, functions, counting)
     for body in module.bodies:
-        prune(body)
+        remove_dead_code(body)
     return module
 
 

@@ -9,12 +9,12 @@ from __future__ import annotations
 
 from ferryvm.ir.call import CallLifter
 from ferryvm.ir.graph import Block, Body, Edge, Operation, Parameter, Terminator, Value
-from ferryvm.ir.route import Dispatch, Node, Route, Stop
+from ferryvm.ir.region_order import Dispatch, OrderedBlock, RegionOrder, Stop
 from ferryvm.ir.variable import HEADER, Variables
 from ferryvm.isa.frame import HEADER_WORDS
 from ferryvm.isa.table import Flow
 from ferryvm.isa.type import I64, Type
-from ferryvm.region.call import call_graph
+from ferryvm.region.call_graph import call_graph
 from ferryvm.verify import Verified
 
 _CALLS = (Flow.CALL, Flow.CALL_INDIRECT)
@@ -30,14 +30,16 @@ Slot = tuple[int, Type]
 class BodyLifter(CallLifter):
     """Lifts one body."""
 
-    node: Node
+    node: OrderedBlock
     """Where on the route it is."""
 
-    def __init__(self, verified: Verified, route: Route, is_root: bool, counting: bool) -> None:
+    def __init__(
+        self, verified: Verified, route: RegionOrder, is_root: bool, counting: bool
+    ) -> None:
         super().__init__(verified, route)
         self.is_root, self.counting = is_root, counting
         self.heads: dict[Stop, Block] = {}
-        self.pending: dict[Node, Variables] = {}
+        self.pending: dict[OrderedBlock, Variables] = {}
         """Variables at the end of the one block that leads to a node."""
         self.slots: dict[Dispatch, list[Slot]] = {}
         """What dispatches hand on."""
@@ -101,7 +103,7 @@ class BodyLifter(CallLifter):
         """Types of the words of a frame but its header."""
         return (*self.frame_types, *self.verified.operand_types(pc))
 
-    def _block(self, node: Node) -> None:
+    def _block(self, node: OrderedBlock) -> None:
         block = self.heads[node]
         self.body.blocks.append(block)
         self.open(block)
@@ -120,7 +122,7 @@ class BodyLifter(CallLifter):
                 return
         self.end("jump", (), (last + 1,))
 
-    def _join(self, node: Node) -> Variables:
+    def _join(self, node: OrderedBlock) -> Variables:
         """A parameter for every variable."""
         return self._joined(self._framed([self._parameter(t) for t in self._types(node.pc)]))
 
@@ -156,7 +158,7 @@ class BodyLifter(CallLifter):
         edges = tuple(self._edge(self.node, self.route.onward(self.node, pc), pc) for pc in targets)
         self.close(Terminator(name, (), arguments, None, edges))
 
-    def _edge(self, source: Node | None, target: Node | None, pc: int = 0) -> Edge:
+    def _edge(self, source: OrderedBlock | None, target: OrderedBlock | None, pc: int = 0) -> Edge:
         """The way to a node, or out of the region at `pc`; all that was paid for has completed."""
         variables = self.variables
         if target is None:
@@ -165,7 +167,7 @@ class BodyLifter(CallLifter):
             self.body.blocks.append(block)
             return Edge(block, [])
         stop = self.route.stop(target)
-        if isinstance(stop, Node) and not self.route.is_join(stop):
+        if isinstance(stop, OrderedBlock) and not self.route.is_join(stop):
             self.pending[stop] = variables.copy()
             return Edge(self.heads[stop], [])
         arguments = self._arguments(target, stop)
@@ -179,14 +181,14 @@ class BodyLifter(CallLifter):
         self.body.blocks.append(poll)
         return Edge(poll, [])
 
-    def _arguments(self, target: Node, stop: Stop) -> list[Value]:
+    def _arguments(self, target: OrderedBlock, stop: Stop) -> list[Value]:
         """What is passed on the way to a node that is a join, or is behind a dispatch."""
         variables = self.variables
         words = variables.words
         present = (*words[: self.parameters], *words[self.parameters + HEADER_WORDS :])
         pairs = zip(present, self._types(target.pc), strict=True)
         own: list[Value] = []
-        if isinstance(stop, Node):
+        if isinstance(stop, OrderedBlock):
             own += present
         else:
             found = {(index, t): value for index, (value, t) in enumerate(pairs)}

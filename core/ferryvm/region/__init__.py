@@ -18,7 +18,7 @@ import importlib
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from ferryvm.region.call import CallGraph, call_graph
+    from ferryvm.region.call_graph import CallGraph, call_graph
     from ferryvm.region.effect import Effect, Effects, code_effects, effects, function_effects
     from ferryvm.region.fact import Facts, facts, region_effects, statics
     from ferryvm.region.graph import Block, Graph

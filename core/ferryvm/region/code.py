@@ -9,7 +9,7 @@ import re
 import numpy as np
 
 from ferryvm.isa import INSTRUCTIONS, Flow
-from ferryvm.region.keep import kept
+from ferryvm.region.memo import memoised
 from ferryvm.verify import Verified
 
 PROGRAM = "program"
@@ -57,7 +57,7 @@ class Code:
         return [pc + 1] if flow not in _LAST else []
 
 
-@kept
+@memoised
 def code(verified: Verified) -> Code:
     """The code of a program."""
     return Code(verified)

@@ -12,11 +12,11 @@ import dataclasses
 
 from ferryvm.cost import Cost
 from ferryvm.isa import INSTRUCTIONS
-from ferryvm.region.call import call_graph
+from ferryvm.region.call_graph import call_graph
 from ferryvm.region.code import code
 from ferryvm.region.effect import Effect, code_effects, effects
 from ferryvm.region.graph import graph
-from ferryvm.region.keep import kept
+from ferryvm.region.memo import memoised
 from ferryvm.region.region import Kind, Region
 from ferryvm.verify import Verified
 
@@ -79,7 +79,7 @@ def _own_cost(region: Region) -> Cost:
     return _cost(region.verified, region.function, sorted(region.pcs), len(region.blocks))
 
 
-@kept
+@memoised
 def _function_cost(verified: Verified, function: int) -> Cost:
     blocks = graph(verified, function).blocks
     pcs = [pc for first in blocks for pc in range(first, blocks[first].last + 1)]

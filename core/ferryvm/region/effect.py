@@ -16,10 +16,10 @@ from typing import Any, TypeVar
 
 from ferryvm.isa import INSTRUCTIONS, Immediate, Instruction
 from ferryvm.isa.emitter import Emitter
-from ferryvm.region.call import call_graph
+from ferryvm.region.call_graph import call_graph
 from ferryvm.region.code import code
 from ferryvm.region.graph import graph
-from ferryvm.region.keep import kept
+from ferryvm.region.memo import memoised
 from ferryvm.verify import Verified
 
 T = TypeVar("T")
@@ -231,7 +231,7 @@ def function_effects(verified: Verified, function: int) -> Effects:
     return _all_functions(verified)[function]
 
 
-@kept
+@memoised
 def _all_functions(verified: Verified) -> tuple[Effects, ...]:
     """Of each function, callees first; those of a recursion do what all of them do."""
     calls = call_graph(verified)

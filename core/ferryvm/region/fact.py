@@ -13,12 +13,12 @@ import dataclasses
 import functools
 
 from ferryvm.isa import INSTRUCTIONS, Flow, Instruction, Type
-from ferryvm.region.call import call_graph
+from ferryvm.region.call_graph import call_graph
 from ferryvm.region.code import FLOWS, code
 from ferryvm.region.effect import Effect, Effects, code_effects, effects, function_effects
 from ferryvm.region.graph import graph
-from ferryvm.region.keep import kept
 from ferryvm.region.loop import Loop
+from ferryvm.region.memo import memoised
 from ferryvm.region.region import Kind, Region
 from ferryvm.verify import Verified
 
@@ -153,7 +153,7 @@ def _with_callees(region: Region, opcodes: collections.Counter[int]) -> collecti
     return found
 
 
-@kept
+@memoised
 def _opcodes(verified: Verified, function: int) -> collections.Counter[int]:
     """How often each opcode stands in a function."""
     listing = code(verified)

@@ -19,8 +19,8 @@ from collections.abc import Iterator
 
 from ferryvm.region.code import Code, code
 from ferryvm.region.dominance import dominators, within
-from ferryvm.region.keep import kept
 from ferryvm.region.loop import Loop, find_loops
+from ferryvm.region.memo import memoised
 from ferryvm.verify import Verified
 
 
@@ -103,7 +103,7 @@ class Graph:
         return found
 
 
-@kept
+@memoised
 def graph(verified: Verified, function: int) -> Graph:
     """The control-flow graph of a function; the same one whenever it is asked for."""
     return Graph(verified, function)

@@ -19,7 +19,7 @@ import functools
 from collections.abc import Iterable, Iterator
 
 from ferryvm.errors import UnknownNameError
-from ferryvm.region.call import call_graph
+from ferryvm.region.call_graph import call_graph
 from ferryvm.region.code import PROGRAM, code
 from ferryvm.region.graph import Graph, graph
 from ferryvm.region.loop import Loop

@@ -13,8 +13,8 @@ import collections
 
 from ferryvm.isa import BY_MNEMONIC
 from ferryvm.region.code import code
-from ferryvm.region.front import ENTER, scope_marks
-from ferryvm.region.keep import kept
+from ferryvm.region.loop_head import ENTER, scope_marks
+from ferryvm.region.memo import memoised
 from ferryvm.verify import Verified
 
 _LEAVE = BY_MNEMONIC["leave_jit"].opcode
@@ -28,7 +28,7 @@ def scope_entries(verified: Verified, function: int) -> tuple[int, ...]:
     return _entries(verified).get(function, ())
 
 
-@kept
+@memoised
 def _entries(verified: Verified) -> dict[int, tuple[int, ...]]:
     found: dict[int, list[int]] = {}
     for pc in scope_marks(verified):
@@ -59,7 +59,7 @@ def scope_pcs(verified: Verified, enter: int) -> frozenset[int]:
     return frozenset(pc for pc, depth in open_before.items() if depth != 1 or opcodes[pc] != _LEAVE)
 
 
-@kept
+@memoised
 def marked_pcs(verified: Verified, function: int) -> frozenset[int]:
     """Instructions of a function that lie in a scope."""
     found: set[int] = set()

@@ -16,8 +16,8 @@ from ferryvm_backends.vliw.code.operation import (
     Code,
     MachineBlock,
     MachineOperation,
+    MemoryOperand,
     Operand,
-    Place,
     Register,
     Segment,
 )
@@ -76,7 +76,7 @@ class Loop:
 
     def load(self, address: Operand, offset: int = 0, segment: Segment = HEAP) -> Register:
         """A load of a word, and its result."""
-        place, result = Place(segment, offset), self.register()
+        place, result = MemoryOperand(segment, offset), self.register()
         self.body.operations.append(MachineOperation("load", (), (address,), result, place))
         return result
 
@@ -84,7 +84,7 @@ class Loop:
         self, address: Operand, value: Operand, offset: int = 0, segment: Segment = HEAP
     ) -> None:
         """A store of a word."""
-        place = Place(segment, offset)
+        place = MemoryOperand(segment, offset)
         self.body.operations.append(MachineOperation("store", (), (address, value), None, place))
 
     def exit(self, value: Operand) -> None:
@@ -100,7 +100,9 @@ class Loop:
         """The graph of the loop, with its end."""
         block = MachineBlock(self.body.label, [*self.body.operations])
         block.operations.append(MachineOperation("jump", target=block))
-        reads = [MachineOperation("store", (), (0, r), None, Place(STACK)) for r in self.left]
+        reads = [
+            MachineOperation("store", (), (0, r), None, MemoryOperand(STACK)) for r in self.left
+        ]
         self.done.operations = [*reads, MachineOperation("stop")]
         self.code.blocks = [block, self.done]
         return Round(block, live_at_entry(self.code), rounds)

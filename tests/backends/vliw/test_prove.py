@@ -13,7 +13,7 @@ import pytest
 
 from ferryvm.backend import Options
 from ferryvm_backends.vliw import VliwBackend
-from ferryvm_backends.vliw.code.operation import EXITS, Place, Segment
+from ferryvm_backends.vliw.code.operation import EXITS, MemoryOperand, Segment
 from ferryvm_backends.vliw.code.program import Bypass, Immediate, Program, Read, Slot
 from ferryvm_backends.vliw.machine.model import Machine, Work
 from ferryvm_backends.vliw.machine.read import find, shipped
@@ -198,7 +198,7 @@ def _never_set(program: Program) -> Iterator[Program]:
 def _other_place(program: Program) -> Iterator[Program]:
     for number, slot in slots(program):
         if slot.name == "store" and slot.place and slot.place.segment is not Segment.CONTROL:
-            place = Place(slot.place.segment, slot.place.offset + 8, slot.place.size)
+            place = MemoryOperand(slot.place.segment, slot.place.offset + 8, slot.place.size)
             yield altered(program, (number, slot), place=place)
 
 

@@ -14,8 +14,8 @@ from ferryvm_backends.vliw.code.operation import (
     Code,
     MachineBlock,
     MachineOperation,
+    MemoryOperand,
     Operand,
-    Place,
     Register,
     Segment,
 )
@@ -51,8 +51,8 @@ unit = [
 )
 ALU, OTHER, LOADS, STORES, CONTROL = range(5)
 LESS = (I64, Condition.LT_S)
-HEAP, STACK = Place(Segment.HEAP), Place(Segment.STACK)
-TOP, NEXT = Place(Segment.CONTROL), Place(Segment.CONTROL, 8)
+HEAP, STACK = MemoryOperand(Segment.HEAP), MemoryOperand(Segment.STACK)
+TOP, NEXT = MemoryOperand(Segment.CONTROL), MemoryOperand(Segment.CONTROL, 8)
 
 
 def r(number: int) -> Read:
@@ -67,11 +67,11 @@ def do(unit: int, name: str, *sources: Source, to: Read | None = None) -> Slot:
     return Slot(unit, name, static, sources, to, True, name == "compare")
 
 
-def load(place: Place, address: Source, to: Read) -> Slot:
+def load(place: MemoryOperand, address: Source, to: Read) -> Slot:
     return Slot(LOADS, "load", (), (address,), to, True, place=place)
 
 
-def store(place: Place, address: Source, value: Source) -> Slot:
+def store(place: MemoryOperand, address: Source, value: Source) -> Slot:
     return Slot(STORES, "store", (), (address, value), place=place)
 
 
@@ -114,7 +114,7 @@ def op(
     name: str,
     *operands: Operand,
     to: Register | None = None,
-    place: Place | None = None,
+    place: MemoryOperand | None = None,
     target: MachineBlock | None = None,
 ) -> MachineOperation:
     static = {"compare": LESS, "add": (I64,)}.get(name, ())

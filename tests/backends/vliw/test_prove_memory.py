@@ -7,10 +7,10 @@ import random
 
 import pytest
 
-from ferryvm.ir import touch
+from ferryvm.ir import footprint
 from ferryvm.ir.graph import Block, Parameter
 from ferryvm.isa.type import I32, I64
-from ferryvm_backends.vliw.code.operation import Place, Register, Segment
+from ferryvm_backends.vliw.code.operation import MemoryOperand, Register, Segment
 from ferryvm_backends.vliw.machine.model import FileKind
 from ferryvm_backends.vliw.prove.memory import Memory
 from ferryvm_backends.vliw.prove.term import POISON, Guard, Term, Terms, Trace
@@ -59,7 +59,9 @@ def test_what_is_apart_is_so_for_all_registers(seed: int) -> None:
     words = Words()
     memory, apart = Memory(words.terms), 0
     for _ in range(100):
-        places = [Place(Segment.HEAP, chance.randrange(9), chance.choice([1, 4, 8])) for _ in "ab"]
+        places = [
+            MemoryOperand(Segment.HEAP, chance.randrange(9), chance.choice([1, 4, 8])) for _ in "ab"
+        ]
         base = _address(words, chance, 2)
         near = words.apply("add", base, words.constant(chance.randrange(20)))
         far = words.apply("mul", _address(words, chance, 1), words.constant(chance.choice([4, 8])))
@@ -89,17 +91,18 @@ def test_places_of_one_sum_are_apart_if_they_have_no_byte_in_common() -> None:
     first = words.apply("add", base, words.apply("shl", index, words.constant(3)))
     next_ = words.apply("add", index, words.constant(1))
     second = words.apply("add", base, words.apply("mul", next_, words.constant(8)))
-    heap = Place(Segment.HEAP)
+    heap = MemoryOperand(Segment.HEAP)
     one, other = terms.access(heap, first), terms.access(heap, second)
     assert memory.are_apart(one, other)
-    assert not memory.are_apart(one, terms.access(Place(Segment.HEAP, 1), first))
+    assert not memory.are_apart(one, terms.access(MemoryOperand(Segment.HEAP, 1), first))
     assert not memory.are_apart(one, terms.access(heap, base))
-    assert memory.are_apart(one, terms.access(Place(Segment.STACK), first))
+    assert memory.are_apart(one, terms.access(MemoryOperand(Segment.STACK), first))
     nest, other_nest = Block("nest", 0), Block("other", 0)
-    mine, yours = (touch.Place(nest, Parameter(I64), 0, 0, 8) for _ in range(2))
-    elsewhere = touch.Place(other_nest, mine.reference, 0, 0, 8)
+    mine, yours = (footprint.Footprint(nest, Parameter(I64), 0, 0, 8) for _ in range(2))
+    elsewhere = footprint.Footprint(other_nest, mine.reference, 0, 0, 8)
     in_mine, in_yours, in_other = (
-        terms.access(Place(Segment.HEAP, object=each), base) for each in (mine, yours, elsewhere)
+        terms.access(MemoryOperand(Segment.HEAP, object=each), base)
+        for each in (mine, yours, elsewhere)
     )
     assert memory.are_apart(in_mine, in_yours)
     assert not memory.are_apart(in_yours, in_other)
@@ -112,10 +115,10 @@ def test_orders_that_come_to_the_same_are_one() -> None:
     terms, memory = words.terms, Memory(words.terms)
     (base, _), (other, _) = words.pairs
     stores = [
-        terms.store(terms.access(Place(Segment.HEAP, offset), base), terms.constant(offset))
+        terms.store(terms.access(MemoryOperand(Segment.HEAP, offset), base), terms.constant(offset))
         for offset in (0, 4, 8, 12, 16, 24)
     ]
-    stores.append(terms.store(terms.access(Place(Segment.HEAP), other), other))
+    stores.append(terms.store(terms.access(MemoryOperand(Segment.HEAP), other), other))
     for _ in range(200):
         order = [chance.choice(stores) for _ in range(7)]
         again = list(order)
@@ -193,9 +196,9 @@ def test_places_are_one_if_their_addresses_come_to_the_same() -> None:
     x = words.pairs[0][0]
     far = words.apply("add", words.apply("shl", x, words.constant(1)), words.constant(24))
     near = words.apply("add", x, words.apply("add", x, words.constant(8)))
-    one = words.terms.access(Place(Segment.HEAP, -16), far)
-    assert words.terms.access(Place(Segment.HEAP, 0), near) == one
-    assert words.terms.access(Place(Segment.HEAP, 0, 4), near) != one
-    assert words.terms.access(Place(Segment.STACK, 0), near) != one
-    assert words.terms.access(Place(Segment.HEAP, 8), near) != one
-    assert words.terms.load(words.terms.access(Place(Segment.HEAP), POISON), ()) == POISON
+    one = words.terms.access(MemoryOperand(Segment.HEAP, -16), far)
+    assert words.terms.access(MemoryOperand(Segment.HEAP, 0), near) == one
+    assert words.terms.access(MemoryOperand(Segment.HEAP, 0, 4), near) != one
+    assert words.terms.access(MemoryOperand(Segment.STACK, 0), near) != one
+    assert words.terms.access(MemoryOperand(Segment.HEAP, 8), near) != one
+    assert words.terms.load(words.terms.access(MemoryOperand(Segment.HEAP), POISON), ()) == POISON

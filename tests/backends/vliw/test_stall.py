@@ -14,7 +14,7 @@ from ferryvm.isa.type import F64, I64
 from ferryvm.region.region import region
 from ferryvm.testing.generate import Kind, generate
 from ferryvm.verify import verify
-from ferryvm_backends.vliw.code.operation import Place, Segment
+from ferryvm_backends.vliw.code.operation import MemoryOperand, Segment
 from ferryvm_backends.vliw.code.program import (
     Bundle,
     Bypass,
@@ -47,12 +47,14 @@ def computes(
 
 
 def load(to: Read | None = None, unit: str = "memory0") -> Slot:
-    place = Place(Segment.HEAP)
+    place = MemoryOperand(Segment.HEAP)
     return Slot(UNIT[unit], "load", (), (Immediate(0),), to, has_result=True, place=place)
 
 
 def store(value: Source) -> Slot:
-    return Slot(UNIT["memory1"], "store", (), (Immediate(0), value), place=Place(Segment.HEAP))
+    return Slot(
+        UNIT["memory1"], "store", (), (Immediate(0), value), place=MemoryOperand(Segment.HEAP)
+    )
 
 
 def add(*sources: Source, to: Read | None = None, unit: str = "alu0") -> Slot:

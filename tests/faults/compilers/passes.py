@@ -48,7 +48,7 @@ _put(
     "self.constant(I64, 0)",
 )
 _put(
-    "route",
+    "region_order",
     "llvm",
     "cycles-without-a-head",
     "Cycles that are entered in several places are lifted as they are.",
@@ -67,7 +67,7 @@ _put(
 # --- thread, prune, hoist -------------------------------------------------------------------------
 
 _put(
-    "passes.thread",
+    "passes.jump_threading",
     "llvm",
     "threaded-edge-loses-an-argument",
     "An edge that passes a block by is without its last argument.",
@@ -75,7 +75,7 @@ _put(
     "edge.arguments = [values.get(a, a) for a in onward.arguments][:-1]",
 )
 _put(
-    "passes.thread",
+    "passes.jump_threading",
     "llvm",
     "threaded-edge-keeps-the-parameters",
     "An edge that passes a block by passes the parameters of that block on.",
@@ -83,7 +83,7 @@ _put(
     "edge.arguments = [*onward.arguments]",
 )
 _put(
-    "passes.thread",
+    "passes.jump_threading",
     "llvm",
     "decided-the-other-way",
     "A branch on a constant goes the other way.",
@@ -91,7 +91,7 @@ _put(
     "return end.edges[1 if p.bits else 0]",
 )
 _put(
-    "passes.thread",
+    "passes.jump_threading",
     "llvm",
     "values-of-a-passed-block-forgotten",
     "Blocks whose values others use are passed by.",
@@ -99,7 +99,7 @@ _put(
     "        inner -= set()\n",
 )
 _put(
-    "passes.thread",
+    "passes.jump_threading",
     "llvm",
     "joined-blocks-keep-parameters",
     "What is passed to a block that is joined to another is not put for its parameters.",
@@ -107,7 +107,7 @@ _put(
     "                new.update({})\n",
 )
 _put(
-    "passes.prune",
+    "passes.dead_code",
     "llvm",
     "calls-are-dead-without-their-result",
     "A call whose result nobody uses is removed.",
@@ -115,7 +115,7 @@ _put(
     "_EFFECTS = frozenset()",
 )
 _put(
-    "passes.prune",
+    "passes.dead_code",
     "llvm",
     "parameter-is-its-first-argument",
     "A parameter is taken for what the first edge passes for it.",
@@ -123,7 +123,7 @@ _put(
     "{settled(edge.arguments[index]) for edge in edges[:1]} - {parameter}",
 )
 _put(
-    "passes.hoist",
+    "passes.code_motion",
     "llvm",
     "division-moved-out-of-a-loop",
     "Divisions are moved in front of the check that they are defined.",
@@ -131,7 +131,7 @@ _put(
     "_MOVABLE = (PURE | _FIXED) - _SHIFTS",
 )
 _put(
-    "passes.hoist",
+    "passes.code_motion",
     "llvm",
     "load-moved-out-of-a-loop",
     "Loads are moved out of loops that store.",
@@ -139,7 +139,7 @@ _put(
     '_MOVABLE = (PURE | _FIXED | {"heap_load"}) - _PARTIAL - _SHIFTS',
 )
 _put(
-    "passes.hoist",
+    "passes.code_motion",
     "llvm",
     "check-moved-over-stores",
     "A check of what does not vary is moved in front of the loop, with its state.",
@@ -150,7 +150,7 @@ _put(
 # --- number, check --------------------------------------------------------------------------------
 
 _put(
-    "passes.number",
+    "passes.value_numbering",
     "llvm",
     "store-changes-nothing",
     "Loads on both sides of a store are made one.",
@@ -158,7 +158,7 @@ _put(
     '_CHANGES_HEAP = frozenset({"canonicalise", "call", "call_indirect"})',
 )
 _put(
-    "passes.number",
+    "passes.value_numbering",
     "llvm",
     "call-changes-nothing",
     "Loads on both sides of a call are made one.",
@@ -166,7 +166,7 @@ _put(
     '_CHANGES_HEAP = frozenset({"heap_store", "canonicalise"})',
 )
 _put(
-    "passes.number",
+    "passes.value_numbering",
     "llvm",
     "memory-of-one-edge",
     "At a join memory is taken for what it is on one of the edges.",
@@ -174,7 +174,7 @@ _put(
     "memory = min(found) if found else (place, 0)",
 )
 _put(
-    "passes.number",
+    "passes.value_numbering",
     "llvm",
     "equal-operation-elsewhere",
     "An operation is replaced by an equal one in a block that does not dominate it.",
@@ -182,7 +182,7 @@ _put(
     "if found is None:",
 )
 _put(
-    "passes.check",
+    "passes.check_elimination",
     "llvm",
     "operands-not-exchanged",
     "a > b is taken for a < b where facts are compared.",
@@ -190,7 +190,7 @@ _put(
     "Condition.GT_S: (Condition.LT_S, False, True)",
 )
 _put(
-    "passes.check",
+    "passes.check_elimination",
     "llvm",
     "fact-holds-everywhere",
     "What a branch has decided is taken to hold in blocks that it does not dominate.",
@@ -198,7 +198,7 @@ _put(
     "            if place >= 0:\n                return holds is is_so",
 )
 _put(
-    "passes.check",
+    "passes.check_elimination",
     "llvm",
     "branch-learnt-the-wrong-way",
     "Behind a branch its condition is taken to hold where it does not.",
@@ -206,7 +206,7 @@ _put(
     "self._learn(end.arguments[0], came[1] is not end.edges[0])",
 )
 _put(
-    "passes.check",
+    "passes.check_elimination",
     "llvm",
     "extent-too-long",
     "A check of some bytes is taken for one of eight bytes more.",
@@ -214,7 +214,7 @@ _put(
     "key, first, last = _extent(fact); self._learn_extent(key, first, last + 8)",
 )
 _put(
-    "passes.check",
+    "passes.check_elimination",
     "llvm",
     "both-of-one",
     "If one of two conditions holds both are taken to hold.",
@@ -225,7 +225,7 @@ _put(
 # --- version --------------------------------------------------------------------------------------
 
 _put(
-    "passes.version",
+    "passes.loop_versioning",
     "llvm",
     "overlap-of-loads-not-asked",
     "Objects may overlap in the version without checks if one of them is only loaded.",
@@ -233,7 +233,7 @@ _put(
     "                if a.stored and b.stored:\n",
 )
 _put(
-    "passes.version",
+    "passes.loop_versioning",
     "llvm",
     "order-without-sizes",
     "Objects that lie in the order of their references are taken to be apart.",
@@ -241,15 +241,15 @@ _put(
     "return self.m.compare(I64, Condition.LT_S, distance, self.m.constant(I64, 0))",
 )
 _put(
-    "passes.version",
+    "passes.loop_versioning",
     "llvm",
     "largest-index-may-be-the-length",
     "The largest index may equal the length in the version without checks.",
-    "yield self.m.compare(I64, Condition.GE_U, largest, length)",
-    "yield self.m.compare(I64, Condition.GT_U, largest, length)",
+    "self.m.compare(I64, Condition.GE_U, largest, length)",
+    "self.m.compare(I64, Condition.GT_U, largest, length)",
 )
 _put(
-    "passes.version",
+    "passes.loop_versioning",
     "llvm",
     "load-advanced-over-stores",
     "What an inner loop stores into is loaded in front of it.",
@@ -257,7 +257,7 @@ _put(
     "                    and reference is not stored\n",
 )
 _put(
-    "touch",
+    "footprint",
     "llvm",
     "top-of-a-count-one-too-small",
     "The largest value of a count is taken for one less.",
@@ -268,7 +268,7 @@ _put(
 # --- range, unswitch, formula ---------------------------------------------------------------------
 
 _put(
-    "passes.range",
+    "passes.range_check",
     "llvm",
     "range-may-end-at-the-limit",
     "A range may reach its limit.",
@@ -276,7 +276,7 @@ _put(
     "is_over = self.compare(I64, Condition.GT_U, high, self._limit(each.limit))",
 )
 _put(
-    "passes.range",
+    "passes.range_check",
     "llvm",
     "range-with-a-negative-start",
     "A count may begin below zero.",
@@ -292,7 +292,7 @@ _put(
     "strict=True):\n        target = copy.blocks[head] if target is head else head; block.terminator",
 )
 _put(
-    "passes.formula",
+    "passes.loop_deletion",
     "opencl",
     "trip-count-one-too-large",
     "A loop that only counts is taken to go round once more.",
@@ -300,7 +300,7 @@ _put(
     "distance = self.add(I64, self.sub(I64, count.bound, count.value), self.one)",
 )
 _put(
-    "passes.formula",
+    "passes.loop_deletion",
     "opencl",
     "negative-trip-count",
     "A loop that is not entered is taken to go round a negative number of times.",
@@ -308,7 +308,7 @@ _put(
     "return distance",
 )
 _put(
-    "passes.formula",
+    "passes.loop_deletion",
     "opencl",
     "pairs-of-trips",
     "The sum of the first n numbers is taken for that of n + 1.",
@@ -319,7 +319,7 @@ _put(
 # --- NaNs -----------------------------------------------------------------------------------------
 
 _put(
-    "passes.canonical",
+    "passes.canonicalisation",
     "llvm",
     "bits-of-a-raw-nan-seen",
     "Reinterpretation takes the bits of any NaN.",
@@ -327,7 +327,7 @@ _put(
     '        "reinterpret",\n        "canonical",',
 )
 _put(
-    "passes.canonical",
+    "passes.canonicalisation",
     "llvm",
     "raw-nan-in-a-state",
     "States name raw values, whose NaN may have any bits.",
@@ -335,7 +335,7 @@ _put(
     "self.virtual[raw] = raw",
 )
 _put(
-    "passes.defer",
+    "passes.nan_check",
     "llvm",
     "canonicalisation-dropped",
     "Floats are stored raw, and nothing makes them canonical behind.",
@@ -362,7 +362,7 @@ _put(
     "twins.values[self.count.value] = self.count.start",
 )
 _put(
-    "passes.strength",
+    "passes.strength_reduction",
     "vliw",
     "step-without-its-scale",
     "An address rises by the step of the count, not by the bytes of an element.",
@@ -370,7 +370,7 @@ _put(
     "total = self.add(I64, total, steps[count])",
 )
 _put(
-    "passes.address",
+    "passes.address_base",
     "vliw",
     "scale-twice-as-large",
     "A scale that is a power of two becomes the next one.",
@@ -378,7 +378,7 @@ _put(
     "self.constant(I64, size.bit_length())",
 )
 _put(
-    "passes.reuse",
+    "passes.load_forwarding",
     "vliw",
     "kept-over-stores",
     "A loop keeps what it has loaded although it may have stored there.",

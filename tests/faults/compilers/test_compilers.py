@@ -11,7 +11,7 @@ import pytest
 import ferryvm
 from ferryvm.backend import Options
 from ferryvm.errors import FerryError
-from ferryvm.ir.passes import prune, thread
+from ferryvm.ir.passes import dead_code, jump_threading
 from ferryvm.ir.text import module_text
 from ferryvm.region.region import region
 from ferryvm.testing import Verdict
@@ -88,7 +88,7 @@ def ir() -> str:
 def test_a_fault_is_there_only_while_it_is_planted() -> None:
     right = ir()
     fault = CompilerFault(
-        "none", "", "llvm", thread.__name__, "        self._merge()\n", "        pass\n"
+        "none", "", "llvm", jump_threading.__name__, "        self._merge()\n", "        pass\n"
     )
     with planted(fault):
         assert ir() != right
@@ -98,11 +98,11 @@ def test_a_fault_is_there_only_while_it_is_planted() -> None:
 def test_constants_of_a_module_are_planted_too() -> None:
     (fault,) = by_name(["calls-are-dead-without-their-result"])
     with planted(fault):
-        assert frozenset() == prune._EFFECTS
-    assert "call" in prune._EFFECTS
+        assert frozenset() == dead_code._EFFECTS
+    assert "call" in dead_code._EFFECTS
 
 
 def test_a_fault_of_another_source_is_told() -> None:
-    fault = CompilerFault("old", "", "llvm", thread.__name__, "not there", "")
+    fault = CompilerFault("old", "", "llvm", jump_threading.__name__, "not there", "")
     with pytest.raises(FerryError, match="does not have its text once"):
         planted(fault).__enter__()

@@ -9,7 +9,7 @@ import ferryvm
 from ferryvm.ir.c import C11, Choices, module_text
 from ferryvm.ir.c.comment import describer
 from ferryvm.ir.lift import lift
-from ferryvm.ir.passes.canonical import relax
+from ferryvm.ir.passes.canonicalisation import defer_canonicalisation
 from ferryvm.machine.declaration import declarations
 from ferryvm.program import SourceMap
 from ferryvm.region.region import region
@@ -73,7 +73,7 @@ uint64_t a0)
 def text_of(verified: Verified, **choices: bool) -> str:
     module = lift(region(verified, "program"))
     for body in module.bodies:
-        relax(body)
+        defer_canonicalisation(body)
     describe = describer(verified)
     return module_text(module, C11, declarations(C11), Choices(**choices), describe)
 

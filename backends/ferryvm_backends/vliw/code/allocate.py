@@ -22,7 +22,7 @@ from ferryvm_backends.vliw.code.operation import (
     Code,
     MachineBlock,
     MachineOperation,
-    Place,
+    MemoryOperand,
     Register,
     Segment,
 )
@@ -162,7 +162,7 @@ def _meets(taken: dict[MachineBlock, list[Span]], there: dict[MachineBlock, list
 
 def _spill(code: Code, register: Register) -> None:
     """Have a register in memory: stored where it is set, loaded where it is read."""
-    place = Place(Segment.SPILL, 8 * code.spills)
+    place = MemoryOperand(Segment.SPILL, 8 * code.spills)
     code.spills += 1
     is_truth = register.kind is FileKind.BOOLEAN
     for block in code.blocks:

@@ -32,7 +32,7 @@ from ferryvm.ir.graph import (
     Value,
 )
 from ferryvm.ir.operation import FIXED, PURE
-from ferryvm.ir.passes.prune import substitute
+from ferryvm.ir.passes.dead_code import substitute
 from ferryvm_backends.vliw.code.operation import work_of
 from ferryvm_backends.vliw.machine.model import FileKind, Machine, Work
 

@@ -18,7 +18,7 @@ from ferryvm_backends.vliw.code.operation import (
     EXITS,
     MachineBlock,
     MachineOperation,
-    Place,
+    MemoryOperand,
     Register,
     Segment,
 )
@@ -149,7 +149,7 @@ def _memory(operations: list[MachineOperation], other: int, number: int) -> Iter
         yield Dependence(other, Reason.MEMORY if a.name == "load" else Reason.ORDER)
 
 
-def is_apart(one: Place, other: Place) -> bool:
+def is_apart(one: MemoryOperand, other: MemoryOperand) -> bool:
     """Whether two accesses, one of which stores, have no byte in common, whatever their addresses are
     and in whichever rounds of loops they are made."""
     if one.segment is not other.segment:

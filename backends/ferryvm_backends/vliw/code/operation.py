@@ -27,7 +27,7 @@ import dataclasses
 import enum
 from collections.abc import Iterator
 
-from ferryvm.ir import touch as heap
+from ferryvm.ir import footprint as heap
 from ferryvm.ir.graph import Static
 from ferryvm.isa.type import F32, F64, Type
 from ferryvm_backends.vliw.machine.model import FileKind, Work
@@ -63,14 +63,14 @@ class Register:
 
 
 @dataclasses.dataclass(eq=False, slots=True)
-class Place:
+class MemoryOperand:
     """Where a load or store goes, besides its address."""
 
     segment: Segment
     offset: int = 0
     """Added to the address, modulo 2^64; less than 2^32 either way."""
     size: int = 8
-    object: heap.Place | None = None
+    object: heap.Footprint | None = None
     """What it touches of the heap, where that is known."""
 
 
@@ -82,7 +82,7 @@ class MachineOperation:
     static: tuple[Static, ...] = ()
     operands: tuple[Operand, ...] = ()
     result: Register | None = None
-    place: Place | None = None
+    place: MemoryOperand | None = None
     target: MachineBlock | None = None
     others: tuple[MachineBlock, ...] = ()
     """Where a `jump_to` may go."""

@@ -6,7 +6,7 @@ from __future__ import annotations
 import dataclasses
 
 from ferryvm.ir.graph import Static
-from ferryvm_backends.vliw.code.operation import Place
+from ferryvm_backends.vliw.code.operation import MemoryOperand
 from ferryvm_backends.vliw.machine.model import Machine
 
 
@@ -49,7 +49,7 @@ class Slot:
     has_result: bool = False
     is_truth: bool = False
     """Whether the result is one."""
-    place: Place | None = None
+    place: MemoryOperand | None = None
     target: int | None = None
     """Number of the bundle that control may go on in."""
     again: int | None = None

@@ -17,7 +17,7 @@ import dataclasses
 import enum
 from collections.abc import Sequence
 
-from ferryvm_backends.vliw.code.operation import BRANCHES, Place, work_of
+from ferryvm_backends.vliw.code.operation import BRANCHES, MemoryOperand, work_of
 from ferryvm_backends.vliw.code.program import Bypass, Immediate, Program, Read, Slot, Source
 from ferryvm_backends.vliw.prove.claim import ScheduleError
 from ferryvm_backends.vliw.prove.memory import Memory
@@ -124,7 +124,7 @@ class _Step:
     """The number of what it does."""
     latency: int
     interval: int
-    place: Place | None
+    place: MemoryOperand | None
     constants: tuple[Term | None, ...]
     """For each source its term if it is a constant."""
 

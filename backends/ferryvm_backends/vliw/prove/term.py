@@ -17,10 +17,10 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Sequence
 
-from ferryvm.ir import touch as heap
+from ferryvm.ir import footprint as heap
 from ferryvm.ir.graph import Static
 from ferryvm.isa.type import I64
-from ferryvm_backends.vliw.code.operation import Place, Register, Segment
+from ferryvm_backends.vliw.code.operation import MemoryOperand, Register, Segment
 
 Term = int
 AccessNumber = int
@@ -60,7 +60,7 @@ class Access:
     segment: Segment
     address: Linear
     size: int
-    object: heap.Place | None = None
+    object: heap.Footprint | None = None
     """What they belong to, if that is known."""
 
 
@@ -170,7 +170,9 @@ class Terms:
         key = self._keys[term]
         return key[1] if key[0] == _CONSTANT else None
 
-    def access(self, place: Place, address: Term, guard: Guard | None = None) -> AccessNumber:
+    def access(
+        self, place: MemoryOperand, address: Term, guard: Guard | None = None
+    ) -> AccessNumber:
         """The bytes that an operation touches."""
         where = self.linear(self.under(guard, address)).plus(Linear(place.offset), 1)
         access = Access(place.segment, where, place.size, place.object)

@@ -29,7 +29,7 @@ from ferryvm.ir.c.shared import (
     spelled,
 )
 from ferryvm.ir.graph import Body, Module
-from ferryvm.ir.room import frame_reach
+from ferryvm.ir.headroom import frame_headroom
 from ferryvm.isa.type import I64, WORD_BYTES, Type
 
 ENTRY = "ferry_region"
@@ -143,7 +143,7 @@ def _reach(bodies: list[Body], levels: int) -> int:
     """Bytes from the frame of an outermost copy up to where the innermost ones want room."""
     operations = [operation for body in bodies for operation in body.operations]
     bases = [o.fact(1, int) for o in operations if o.name in ("call", "call_indirect")]
-    furthest = max(map(frame_reach, operations), default=0)
+    furthest = max(map(frame_headroom, operations), default=0)
     return WORD_BYTES * max(bases, default=0) * levels + furthest
 
 

@@ -24,8 +24,8 @@ from ferryvm.ir.c.shared import (
 from ferryvm.ir.c.text import Lines
 from ferryvm.ir.flow import poll_costs
 from ferryvm.ir.graph import Body, Constant, Operation, State, Truth, Value, Virtual
+from ferryvm.ir.headroom import frame_headroom
 from ferryvm.ir.operation import SAFEPOINTS
-from ferryvm.ir.room import frame_reach
 from ferryvm.isa.emitter import Condition
 from ferryvm.isa.trap import Trap
 from ferryvm.isa.type import I64, Type
@@ -218,7 +218,7 @@ class OperationPrinter(Arithmetic):
             self.lines.add(f"return ({result_type(self.dialect, self.body.result)}){{0, 1}};")
 
     def _do_trap_if(self, operation: Operation, p: str) -> None:
-        if self.has_room and frame_reach(operation):
+        if self.has_room and frame_headroom(operation):
             return
         self._leave_if(p, operation, "TRAP", self._trap(operation))
 

@@ -1,19 +1,22 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which passes are run over a region, and in which order.
+"""The passes that are run over a region, and their order.
 
-    level 1   number ─> check ─> relax
-    level 2   thread ─> hoist ─> number ─> check ─┬──────────────────────┬─> version ─> relax ─> defer
-                                                  └─> thread ─> number ──┘ where a branch was decided
+    level 1   value_numbering ─> check_elimination ─> canonicalisation
+    level 2   jump_threading ─> code_motion ─> value_numbering ─> check_elimination
+                ├─ a branch was decided: ─> jump_threading ─> value_numbering ─┐
+                └──────────────────────────────────────────────────────────────┴─>
+              loop_versioning ─> canonicalisation ─> nan_check
 
-For a compiler that asks for it `unroll` comes before `version`, and all of this again where it has
-changed something.
+For a compiler that asks for it `unroll` runs before `loop_versioning`; if it has changed the body,
+the passes before it run again.
 
-`hoist` comes before `number`, which makes one of what several loops had before them. `thread` passes
-by the blocks in front of loops that it has made, so loops that two edges enter get them again then.
+`code_motion` runs before `value_numbering`, which merges equal operations of several preheaders.
+`jump_threading` bypasses preheaders, so loops that two edges enter get them again then.
 
-`relax` comes late: it lets states name values that have no place in a block, and what it moves
-would only be moved again. Level 0 leaves everything as it was lifted; 3 is as 2. `range` is not
-among them: what it prepares is won only by compilers that unswitch loops, which call it themselves.
+`canonicalisation` runs late: it lets states name values that have no place in a block, and other
+passes would only move what it inserts. Level 0 leaves the body as lifted; level 3 is as level 2.
+`range_check` is not in the pipeline: only compilers that unswitch loops profit from it, and they
+call it themselves.
 """
 
 from __future__ import annotations
@@ -21,17 +24,17 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 
+from ferryvm.ir.footprint import LARGEST_NEST
 from ferryvm.ir.graph import Body, Constant, Module
-from ferryvm.ir.passes.canonical import relax
-from ferryvm.ir.passes.check import drop_known_checks
-from ferryvm.ir.passes.defer import defer
-from ferryvm.ir.passes.hoist import add_fronts, hoist
-from ferryvm.ir.passes.number import number
-from ferryvm.ir.passes.prune import prune
-from ferryvm.ir.passes.thread import thread
+from ferryvm.ir.passes.canonicalisation import defer_canonicalisation
+from ferryvm.ir.passes.check_elimination import eliminate_checks
+from ferryvm.ir.passes.code_motion import add_preheaders, hoist_invariants
+from ferryvm.ir.passes.dead_code import remove_dead_code
+from ferryvm.ir.passes.jump_threading import thread_jumps
+from ferryvm.ir.passes.loop_versioning import version_loops
+from ferryvm.ir.passes.nan_check import combine_nan_checks
 from ferryvm.ir.passes.unroll import unroll
-from ferryvm.ir.passes.version import version_nests
-from ferryvm.ir.touch import LARGEST_NEST
+from ferryvm.ir.passes.value_numbering import number_values
 from ferryvm.verify import Verified
 
 ENVIRONMENT = "FERRYVM_CHECK_IR"
@@ -94,22 +97,34 @@ def _optimise(
     if level <= 0:
         return
     if level >= 2:
-        run(thread, hoist)
-    run(number, drop_known_checks)
+        run(thread_jumps, hoist_invariants)
+    run(number_values, eliminate_checks)
     if level >= 2 and _has_decided_branch(body):
-        run(thread, prune, add_fronts, number)
+        run(thread_jumps, remove_dead_code, add_preheaders, number_values)
     if level >= 2 and unrolled and unroll(body):
         check(body)
-        run(thread, prune, number, drop_known_checks, thread, prune)
-        run(lambda body: add_fronts(body, of_branches=True), hoist, number, prune)
+        run(
+            thread_jumps,
+            remove_dead_code,
+            number_values,
+            eliminate_checks,
+            thread_jumps,
+            remove_dead_code,
+        )
+        run(
+            lambda body: add_preheaders(body, of_branches=True),
+            hoist_invariants,
+            number_values,
+            remove_dead_code,
+        )
     if level >= 2:
-        places = module.places
+        footprints = module.footprints
         largest = UNROLLED_NEST if unrolled else LARGEST_NEST
         nests = module.nests if told else None
-        run(lambda body: version_nests(body, places, largest, nests), relax)
-        run(lambda body: defer(body, places))
+        run(lambda body: version_loops(body, footprints, largest, nests), defer_canonicalisation)
+        run(lambda body: combine_nan_checks(body, footprints))
     else:
-        run(relax)
+        run(defer_canonicalisation)
 
 
 def _has_decided_branch(body: Body) -> bool:

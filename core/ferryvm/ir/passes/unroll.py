@@ -1,27 +1,28 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Loops that are known to go round a few times become straight code: each round on its own.
+"""Full unrolling: make straight-line code of a loop with a small constant trip count.
 
-    front ─> b0(0) ⇄ body          front ─> body(0) ─> body(1) ─> … ─> body(n - 1) ─> left
-               └──────> left
+    preheader ─> b0(0) ⇄ body          preheader ─> body(0) ─> body(1) ─> … ─> body(n - 1) ─> left
+                   └──────> left
 
-What is around such a loop becomes the innermost loop then, which a compiler can pipeline, and
-`version` can ask for as a whole. (Allen, Kennedy: Optimizing Compilers for Modern Architectures,
-2001, section 8.4.) For loops that are in another one: elsewhere nothing is won that lasts.
+The loop around it becomes the innermost one, which a compiler can pipeline, and which
+`loop_versioning` can handle as a whole. Only loops inside others are unrolled: elsewhere the gain
+does not recur. (Allen, Kennedy: Optimizing Compilers for Modern Architectures, 2001, section 8.4.)
 
-The count has to begin, to end and to rise by constants, and to be what alone ends the loop; how
-often it goes round is found by counting. Checks stay in each round with their states, payments too.
-Polls go: they bounded a loop that is no more.
+Start, bound and step have to be constants, and the bound the only exit condition; the trip count is
+found by counting. Checks stay in each copy with their states, payments too. Polls go: they bounded
+a loop that exists no more.
 
-Needs `hoist` before it, for one way into each loop, and finds most after `number`. Leaves jumps to
-`thread`, parameters with one value to `prune`, and constants to `number`. Keeps every effect and
-exit, but those of the polls.
+Requires `code_motion`, for one entry into each loop, and finds most after `value_numbering`. Leaves
+jumps to `jump_threading`, parameters with one value to `dead_code`, and constants to
+`value_numbering`. Preserves effects and exits, but those of the polls.
 """
 
 from __future__ import annotations
 
 import functools
 
-from ferryvm.ir.duplicate import Nest, Twins, rename
+from ferryvm.ir.affine import InductionVariable, find_induction_variable
+from ferryvm.ir.clone import Nest, OperationClones, rename
 from ferryvm.ir.flow import Flow, Loop
 from ferryvm.ir.graph import (
     Block,
@@ -34,7 +35,6 @@ from ferryvm.ir.graph import (
     Value,
     ValueType,
 )
-from ferryvm.ir.line import Count, find_count
 from ferryvm.isa.type import I64, signed
 
 MOST_ROUNDS = 16
@@ -54,7 +54,7 @@ def unroll(body: Body) -> int:
     return made
 
 
-def _next(body: Body, done: set[Block]) -> tuple[Nest, Loop, Count, int] | None:
+def _next(body: Body, done: set[Block]) -> tuple[Nest, Loop, InductionVariable, int] | None:
     """A loop that is to be unrolled, with its count and how often it goes round."""
     if sum(edge.is_back for block in body.blocks for edge in block.end.edges) < 2:
         return None
@@ -70,7 +70,7 @@ def _next(body: Body, done: set[Block]) -> tuple[Nest, Loop, Count, int] | None:
         ):
             continue
         done.add(head)
-        count = find_count(flow, loop, functools.partial(_is_outside, home, loop))
+        count = find_induction_variable(flow, loop, functools.partial(_is_outside, home, loop))
         rounds = None if count is None else _rounds(count)
         if count is None or rounds is None:
             continue
@@ -85,7 +85,7 @@ def _is_outside(home: dict[Value, int], loop: Loop, value: Value) -> bool:
     return home.get(value) not in loop.blocks
 
 
-def _rounds(count: Count) -> int | None:
+def _rounds(count: InductionVariable) -> int | None:
     """How often a loop goes round; None if that is not known, or too often."""
     numbers = [each.bits for each in count[1:] if isinstance(each, Constant)]
     if len(numbers) < 3:
@@ -100,7 +100,7 @@ def _rounds(count: Count) -> int | None:
 
 def _is_fit(nest: Nest, head: Block, rounds: int) -> bool:
     """Whether only the head leads out of the loop, to one block, and the rounds are short."""
-    inside = {nest.flow.blocks[place] for place in nest.places}
+    inside = {nest.flow.blocks[place] for place in nest.numbers}
     operations = [o.name for block in inside for o in block.operations if o.name != "poll"]
     ways = [
         (block, edge)
@@ -121,10 +121,12 @@ def _is_fit(nest: Nest, head: Block, rounds: int) -> bool:
 class _Unrolling:
     """The rounds of one loop."""
 
-    def __init__(self, body: Body, nest: Nest, loop: Loop, count: Count, rounds: int) -> None:
+    def __init__(
+        self, body: Body, nest: Nest, loop: Loop, count: InductionVariable, rounds: int
+    ) -> None:
         self.body, self.count, self.rounds = body, count, rounds
         self.head = nest.flow.blocks[loop.head]
-        inside = {nest.flow.blocks[place] for place in nest.places}
+        inside = {nest.flow.blocks[place] for place in nest.numbers}
         (self.out,) = (edge for edge in self.head.end.edges if edge.block not in inside)
         (self.onward,) = (edge for edge in self.head.end.edges if edge is not self.out)
         self.copied = [block for block in nest.blocks if block is not self.out.block]
@@ -142,7 +144,7 @@ class _Unrolling:
         for number in range(self.rounds):
             made += self._round(number, value, heads)
             value = _constant(self.body, I64, (value.bits + step.bits) & I64.mask)
-        last = Twins()
+        last = OperationClones()
         self._head(last, value, heads[-1])
         out = Edge(self.out.block, list(last.all(self.out.arguments)), self.out.is_back)
         heads[-1].terminator = self._jump(out)
@@ -167,7 +169,7 @@ class _Unrolling:
         end.pc = self.head.end.pc
         return end
 
-    def _head(self, twins: Twins, count: Constant, head: Block) -> None:
+    def _head(self, twins: OperationClones, count: Constant, head: Block) -> None:
         """Copy the head of the loop, all but its end."""
         twins.parameters(self.head, head)
         twins.values[self.count.value] = count
@@ -175,7 +177,7 @@ class _Unrolling:
 
     def _round(self, number: int, count: Constant, heads: list[Block]) -> list[Block]:
         """A round, from its head up to the next one."""
-        twins = Twins()
+        twins = OperationClones()
         new = {self.head: heads[number]}
         for old in self.copied:
             if old is not self.head:
@@ -195,7 +197,7 @@ class _Unrolling:
         return list(new.values())
 
 
-def _copied(twins: Twins, old: Block) -> list[Operation]:
+def _copied(twins: OperationClones, old: Block) -> list[Operation]:
     """A copy of a block's operations, but for polls."""
     return [twins.copied(each) for each in old.operations if each.name != "poll"]
 

@@ -1,35 +1,35 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Two loops instead of one whose checks depend on a doubt that does not vary.
+"""Loop unswitching: make two loops of one whose checks depend on an invariant condition.
 
-    in front:  doubt?  ├─ yes ─> the loop as it was
-                       └─ no  ─> a copy without the checks `trap_if all(p, doubt)`
+    preheader:  doubt?  ├─ yes ─> the original loop
+                        └─ no  ─> a copy without the checks `trap_if all(p, doubt)`
 
-For compilers whose optimiser does not do that by itself with what `range` has asked. (Allen,
-Kennedy: Optimizing Compilers for Modern Architectures, 2001, section 9.7.) Only inner loops are
-looked at. Needs `hoist` before it, for one way into each loop; keeps every effect and exit.
+For compilers whose optimiser does not itself unswitch the conditions that `range_check` hoists.
+(Allen, Kennedy: Optimizing Compilers for Modern Architectures, 2001, section 9.7.) Only inner loops
+are handled. Requires `code_motion`, for one entry into each loop; preserves effects and exits.
 """
 
 from __future__ import annotations
 
-from ferryvm.ir.duplicate import Copy, Nest
+from ferryvm.ir.clone import Nest, NestClone
 from ferryvm.ir.flow import Flow, Loop
+from ferryvm.ir.footprint import Footprint
 from ferryvm.ir.graph import Block, Body, Edge, Operation, Terminator, Value
-from ferryvm.ir.passes.prune import prune
-from ferryvm.ir.touch import Place
+from ferryvm.ir.passes.dead_code import remove_dead_code
 
 
-def unswitch(body: Body, places: dict[Operation, Place] | None = None) -> int:
+def unswitch(body: Body, footprints: dict[Operation, Footprint] | None = None) -> int:
     """Make two loops of one where checks depend on a doubt; how many loops that were.
 
-    `places`: what is known of accesses; it gets what is known of their copies.
+    `footprints`: what is known of accesses; it gets what is known of their copies.
     """
     done: set[Block] = set()
     made = 0
     while (found := _next(body, done)) is not None:
-        _split(body, *found, {} if places is None else places)
+        _split(body, *found, {} if footprints is None else footprints)
         made += 1
     if made:
-        prune(body)
+        remove_dead_code(body)
     return made
 
 
@@ -73,7 +73,7 @@ def _split(
     loop: Loop,
     nest: Nest,
     doubt: Value,
-    places: dict[Operation, Place],
+    footprints: dict[Operation, Footprint],
 ) -> None:
     head = flow.blocks[loop.head]
     (way,) = (edge for s, edge in flow.incoming[loop.head] if s not in loop.blocks)
@@ -83,11 +83,11 @@ def _split(
         for operation in flow.blocks[place].operations
         if doubt in _both(operation)
     }
-    copy = Copy(body, nest, "sure")
+    copy = NestClone(body, nest, "sure")
     for old, new in copy.blocks.items():
         pairs = zip(old.operations, new.operations, strict=True)
         new.operations = [twin for each, twin in pairs if each not in spared]
-        places |= {copy.operation(o): places[o] for o in old.operations if o in places}
+        footprints |= {copy.operation(o): footprints[o] for o in old.operations if o in footprints}
     front = Block(copy.label(head, "doubt"), head.pc)
     ways = [Block(copy.label(head, name), head.pc) for name in ("plain", "front")]
     for block, target in zip(ways, (head, copy.blocks[head]), strict=True):

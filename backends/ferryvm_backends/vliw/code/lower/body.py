@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from ferryvm.ir import touch
+from ferryvm.ir import footprint
 from ferryvm.ir.graph import (
     Block,
     Body,
@@ -22,8 +22,8 @@ from ferryvm.ir.graph import (
     Value,
 )
 from ferryvm.ir.operation import PURE
-from ferryvm.ir.passes.address import accessed
-from ferryvm.ir.passes.prune import edges_to
+from ferryvm.ir.passes.address_base import accessed
+from ferryvm.ir.passes.dead_code import edges_to
 from ferryvm.isa.emitter import Condition
 from ferryvm.isa.trap import Trap
 from ferryvm.isa.type import I64, WORD_BYTES, Type, signed
@@ -58,7 +58,7 @@ def lower(module: Module, predicates: Predicates) -> Code:
     code = Code(module.name, [], tuple(module.guards))
     calling = Calling(module, code)
     bodies: list[tuple[int | None, Body]] = [(None, module.root), *module.functions.items()]
-    lowerings = [_Lowering(b, code, calling, n, module.places, predicates) for n, b in bodies]
+    lowerings = [_Lowering(b, code, calling, n, module.footprints, predicates) for n, b in bodies]
     for each in lowerings:
         each.run()
     for each in lowerings:
@@ -74,12 +74,12 @@ class _Lowering(Calls):
         code: Code,
         calling: Calling,
         number: int | None,
-        places: Mapping[Operation, touch.Place],
+        footprints: Mapping[Operation, footprint.Footprint],
         predicates: Predicates,
     ) -> None:
         """`number`: of the function; None for the region's own body."""
         super().__init__(body, code, calling, number)
-        self.body, self.places, self.predicates = body, places, predicates
+        self.body, self.footprints, self.predicates = body, footprints, predicates
         self.incoming = edges_to(body)
         self.blocks: dict[Block, MachineBlock] = {}
         """Those that have a block of their own."""
@@ -208,11 +208,11 @@ class _Lowering(Calls):
 
     def _do_heap_load(self, operation: Operation, address: Operand) -> Operand:
         offset, size = self._offset(operation.arguments[0]), operation.fact(0, int)
-        return self._load(Segment.HEAP, address, offset, size, self.places.get(operation))
+        return self._load(Segment.HEAP, address, offset, size, self.footprints.get(operation))
 
     def _do_heap_store(self, operation: Operation, address: Operand, value: Operand) -> None:
         offset, size = self._offset(operation.arguments[0]), operation.fact(0, int)
-        self._store(Segment.HEAP, address, offset, value, size, self.places.get(operation))
+        self._store(Segment.HEAP, address, offset, value, size, self.footprints.get(operation))
 
     def _offset(self, address: Value) -> int:
         """What is added to an address where it is accessed."""

@@ -12,8 +12,8 @@ from ferryvm_backends.vliw.code.operation import (
     Code,
     MachineBlock,
     MachineOperation,
+    MemoryOperand,
     Operand,
-    Place,
     Register,
     Segment,
 )
@@ -132,7 +132,7 @@ class Calls(Leaving):
     def _load_kept(self, value: Value) -> None:
         register = self.values[value]
         assert isinstance(register, Register)
-        place = Place(Segment.CALLS, WORD_BYTES * self.slots[value])
+        place = MemoryOperand(Segment.CALLS, WORD_BYTES * self.slots[value])
         if value.type is TRUTH:
             word = self.code.register(FileKind.INTEGER)
             self._emit(MachineOperation("load", (), (self.base,), word, place))

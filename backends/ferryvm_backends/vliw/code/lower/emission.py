@@ -6,7 +6,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 
-from ferryvm.ir import touch
+from ferryvm.ir import footprint
 from ferryvm.ir.graph import TRUTH, Constant, Operation, Value
 from ferryvm.isa.emitter import Condition
 from ferryvm.isa.type import CANONICAL_NAN, Type, to_float
@@ -16,8 +16,8 @@ from ferryvm_backends.vliw.code.operation import (
     Code,
     MachineBlock,
     MachineOperation,
+    MemoryOperand,
     Operand,
-    Place,
     Register,
     Segment,
     canonical_type,
@@ -74,10 +74,10 @@ class Emission:
         address: Operand,
         offset: int,
         size: int = 8,
-        known: touch.Place | None = None,
+        known: footprint.Footprint | None = None,
     ) -> Register:
         result = self.code.register(FileKind.INTEGER)
-        place = Place(segment, offset, size, known)
+        place = MemoryOperand(segment, offset, size, known)
         self._emit(MachineOperation("load", (), (address,), result, place))
         return result
 
@@ -88,9 +88,9 @@ class Emission:
         offset: int,
         value: Operand,
         size: int = 8,
-        known: touch.Place | None = None,
+        known: footprint.Footprint | None = None,
     ) -> None:
-        place = Place(segment, offset, size, known)
+        place = MemoryOperand(segment, offset, size, known)
         self._emit(MachineOperation("store", (), (address, value), None, place))
 
     def _read_field(self, name: str) -> Register:

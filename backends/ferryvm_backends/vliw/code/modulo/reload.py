@@ -19,7 +19,7 @@ from ferryvm_backends.vliw.code.operation import (
     Code,
     MachineBlock,
     MachineOperation,
-    Place,
+    MemoryOperand,
     Register,
     Segment,
 )
@@ -95,7 +95,7 @@ def reload(
     """Have registers be loaded wherever a loop reads them."""
     places = {}
     for register in registers:
-        places[register] = Place(Segment.SPILL, 8 * code.spills)
+        places[register] = MemoryOperand(Segment.SPILL, 8 * code.spills)
         code.spills += 1
     pc = front.operations[-1].pc
     stores = [MachineOperation("store", (), (0, r), None, p, pc=pc) for r, p in places.items()]

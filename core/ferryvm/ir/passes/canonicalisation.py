@@ -1,0 +1,162 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Deferred canonicalisation: make a NaN canonical where its bits are seen, not where it is computed.
+
+Arithmetic yields the canonical NaN, which costs a comparison and a selection after each operation,
+on the critical path of a loop. But arithmetic on any NaN yields some NaN, which is made canonical
+again, so inside a computation the bits of a NaN are not observable. They are observable to stores,
+reinterpretations, calls, returns and exits.
+
+A *raw* value is one whose NaN may have any bits although the program's is canonical. Operands of
+arithmetic become raw. A parameter becomes raw if all its arguments are canonical or raw. Where bits
+are seen the pass inserts `canonical`. In the state of an exit that operation has no place in a
+block: the exit computes it, since exits are rare.
+
+Requires no other pass; runs late, since others would move the operation again. (No published source
+is known to us. WebAssembly engines make NaNs canonical after each operation where determinism is
+asked for; this is the same rule, sunk to its observers.)
+"""
+
+from __future__ import annotations
+
+import math
+
+from ferryvm.ir.graph import Block, Body, Constant, Operation, Parameter, State, Value, Virtual
+from ferryvm.ir.passes.dead_code import edges_to, remove_dead_code
+from ferryvm.isa.type import CANONICAL_NAN, Type, to_float
+
+BLIND = frozenset(
+    [
+        "fadd",
+        "fsub",
+        "fmul",
+        "fdiv",
+        "fsqrt",
+        "fceil",
+        "ffloor",
+        "ftrunc",
+        "fnearest",
+        "compare",
+        "promote",
+        "demote",
+        "canonical",
+        "to_int_s",
+        "to_int_u",
+    ]
+)
+"""Operations to which all NaNs are one: their result does not depend on an operand's NaN bits, or
+is only ever used as made canonical."""
+
+_NEVER_NAN = frozenset({"to_float_s", "to_float_u", "canonical"})
+"""Operations that yield no NaN but the canonical one."""
+
+
+def defer_canonicalisation(body: Body) -> None:
+    """Let computations work on raw values."""
+    _Relaxation(body).run()
+    remove_dead_code(body)
+
+
+class _Relaxation:
+    def __init__(self, body: Body) -> None:
+        self.body = body
+        self.raw = _raw_parameters(body)
+        self.virtual: dict[Value, Operation] = {}
+        """The canonical value of a raw one, for states."""
+        self.states: dict[State, State] = {}
+
+    def run(self) -> None:
+        for block in self.body.blocks:
+            self._block(block)
+
+    def _block(self, block: Block) -> None:
+        made: dict[Value, Operation] = {}
+        """Canonical values of raw parameters, placed in this block."""
+        operations: list[Operation] = []
+
+        def seen(value: Value) -> Value:
+            """A value whose bits are seen."""
+            if value not in self.raw:
+                return value
+            if value not in made:
+                made[value] = Operation("canonical", value.type, (value.type,), (value,))
+                operations.append(made[value])
+            return made[value]
+
+        for operation in (*block.operations, block.end):
+            if operation.name in BLIND:
+                operation.arguments = tuple(self._unwrapped(a) for a in operation.arguments)
+            else:
+                operation.arguments = tuple(seen(a) for a in operation.arguments)
+            if operation.state is not None:
+                operation.state = self._state(operation.state)
+            if operation is not block.end:
+                operations.append(operation)
+        for edge in block.end.edges:
+            edge.arguments = [
+                self._unwrapped(a) if p in self.raw else seen(a)
+                for p, a in zip(edge.block.parameters, edge.arguments, strict=True)
+            ]
+        block.operations = operations
+
+    @staticmethod
+    def _unwrapped(value: Value) -> Value:
+        if isinstance(value, Operation) and value.name == "canonical":
+            return value.arguments[0]
+        return value
+
+    def _state(self, state: State) -> State:
+        found = self.states.get(state)
+        if found is None:
+            new: dict[Value, Value] = {}
+            for value in state.values():
+                if value.type in CANONICAL_NAN:  # a float
+                    seen = self._virtual(value)
+                    if seen is not value:
+                        new[value] = seen
+            found = self.states[state] = state.replace(new) if new else state
+        return found
+
+    def _virtual(self, value: Value) -> Value:
+        raw = self._unwrapped(value)
+        if raw is value and value not in self.raw:
+            return value
+        if raw not in self.virtual:
+            self.virtual[raw] = Virtual(raw)
+        return self.virtual[raw]
+
+
+def _raw_parameters(body: Body) -> set[Value]:
+    """Float parameters that are passed nothing but what is canonical, or raw themselves."""
+    incoming = edges_to(body)
+    places = [
+        (parameter, block, index)
+        for block in body.blocks[1:]
+        for index, parameter in enumerate(block.parameters)
+        if isinstance(parameter.type, Type) and parameter.type.is_float
+    ]
+    raw: set[Value] = {parameter for parameter, _, _ in places}
+
+    def is_fine(value: Value) -> bool:
+        if isinstance(value, Parameter):
+            return value in raw
+        if isinstance(value, Constant):
+            return _is_canonical(value)
+        return isinstance(value, Operation) and value.name in _NEVER_NAN
+
+    has_changed = True
+    while has_changed:
+        has_changed = False
+        for parameter, block, index in places:
+            if parameter in raw and not all(
+                is_fine(edge.arguments[index]) for edge in incoming[block]
+            ):
+                raw.discard(parameter)
+                has_changed = True
+    return raw
+
+
+def _is_canonical(constant: Constant) -> bool:
+    t = constant.type
+    assert isinstance(t, Type)
+    value = to_float(t, constant.bits)
+    return not math.isnan(value) or constant.bits == CANONICAL_NAN[t]

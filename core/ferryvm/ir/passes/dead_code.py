@@ -1,0 +1,121 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Dead-code elimination: remove operations without a use, and parameters with one value.
+
+Requires no other pass; preserves effects. A block parameter whose arguments are all one value (or
+itself) is that value (Braun et al.: Simple and Efficient Construction of Static Single Assignment
+Form, 2013, section 3.1); nested loops take a few iterations of the pass.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from ferryvm.ir.graph import Block, Body, Edge, Operation, Parameter, State, Terminator, Value
+
+_EFFECTS = frozenset({"call", "call_indirect"})
+"""Operations with a value that are kept even if nobody uses it."""
+
+
+def remove_dead_code(body: Body) -> None:
+    """Remove redundant parameters and dead operations."""
+    replaced = _redundant(body)
+    if replaced:
+        substitute(body, replaced)
+    _remove_dead(body)
+
+
+def edges_to(body: Body) -> dict[Block, list[Edge]]:
+    """The edges that lead to each block."""
+    found: dict[Block, list[Edge]] = {block: [] for block in body.blocks}
+    for block in body.blocks:
+        for edge in block.end.edges:
+            found[edge.block].append(edge)
+    return found
+
+
+def _redundant(body: Body) -> dict[Value, Value]:
+    """What each redundant parameter stands for; its block and edges have it no more."""
+    incoming = edges_to(body)
+    stands_for: dict[Value, Value] = {}
+
+    def settled(value: Value) -> Value:
+        while value in stands_for:
+            value = stands_for[value]
+        return value
+
+    has_changed = True
+    while has_changed:
+        has_changed = False
+        for block in body.blocks[1:]:
+            edges = incoming[block]
+            for index in reversed(range(len(block.parameters))):
+                parameter = block.parameters[index]
+                values = {settled(edge.arguments[index]) for edge in edges} - {parameter}
+                if len(values) != 1:
+                    continue
+                stands_for[parameter] = values.pop()
+                del block.parameters[index]
+                for edge in edges:
+                    del edge.arguments[index]
+                has_changed = True
+    return {parameter: settled(parameter) for parameter in stands_for}
+
+
+def substitute(body: Body, new: dict[Value, Value]) -> None:
+    """Use other values instead of some."""
+    states: dict[State, State] = {}
+    old = new.keys()
+    for block in body.blocks:
+        for operation in (*block.operations, block.end):
+            if not old.isdisjoint(operation.arguments):
+                operation.arguments = tuple([new.get(a, a) for a in operation.arguments])
+            state = operation.state
+            if state is not None:
+                if state not in states:
+                    states[state] = state.renamed(new)
+                operation.state = states[state]
+        for edge in block.end.edges:
+            if not old.isdisjoint(edge.arguments):
+                edge.arguments = [new.get(a, a) for a in edge.arguments]
+
+
+def _remove_dead(body: Body) -> None:
+    """Remove operations and parameters on which no effect depends."""
+    incoming = edges_to(body)
+    positions = {
+        parameter: (block, index)
+        for block in body.blocks[1:]
+        for index, parameter in enumerate(block.parameters)
+    }
+    live: set[Value] = set(body.blocks[0].parameters)
+    waiting: list[Value] = []
+
+    def use(values: Iterable[Value]) -> None:
+        for value in values:
+            if value not in live:
+                live.add(value)
+                waiting.append(value)
+
+    for block in body.blocks:
+        for operation in block.operations:
+            if operation.type is None or operation.name in _EFFECTS:
+                use((operation,))
+        end: Terminator = block.end
+        use(end.arguments)
+        if end.state is not None:
+            use(end.state.uses())
+    while waiting:
+        value = waiting.pop()
+        if isinstance(value, Operation):
+            use(value.uses())
+        elif isinstance(value, Parameter) and value in positions:
+            block, index = positions[value]
+            use(edge.arguments[index] for edge in incoming[block])
+    for block in body.blocks:
+        block.operations = [operation for operation in block.operations if operation in live]
+    for block in body.blocks[1:]:
+        kept = [index for index, p in enumerate(block.parameters) if p in live]
+        if len(kept) < len(block.parameters):
+            block.parameters = [block.parameters[index] for index in kept]
+            for edge in incoming[block]:
+                edge.arguments = [edge.arguments[index] for index in kept]

@@ -1,0 +1,218 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Scalar replacement: forward values that a loop has loaded, in this iteration or the one before.
+
+    b0(%p):                         b0(%p, %old):                 %old = heap_load 4 %start + 8
+      %a = heap_load 4 %p + 8                                     in the preheader
+      %b = heap_load 4 %p + 12  ─>    %b = heap_load 4 %p + 12
+      …                               …
+      jump b0(%p + 4)                 jump b0(%p + 4, %b)
+
+Inner loops whose blocks form one path are handled, and addresses that are an induction variable
+plus a constant. The footprints that `loop_versioning` recorded say which stores do not overlap a
+load. (Callahan, Carr, Kennedy: Improving Register Allocation for Subscripted Variables, PLDI 1990.)
+
+The preheader loads even if the loop makes no iteration, so the pass is for compilers whose loads
+cannot fault. Requires `strength_reduction`; leaves loads without a use to `dead_code`. Preserves
+effects and exits; loops get parameters.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+
+from ferryvm.ir.affine import step_of
+from ferryvm.ir.build import Builder
+from ferryvm.ir.flow import Flow, Loop
+from ferryvm.ir.footprint import Footprint
+from ferryvm.ir.graph import (
+    Block,
+    Body,
+    Constant,
+    Operation,
+    Parameter,
+    Static,
+    Value,
+    ValueType,
+)
+from ferryvm.ir.passes.address_base import split
+from ferryvm.ir.passes.dead_code import substitute
+from ferryvm.ir.passes.strength_reduction import users_of
+from ferryvm.isa.type import I64, signed
+
+_CALLS = frozenset({"call", "call_indirect"})
+
+_CONVERSIONS = frozenset({"wrap", "reinterpret"})
+
+_Form = tuple[str, tuple[Static, ...], ValueType | None]
+_Shape = tuple[_Form, ...]
+"""A load and conversions of what it yields, by name, facts and type."""
+
+_Address = tuple[Value | None, int, int]
+"""A value, the constant that is added to it, and how many bytes are loaded."""
+
+
+def forward_loads(
+    body: Body,
+    footprints: Mapping[Operation, Footprint],
+    most: Callable[[Sequence[Operation]], int],
+) -> None:
+    """Have inner loops keep what they load.
+
+    `footprints`: what is known of accesses; `most`: how many values a loop of some operations may pass
+    from round to round.
+    """
+    flow = Flow(body)
+    loops = flow.loops()
+    users = users_of(body)
+    new: dict[Value, Value] = {}
+    for loop in loops:
+        if not any(each.blocks < loop.blocks for each in loops):
+            chain = _chain(flow, loop)
+            if chain:
+                new |= _Keeping(body, flow, loop, chain, footprints, users).run(most)
+    if new:
+        substitute(body, new)
+
+
+def _chain(flow: Flow, loop: Loop) -> list[Block]:
+    """The blocks of a loop if each round does all of them, in their order; else none."""
+    if len(flow.incoming[loop.head]) != 2:
+        return []
+    place = loop.head
+    found = [flow.blocks[place]]
+    while True:
+        inside = [e for e in found[-1].end.edges if flow.places.get(e.block) in loop.blocks]
+        if len(inside) != 1:
+            return []
+        place = flow.places[inside[0].block]
+        if place == loop.head:
+            return found
+        if len(flow.incoming[place]) != 1:
+            return []
+        found.append(flow.blocks[place])
+
+
+def _form(operation: Operation) -> _Form:
+    return operation.name, operation.static, operation.type
+
+
+def _address(load: Operation) -> _Address:
+    return *split(load.arguments[0]), load.fact(0, int)
+
+
+class _Keeping(Builder):
+    """One loop, and the end of the block in front of it, where it builds."""
+
+    def __init__(
+        self,
+        body: Body,
+        flow: Flow,
+        loop: Loop,
+        chain: list[Block],
+        footprints: Mapping[Operation, Footprint],
+        users: Mapping[Value, Sequence[Operation | None]],
+    ) -> None:
+        super().__init__(body.constants)
+        self.head, self.footprints = flow.blocks[loop.head], footprints
+        self.operations = [o for block in chain for o in block.operations]
+        self.inside, self.users = {*self.operations}, users
+        ways = flow.incoming[loop.head]
+        ((front, self.entry),) = ((s, e) for s, e in ways if s not in loop.blocks)
+        ((_, self.back),) = ((s, e) for s, e in ways if s in loop.blocks)
+        self.front = flow.blocks[front]
+        self.stores = {split(o.arguments[0]): o for o in self.operations if o.name == "heap_store"}
+
+    def run(self, most: Callable[[Sequence[Operation]], int]) -> dict[Value, Value]:
+        """Change the loop; what is to be used instead of some loads."""
+        if any(operation.name in _CALLS for operation in self.operations):
+            return {}
+        new: dict[Value, Value] = dict(self._in_round())
+        left = [o for o in self.operations if o.name == "heap_load" and o not in new]
+        groups: dict[tuple[Parameter, int, _Shape], dict[int, Operation]] = {}
+        steps = dict(self._steps())
+        for load in left:
+            base, offset, _ = _address(load)
+            if isinstance(base, Parameter) and base in steps and self._is_apart_from_all(load):
+                value, shape = self._converted(load)
+                groups.setdefault((base, steps[base], shape), {})[offset] = value
+        room = most(self.operations) if groups else 0
+        self.open(self.front)
+        self.pc = self.front.end.pc
+        for (base, step, shape), values in groups.items():
+            while values:
+                offset = max(values) if step > 0 else min(values)
+                found = self._earlier(values, offset, step, room)
+                room -= len(found)
+                last: Value = values.pop(offset)
+                for each in found:
+                    last = new[values.pop(each)] = self._passed_on(last, base, each, shape)
+        return {load: new.get(value, value) for load, value in new.items()}
+
+    def _steps(self) -> Iterator[tuple[Parameter, int]]:
+        """Parameters that a constant is added to in each round, with these."""
+        for parameter, next_ in zip(self.head.parameters, self.back.arguments, strict=True):
+            step = step_of(parameter, next_, lambda value: isinstance(value, Constant))
+            if parameter.type is I64 and isinstance(step, Constant) and step.bits:
+                yield parameter, signed(I64, step.bits)
+
+    def _converted(self, load: Operation) -> tuple[Operation, _Shape]:
+        """What a load is for: itself, or what it is converted to if nothing else needs it."""
+        value, shape = load, [_form(load)]
+        while len(users := self.users.get(value, ())) == 1:
+            (user,) = users
+            if user is None or user not in self.inside or user.name not in _CONVERSIONS:
+                break
+            value = user
+            shape.append(_form(value))
+        return value, tuple(shape)
+
+    def _earlier(
+        self, values: Mapping[int, Operation], newest: int, step: int, most: int
+    ) -> list[int]:
+        """Offsets of loads that yield what the newest one did a round, two, … before."""
+        found: list[int] = []
+        while len(found) < most and newest - (len(found) + 1) * step in values:
+            found.append(newest - (len(found) + 1) * step)
+        return found
+
+    def _passed_on(self, value: Value, base: Parameter, offset: int, shape: _Shape) -> Parameter:
+        """A parameter that is what a value was in the round before, and in the first one what lies
+        at an offset from a base."""
+        start = self.entry.arguments[self.head.parameters.index(base)]
+        first = self.add(I64, start, self.constant(I64, offset & I64.mask))
+        for name, static, t in shape:
+            first = self.emit(Operation(name, t, static, (first,)))
+        assert first.type is not None
+        found = Parameter(first.type)
+        self.head.parameters.append(found)
+        self.entry.arguments.append(first)
+        self.back.arguments.append(value)
+        return found
+
+    # --- in one round -----------------------------------------------------------------------
+
+    def _in_round(self) -> Iterator[tuple[Operation, Operation]]:
+        """Loads, with earlier ones that yield the same."""
+        there: dict[_Address, Operation] = {}
+        for operation in self.operations:
+            if operation.name == "heap_load":
+                first = there.setdefault(_address(operation), operation)
+                if first is not operation:
+                    yield operation, first
+            elif operation.name in ("heap_store", "canonicalise"):
+                there = {a: load for a, load in there.items() if self._is_apart(load, operation)}
+
+    def _is_apart_from_all(self, load: Operation) -> bool:
+        changes = (o for o in self.operations if o.name in ("heap_store", "canonicalise"))
+        return all(self._is_apart(load, each) for each in changes)
+
+    def _is_apart(self, load: Operation, change: Operation) -> bool:
+        """Whether it is known that something does not touch what is loaded, in whichever round."""
+        here = self.footprints.get(load)
+        if here is None:
+            return False
+        if change.name == "heap_store":
+            there = self.footprints.get(change)
+            return there is not None and here.is_apart(there)
+        stores = [self.stores.get(split(address)) for address in change.arguments[::2]]
+        return all(store is not None and self._is_apart(load, store) for store in stores)

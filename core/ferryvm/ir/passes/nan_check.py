@@ -1,0 +1,169 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Combine the NaN checks of several stores of floats into one behind them.
+
+    heap_store 8 %a, canonical %x          heap_store 8 %a, %x
+    heap_store 8 %b, canonical %y    ─>    heap_store 8 %b, %y
+    heap_store 8 %c, canonical %z          heap_store 8 %c, %z
+                                           canonicalise f64 %a, %x, %b, %y, %c, %z
+
+A comparison and a selection in front of a store lengthen the recurrence through memory from one
+iteration to the next; `canonicalise` is off that path. Nothing between the stores may observe that
+they are raw. Observers are exits, and loads other than those that overlap none of the stored bytes,
+or that read exactly one stored value and yield an operand of float arithmetic. (A load of a part of
+a NaN yields a number.) An observer ends a group of stores.
+
+Requires `canonicalisation`, which decides what is raw, and `loop_versioning` for loads of other
+addresses. (The method is ours; it uses the footprints of loop versioning as alias information.)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TypeGuard
+
+from ferryvm.ir.footprint import Footprint
+from ferryvm.ir.graph import Block, Body, Operation, Value
+from ferryvm.ir.operation import FIXED, PURE
+from ferryvm.ir.passes.address_base import split
+from ferryvm.ir.passes.canonicalisation import BLIND
+from ferryvm.ir.passes.dead_code import remove_dead_code
+from ferryvm.ir.passes.strength_reduction import users_of
+from ferryvm.isa.type import F32, F64, I32, I64, Type
+
+FEWEST = 3
+"""Stores of a group, at least. Loops with fewer may be vectorised, and a look would prevent it."""
+
+_BESIDE = PURE | FIXED | {"word", "static", "static_at", "set_static", "set_static_at"}
+"""Operations that neither touch the heap nor leave."""
+
+_STORED = {8: F64, 4: F32}
+"""Floats by the bytes that they take in memory."""
+
+
+def combine_nan_checks(body: Body, footprints: Mapping[Operation, Footprint] | None = None) -> None:
+    """Let floats that are stored close to each other be made canonical together.
+
+    `footprints`: what `version_loops` knows of accesses.
+    """
+    users: dict[Value, list[Operation | None]] = {}
+    has_changed = False
+    for block in body.blocks:
+        if sum(_raw(operation) is not None for operation in block.operations) >= FEWEST:
+            users = users or users_of(body)
+            has_changed |= _Groups(block, users, footprints or {}).run()
+    if has_changed:
+        remove_dead_code(body)
+
+
+def _raw(store: Operation) -> Value | None:
+    """The raw value that is made canonical to be stored, if the operation does that."""
+    if store.name != "heap_store":
+        return None
+    t = _STORED.get(store.fact(0, int))
+    bits = store.arguments[1]
+    if t is F32 and isinstance(bits, Operation) and bits.name == "extend_u":
+        bits = bits.arguments[0]
+    if not isinstance(bits, Operation) or bits.name != "reinterpret":
+        return None
+    value = bits.arguments[0]
+    if not isinstance(value, Operation) or value.name != "canonical" or value.type is not t:
+        return None
+    return value.arguments[0]
+
+
+def _has_stride(place: Footprint | None) -> TypeGuard[Footprint]:
+    """Whether it is known where an access goes, and in which steps; others end a group."""
+    return place is not None and place.stride is not None
+
+
+def _is_in_step(load: Operation, store: Operation) -> bool:
+    """Whether the addresses show that two accesses touch the same bytes or none in common."""
+    (base, offset), (other, from_) = split(load.arguments[0]), split(store.arguments[0])
+    return (
+        base is other and load.static == store.static and not (offset - from_) % load.fact(0, int)
+    )
+
+
+class _Groups:
+    """The groups of stores in one block."""
+
+    def __init__(
+        self,
+        block: Block,
+        users: Mapping[Value, list[Operation | None]],
+        footprints: Mapping[Operation, Footprint],
+    ) -> None:
+        self.block, self.users, self.footprints = block, users, footprints
+        self.operations: list[Operation] = []
+        self.group: dict[Operation, Value] = {}
+        """Stores of one type since something could tell, each with what it would store raw."""
+        self.raw: dict[Operation, Value] = {}
+        """Stores that will be raw."""
+        self.bits: dict[Value, Operation] = {}
+        """Raw values as they are stored."""
+
+    def run(self) -> bool:
+        """Change the block; tell whether there was a group."""
+        for operation in self.block.operations:
+            value = _raw(operation)
+            if value is not None:
+                if any(other.type is not value.type for other in self.group.values()):
+                    self._end_group()
+                self.group[operation] = value
+            elif not self._is_blind(operation):
+                self._end_group()
+            self.operations.append(operation)
+        self._end_group()
+        self.block.operations = [o for each in self.operations for o in self._with_bits(each)]
+        return bool(self.raw)
+
+    def _is_blind(self, operation: Operation) -> bool:
+        """Whether an operation cannot tell which bits the NaNs of the group have."""
+        if operation.name == "heap_load":
+            return all(self._cannot_tell(operation, store) for store in self.group)
+        return operation.name in _BESIDE
+
+    def _cannot_tell(self, load: Operation, store: Operation) -> bool:
+        """Whether what is loaded does not depend on which bits a stored NaN has."""
+        here, there = self.footprints.get(load), self.footprints.get(store)
+        is_in_step = _is_in_step(load, store)
+        if _has_stride(here) and _has_stride(there):
+            if here.is_apart(there):
+                return True
+            is_in_step = is_in_step or here.is_in_step(there)
+        return is_in_step and self._is_operand(load)
+
+    def _is_operand(self, load: Operation) -> bool:
+        """Whether all of what is loaded is used only as an operand of float arithmetic."""
+        values: list[Value] = [load]
+        for name in ("reinterpret",) if load.fact(0, int) == 8 else ("wrap", "reinterpret"):
+            users = [user for value in values for user in self.users.get(value, ())]
+            values = [user for user in users if user is not None and user.name == name]
+            if len(values) < len(users):
+                return False
+        users = [user for value in values for user in self.users.get(value, ())]
+        return all(user is not None and user.name in BLIND for user in users)
+
+    def _end_group(self) -> None:
+        group, self.group = self.group, {}
+        if len(group) < FEWEST:
+            return
+        self.raw |= group
+        pairs = [each for store, value in group.items() for each in (store.arguments[0], value)]
+        t = next(iter(group.values())).type
+        self.operations.append(Operation("canonicalise", None, (t,), tuple(pairs)))
+
+    def _with_bits(self, operation: Operation) -> list[Operation]:
+        """An operation of the block, behind what makes bits of the value that it stores raw."""
+        value = self.raw.get(operation)
+        if value is None:
+            return [operation]
+        made: list[Operation] = []
+        if value not in self.bits:
+            t: Type = I64 if value.type is F64 else I32
+            made.append(Operation("reinterpret", t, (t, value.type), (value,)))
+            if t is I32:
+                made.append(Operation("extend_u", I64, (), (made[0],)))
+            self.bits[value] = made[-1]
+        operation.arguments = (operation.arguments[0], self.bits[value])
+        return [*made, operation]

@@ -1,0 +1,156 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Value numbering: fold constants, apply identities, and replace operations by equal earlier ones.
+
+One preorder walk over the dominator tree. An operation is simplified (`ferryvm.ir.simplify`), or
+replaced by an equal one in a dominating block; so is a load from the heap with no store and no call
+on any path between. (Briggs, Cooper, Simpson: Value Numbering, 1997, section 4; loads by numbering
+the memory between two changes of it.)
+
+Requires no other pass. Preserves blocks, edges, effects and exits, but for checks that cannot fail.
+"""
+
+from __future__ import annotations
+
+from ferryvm.ir.build import Builder
+from ferryvm.ir.flow import Flow
+from ferryvm.ir.graph import TRUTH, Body, Operation, State, Static, Value, ValueType
+from ferryvm.ir.operation import FIXED, PURE
+from ferryvm.ir.simplify import simplify
+
+_CHANGES_HEAP = frozenset({"heap_store", "canonicalise", "call", "call_indirect"})
+_CONDITIONAL = frozenset({"trap_if", "grow_if", "guard"})
+"""Checks that do nothing if their first operand does not hold."""
+
+Memory = tuple[int, int]
+"""What the heap holds: a block, and how many changes there have been in it."""
+
+
+def number_values(body: Body) -> None:
+    """Leave out what need not be computed."""
+    _Numbering(body).run()
+
+
+class _Numbering(Builder):
+    """The walk. As a builder it also takes what simplification makes."""
+
+    def __init__(self, body: Body) -> None:
+        super().__init__(body.constants)
+        self.flow = Flow(body)
+        self.seen: dict[object, tuple[Operation, int]] = {}
+        """Operations by what they do, each with its block. One that does not dominate the block
+        where it is looked up has been left behind by the walk, and is forgotten."""
+        self.new: dict[Value, Value] = {}
+        self.states: dict[State, State] = {}
+        self.memory = _memories(self.flow)
+        self.false = self.constant(TRUTH, 0)
+
+    def run(self) -> None:
+        """Walk over all blocks."""
+        for place in self.flow.preorder():
+            self._block(place)
+
+    def invariant(
+        self,
+        name: str,
+        static: tuple[Static, ...],
+        arguments: tuple[Value, ...],
+        type_: ValueType,
+    ) -> Value:
+        """An equal operation that dominates the place where the walk is, or else a new one."""
+        key = (name, static, arguments)
+        known = self._known_as(key)
+        if known is None:
+            known = self.emit(Operation(name, type_, static, arguments))
+            self.seen[key] = known, self.place
+        return known
+
+    def _known_as(self, key: object) -> Operation | None:
+        found = self.seen.get(key)
+        if found is None or not self.flow.dominates(found[1], self.place):
+            return None
+        return found[0]
+
+    def _block(self, place: int) -> None:
+        self.place, self.block = place, self.flow.blocks[place]
+        operations, self.block.operations = self.block.operations, []
+        new = self.new
+        memory, changes = self.memory[place], 0
+        for operation in operations:
+            arguments = operation.arguments
+            if not new.keys().isdisjoint(arguments):
+                arguments = operation.arguments = tuple([new.get(a, a) for a in arguments])
+            name = operation.name
+            if name in PURE:
+                self._pure(operation)
+            elif name in FIXED:
+                self._once(operation, (name, operation.static, arguments))
+            elif name == "heap_load":
+                self._once(operation, (name, operation.static, arguments, memory))
+            else:
+                if operation.state is not None:
+                    operation.state = self._state(operation.state)
+                if name in _CONDITIONAL and arguments[0] is self.false:
+                    continue
+                if name in _CHANGES_HEAP:
+                    changes += 1
+                    memory = place, changes
+                self.block.operations.append(operation)
+        self._end()
+
+    def _end(self) -> None:
+        end, new = self.block.end, self.new
+        end.arguments = tuple([new.get(a, a) for a in end.arguments])
+        if end.state is not None:
+            end.state = self._state(end.state)
+        for edge in end.edges:
+            edge.arguments = [new.get(a, a) for a in edge.arguments]
+
+    def _pure(self, operation: Operation) -> None:
+        name, static, arguments = operation.name, operation.static, operation.arguments
+        assert operation.type is not None
+        simple = simplify(self, name, static, arguments, operation.type)
+        if simple is None:
+            self._once(operation, (name, static, arguments))
+        else:
+            self.new[operation] = simple
+
+    def _once(self, operation: Operation, key: object) -> None:
+        """Keep an operation unless there is an equal one."""
+        known = self._known_as(key)
+        if known is None:
+            self.seen[key] = operation, self.place
+            self.block.operations.append(operation)
+        else:
+            self.new[operation] = known
+
+    def _state(self, state: State) -> State:
+        found = self.states.get(state)
+        if found is None:
+            found = self.states[state] = state.renamed(self.new)
+        return found
+
+
+def _memories(flow: Flow) -> list[Memory]:
+    """What the heap is at the start of each block; equal numbers mean that nothing changed it."""
+    changes = [
+        sum(operation.name in _CHANGES_HEAP for operation in block.operations)
+        for block in flow.blocks
+    ]
+    at_start: list[Memory | None] = [None] * len(flow.blocks)
+    at_start[0] = 0, 0
+    has_changed = True
+    while has_changed:  # what a loop does is taken for nothing until it is seen
+        has_changed = False
+        for place in range(1, len(flow.blocks)):
+            found: set[Memory] = set()
+            for source, _ in flow.incoming[place]:
+                before = at_start[source]
+                if changes[source]:
+                    found.add((source, changes[source]))
+                elif before is not None:
+                    found.add(before)
+            memory = found.pop() if len(found) == 1 else (place, 0)
+            if at_start[place] != memory and at_start[place] != (place, 0):
+                at_start[place] = memory
+                has_changed = True
+    return [memory or (place, 0) for place, memory in enumerate(at_start)]

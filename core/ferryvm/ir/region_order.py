@@ -1,0 +1,199 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The way through a region: which blocks its body has, in which order, and how they are joined.
+
+A body has one entry. Where that is the head of a loop inside others that belong to the region too,
+control comes in somewhere in the middle of their iterations, and a graph with all blocks once would
+have loops with two entries. So what remains of each such iteration is there a second time:
+
+    entry ─> inner loop ─> rest of the outer iteration ─┐        level 1: one outer loop not yet
+                ┌───────────────────────────────────────┘                 gone round
+                └─> outer head ─> inner loop ─> rest ─┐           level 0: whole loops
+                        ▲─────────────────────────────┘
+
+*Level* is the number of loops around the entry whose head control has not come to yet.
+
+A cycle of the bytecode that is entered in several places has no head. It gets one, a `Dispatch`
+(`ferryvm.region.reducible`), to which control goes instead, with the number of the node that it is
+meant for. So every cycle of a body is a natural loop.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+from collections.abc import Collection, Iterator
+from typing import NamedTuple
+
+from ferryvm.isa.table import Flow
+from ferryvm.region.code import FLOWS, code
+from ferryvm.region.graph import graph
+from ferryvm.region.loop import Loop
+from ferryvm.region.reducible import dispatches
+from ferryvm.region.region import Region
+from ferryvm.verify import Verified
+
+Ways = frozenset[tuple[int, int]]
+"""Ways of control, each from the branch at one pc to another pc."""
+
+
+class OrderedBlock(NamedTuple):
+    """A basic block on the way."""
+
+    pc: int
+    level: int
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Dispatch:
+    """The head of a cycle that is entered in several places."""
+
+    targets: tuple[OrderedBlock, ...]
+    """Where it leads; nothing else leads there."""
+
+    @functools.cached_property
+    def numbers(self) -> dict[OrderedBlock, int]:
+        """The places of the targets."""
+        return {target: number for number, target in enumerate(self.targets)}
+
+
+Stop = OrderedBlock | Dispatch
+"""What becomes a block of a body."""
+
+
+class RegionOrder:
+    """The blocks of a body as a graph with one entry."""
+
+    def __init__(
+        self,
+        verified: Verified,
+        function: int,
+        entry: int,
+        pcs: Collection[int] | None = None,
+        unseen: Ways = frozenset(),
+    ) -> None:
+        """`pcs`: the instructions that belong to the region; all of the function's if None."""
+        self._unseen = unseen
+        self.function, self.entry = function, entry
+        self._graph = graph(verified, function)
+        self._opcodes = code(verified).opcodes
+        self.pcs = pcs if pcs is not None else self._all()
+        self._partial: list[Loop] = []
+        """Loops around the entry that belong to the region, outermost first, but one that starts
+        there."""
+        loop = self._graph.loop_at(entry)
+        while loop is not None:
+            if loop.head != entry and loop.head in self.pcs:
+                self._partial.insert(0, loop)
+            loop = loop.parent
+        self.first = OrderedBlock(entry, len(self._partial))
+        """Where control comes in."""
+        self._dispatches: dict[OrderedBlock, Dispatch] = {}
+        """Nodes that are entered through a dispatch."""
+        self._order()
+        if self._graph.irreducible:
+            self._make_reducible()
+
+    @classmethod
+    def of_region(cls, region: Region, unseen: Ways = frozenset()) -> RegionOrder:
+        """The way through a region."""
+        return cls(region.verified, region.function, region.entry, region.pcs, unseen)
+
+    def _all(self) -> set[int]:
+        found: set[int] = set()
+        for block in self._graph.blocks.values():
+            found.update(range(block.first, block.last + 1))
+        return found
+
+    def _order(self) -> None:
+        first = self.stop(self.first)
+        onward = {first: self._successors(first)}
+        finished: list[Stop] = []
+        sources: dict[Stop, int] = {first: 1}
+        path: list[tuple[Stop, Iterator[Stop]]] = [(first, iter(onward[first]))]
+        while path:
+            stop, rest = path[-1]
+            for to in rest:
+                sources[to] = sources.get(to, 0) + 1
+                if to not in onward:
+                    onward[to] = self._successors(to)
+                    path.append((to, iter(onward[to])))
+                    break
+            else:
+                finished.append(stop)
+                path.pop()
+        self.stops: list[Stop] = finished[::-1]
+        """In reverse postorder, the first one first."""
+        self._places = {stop: place for place, stop in enumerate(self.stops)}
+        self._onward, self._sources = onward, sources
+
+    def _make_reducible(self) -> None:
+        """Give each cycle that is entered in several places a dispatch."""
+        nodes = [stop for stop in self.stops if isinstance(stop, OrderedBlock)]
+        onward = [[self._places[to] for to in self._onward[node]] for node in nodes]
+        for group in dispatches(onward):
+            dispatch = Dispatch(tuple(nodes[place] for place in group))
+            self._dispatches.update(dict.fromkeys(dispatch.targets, dispatch))
+        if self._dispatches:
+            self._order()
+
+    @property
+    def has_loop(self) -> bool:
+        """Whether control can come to a node twice."""
+        return any(self.is_back(stop, to) for stop in self.stops for to in self._onward[stop])
+
+    def stop(self, node: OrderedBlock) -> Stop:
+        """Where control goes on its way to a node: there, or to the dispatch in front of it."""
+        return self._dispatches.get(node, node)
+
+    def last(self, node: OrderedBlock) -> int:
+        """pc of the last instruction of a node: of its block, or before what is not in the region.
+
+        A host call ends it too: control comes back to an interpreter.
+        """
+        end = self._graph.block(node.pc).last
+        pc = node.pc
+        while pc < end and FLOWS[self._opcodes[pc]] is not Flow.HOST and pc + 1 in self.pcs:
+            pc += 1
+        return pc
+
+    def _successors(self, node: Stop) -> list[Stop]:
+        if isinstance(node, Dispatch):
+            return [*node.targets]
+        last = self.last(node)
+        if FLOWS[self._opcodes[last]] is Flow.HOST:
+            return []
+        block = self._graph.block(node.pc)
+        targets = block.successors if last == block.last else (last + 1,)
+        targets = self.taken(last, targets)
+        # The last one is followed first: then a block stands before the target of its branch.
+        found = [self.onward(node, pc) for pc in reversed(targets)]
+        return [self.stop(to) for to in found if to is not None]
+
+    def taken(self, pc: int, targets: tuple[int, ...]) -> tuple[int, ...]:
+        """The targets of the instruction at a pc; of a branch, unless all are, without one that is
+        left out."""
+        if FLOWS[self._opcodes[pc]] is not Flow.BRANCH:
+            return targets
+        seen = tuple(target for target in targets if (pc, target) not in self._unseen)
+        return seen or targets
+
+    def onward(self, node: OrderedBlock, pc: int) -> OrderedBlock | None:
+        """Where control is at `pc` when it comes from a node; None outside the region."""
+        if pc not in self.pcs:
+            return None
+        level = node.level
+        block = self._graph.block(pc).first
+        while level:
+            loop = self._partial[level - 1]
+            if block in loop.blocks and pc != loop.head:
+                break
+            level -= 1
+        return OrderedBlock(pc, level)
+
+    def is_join(self, stop: Stop) -> bool:
+        """Whether control comes there in more than one way."""
+        return self._sources[stop] > 1
+
+    def is_back(self, source: Stop, target: Stop) -> bool:
+        """Whether the way from one to the other goes backward: every cycle has such an edge."""
+        return self._places[target] <= self._places[source]

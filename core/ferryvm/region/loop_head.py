@@ -1,0 +1,55 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Where regions may begin, found in one look at the code, without its control-flow graphs.
+
+Every cycle of control has a jump to itself or back in it. In code that a compiler writes, its loop
+begins where that goes to or, if the test stands at the end, where the jump over the body goes to:
+
+    pc 3   local.get n   <──┐ head           pc 3   jump 7        ──┐
+           ...              │                pc 4   body     <──┐   │
+    pc 9   jump 3        ───┘                       ...         │   │
+                                             pc 7   test        │ <─┘ head
+                                             pc 9   jump_if 4  ─┘
+
+A program that ends after milliseconds is to pay nothing for what is only known when something has
+got hot. Then its graph says for sure whether a loop begins there.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from ferryvm.isa import BY_MNEMONIC, INSTRUCTIONS, Flow
+from ferryvm.verify import Verified
+
+_HAS_TARGET = np.array([row.flow in (Flow.JUMP, Flow.BRANCH) for row in INSTRUCTIONS])
+"""By opcode; the jumps that follow a `jump_table` are instructions of their own."""
+
+_JUMPS = frozenset(row.opcode for row in INSTRUCTIONS if row.flow is Flow.JUMP)
+
+ENTER = BY_MNEMONIC["enter_jit"].opcode
+
+
+def likely_loop_heads(verified: Verified) -> list[int]:
+    """pcs at which loops seem to begin, in rising order."""
+    opcodes, immediates = verified.program.code["opcode"], verified.program.code["immediate"]
+    jumps = np.flatnonzero(_HAS_TARGET[opcodes])
+    targets = immediates[jumps].astype(np.int64)
+    is_back = targets <= jumps
+    ends = dict(zip(targets[is_back].tolist(), jumps[is_back].tolist(), strict=True))
+    found = set()
+    for first, last in ends.items():
+        head = first
+        if first and opcodes[first - 1] in _JUMPS:
+            over = int(immediates[first - 1])
+            if first < over <= last:
+                head = over
+        if verified.is_reachable(head):
+            found.add(head)
+    return sorted(found)
+
+
+def scope_marks(verified: Verified) -> list[int]:
+    """pcs of all `enter_jit`, in rising order."""
+    marks: npt.NDArray[np.int64] = np.flatnonzero(verified.program.code["opcode"] == ENTER)
+    return [pc for pc in marks.tolist() if verified.is_reachable(pc)]

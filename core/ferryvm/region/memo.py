@@ -1,0 +1,39 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Analyses that are done once a program.
+
+What is kept goes when the program goes, so it must not refer to its `Verified`: a weak dictionary
+whose value holds its own key never lets go of it.
+"""
+
+from __future__ import annotations
+
+import functools
+import threading
+import weakref
+from collections.abc import Callable, Hashable
+from typing import Concatenate, ParamSpec, TypeVar
+
+from ferryvm.verify import Verified
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+_LOCK = threading.RLock()
+"""Compilations in the background ask too; all of them are to see the same objects."""
+
+
+def memoised(
+    analysis: Callable[Concatenate[Verified, P], R],
+) -> Callable[Concatenate[Verified, P], R]:
+    """The same function, which gives the same object for the same program and arguments."""
+    programs: weakref.WeakKeyDictionary[Verified, dict[Hashable, R]] = weakref.WeakKeyDictionary()
+
+    @functools.wraps(analysis)
+    def look_up(verified: Verified, /, *args: P.args, **kwargs: P.kwargs) -> R:
+        with _LOCK:
+            results = programs.setdefault(verified, {})
+            if args not in results:
+                results[args] = analysis(verified, *args, **kwargs)
+            return results[args]
+
+    return look_up

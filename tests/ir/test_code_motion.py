@@ -1,0 +1,113 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Loop-invariant code is computed before the loop, unless it may do harm there."""
+
+from __future__ import annotations
+
+import pytest
+
+from ferryvm.ir.passes.code_motion import hoist_invariants
+
+from .change import changed
+
+LOOP = """
+entry @0 ():
+  %0: i64 = word 2
+  %1: i64 = word 3
+  jump b1(i64:0)
+b1 @1 (%2: i64):
+  %3: i64 = {operation}
+  %4: i64 = add i64 %2, i64:1
+  %5: truth = compare i64 lt_s %4, %3
+  branch %5 b2() b3()
+b2 @2 ():
+  poll @1 [_ _ %0 %1]
+  jump b1(%4)^
+b3 @3 ():
+  return %3
+"""
+
+MOVED = [
+    "mul i64 %0, %1",
+    "shl i64 %0, i64:3",
+    "frame",
+    "stack_limit",
+    "heap_capacity",
+]
+KEPT = [
+    "mul i64 %0, %2",
+    "div_u i64 %0, %1",
+    "rem_s i64 %0, %1",
+    "shl i64 %0, %1",
+    "shr_u i64 %0, i64:64",
+    "heap_load 8 %0",
+    "heap_pointer",
+    "static_at %0",
+    "table_function %0",
+]
+
+
+@pytest.mark.parametrize("operation", MOVED)
+def test_what_is_the_same_in_each_iteration_is_moved(operation: str) -> None:
+    text = changed(hoist_invariants, LOOP.format(operation=operation))
+    entry, rest = text.split("b1 @1")
+    assert operation in entry
+    assert operation not in rest
+    assert "i64:1" in rest
+
+
+@pytest.mark.parametrize("operation", KEPT)
+def test_what_changes_or_may_not_be_computed_stays(operation: str) -> None:
+    text = LOOP.format(operation=operation)
+    assert changed(hoist_invariants, text) == text
+
+
+def test_a_count_below_the_width_may_be_shifted_by() -> None:
+    text = LOOP.format(operation="shl i64 %0, %6").replace(
+        "  jump b1(i64:0)", "  %6: i64 = bit_and i64 %1, i64:63\n  jump b1(i64:0)"
+    )
+    assert "shl" in changed(hoist_invariants, text).split("b1 @1")[0]
+
+
+NEST = """
+entry @0 ():
+  %0: i64 = word 2
+  jump b1(i64:0)
+b1 @1 (%1: i64):
+  jump b2(i64:0)
+b2 @2 (%2: i64):
+  %3: i64 = mul i64 %0, %0
+  %4: i64 = mul i64 %1, %1
+  %5: i64 = add i64 %3, %4
+  %6: i64 = add i64 %2, %5
+  %7: truth = compare i64 lt_s %6, i64:9
+  branch %7 b3() b4()
+b3 @2 ():
+  poll @2 [_ _ %0]
+  jump b2(%6)^
+b4 @4 ():
+  %8: truth = compare i64 lt_s %6, i64:99
+  branch %8 b5() b6()
+b5 @1 ():
+  poll @1 [_ _ %0]
+  jump b1(%6)^
+b6 @6 ():
+  return %6
+"""
+
+
+def test_an_operation_goes_out_of_all_loops_in_which_it_is_the_same() -> None:
+    text = changed(hoist_invariants, NEST)
+    entry, outer = text.split("b1 @1 (")
+    outer, inner = outer.split("b2 @2 (")
+    assert entry.count("mul") == 1
+    assert outer.count("mul") == 1
+    assert "mul" not in inner
+
+
+def test_a_loop_that_is_entered_in_two_ways_gets_a_block_in_front() -> None:
+    text = LOOP.format(operation="mul i64 %0, %1").replace(
+        "  jump b1(i64:0)",
+        "  %6: truth = compare i64 eq %0, %1\n  branch %6 b1(%0) b1(%1)",
+    )
+    after = changed(hoist_invariants, text)
+    assert "branch %2 front.b1(%0) front.b1(%1)\nfront.b1 @1 (%3: i64):\n  %4: i64 = mul" in after

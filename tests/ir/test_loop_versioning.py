@@ -1,0 +1,306 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Nests that store get a version without checks, which runs only where none of them can fail."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+
+import ferryvm
+from ferryvm.ir.lift import lift
+from ferryvm.ir.parse import parse_module
+from ferryvm.ir.passes import optimise
+from ferryvm.ir.passes.code_motion import hoist_invariants
+from ferryvm.ir.passes.jump_threading import thread_jumps
+from ferryvm.ir.passes.loop_versioning import version_loops
+from ferryvm.ir.passes.value_numbering import number_values
+from ferryvm.ir.text import module_text
+from ferryvm.ir.verify import verify_module
+from ferryvm.machine.control import Status
+from ferryvm.machine.state import Machine
+from ferryvm.region.region import Region, region
+from ferryvm.verify import verify
+
+from .comparison import compare, visits
+from .evaluator import Evaluator
+
+NEST = """
+(define (f v w u n m step)
+  (define i 0)
+  (while (< i n)
+    (let ((j (+ i 1)))
+      (while (< j m)
+        (vector-set! v i (+ (vector-ref v i) (vector-ref u i)))
+        (vector-set! w j (- (vector-ref w j) (vector-ref v i)))
+        (set! j (+ j step))))
+    (set! i (+ i 1))))
+(f (make-vector i64 6) (make-vector i64 6) (make-vector i64 6) 5 6 1)
+"""
+V, W, U = 0, 56, 112
+"""Where the program has its vectors of six elements."""
+
+MASK = (1 << 64) - 1
+
+
+def at_nest() -> tuple[Region, Machine]:
+    """The nest of the program, and a machine that stands at it."""
+    for found, machine in visits(verify(ferryvm.compile(NEST)), most=300, times=1):
+        if found.name == "f/nest.1":
+            return found, machine.copy()
+    raise AssertionError("the program does not come to its nest")
+
+
+def with_parameters(machine: Machine, *values: int) -> Machine:
+    """A copy of the machine where the parameters of `f` are others."""
+    twin = machine.copy()
+    start = twin.control.fp - twin.verified.parameters(twin.control.pc)
+    for number_, value in enumerate(values):
+        twin.memory.stack[start + number_] = value & MASK
+    return twin
+
+
+def set_word(machine: Machine, address: int, value: int) -> None:
+    machine.memory.heap[address : address + 8] = (value & MASK).to_bytes(8, "little")
+
+
+def loads(found: Region, machine: Machine, has_versions: bool) -> int:
+    """Loads that a run of the region takes."""
+    module = lift(found)
+    for body in module.bodies:
+        thread_jumps(body)
+        hoist_invariants(body)
+        number_values(body)
+        if has_versions:
+            version_loops(body)
+    verify_module(module)
+    evaluator = Evaluator(module, machine.copy())
+    evaluator.run()
+    return evaluator.loads
+
+
+def is_sure(machine: Machine, found: Region) -> bool:
+    """Whether the version without checks is the one that runs."""
+    return loads(found, machine, True) < loads(found, machine, False)
+
+
+def leaves_as_before(found: Region, machine: Machine) -> Status:
+    """How the region leaves; fails where the reference backend would not be in its state."""
+    return compare(found, machine, optimise)
+
+
+@pytest.mark.parametrize("order", [(V, W, U), (U, W, V), (W, U, V)])
+def test_vectors_in_any_order_are_sure(order: tuple[int, int, int]) -> None:
+    found, machine = at_nest()
+    machine = with_parameters(machine, *order)
+    assert is_sure(machine, found)
+    leaves_as_before(found, machine)
+
+
+IN_DOUBT = {
+    "one vector twice": (V, V, U, 5, 6, 1),
+    "a store may hit what is only read": (V, W, V, 5, 6, 1),
+    "a length inside of elements": (V, V + 8, U, 2, 3, 1),
+    "the last element is the length of the next": (V, W - 8, U, 6, 6, 1),
+    "an index is not below a length": (V, W, U, 5, 7, 1),
+    "another index is not": (V, W, U, 7, 8, 1),
+    "no reference at all": (V, W, -8, 5, 6, 1),
+    "a reference past all others": (V, 1 << 62, U, 5, 6, 1),
+    "references whose difference wraps": (-(1 << 63), (1 << 63) - 8, U, 5, 6, 1),
+    "the end of the heap": (V, W, U + 8, 5, 6, 1),
+    "no inner rounds": (V, W, U, 5, 0, 1),
+    "a large bound": (V, W, U, 5, 1 << 61, 1),
+    "another large bound": (V, W, U, (1 << 61) + 1, 6, 1),
+    "a bound that makes the size wrap": (V, W, U, 5, (1 << 61) - 1, 1),
+    "a step of nothing": (V, W, U, 5, 6, 0),
+    "a step back": (V, W, U, 1, 6, -1),
+    "a step that wraps": (V, W, U, 5, 6, (1 << 63) - 1),
+}
+
+
+@pytest.mark.parametrize("values", IN_DOUBT.values(), ids=IN_DOUBT.keys())
+def test_what_may_fail_runs_with_its_checks(values: tuple[int, ...]) -> None:
+    found, machine = at_nest()
+    machine = with_parameters(machine, *values)
+    for reference in values[:3]:
+        if 0 <= reference <= U:
+            set_word(machine, reference, 6)
+    assert not is_sure(machine, found)
+    leaves_as_before(found, machine)
+
+
+STEPS = """
+(define (f v w n)
+  (define i 0)
+  (while (< i n)
+    (let ((j {start}))
+      (while (< j n)
+        (vector-set! v (+ j {more}) (+ (vector-ref w j) i))
+        (set! j (+ j {step}))))
+    (set! i (+ i 1))))
+(f (make-vector i64 12) (make-vector i64 12) {n})
+"""
+
+
+@pytest.mark.parametrize(
+    ("start", "step", "more", "n"),
+    [
+        (0, 4, 3, 12),
+        (0, 4, 3, 9),
+        (0, 4, 4, 9),
+        (1, 5, 1, 12),
+        (1, 5, 0, 12),
+        (2, 3, 0, 12),
+        (2, 3, 1, 12),
+        (0, 3, 2, 12),
+        (0, 3, 3, 12),
+        (7, 4, 0, 3),
+    ],
+)
+def test_the_largest_index_is_one_that_the_steps_come_to(
+    start: int, step: int, more: int, n: int
+) -> None:
+    """Here 12 elements are just enough, or one too few."""
+    text = STEPS.format(start=start, step=step, more=more, n=n)
+    for found, machine in visits(verify(ferryvm.compile(text)), most=300, times=1):
+        if found.name == "f/nest.1":
+            status = leaves_as_before(found, machine)
+            is_over = (n - 1 - start) // step * step + start + more >= 12
+            assert (status is Status.TRAP) is is_over
+            if n > start:
+                assert is_sure(machine, found) is not is_over
+            return
+    raise AssertionError("the program does not come to its nest")
+
+
+def test_a_store_into_another_length_traps_at_that_length() -> None:
+    found, machine = at_nest()
+    # w[1] is the length of v, and becomes 3 - v[0] = 3 - u[0] there.
+    machine = with_parameters(machine, 24, 8, U, 3, 3, 1)
+    set_word(machine, 8, 6)
+    set_word(machine, 24, 3)
+    set_word(machine, U + 8, 3)
+    assert leaves_as_before(found, machine) is Status.TRAP
+
+
+def test_a_length_of_all_ones_is_no_reason_for_doubt() -> None:
+    found, machine = at_nest()
+    set_word(machine, V, -1)
+    assert is_sure(machine, found)
+    leaves_as_before(found, machine)
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_any_vectors_leave_as_they_did(seed: int) -> None:
+    chance = random.Random(seed)
+    found, machine = at_nest()
+    statuses = set()
+    for _ in range(25):
+        references = [
+            chance.choice([V, W, U, 8 * chance.randrange(22), chance.randrange(190), -8])
+            for _ in range(3)
+        ]
+        bounds = [chance.choice([1, 2, 4, 6, 7, 0, -1, 1 << 61]) for _ in range(2)]
+        twin = with_parameters(machine, *references, *bounds, chance.choice([1, 1, 1, 2, 0, -1]))
+        for address in range(0, U + 56, 8):
+            set_word(twin, address, chance.choice([0, 1, 2, 6, 6, 6, -1, 1 << 61]))
+        statuses.add(leaves_as_before(found, twin))
+    assert statuses >= {Status.LEAVE, Status.TRAP}
+
+
+# --- which nests ------------------------------------------------------------------------------
+
+
+def versions(text: str, name: str) -> int:
+    """How many nests of a function's region get two versions."""
+    module = lift(region(verify(ferryvm.compile(text)), name))
+    made = 0
+    for body in module.bodies:
+        for each in (thread_jumps, hoist_invariants, number_values):
+            each(body)
+        made += version_loops(body)
+        verify_module(module)
+    return made
+
+
+LOOP = """
+(define (g x) x)
+(define (f v w n k)
+  (define i 0)
+  (while (< i n)
+    {}
+    (set! i (+ i 1))))
+(f (make-vector i64 9) (make-vector i64 9) 3 1)
+"""
+
+
+@pytest.mark.parametrize(
+    "inside",
+    [
+        "(vector-set! v i (vector-ref w i))",
+        "(vector-set! v (+ i k) (vector-ref w (* k i)))",
+        "(vector-set! v (+ (* 2 i) 1) (vector-ref w (- (+ k i) 1)))",
+        "(vector-set! v 3 (+ i (vector-ref w (vector-ref w i))))",
+        "(if (< (vector-ref w i) k) (vector-set! v i k) (vector-set! v k i))",
+    ],
+)
+def test_lines_over_counts_get_two_versions(inside: str) -> None:
+    assert versions(LOOP.format(inside), "f") == 1
+
+
+@pytest.mark.parametrize(
+    "inside",
+    [
+        "(vector-ref v (+ i (vector-ref w i)))",
+        "(vector-set! v (vector-ref w i) i)",
+        "(vector-set! v (* i i) (vector-ref w i))",
+        "(vector-set! v i (vector-ref v i))",
+        "(vector-set! v i (g (vector-ref w i)))",
+        "(begin (vector-set! v i (vector-ref w i)) (set! i (* i 2)))",
+    ],
+)
+def test_other_loops_are_left_alone(inside: str) -> None:
+    text = LOOP.format(inside)
+    if "(g (" in text:  # and not put into the loop
+        text = text.replace("(define (g x) x)", "(define (g x) (if (< x 1) x (g (- x 1))))")
+    assert versions(text, "f") == 0
+
+
+def test_what_a_nest_defines_is_used_behind_it_from_either_version() -> None:
+    text = """
+(define (f v w n)
+  (define i 0)
+  (define s 0)
+  (while (< i n)
+    (set! s (+ s (vector-ref w i)))
+    (vector-set! v i s)
+    (set! i (+ i 1)))
+  (+ s (* 100 i)))
+(print! (f (make-vector i64 4) (make-vector i64 4) 4))
+"""
+    verified = verify(ferryvm.compile(text))
+    assert versions(text, "f") == 1
+    seen = [compare(found, machine, optimise) for found, machine in visits(verified)]
+    assert Status.LEAVE in seen
+
+
+def test_a_nest_in_a_nest_that_is_left_alone_gets_its_versions() -> None:
+    inner = "(let ((j 0)) (while (< j k) (vector-set! v j (vector-ref w j)) (set! j (+ j 1))))"
+    assert versions(LOOP.format(f"{inner} (print! i)"), "f/loop.1.1") == 1
+
+
+def test_the_text_of_two_versions_can_be_read_again() -> None:
+    module = lift(region(verify(ferryvm.compile(NEST)), "f"))
+    optimise(module)
+    text = module_text(module)
+    assert "sure." in text
+    again = parse_module(text)
+    verify_module(again)
+    assert module_text(again) == text
+
+
+def test_a_body_without_loops_is_left_as_it_is() -> None:
+    module = lift(region(verify(ferryvm.compile(NEST)), "main"))
+    before = module_text(module)
+    assert version_loops(module.root) == 0
+    assert module_text(module) == before
