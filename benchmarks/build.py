@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from benchmarks.benchmark import ROOT, BenchmarkError
-from ferryvm.durable import replace_file
+from ferryvm.atomic_file import replace_file
 
 BUILD = ROOT / ".build"
 

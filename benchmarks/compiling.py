@@ -15,7 +15,7 @@ from benchmarks.measure import median
 from benchmarks.peers.ferry import CACHE, compiled
 from ferryvm.backend import Code, Compiler, Options
 from ferryvm.errors import FerryError
-from ferryvm.region.region import Kind, Region, regions
+from ferryvm.region.region import Region, RegionKind, regions
 from ferryvm.registry import Registry
 from ferryvm.verify import verify
 
@@ -41,7 +41,7 @@ def measure(name: str, rounds: int, progress: Callable[[str], None]) -> dict[str
 def nest(program: str) -> Region:
     """The outermost loop of a program's first function."""
     verified = verify(compiled(BY_NAME[program], Scale.SCALAR))
-    return next(r for r in regions(verified) if r.kind is Kind.NEST and r.function == 0)
+    return next(r for r in regions(verified) if r.kind is RegionKind.NEST and r.function == 0)
 
 
 def _measured(compiler: Compiler, rounds: int, progress: Callable[[str], None]) -> dict[str, Any]:

@@ -24,7 +24,7 @@ import ferryvm
 from benchmarks.benchmark import BenchmarkError
 from benchmarks.measure import median
 from ferryvm.engine import Engine, Execution, ProgramInterrupted
-from ferryvm.testing import State, difference
+from ferryvm.testing import StoppedState, difference
 
 TARGET_MILLISECONDS = 50.0
 _LONGEST_WAIT = 0.04
@@ -133,7 +133,7 @@ def _be_interrupted(execution: Execution, is_counting: bool) -> None:
 
 
 def _expect_equal(what: str, left: Execution, right: Execution) -> None:
-    states = [State(one.machine.snapshot(), None, b"") for one in (left, right)]
+    states = [StoppedState(one.machine.snapshot(), None, b"") for one in (left, right)]
     found = difference(left.machine, *states)
     if found is not None:
         raise BenchmarkError(f"{what} ends in another state: {found}")

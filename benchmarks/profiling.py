@@ -15,7 +15,7 @@ from benchmarks.peers.peer import Measurement, Peer, Task
 from benchmarks.report import Report, Suite, Target
 from ferryvm import policy
 from ferryvm.engine import Engine
-from ferryvm.engine.place import NEVER
+from ferryvm.engine.site import NEVER
 from ferryvm.errors import FerryError
 from ferryvm.policy import Action, Policy, Profile, Rule
 from ferryvm.verify import verify

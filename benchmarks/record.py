@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.benchmark import ROOT
-from ferryvm.durable import replace_file
+from ferryvm.atomic_file import replace_file
 
 SCHEMA = 2
 

@@ -25,7 +25,7 @@ from ferryvm.isa import I64
 from ferryvm.machine.control import ControlBlock, Status
 from ferryvm.machine.memory import Limits
 from ferryvm.machine.state import Machine
-from ferryvm.region.region import Kind, regions
+from ferryvm.region.region import RegionKind, regions
 from ferryvm.registry import Registry
 from ferryvm.verify import Verified, verify
 
@@ -109,7 +109,7 @@ def compiled(name: str, verified: Verified) -> Empty:
     compiler = _usable(name)
     if not isinstance(compiler, Compiler):
         raise BenchmarkError(f"backend {name!r} is no compiler")
-    (scope,) = [region for region in regions(verified) if region.kind is Kind.SCOPE]
+    (scope,) = [region for region in regions(verified) if region.kind is RegionKind.SCOPE]
     try:
         code = compiler.compile(scope, Options(cache=False))
     except FerryError as error:

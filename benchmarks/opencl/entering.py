@@ -26,7 +26,7 @@ from ferryvm.machine.control import REGISTER_BYTES, Status
 from ferryvm.machine.memory import Limits
 from ferryvm.machine.state import Machine
 from ferryvm.policy.model import INTERPRETER
-from ferryvm.region.region import Kind, Region, regions
+from ferryvm.region.region import Region, RegionKind, regions
 from ferryvm.registry import Registry
 from ferryvm_backends.opencl.device import Device
 
@@ -61,7 +61,7 @@ def kernel_name(source: str) -> str:
 
 def scope(times: int) -> Region:
     """The empty scope in a loop that goes round so often."""
-    (found,) = (r for r in regions(transfer.loop(times)) if r.kind is Kind.SCOPE)
+    (found,) = (r for r in regions(transfer.loop(times)) if r.kind is RegionKind.SCOPE)
     return found
 
 

@@ -15,7 +15,7 @@ from benchmarks.benchmark import Benchmark, BenchmarkError
 from ferryvm.backend import Activity
 from ferryvm.engine import Engine, RunResult
 from ferryvm.engine.journal import Attempt, Outcome
-from ferryvm.engine.observe import Observer
+from ferryvm.engine.observer import Observer
 
 TOTAL = "total"
 """What compilers call all steps together."""

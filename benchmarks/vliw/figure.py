@@ -7,7 +7,7 @@ import dataclasses
 from typing import Any
 
 from benchmarks.measure import median
-from ferryvm_backends.vliw.code.program import Loop
+from ferryvm_backends.vliw.code.program import LoopSummary
 
 NONE = "no loop reported"
 
@@ -16,7 +16,7 @@ NONE = "no loop reported"
 class LoopFigure:
     """A loop that is one block, of code that was run."""
 
-    loop: Loop
+    loop: LoopSummary
     function: str
     place: str
     """Where its text is."""

@@ -16,7 +16,7 @@ from benchmarks.report import Target
 from benchmarks.vliw.figure import NONE, Figure
 from benchmarks.vliw.goal import MULTI, SINGLE, goals, ratio
 from benchmarks.vliw.program import BY_NAME, FULL
-from ferryvm_backends.vliw.code.program import Loop
+from ferryvm_backends.vliw.code.program import LoopSummary
 
 
 @dataclasses.dataclass
@@ -156,7 +156,7 @@ class Simulations:
         }
 
 
-def _resource(loop: Loop) -> str:
+def _resource(loop: LoopSummary) -> str:
     return f"{loop.resource_bound} ({loop.resource})" if loop.resource else str(loop.resource_bound)
 
 

@@ -22,7 +22,7 @@ from benchmarks.vliw.figure import Building, Figure, Kernel, LoopFigure
 from benchmarks.vliw.program import Simulated
 from ferryvm.engine import Engine
 from ferryvm.engine.journal import Attempt
-from ferryvm.engine.observe import Observer
+from ferryvm.engine.observer import Observer
 from ferryvm.errors import FerryError
 from ferryvm.hooks import TransferEvent
 from ferryvm.machine.control import Status
@@ -31,10 +31,10 @@ from ferryvm.policy.model import build_ours
 from ferryvm.region.code import code as code_of
 from ferryvm.verify import Verified
 from ferryvm_backends.vliw.code.program import Program
-from ferryvm_backends.vliw.enter import VliwCode
+from ferryvm_backends.vliw.entry import VliwCode
 from ferryvm_backends.vliw.machine.model import Machine
 from ferryvm_backends.vliw.machine.read import find
-from ferryvm_backends.vliw.simulate.count import Issue, Words
+from ferryvm_backends.vliw.simulate.metric import Issue, Words
 
 VLIW = "vliw"
 

@@ -114,8 +114,8 @@ def read(path: str | Path, optimize: bool | None = None) -> Program:
     """
     from pathlib import Path
 
-    from ferryvm.bounded import read_text
     from ferryvm.errors import FerryError
+    from ferryvm.input_file import read_text
 
     path = Path(path)
     if path.suffix == ".fvm":

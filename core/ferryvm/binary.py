@@ -60,7 +60,7 @@ _LARGEST = 1 << 30
 """Bytes that a file may ask to have in memory."""
 
 
-class Kind(enum.IntEnum):
+class ObjectType(enum.IntEnum):
     """What an object file is for: its `e_type`."""
 
     RELOCATABLE = 1
@@ -71,21 +71,21 @@ class _FaultError(Exception):
     """Its text says what is wrong."""
 
 
-def fault(content: bytes, kind: Kind) -> str | None:
+def fault(content: bytes, kind: ObjectType) -> str | None:
     """Why this is no whole object file of a kind for this machine; None if it is one."""
     if sys.platform == "darwin":
         return None if content.startswith(_MACH_O) else "it is no Mach-O file"
     try:
         header = _header(content, kind)
         _check_sections(content, header)
-        if kind is Kind.SHARED:
+        if kind is ObjectType.SHARED:
             _check_segments(content, header)
     except _FaultError as error:
         return str(error)
     return None
 
 
-def _header(content: bytes, kind: Kind) -> tuple[int, ...]:
+def _header(content: bytes, kind: ObjectType) -> tuple[int, ...]:
     _ask(len(content) >= _HEADER.size and content.startswith(_IDENTITY), "it is no ELF file")
     _, *header = _HEADER.unpack_from(content)
     machine = _MACHINES.get(platform.machine().lower())
@@ -128,7 +128,7 @@ def _check_relocations(
     content: bytes, sections: list[_Section], section: _Section, kind: int
 ) -> None:
     relocations = _inner(content, section, _RELOCATION_BYTES, "relocation table").cast("Q")
-    if kind != Kind.RELOCATABLE:
+    if kind != ObjectType.RELOCATABLE:
         return  # the dynamic linker's, which go by addresses
     symbols, target = sections[section.link], section.info
     _ask(symbols.type == _SYMBOLS and target < len(sections), "relocations belong to nothing")

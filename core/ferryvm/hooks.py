@@ -125,7 +125,7 @@ def ferryvm_transfer(event: TransferEvent) -> None:
     """Called after each stay in compiled code, where transfers are observed.
 
     That is not so in a usual run, since a transfer takes nanoseconds and a hook microseconds:
-    `ferry run --trace` observes them, and `ferryvm.engine.observe.Observer` does from Python.
+    `ferry run --trace` observes them, and `ferryvm.engine.observer.Observer` does from Python.
     """
 
 

@@ -16,7 +16,7 @@ from pathlib import Path
 
 import jinja2
 
-from ferryvm.durable import replace_file
+from ferryvm.atomic_file import replace_file
 from ferryvm.errors import FerryError
 
 

@@ -3,7 +3,7 @@
 
     entry points ──> allowed? ──> import ──> its hooks are as declared ──> Plugin
                         │ no        │ no          │ no: that hook is left out
-                        └───────────┴─────────────┴──> Fault: whose, what, and what can be done
+                        └───────────┴─────────────┴──> PluginFault: whose, what, and what can be done
 
 The in-tree distribution comes first, so that nobody else can take its names. FERRYVM_PLUGINS says
 which other plugins may be loaded; what it leaves out is not imported.
@@ -22,7 +22,7 @@ from importlib import metadata
 
 import pluggy
 
-from ferryvm import hooks, process, unfinished
+from ferryvm import crash_note, hooks, process
 from ferryvm.delivery import Delivery
 from ferryvm.errors import suggestion
 from ferryvm.failure import described, is_out_of_memory, kind_of
@@ -72,7 +72,7 @@ class Plugin:
 
 
 @dataclasses.dataclass(frozen=True)
-class Fault:
+class PluginFault:
     """Why a plugin, or a hook of it, is not used."""
 
     plugin: Plugin
@@ -95,7 +95,7 @@ class Plugins:
     def __init__(self, discover: bool = True, tell: bool = True) -> None:
         """`discover`: load the entry points of installed distributions; `tell`: log what is wrong
         with them, besides noting it."""
-        self.faults: list[Fault] = []
+        self.faults: list[PluginFault] = []
         self.warnings: list[str] = []
         """What is wrong with FERRYVM_PLUGINS, a line each."""
         self._manager = pluggy.PluginManager("ferryvm")
@@ -121,7 +121,7 @@ class Plugins:
             self._note(Plugin("?", OWN), f"is not found: {why}")
         wanted = self._wanted([plugin for plugin, _ in found])
         if not all(plugin.is_own for plugin, _ in found):
-            for what in unfinished.left_behind():
+            for what in crash_note.left_behind():
                 self._warn(f"an earlier run of ferry ended while it was {what}")
         for plugin, point in found:
             if not (plugin.is_own or wanted is None or plugin in wanted):
@@ -149,7 +149,7 @@ class Plugins:
             return
         changed: list[str] = []
         with (
-            unfinished.noted(f"{doing}{plugin.remedy}"),
+            crash_note.noted(f"{doing}{plugin.remedy}"),
             unchanged(changed.append),
             contained(doing),
         ):
@@ -319,7 +319,7 @@ class Plugins:
         message = (
             f"plugin {plugin} {what}" if plugin.name != "?" else f"{plugin.distribution} {what}"
         )
-        self.faults.append(Fault(plugin, message, is_forbidden))
+        self.faults.append(PluginFault(plugin, message, is_forbidden))
         if not is_forbidden:
             self.log(message)
 

@@ -26,7 +26,7 @@ from ferryvm.errors import FerryError, UnknownNameError
 from ferryvm.failure import kind_of, one_line, shown
 from ferryvm.foreign import ForeignError, contained
 from ferryvm.hooks import BackendEntry
-from ferryvm.plugin import VARIABLE, Fault, Plugin, Plugins
+from ferryvm.plugin import VARIABLE, Plugin, PluginFault, Plugins
 
 RESERVED = ("all", "mixed", "none")
 """Names that mean something else where backends are named."""
@@ -35,7 +35,7 @@ _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.+-]*")
 _ALLOWED = "letters, digits and _ . + - are allowed, a letter or digit first"
 
 
-class State(enum.Enum):
+class Availability(enum.Enum):
     """What can be done with a backend; the value is for people."""
 
     USABLE = "usable"
@@ -62,7 +62,7 @@ class Listing:
     version: str
     protocol: int | None
     """The version of the contract that it was made for; None where it cannot be told."""
-    state: State
+    state: Availability
     reason: str | None
     """Why it cannot be used, None if it can."""
     capabilities: Capabilities | None = None
@@ -145,7 +145,7 @@ class Registry:
         return tuple(self._entries)
 
     @property
-    def faults(self) -> list[Fault]:
+    def faults(self) -> list[PluginFault]:
         """What was wrong with plugins so far."""
         return self.plugins.faults
 
@@ -157,26 +157,26 @@ class Registry:
         """
         backend = self._load(name)
         state, reason = self._probe(backend, name)
-        if state is State.BROKEN:
+        if state is Availability.BROKEN:
             raise BackendError(f"backend {name!r}: {reason}")
         if reason is not None:
             raise BackendError(f"backend {name!r} is not usable here: {reason}")
         return backend
 
-    def _probe(self, backend: Backend, name: str) -> tuple[State, str | None]:
+    def _probe(self, backend: Backend, name: str) -> tuple[Availability, str | None]:
         plugin = self._entries[name][1]
         try:
             with contained(f"probing backend {name!r} of plugin {plugin}"):
                 reason: object = backend.probe()
         except ForeignError as error:
-            return State.BROKEN, f"its probe failed: {error}{plugin.remedy}"
+            return Availability.BROKEN, f"its probe failed: {error}{plugin.remedy}"
         if reason is None:
-            return State.USABLE, None
+            return Availability.USABLE, None
         if not issubclass(type(reason), str):
             what = f"its probe returned {kind_of(reason)}, not None or a text"
-            return State.BROKEN, f"{what}{plugin.remedy}"
+            return Availability.BROKEN, f"{what}{plugin.remedy}"
         assert isinstance(reason, str)
-        return State.NOT_USABLE, one_line(reason)
+        return Availability.NOT_USABLE, one_line(reason)
 
     def _entry(self, name: str) -> tuple[BackendEntry, Plugin]:
         if name not in self._entries:
@@ -216,10 +216,10 @@ class Registry:
         """All backends with their state, then the plugins with a fault."""
         lines = [self._listing(name, plugin) for name, (_, plugin) in self._entries.items()]
         for name, plugin, reason in self._taken:
-            state = State.NAME_TAKEN
+            state = Availability.NAME_TAKEN
             lines.append(Listing(name, "?", str(plugin), plugin.version, None, state, reason))
         for fault in self.plugins.faults:
-            state = State.FORBIDDEN if fault.is_forbidden else State.BROKEN
+            state = Availability.FORBIDDEN if fault.is_forbidden else Availability.BROKEN
             source, version = str(fault.plugin), fault.plugin.version
             lines.append(Listing("-", "?", source, version, None, state, fault.message))
         return lines
@@ -233,7 +233,7 @@ class Registry:
         try:
             backend = self._load(name)
         except BackendError as error:
-            return Listing(name, "?", source, plugin.version, None, State.BROKEN, str(error))
+            return Listing(name, "?", source, plugin.version, None, Availability.BROKEN, str(error))
         kind = "interpreter" if isinstance(backend, Interpreter) else "compiler"
         state, reason = self._probe(backend, name)
         why = reason and f"backend {name!r}: {reason}"
@@ -243,7 +243,7 @@ class Registry:
                 return Listing(name, kind, source, version, backend.protocol, state, why, has)
         except ForeignError as error:
             why = f"backend {name!r}: cannot be looked at: {error}{plugin.remedy}"
-            return Listing(name, kind, source, plugin.version, None, State.BROKEN, why)
+            return Listing(name, kind, source, plugin.version, None, Availability.BROKEN, why)
 
     # --- examining --------------------------------------------------------------------------
 

@@ -30,12 +30,12 @@ from ferryvm.machine.control import Status
 from ferryvm.region.region import region
 from ferryvm.verify import Verified, verify
 from ferryvm_backends.vliw import VliwBackend
-from ferryvm_backends.vliw.code.program import Loop
+from ferryvm_backends.vliw.code.program import LoopSummary
 
 from ..tier import nightly
 from .vliw_model import MODELS, pixels, transformed
 
-LOOP = Loop("b3", 12, 2, 40, 52, 3, 4, 4, "memory", 2)
+LOOP = LoopSummary("b3", 12, 2, 40, 52, 3, 4, 4, "memory", 2)
 KERNEL = Kernel(3000, 3)
 EACH = pytest.mark.parametrize("program", PROGRAMS, ids=lambda program: program.name)
 

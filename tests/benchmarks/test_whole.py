@@ -15,7 +15,7 @@ from benchmarks.report import Report
 
 from ferryvm.backend import Artifact, Interpreter
 from ferryvm.machine.control import ControlBlock, Status
-from ferryvm.region.region import Kind, regions
+from ferryvm.region.region import RegionKind, regions
 from ferryvm.registry import Registry
 from ferryvm.verify import Verified
 
@@ -70,7 +70,7 @@ def test_whole_run_has_seconds_from_engine_to_result() -> None:
 
 
 def test_head_of_the_loop_is_that_of_the_scope() -> None:
-    (scope,) = [r for r in regions(transfer.loop(3)) if r.kind is Kind.SCOPE]
+    (scope,) = [r for r in regions(transfer.loop(3)) if r.kind is RegionKind.SCOPE]
     assert scope.entry == transfer.HEAD
 
 

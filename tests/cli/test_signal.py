@@ -27,13 +27,13 @@ main()
 AT_AN_IMPORT = """
 import os, signal, sys
 signal.signal(signal.SIGINT, signal.default_int_handler)
-from ferryvm.cli import ending, main
+from ferryvm.cli import main, termination
 wanted, seen = int(sys.argv.pop(1)), 0
 def hook(event, given):
     global seen
     if event == "import":
         seen += 1
-        if seen == wanted and signal.getsignal(signal.SIGINT) is ending._on_signal:
+        if seen == wanted and signal.getsignal(signal.SIGINT) is termination._on_signal:
             os.kill(os.getpid(), signal.SIGINT)
 sys.addaudithook(hook)
 main()
@@ -99,7 +99,12 @@ def test_what_is_imported_before_signals_are_taken_is_next_to_nothing() -> None:
     done = subprocess.run(
         [sys.executable, "-c", code], check=True, capture_output=True, text=True, timeout=120
     )
-    assert done.stdout.split() == ["__future__", "ferryvm", "ferryvm.cli", "ferryvm.cli.ending"]
+    assert done.stdout.split() == [
+        "__future__",
+        "ferryvm",
+        "ferryvm.cli",
+        "ferryvm.cli.termination",
+    ]
 
 
 @pytest.mark.parametrize("name", ["SIGTERM", "SIGHUP"])

@@ -36,7 +36,7 @@ from ferryvm.testing.conformance.case import cases, read
 from ferryvm.testing.conformance.expected import check_expected, expect, read_expected
 from ferryvm.testing.conformance.manner import MANNERS
 from ferryvm.testing.conformance.record import CaseError, Task, walk
-from ferryvm.testing.conformance.suite import Item, Verdict, checks, items
+from ferryvm.testing.conformance.suite import Item, ItemVerdict, checks, items
 from ferryvm.verify import Verified
 from ferryvm_backends import ferryvm_backends
 
@@ -49,7 +49,7 @@ ITEMS = {item.label: item for item in items()}
 def test_wrong_backend_fails_and_the_field_is_named(name: str) -> None:
     enter, label, field = WRONG[name]
     outcome = ITEMS[label].run(Wrong(enter))
-    assert outcome.verdict is Verdict.FAILED
+    assert outcome.verdict is ItemVerdict.FAILED
     assert outcome.fault is not None
     assert outcome.fault.field.startswith(field)
     assert outcome.fault.expected != outcome.fault.found
@@ -58,7 +58,7 @@ def test_wrong_backend_fails_and_the_field_is_named(name: str) -> None:
 
 @pytest.mark.parametrize("label", sorted({label for _, label, _ in WRONG.values()}))
 def test_the_same_cases_pass_where_nothing_is_wrong(label: str) -> None:
-    assert ITEMS[label].run(Wrong()).verdict is Verdict.PASSED
+    assert ITEMS[label].run(Wrong()).verdict is ItemVerdict.PASSED
 
 
 def test_backend_that_never_looks_at_the_flag_fails_instead_of_staying() -> None:
@@ -76,7 +76,7 @@ def test_backend_that_never_looks_at_the_flag_fails_instead_of_staying() -> None
         outcome = ITEMS["interrupt/jump/interrupted"].run(Wrong(deaf), patience=0.2)
     finally:
         let_go.set()
-    assert outcome.verdict is Verdict.FAILED
+    assert outcome.verdict is ItemVerdict.FAILED
     assert outcome.message.endswith("expected: leaves within 0.2 s\n    found:    it does not")
 
 
@@ -95,17 +95,20 @@ def test_program_that_does_not_come_to_its_end_is_stopped() -> None:
 def test_what_needs_fuel_is_skipped_where_none_is_counted_and_the_rest_is_run() -> None:
     backend = Wrong(capabilities=Capabilities(fuel=False))
     outcome = ITEMS["fuel/straight/cuts"].run(backend)
-    assert (outcome.verdict, outcome.reason) == (Verdict.SKIPPED, "it does not count instructions")
+    assert (outcome.verdict, outcome.reason) == (
+        ItemVerdict.SKIPPED,
+        "it does not count instructions",
+    )
     for label in ("value/nan/plain", "value/nan/entries", "interrupt/jump/interrupted"):
-        assert ITEMS[label].run(backend).verdict is Verdict.PASSED
+        assert ITEMS[label].run(backend).verdict is ItemVerdict.PASSED
 
 
 def test_what_needs_more_heap_than_is_declared_is_skipped() -> None:
     backend = Wrong(capabilities=Capabilities(heap=1 << 16))
     outcome = ITEMS["instruction/heap.alloc/plain"].run(backend)
-    assert outcome.verdict is Verdict.SKIPPED
+    assert outcome.verdict is ItemVerdict.SKIPPED
     assert outcome.reason.startswith("it addresses 65536 bytes of heap, ")
-    assert ITEMS["instruction/i64.load/plain"].run(backend).verdict is Verdict.PASSED
+    assert ITEMS["instruction/i64.load/plain"].run(backend).verdict is ItemVerdict.PASSED
 
 
 def test_refused_program_is_no_pass() -> None:
@@ -114,8 +117,8 @@ def test_refused_program_is_no_pass() -> None:
             return "no floats" if len(program.program.statics) > 1 else None
 
     outcome = ITEMS["value/nan/plain"].run(Picky())
-    assert (outcome.verdict, outcome.reason) == (Verdict.REFUSED, "no floats")
-    assert ITEMS["fuel/straight/counting"].run(Picky()).verdict is Verdict.PASSED
+    assert (outcome.verdict, outcome.reason) == (ItemVerdict.REFUSED, "no floats")
+    assert ITEMS["fuel/straight/counting"].run(Picky()).verdict is ItemVerdict.PASSED
 
 
 class Raising(Compiler):
@@ -132,13 +135,13 @@ class Raising(Compiler):
 @pytest.mark.parametrize(
     ("error", "verdict", "told"),
     [
-        (RefusalError("no floats"), Verdict.REFUSED, "region program: no floats"),
-        (KeyError("x"), Verdict.FAILED, "region program: it raised KeyError: 'x'"),
-        (BackendError("no memory"), Verdict.FAILED, "region program: no memory"),
+        (RefusalError("no floats"), ItemVerdict.REFUSED, "region program: no floats"),
+        (KeyError("x"), ItemVerdict.FAILED, "region program: it raised KeyError: 'x'"),
+        (BackendError("no memory"), ItemVerdict.FAILED, "region program: no memory"),
     ],
 )
 def test_compiler_that_raises_fails_and_only_one_that_refuses_is_refused(
-    error: Exception, verdict: Verdict, told: str
+    error: Exception, verdict: ItemVerdict, told: str
 ) -> None:
     registry = Registry()
     plugin = types.SimpleNamespace(
@@ -152,7 +155,7 @@ def test_compiler_that_raises_fails_and_only_one_that_refuses_is_refused(
 
 def test_item_without_a_script_is_no_pass() -> None:
     outcome = Item("instruction", "nosuch", "plain", "Nothing").run(Wrong())
-    assert outcome.verdict is Verdict.FAILED
+    assert outcome.verdict is ItemVerdict.FAILED
     assert outcome.message == "instruction/nosuch/plain: there is nothing to do: no script"
 
 
@@ -162,7 +165,7 @@ def test_backend_that_fails_to_prepare_fails() -> None:
             raise OSError("no device")
 
     outcome = ITEMS["fuel/straight/counting"].run(Unable())
-    assert outcome.verdict is Verdict.FAILED
+    assert outcome.verdict is ItemVerdict.FAILED
     assert "found:    raises OSError: no device\n              at " in outcome.message
     assert f"at {__file__}:" in outcome.message
 
@@ -173,7 +176,7 @@ def test_answer_that_is_none_of_the_contract_s_fails(member: str, answer: object
     backend = Wrong()
     setattr(backend, member, lambda _program: answer)
     outcome = ITEMS["fuel/straight/counting"].run(backend)
-    assert outcome.verdict is Verdict.FAILED
+    assert outcome.verdict is ItemVerdict.FAILED
     assert outcome.fault is not None
     assert (outcome.fault.field, outcome.fault.found) == (member, repr(answer))
 
@@ -192,7 +195,7 @@ def test_whatever_a_backend_raises_is_a_failure(kind: type[BaseException], label
         raise kind("the first line\nand the second")
 
     outcome = ITEMS[label].run(Wrong(raising))
-    assert outcome.verdict is Verdict.FAILED
+    assert outcome.verdict is ItemVerdict.FAILED
     assert outcome.fault is not None
     first, second, place, *_ = outcome.fault.found.splitlines()
     assert (first, second) == (f"raises {kind.__name__}: the first line", "and the second")
@@ -215,11 +218,11 @@ def test_backend_that_takes_no_case_fails_with_its_reasons(monkeypatch: pytest.M
     admission = checks()[0]
     monkeypatch.setattr(suite, "items", lambda: few)
     assert admission.label == "backend/accepts/anything"
-    assert admission.run(Wrong()).verdict is Verdict.PASSED
+    assert admission.run(Wrong()).verdict is ItemVerdict.PASSED
     backend = Wrong(capabilities=Capabilities(fuel=False))
     backend.accepts = lambda _program: "no"  # type: ignore[assignment, method-assign] # the fault
     outcome = admission.run(backend)
-    assert outcome.verdict is Verdict.FAILED
+    assert outcome.verdict is ItemVerdict.FAILED
     first, *reasons = outcome.message.splitlines()
     assert first == "it takes no case at all"
     assert {reason.partition(": ")[2] for reason in reasons} == {
@@ -233,20 +236,20 @@ def test_backend_that_takes_no_case_fails_with_its_reasons(monkeypatch: pytest.M
 # --- expected failures ----------------------------------------------------------------------
 
 
-def _verdicts(*failing: str) -> Callable[[Item], Verdict]:
-    return lambda item: Verdict.FAILED if item.label in failing else Verdict.PASSED
+def _verdicts(*failing: str) -> Callable[[Item], ItemVerdict]:
+    return lambda item: ItemVerdict.FAILED if item.label in failing else ItemVerdict.PASSED
 
 
 def test_expected_failure_is_strict() -> None:
     label = "fuel/straight/counting"
     failed = ITEMS[label].run(Wrong(WRONG["raises"][0]))
     entry = check_expected({label: "not done yet"}, "XFAIL")[label]
-    assert expect(failed, None).verdict is Verdict.FAILED
+    assert expect(failed, None).verdict is ItemVerdict.FAILED
     told = expect(failed, entry)
-    assert (told.verdict, told.reason) == (Verdict.XFAILED, "not done yet")
+    assert (told.verdict, told.reason) == (ItemVerdict.XFAILED, "not done yet")
     assert entry.stale(_verdicts(label)) is None
     assert entry.stale(_verdicts()) == ITEMS[label]
-    assert entry.complaint.verdict is Verdict.FAILED
+    assert entry.complaint.verdict is ItemVerdict.FAILED
     assert entry.complaint.message.startswith("passes, but is expected to fail (not done yet)")
 
 
@@ -258,7 +261,7 @@ def test_entry_of_several_cases_is_stale_when_none_of_them_fails() -> None:
     (entry,) = set(table.values())
     assert entry.stale(_verdicts("fuel/straight/moved")) is None
     assert entry.stale(_verdicts()) == entry.items[0]
-    assert entry.stale(lambda _item: Verdict.SKIPPED) is None
+    assert entry.stale(lambda _item: ItemVerdict.SKIPPED) is None
     assert entry.complaint.message.startswith("none of the 4 items of 'fuel/straight' fails, but")
 
 
@@ -371,9 +374,9 @@ end = { %s }
         item = Item("made", "sum", "counting", "A sum", case)
         outcome = item.run(Wrong())
         if complaint is None:
-            assert outcome.verdict is Verdict.PASSED
+            assert outcome.verdict is ItemVerdict.PASSED
         else:
-            assert outcome.verdict is Verdict.FAILED
+            assert outcome.verdict is ItemVerdict.FAILED
             assert complaint in outcome.message
             assert outcome.message.endswith("by the reference backend itself")
 
@@ -385,7 +388,7 @@ def test_wrong_meaning_in_the_table_fails_against_what_is_stated_by_hand(
     monkeypatch.setattr(PythonArithmetic, "bit_xor", lambda _self, _type, a, b: a | b)
     for manner in ("plain", "counting"):
         outcome = ITEMS[f"instruction/i32.xor/{manner}"].run(Wrong())
-        assert outcome.verdict is Verdict.FAILED
+        assert outcome.verdict is ItemVerdict.FAILED
         assert "integer_i32.txt:" in outcome.message
         assert outcome.message.endswith("by the reference backend itself")
 

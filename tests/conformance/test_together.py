@@ -15,7 +15,7 @@ from ferryvm.machine.state import Machine
 from ferryvm.registry import Registry
 from ferryvm.testing.conformance.golden import cases_of
 from ferryvm.testing.conformance.instruction import pieces, rotated_pieces
-from ferryvm.testing.conformance.suite import Batch, Golden, Verdict, checks, checks_of
+from ferryvm.testing.conformance.suite import Batch, Golden, ItemVerdict, checks, checks_of
 from ferryvm.testing.conformance.together import batches, scripts
 from ferryvm.verify import Verified
 
@@ -77,10 +77,10 @@ class Off(Wrong):
 def test_a_wrong_result_is_named_with_its_case(golden: Golden) -> None:
     check = batch_of(golden, "i64.div_s")
     outcome = check.run(Off())
-    assert outcome.verdict is Verdict.FAILED
+    assert outcome.verdict is ItemVerdict.FAILED
     assert outcome.script is not None
     assert ".txt:" in outcome.script.about
-    assert check.run(Wrong()).verdict is Verdict.PASSED
+    assert check.run(Wrong()).verdict is ItemVerdict.PASSED
 
 
 def test_what_is_named_alone_is_a_check_by_itself() -> None:
@@ -105,5 +105,5 @@ def test_an_artifact_is_made_once_for_scripts_of_a_program_and_anew_after_a_fail
     check = batch_of(Golden.TOGETHER, "i64.div_s")
     reference = runnable(Registry(), "reference")
     programs = len({id(script.program) for script in check.scripts(reference)})
-    assert check.run(Counting()).verdict is Verdict.PASSED
+    assert check.run(Counting()).verdict is ItemVerdict.PASSED
     assert Counting.made <= programs + 1 < sum(1 for _ in check.scripts(reference))

@@ -13,7 +13,7 @@ from ferryvm.backend import (
 )
 from ferryvm.backend import Options as CompileOptions
 from ferryvm.engine import Engine, Execution
-from ferryvm.engine.observe import Observer
+from ferryvm.engine.observer import Observer
 from ferryvm.machine.control import ControlBlock
 from ferryvm.policy import Choice, Options, Policy, Profile, Rule, Shadow
 from ferryvm.region.region import Region

@@ -11,7 +11,7 @@ import ferryvm
 from ferryvm.engine import Engine
 from ferryvm.engine.compilation import Job, submit
 from ferryvm.engine.explain import REST, Explanation, explain
-from ferryvm.engine.observe import Observer
+from ferryvm.engine.observer import Observer
 from ferryvm.engine.trace import events
 from ferryvm.policy import Choice, Options, Policy, Profile, Rule
 from ferryvm.policy.predicate import read

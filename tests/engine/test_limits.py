@@ -22,7 +22,7 @@ from ferryvm.region.cost import cost, too_costly, within
 from ferryvm.region.region import region
 from ferryvm.registry import Registry
 from ferryvm.testing.differential import Differ, Verdict
-from ferryvm.testing.generate import LIMITS, Kind, generate
+from ferryvm.testing.generate import LIMITS, ProgramKind, generate
 from ferryvm.verify import verify
 
 CALLED = """
@@ -158,9 +158,11 @@ def limit(name: str, limits: Cost, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(type(backend), "capabilities", own)
 
 
-@pytest.mark.parametrize(("name", "kind"), [("llvm", Kind.SKIFF), ("vliw", Kind.BYTECODE)])
+@pytest.mark.parametrize(
+    ("name", "kind"), [("llvm", ProgramKind.SKIFF), ("vliw", ProgramKind.BYTECODE)]
+)
 def test_random_programs_run_alike_where_little_is_compiled_at_once(
-    name: str, kind: Kind, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    name: str, kind: ProgramKind, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setenv(cache.ENVIRONMENT, str(tmp_path))
     limit(name, Cost(70, 2_000, 100), monkeypatch)

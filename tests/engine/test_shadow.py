@@ -18,7 +18,7 @@ from ferryvm.backend import (
 )
 from ferryvm.engine import Engine, ProgramInterrupted
 from ferryvm.engine import shadow as shadows
-from ferryvm.engine.observe import Observer
+from ferryvm.engine.observer import Observer
 from ferryvm.errors import FerryError, UnknownNameError
 from ferryvm.hooks import BackendEntry, hookimpl
 from ferryvm.machine.control import ControlBlock, Status

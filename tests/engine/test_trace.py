@@ -15,7 +15,7 @@ import ferryvm
 from ferryvm.backend import Activity, Code, Compiler
 from ferryvm.backend import Options as CompileOptions
 from ferryvm.engine import Engine, Execution
-from ferryvm.engine.observe import Cold, Observer
+from ferryvm.engine.observer import Cold, Observer
 from ferryvm.engine.trace import COMPILATION, PROGRAM, events, write
 from ferryvm.hooks import BackendEntry, hookimpl
 from ferryvm.machine.control import ControlBlock, Status

@@ -16,8 +16,8 @@ from pathlib import Path
 
 import numpy as np
 
+from ferryvm.atomic_file import replace_file
 from ferryvm.backend import Artifact, Interpreter
-from ferryvm.durable import replace_file
 from ferryvm.errors import FerryError
 from ferryvm.isa import Instruction
 from ferryvm.machine.control import Status
@@ -26,10 +26,10 @@ from ferryvm.program import CODE_DTYPE
 from ferryvm.verify import Verified
 from ferryvm_backends._llvm import ir
 from ferryvm_backends._llvm.build import compile_module
+from ferryvm_backends._llvm.handler import Registers
 from ferryvm_backends._llvm.native import NativeCode
-from ferryvm_backends._llvm.weaver import Registers
+from ferryvm_backends.switch.handler import SwitchHandlerBuilder
 from ferryvm_backends.switch.symbol import COUNTING, PLAIN
-from ferryvm_backends.switch.weaver import SwitchWeaver
 
 from .fault import Fault
 
@@ -52,7 +52,7 @@ NATIVE = (
 ROOT = Path(__file__).resolve().parents[2]
 
 
-class _Weaver(SwitchWeaver):
+class _Weaver(SwitchHandlerBuilder):
     """Weaves faulty meanings."""
 
     fault: Fault

@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterable, Sequence
 from ferryvm.backend import Backend
 from ferryvm.isa import INSTRUCTIONS
 from ferryvm.testing import Comparison, Differ, Schedule, Verdict
-from ferryvm.testing.generate import LIMITS, Kind, generate
+from ferryvm.testing.generate import LIMITS, ProgramKind, generate
 from ferryvm.verify import Verified, verify
 
 from .backend import FaultyBackend, registry_of
@@ -29,7 +29,7 @@ can make them endless."""
 _LONGEST_MOVED = 1_500
 """Instructions of the longest program that is moved at every boundary."""
 
-KINDS = (Kind.BYTECODE, Kind.SKIFF)
+KINDS = (ProgramKind.BYTECODE, ProgramKind.SKIFF)
 """Programs are of these kinds in turn, as in `ferry fuzz`."""
 
 

@@ -16,7 +16,7 @@ from ferryvm.engine.journal import Attempt, Event, Placement
 from ferryvm.engine.runnable import mixed
 from ferryvm.registry import Registry
 from ferryvm.testing import Schedule
-from ferryvm.testing.fuzz import Campaign, Plan
+from ferryvm.testing.fuzz import Campaign, CampaignPlan
 from ferryvm.testing.generate import LIMITS, generate
 from ferryvm.testing.generate.weights import Weights
 
@@ -36,7 +36,7 @@ def test_random_programs_run_alike_under_the_policy(
     policy: Path, forcing: frozenset[Forcing]
 ) -> None:
     schedules = (Schedule.NONE, Schedule.RANDOM)
-    plan = Plan(SEED, ("mixed",), policy=str(policy), schedules=schedules, forcing=forcing)
+    plan = CampaignPlan(SEED, ("mixed",), policy=str(policy), schedules=schedules, forcing=forcing)
     report = Campaign(plan, 1, 20).run()
     assert not report.findings, [str(group[0]) for group in report.groups]
     assert not report.uncompared

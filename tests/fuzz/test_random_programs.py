@@ -8,54 +8,57 @@ import os
 import pytest
 
 from ferryvm.testing import Schedule
-from ferryvm.testing.fuzz import FINDINGS, Campaign, Outcome, Plan, Report
-from ferryvm.testing.generate import Kind
+from ferryvm.testing.fuzz import FINDINGS, Campaign, CampaignPlan, Report, TrialOutcome
+from ferryvm.testing.generate import ProgramKind
 
 from ..tier import sample
 
 SEED = int(os.environ.get("FERRYVM_FUZZ_SEED", "20261121"))  # campaigns take others
 NATIVE = ("switch", "threaded")
-RAN = (Outcome.HALTED, Outcome.TRAPPED, Outcome.STOPPED)
+RAN = (TrialOutcome.HALTED, TrialOutcome.TRAPPED, TrialOutcome.STOPPED)
 
 
 def run(
-    kind: Kind, programs: int, schedules: tuple[Schedule, ...] = (Schedule.NONE,), first: int = 0
+    kind: ProgramKind,
+    programs: int,
+    schedules: tuple[Schedule, ...] = (Schedule.NONE,),
+    first: int = 0,
 ) -> Report:
     """A campaign that found nothing, in which every program was compared or refused."""
-    plan = Plan(SEED, NATIVE, kinds=(kind,), schedules=schedules)
+    plan = CampaignPlan(SEED, NATIVE, kinds=(kind,), schedules=schedules)
     report = Campaign(plan, 2, programs, first=first).run()
     assert not report.findings, [str(group[0]) for group in report.groups]
     assert report.programs == programs
     assert not any(report.outcomes[kind, outcome] for outcome in FINDINGS)
-    assert not report.outcomes[kind, Outcome.UNSUPPORTED]
+    assert not report.outcomes[kind, TrialOutcome.UNSUPPORTED]
     return report
 
 
 @pytest.mark.parametrize("programs", sample([150, 2500], 1))
-@pytest.mark.parametrize("kind", [Kind.BYTECODE, Kind.SKIFF])
-def test_random_programs_run_alike_on_every_backend(kind: Kind, programs: int) -> None:
+@pytest.mark.parametrize("kind", [ProgramKind.BYTECODE, ProgramKind.SKIFF])
+def test_random_programs_run_alike_on_every_backend(kind: ProgramKind, programs: int) -> None:
     report = run(kind, programs)
     assert sum(report.outcomes[kind, outcome] for outcome in RAN) == programs
-    assert report.outcomes[kind, Outcome.HALTED] > programs // 3
+    assert report.outcomes[kind, TrialOutcome.HALTED] > programs // 3
 
 
 @pytest.mark.parametrize("programs", sample([12, 25], 1))
-@pytest.mark.parametrize("kind", [Kind.BYTECODE, Kind.SKIFF])
+@pytest.mark.parametrize("kind", [ProgramKind.BYTECODE, ProgramKind.SKIFF])
 def test_random_programs_moved_at_every_boundary_end_as_those_that_stay(
-    kind: Kind, programs: int
+    kind: ProgramKind, programs: int
 ) -> None:
     report = run(kind, programs, (Schedule.NONE, Schedule.EVERY_BOUNDARY), first=2500)
     assert sum(report.outcomes[kind, outcome] for outcome in RAN) == programs
 
 
 def test_random_programs_moved_at_random_end_as_those_that_stay() -> None:
-    report = run(Kind.BYTECODE, 100, (Schedule.NONE, Schedule.RANDOM), first=2600)
-    assert sum(report.outcomes[Kind.BYTECODE, outcome] for outcome in RAN) == 100
+    report = run(ProgramKind.BYTECODE, 100, (Schedule.NONE, Schedule.RANDOM), first=2600)
+    assert sum(report.outcomes[ProgramKind.BYTECODE, outcome] for outcome in RAN) == 100
 
 
 @pytest.mark.parametrize("images", sample([200, 3000], 1))
 def test_mutated_images_are_refused_or_run_alike_on_every_backend(images: int) -> None:
-    report = run(Kind.IMAGE, images)
-    ran = sum(report.outcomes[Kind.IMAGE, outcome] for outcome in RAN)
+    report = run(ProgramKind.IMAGE, images)
+    ran = sum(report.outcomes[ProgramKind.IMAGE, outcome] for outcome in RAN)
     assert ran > images // 5
-    assert ran + report.outcomes[Kind.IMAGE, Outcome.REFUSED] == images
+    assert ran + report.outcomes[ProgramKind.IMAGE, TrialOutcome.REFUSED] == images

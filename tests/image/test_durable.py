@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from ferryvm.durable import probe_file, replace_file
+from ferryvm.atomic_file import probe_file, replace_file
 
 
 def test_link_is_followed_and_stays_a_link(tmp_path: Path) -> None:

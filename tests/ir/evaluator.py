@@ -10,7 +10,7 @@ from __future__ import annotations
 import dataclasses
 from typing import Any
 
-from ferryvm.ir.graph import Body, Constant, Edge, Module, Operation, State, Value
+from ferryvm.ir.graph import Body, Constant, Edge, FrameState, Module, Operation, Value
 from ferryvm.isa import Trap
 from ferryvm.isa.evaluation import PythonArithmetic
 from ferryvm.isa.numeric import canonical
@@ -119,7 +119,7 @@ class Evaluator(PythonArithmetic):
 
     # --- leaving ----------------------------------------------------------------------------
 
-    def _leave(self, frame: _Frame, state: State, status: Status) -> None:
+    def _leave(self, frame: _Frame, state: FrameState, status: Status) -> None:
         self._write(frame, state)
         control = self.control
         control.fuel += state.unpaid
@@ -128,7 +128,7 @@ class Evaluator(PythonArithmetic):
         control.status = status
         raise _LeftError
 
-    def _write(self, frame: _Frame, state: State) -> None:
+    def _write(self, frame: _Frame, state: FrameState) -> None:
         for index, word in enumerate(state.words):
             if word is not None:
                 self.memory.stack[frame.at + index] = self._value(frame, word)

@@ -8,13 +8,13 @@ from ferryvm.ir.flow import Flow, poll_costs
 from ferryvm.ir.graph import Body
 from ferryvm.ir.lift import lift
 from ferryvm.region.region import region, regions
-from ferryvm.testing.generate import Kind, generate
+from ferryvm.testing.generate import ProgramKind, generate
 from ferryvm.verify import verify
 
 
 def bodies() -> list[Body]:
     found = []
-    for kind in (Kind.BYTECODE, Kind.SKIFF):
+    for kind in (ProgramKind.BYTECODE, ProgramKind.SKIFF):
         for number in range(5):
             for part in regions(verify(generate(3, number, kind))):
                 found += lift(part).bodies

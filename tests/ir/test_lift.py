@@ -14,7 +14,7 @@ from ferryvm.isa import INSTRUCTIONS
 from ferryvm.isa.table import Flow
 from ferryvm.machine.control import Status
 from ferryvm.region.region import Region
-from ferryvm.testing.generate import Kind, generate
+from ferryvm.testing.generate import ProgramKind, generate
 from ferryvm.verify import Verified, verify
 
 from ..tier import sample
@@ -153,15 +153,15 @@ def test_a_region_may_leave_in_every_way() -> None:
     for text in PROGRAMS.values():
         found += all_of(verify(ferryvm.compile(text)), 2, polls=100)
     for number in range(8):
-        found += all_of(verify(generate(6, number, Kind.BYTECODE)), 2, polls=4)
+        found += all_of(verify(generate(6, number, ProgramKind.BYTECODE)), 2, polls=4)
     wanted = {"HALT", "LEAVE", "HOST", "TRAP", "GROW", "INTERRUPTED"}
     assert wanted <= {status.name for status in found}
 
 
-@pytest.mark.parametrize("kind", [Kind.BYTECODE, Kind.SKIFF])
+@pytest.mark.parametrize("kind", [ProgramKind.BYTECODE, ProgramKind.SKIFF])
 @pytest.mark.parametrize("number", sample(range(12), 4))
 def test_regions_of_random_programs_leave_in_the_state_of_the_reference(
-    kind: Kind, number: int
+    kind: ProgramKind, number: int
 ) -> None:
     verified = verify(generate(20261121, number, kind))
     ran = sum(all_of(verified, level, polls=60).total() for level in (0, 2))

@@ -18,7 +18,7 @@ from ferryvm.ir.passes.strength_reduction import reduce_strength
 from ferryvm.ir.passes.value_numbering import number_values
 from ferryvm.isa.type import I64
 from ferryvm.region.region import region
-from ferryvm.testing.generate import Kind, generate
+from ferryvm.testing.generate import ProgramKind, generate
 from ferryvm.verify import verify
 
 from ..tier import sample
@@ -176,7 +176,7 @@ def test_states_are_the_same(name: str, length: int, n: int) -> None:
 
 @pytest.mark.parametrize("number_", sample(range(40), 10))
 def test_states_of_random_programs_are_the_same(number_: int) -> None:
-    for found, machine in visits(verify(generate(86, number_, Kind.BYTECODE))):
+    for found, machine in visits(verify(generate(86, number_, ProgramKind.BYTECODE))):
         compare(found, machine, _kept)
 
 

@@ -19,7 +19,7 @@ from ferryvm.ir.text import constant_text, module_text
 from ferryvm.ir.verify import verify_module
 from ferryvm.isa.type import F32, F64, I32, I64
 from ferryvm.region.region import regions
-from ferryvm.testing.generate import Kind, generate
+from ferryvm.testing.generate import ProgramKind, generate
 from ferryvm.verify import Verified, verify
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -44,8 +44,8 @@ def test_what_was_written_is_read_and_written_the_same(file: Path) -> None:
     check_round_trip(verify(ferryvm.read(file)))
 
 
-@pytest.mark.parametrize("kind", [Kind.BYTECODE, Kind.SKIFF])
-def test_ir_of_random_programs_is_read_and_written_the_same(kind: Kind) -> None:
+@pytest.mark.parametrize("kind", [ProgramKind.BYTECODE, ProgramKind.SKIFF])
+def test_ir_of_random_programs_is_read_and_written_the_same(kind: ProgramKind) -> None:
     for number in range(4):
         check_round_trip(verify(generate(7, number, kind)))
 

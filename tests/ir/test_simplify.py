@@ -10,7 +10,7 @@ import pytest
 
 from ferryvm.ir.build import Builder
 from ferryvm.ir.graph import TRUTH, Block, Constant, Operation, Parameter, Static, Value, ValueType
-from ferryvm.ir.operation import PURE, SHAPES, AnyType, IrError, Kind, computed_types
+from ferryvm.ir.operation import PURE, SHAPES, AnyType, AttributeKind, IrError, computed_types
 from ferryvm.ir.simplify import _RULES, evaluate
 from ferryvm.isa.emitter import Condition
 from ferryvm.isa.type import CANONICAL_NAN, F32, F64, I32, I64, Type
@@ -83,7 +83,7 @@ def statics(name: str) -> list[tuple[Static, ...]]:
     kinds = SHAPES[name].static
     found = []
     for static in every:
-        if len(static) == len(kinds) and all(map(Kind.holds, kinds, static)):
+        if len(static) == len(kinds) and all(map(AttributeKind.holds, kinds, static)):
             with contextlib.suppress(IrError):
                 computed_types(name, static)
                 found.append(static)

@@ -19,7 +19,7 @@ from ferryvm.ir.passes.value_numbering import number_values
 from ferryvm.ir.text import module_text
 from ferryvm.machine.control import Status
 from ferryvm.region.region import region
-from ferryvm.testing.generate import Kind, generate
+from ferryvm.testing.generate import ProgramKind, generate
 from ferryvm.verify import verify
 
 from ..tier import sample
@@ -228,7 +228,7 @@ def test_a_program_traps_in_the_middle_of_a_round() -> None:
 
 @pytest.mark.parametrize("number_", sample(range(40), 10))
 def test_states_of_random_programs_are_the_same(number_: int) -> None:
-    for found, machine in visits(verify(generate(83, number_, Kind.BYTECODE))):
+    for found, machine in visits(verify(generate(83, number_, ProgramKind.BYTECODE))):
         compare(found, machine, _unrolled)
 
 

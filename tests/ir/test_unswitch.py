@@ -10,7 +10,7 @@ from ferryvm.ir.graph import Module
 from ferryvm.ir.passes import optimise
 from ferryvm.ir.passes.range_check import hoist_range_checks
 from ferryvm.ir.passes.unswitch import unswitch
-from ferryvm.testing.generate import Kind, generate
+from ferryvm.testing.generate import ProgramKind, generate
 from ferryvm.verify import verify
 
 from ..tier import sample
@@ -67,7 +67,7 @@ def test_states_are_the_same(length: int, n: int) -> None:
 
 @pytest.mark.parametrize("number", sample(range(40), 10))
 def test_states_of_random_programs_are_the_same(number: int) -> None:
-    for found, machine in visits(verify(generate(81, number, Kind.BYTECODE))):
+    for found, machine in visits(verify(generate(81, number, ProgramKind.BYTECODE))):
         compare(found, machine, _split)
 
 

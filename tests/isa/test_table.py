@@ -11,7 +11,7 @@ import pytest
 
 from ferryvm.isa import INSTRUCTIONS, Flow, Immediate, Instruction, Trap, Type
 from ferryvm.isa.table import Variable
-from ferryvm.testing.conformance.golden import Case, cases
+from ferryvm.testing.conformance.golden import GoldenCase, cases
 
 PINNED = Path(__file__).parent / "opcodes.txt"
 
@@ -48,7 +48,7 @@ def _arguments(row: Instruction) -> list[object]:
     return [object() for _ in range(count)]
 
 
-def _cases(row: Instruction) -> list[Case]:
+def _cases(row: Instruction) -> list[GoldenCase]:
     return [case for case in cases() if case.row is row]
 
 
@@ -126,7 +126,7 @@ def test_every_trap_of_an_instruction_has_a_golden_case(row: Instruction) -> Non
 
 
 def test_no_golden_case_stands_twice() -> None:
-    seen: dict[tuple[object, ...], Case] = {}
+    seen: dict[tuple[object, ...], GoldenCase] = {}
     for case in cases():
         code = repr(case.code)
         key = (case.row.mnemonic, repr(case.setting), case.immediate, case.operands, code)

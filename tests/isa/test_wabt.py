@@ -11,7 +11,7 @@ import pytest
 
 from ferryvm.isa import Trap, Type
 from ferryvm.isa.type import CANONICAL_NAN
-from ferryvm.testing.conformance.golden import Case, cases
+from ferryvm.testing.conformance.golden import GoldenCase, cases
 
 TRAPS = {
     "integer overflow": Trap.INTEGER_OVERFLOW,
@@ -22,7 +22,7 @@ KEEPS_NAN = ("abs", "neg", "copysign", "reinterpret")
 """Instructions that work on bits; others may give any NaN, and wabt gives what the host does."""
 
 
-def _function(number: int, case: Case) -> str:
+def _function(number: int, case: GoldenCase) -> str:
     """A WebAssembly function that yields the case's result as an integer."""
     code = []
     for t, bits in zip(case.row.pops, case.operands, strict=True):
@@ -39,7 +39,7 @@ def _function(number: int, case: Case) -> str:
     return f'(func (export "case{number}") {result} {" ".join(code)})'
 
 
-def _agrees(case: Case, answer: str) -> bool:
+def _agrees(case: GoldenCase, answer: str) -> bool:
     if answer.startswith("error: "):
         return case.outcome.trap is TRAPS.get(answer.removeprefix("error: "))
     if case.outcome.trap:

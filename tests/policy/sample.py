@@ -13,7 +13,7 @@ from ferryvm.policy.fact import Values
 from ferryvm.policy.machine import MachineFacts
 from ferryvm.policy.predicate import When, read
 from ferryvm.region.fact import Facts
-from ferryvm.toml.fault import Fault
+from ferryvm.toml.fault import TomlFault
 
 BACKENDS = ("llvm", "opencl", "reference", "threaded")
 
@@ -59,7 +59,7 @@ def values(facts: Facts = LOOP, **extra: Any) -> Values:
 
 def when(text: str) -> When:
     """The condition of `when = { TEXT }`, which has no faults."""
-    faults: list[Fault] = []
+    faults: list[TomlFault] = []
     found = read(tomli.loads(f"when = {{ {text} }}")["when"], ("when",), faults.append)
     assert not faults
     return found

@@ -14,7 +14,7 @@ from ferryvm.isa import INSTRUCTIONS
 from ferryvm.policy import machine
 from ferryvm.policy.fact import Fact, FactType, Values, find, meanings, vocabulary
 from ferryvm.policy.machine import MachineFacts, here
-from ferryvm.region import Kind, facts, regions
+from ferryvm.region import RegionKind, facts, regions
 from ferryvm.region.fact import Facts
 from ferryvm.verify import verify
 
@@ -64,7 +64,7 @@ def test_every_fact_can_be_asked_for_in_a_rule(name: str) -> None:
 
 
 def test_kinds_are_those_of_regions() -> None:
-    assert vocabulary()["kind"].values == tuple(kind.value for kind in Kind)
+    assert vocabulary()["kind"].values == tuple(kind.value for kind in RegionKind)
 
 
 def test_shares_are_from_0_to_1_for_the_regions_of_a_program() -> None:

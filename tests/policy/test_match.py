@@ -9,7 +9,7 @@ from ferryvm import policy
 from ferryvm.policy import Action, Policy, Rule, match
 from ferryvm.policy.fact import Values
 from ferryvm.policy.match import Decision, Passed
-from ferryvm.policy.predicate import Verdict, When
+from ferryvm.policy.predicate import MatchResult, When
 
 from .sample import LOOP, MACHINE, check, loop, when
 
@@ -85,7 +85,7 @@ def test_of_very_many_rules_the_first_are_told_and_the_rest_counted(
     made: list[When] = []
     judge = When.judge
 
-    def judged(one: When, values: Values) -> Verdict:
+    def judged(one: When, values: Values) -> MatchResult:
         made.append(one)
         return judge(one, values)
 

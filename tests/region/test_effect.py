@@ -8,7 +8,7 @@ import pytest
 import ferryvm
 from ferryvm.isa import BY_MNEMONIC, INSTRUCTIONS, Flow
 from ferryvm.isa.emitter import Emitter, PureEmitter
-from ferryvm.region.call_graph import call_graph
+from ferryvm.region.call import call_graph
 from ferryvm.region.effect import _OPERATIONS, Effect, Effects, effects, function_effects
 from ferryvm.region.fact import statics
 from ferryvm.region.region import region

@@ -10,7 +10,7 @@ import pytest
 import ferryvm
 from ferryvm.region.fact import Facts, facts
 from ferryvm.region.region import region, regions
-from ferryvm.testing.generate import Kind, generate
+from ferryvm.testing.generate import ProgramKind, generate
 from ferryvm.verify import Verified, verify
 
 SUM = """
@@ -196,7 +196,9 @@ def test_arithmetic_on_floats_is_seen_in_skiff() -> None:
 
 @pytest.mark.parametrize("number", range(30))
 def test_facts_of_random_programs_agree_with_each_other(number: int) -> None:
-    verified = verify(generate(5, number, Kind.SKIFF if number % 3 == 0 else Kind.BYTECODE))
+    verified = verify(
+        generate(5, number, ProgramKind.SKIFF if number % 3 == 0 else ProgramKind.BYTECODE)
+    )
     for each in regions(verified):
         found = facts(each)
         assert found.instructions == sum(found.mix.values()) == len(each.pcs)

@@ -15,7 +15,7 @@ import ferryvm
 from ferryvm.region.fact import facts
 from ferryvm.region.graph import Block, Graph, graph
 from ferryvm.region.region import candidates, regions
-from ferryvm.testing.generate import Kind, generate
+from ferryvm.testing.generate import ProgramKind, generate
 from ferryvm.verify import Verified, verify
 
 MAIN = ".function main\n"
@@ -222,7 +222,9 @@ def _check_by_definition(found: Graph) -> None:
 
 @pytest.mark.parametrize("number", range(40))
 def test_random_program_agrees_with_the_definitions(number: int) -> None:
-    verified = verify(generate(7, number, Kind.SKIFF if number % 4 == 0 else Kind.BYTECODE))
+    verified = verify(
+        generate(7, number, ProgramKind.SKIFF if number % 4 == 0 else ProgramKind.BYTECODE)
+    )
     for function in range(len(verified.program.functions)):
         found = graph(verified, function)
         if len(found.blocks) <= 120:

@@ -9,7 +9,7 @@ import ferryvm
 from ferryvm.region.graph import graph
 from ferryvm.region.loop_head import likely_loop_heads, scope_marks
 from ferryvm.region.scope import scope_entries
-from ferryvm.testing.generate import Kind, generate
+from ferryvm.testing.generate import ProgramKind, generate
 from ferryvm.verify import Verified, verify
 
 
@@ -48,8 +48,8 @@ def test_a_table_can_go_back() -> None:
     assert likely_loop_heads(assembled(text)) == [0]
 
 
-@pytest.mark.parametrize("kind", [Kind.BYTECODE, Kind.SKIFF])
-def test_every_loop_has_one_of_them_in_it(kind: Kind) -> None:
+@pytest.mark.parametrize("kind", [ProgramKind.BYTECODE, ProgramKind.SKIFF])
+def test_every_loop_has_one_of_them_in_it(kind: ProgramKind) -> None:
     loops, heads = 0, 0
     for number in range(150):
         verified = verify(generate(20261122, number, kind))

@@ -11,8 +11,8 @@ import ferryvm
 import ferryvm.region as package
 from ferryvm.errors import UnknownNameError
 from ferryvm.program import Function
-from ferryvm.region.region import Kind, candidates, region, regions
-from ferryvm.testing.generate import Kind as Generated
+from ferryvm.region.region import RegionKind, candidates, region, regions
+from ferryvm.testing.generate import ProgramKind as Generated
 from ferryvm.testing.generate import generate
 from ferryvm.verify import Verified, verify
 
@@ -61,7 +61,7 @@ def test_region_is_found_by_name_and_a_nest_as_a_loop_too() -> None:
     verified = skiff(NESTED)
     for each in regions(verified):
         assert region(verified, each.name) == each
-    assert region(verified, "work/loop.2").kind is Kind.NEST
+    assert region(verified, "work/loop.2").kind is RegionKind.NEST
 
 
 def test_unknown_name_suggests_the_nearest() -> None:
@@ -174,7 +174,7 @@ def test_program_leaves_out_what_main_does_not_call() -> None:
 def test_scope_ends_before_its_leave() -> None:
     verified = assembled(".function main\nnop\nenter_jit\nnop\nnop\nleave_jit\nnop\nhalt\n")
     scope = region(verified, "main/scope.1")
-    assert (scope.kind, scope.entry) == (Kind.SCOPE, 1)
+    assert (scope.kind, scope.entry) == (RegionKind.SCOPE, 1)
     assert scope.pcs == {1, 2, 3}
     assert scope.blocks == {0}
 
@@ -254,7 +254,7 @@ def test_names_of_random_programs_are_unique(number: int) -> None:
     for each in found:
         assert each.entry in each.pcs
         assert all(verified.owner(pc) in each.functions for pc in each.pcs)
-        if each.kind not in (Kind.PROGRAM, Kind.SCOPE):
+        if each.kind not in (RegionKind.PROGRAM, RegionKind.SCOPE):
             assert each in candidates(verified, each.entry)
 
 

@@ -11,7 +11,7 @@ import pytest
 import ferryvm
 from ferryvm.backend import CompilationError
 from ferryvm.engine import Engine
-from ferryvm.engine.observe import Observer
+from ferryvm.engine.observer import Observer
 from ferryvm.policy import Choice, Options, Policy, Profile, Rule
 from ferryvm.registry import Registry
 

@@ -12,10 +12,10 @@ import pytest
 
 import ferryvm
 from ferryvm import plugin
-from ferryvm.cli.brought import Brought
+from ferryvm.cli.plugin_command import Brought
 from ferryvm.engine import Engine
 from ferryvm.engine.journal import Event, Outcome
-from ferryvm.engine.observe import Observer
+from ferryvm.engine.observer import Observer
 from ferryvm.errors import FerryError
 from ferryvm.hooks import BackendEntry, CommandEntry, PlacementEvent, TransferEvent, hookimpl
 from ferryvm.machine.control import Status

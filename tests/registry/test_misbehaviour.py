@@ -17,16 +17,16 @@ import click
 import pytest
 
 import ferryvm
-from ferryvm import process, unfinished
+from ferryvm import crash_note, process
 from ferryvm.backend import Artifact, Backend, BackendError, Capabilities, Interpreter
 from ferryvm.cache import key_path
-from ferryvm.cli.brought import Brought
+from ferryvm.cli.plugin_command import Brought
 from ferryvm.delivery import Delivery
 from ferryvm.hooks import BackendEntry, CommandEntry, hookimpl
 from ferryvm.machine.control import Status
 from ferryvm.machine.state import Machine
 from ferryvm.plugin import Plugin, Plugins
-from ferryvm.registry import Registry, State
+from ferryvm.registry import Availability, Registry
 
 from .. import command
 from .plant import GOOD, plant
@@ -136,16 +136,16 @@ def test_a_note_is_told_once_and_not_while_its_process_lives(
 ) -> None:
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
     child = (
-        "import os; from ferryvm import unfinished\n"
-        "with unfinished.noted('loading x\\ny'): os._exit(0)"
+        "import os; from ferryvm import crash_note\n"
+        "with crash_note.noted('loading x\\ny'): os._exit(0)"
     )
-    with unfinished.noted("loading mine"):
+    with crash_note.noted("loading mine"):
         for _ in range(2):
             subprocess.run([sys.executable, "-c", child], check=True, timeout=60)
-        assert unfinished.left_behind() == ["loading x y"] * 2
-        assert unfinished.left_behind() == []
-        assert len(list(unfinished.folder().iterdir())) == 1
-    assert list(unfinished.folder().iterdir()) == []
+        assert crash_note.left_behind() == ["loading x y"] * 2
+        assert crash_note.left_behind() == []
+        assert len(list(crash_note.folder().iterdir())) == 1
+    assert list(crash_note.folder().iterdir()) == []
 
 
 def test_who_has_no_plugins_writes_no_notes(site: Path, tmp_path: Path) -> None:
@@ -179,24 +179,27 @@ def raising(error: BaseException) -> property:
     return property(lambda _self: _raise(error))
 
 
-BACKENDS: dict[str, tuple[dict[str, object], State]] = {
-    "name raises": ({"name": raising(Bomb())}, State.BROKEN),
-    "version raises": ({"version": raising(Bomb())}, State.BROKEN),
-    "protocol raises": ({"protocol": raising(Bomb())}, State.BROKEN),
-    "capabilities raise": ({"capabilities": raising(Bomb())}, State.BROKEN),
-    "name is evil": ({"name": Evil("made")}, State.BROKEN),
-    "protocol is evil": ({"protocol": Evil("1")}, State.BROKEN),
-    "protocol is gigantic": ({"protocol": 10**10_000}, State.BROKEN),
-    "version is None": ({"version": None}, State.BROKEN),
-    "fuel is a text": ({"capabilities": Capabilities(fuel="yes")}, State.BROKEN),  # type: ignore[arg-type]
-    "heap is negative": ({"capabilities": Capabilities(heap=-1)}, State.BROKEN),
-    "heap is a float": ({"capabilities": Capabilities(heap=1.5)}, State.BROKEN),  # type: ignore[arg-type]
-    "forcing is a list": ({"capabilities": Capabilities(forcing=["hot"])}, State.BROKEN),  # type: ignore[arg-type]
-    "probe raises": ({"probe": lambda _: _raise(Bomb())}, State.BROKEN),
-    "probe leaves": ({"probe": lambda _: sys.exit(0)}, State.BROKEN),
-    "probe returns a number": ({"probe": lambda _: 0}, State.BROKEN),
-    "probe returns an evil text": ({"probe": lambda _: Evil("no\ndevice")}, State.NOT_USABLE),
-    "version is of two lines": ({"version": "1\n2"}, State.USABLE),
+BACKENDS: dict[str, tuple[dict[str, object], Availability]] = {
+    "name raises": ({"name": raising(Bomb())}, Availability.BROKEN),
+    "version raises": ({"version": raising(Bomb())}, Availability.BROKEN),
+    "protocol raises": ({"protocol": raising(Bomb())}, Availability.BROKEN),
+    "capabilities raise": ({"capabilities": raising(Bomb())}, Availability.BROKEN),
+    "name is evil": ({"name": Evil("made")}, Availability.BROKEN),
+    "protocol is evil": ({"protocol": Evil("1")}, Availability.BROKEN),
+    "protocol is gigantic": ({"protocol": 10**10_000}, Availability.BROKEN),
+    "version is None": ({"version": None}, Availability.BROKEN),
+    "fuel is a text": ({"capabilities": Capabilities(fuel="yes")}, Availability.BROKEN),  # type: ignore[arg-type]
+    "heap is negative": ({"capabilities": Capabilities(heap=-1)}, Availability.BROKEN),
+    "heap is a float": ({"capabilities": Capabilities(heap=1.5)}, Availability.BROKEN),  # type: ignore[arg-type]
+    "forcing is a list": ({"capabilities": Capabilities(forcing=["hot"])}, Availability.BROKEN),  # type: ignore[arg-type]
+    "probe raises": ({"probe": lambda _: _raise(Bomb())}, Availability.BROKEN),
+    "probe leaves": ({"probe": lambda _: sys.exit(0)}, Availability.BROKEN),
+    "probe returns a number": ({"probe": lambda _: 0}, Availability.BROKEN),
+    "probe returns an evil text": (
+        {"probe": lambda _: Evil("no\ndevice")},
+        Availability.NOT_USABLE,
+    ),
+    "version is of two lines": ({"version": "1\n2"}, Availability.USABLE),
 }
 
 
@@ -209,7 +212,7 @@ class Minimal(Interpreter):
 
 @pytest.mark.parametrize(("attributes", "state"), BACKENDS.values(), ids=BACKENDS)
 def test_a_backend_that_breaks_its_contract_is_listed_as_such(
-    attributes: dict[str, object], state: State, monkeypatch: pytest.MonkeyPatch
+    attributes: dict[str, object], state: Availability, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(process, "owner", process.Owner(has_come=lambda: False))
     made = type("Made", (Minimal,), attributes)
@@ -219,7 +222,7 @@ def test_a_backend_that_breaks_its_contract_is_listed_as_such(
     (line,) = found.listings()
     assert line.state is state, line.reason
     assert "\n" not in f"{line.reason} {line.version}"
-    if state is not State.USABLE:
+    if state is not Availability.USABLE:
         with pytest.raises(BackendError):
             found.get("made")
 

@@ -20,7 +20,7 @@ from ferryvm import hooks, plugin
 from ferryvm.errors import UnknownNameError
 from ferryvm.foreign import ForeignError
 from ferryvm.plugin import VARIABLE
-from ferryvm.registry import Listing, Registry, State
+from ferryvm.registry import Availability, Listing, Registry
 
 from .. import command
 from . import test_hook
@@ -122,7 +122,7 @@ def test_a_plugin_that_is_broken_is_one_line_and_the_rest_work(
     assert reason in message
     assert "\n" not in message
     line = foreign(found)["bad:bad"]
-    assert (line.name, line.version, line.state) == ("-", "0.7", State.BROKEN)
+    assert (line.name, line.version, line.state) == ("-", "0.7", Availability.BROKEN)
     assert line.reason == message
     assert Registry().plugins.faults == found.plugins.faults
     assert len(caplog.records) == 1, "the same line is told once in a process"
@@ -149,7 +149,7 @@ def test_a_plugin_without_metadata_is_called_by_its_folder(site: Path) -> None:
     plant(site, "good", GOOD.format(name="first"))
     (site / "good-0.7.dist-info" / "METADATA").unlink()
     line = foreign(Registry())["good-0.7.dist-info:good"]
-    assert (line.name, line.state) == ("first", State.USABLE)
+    assert (line.name, line.state) == ("first", Availability.USABLE)
 
 
 def test_a_backend_name_of_ours_cannot_be_taken(site: Path) -> None:
@@ -157,7 +157,7 @@ def test_a_backend_name_of_ours_cannot_be_taken(site: Path) -> None:
     found = Registry()
     assert found.get("switch").version != "2.5"
     line = foreign(found)["bad:bad"]
-    assert (line.name, line.state) == ("switch", State.NAME_TAKEN)
+    assert (line.name, line.state) == ("switch", Availability.NAME_TAKEN)
     assert line.reason == (
         "backend name 'switch' of bad:bad is taken by ferryvm:in_tree_backends; "
         + REMEDY.format("bad")
@@ -210,7 +210,7 @@ def test_the_variable_says_which_plugins_are_imported(
     assert "threaded" in found.names
     assert found.plugins.warnings == []
     forbidden = {
-        line.source for line in found.listings() if line.state is State.FORBIDDEN
+        line.source for line in found.listings() if line.state is Availability.FORBIDDEN
     }  # fmt: skip
     names = {"early": "early:early", "late_one": "late-one:entry"}
     assert forbidden == {source for name, source in names.items() if name not in expected}

@@ -10,7 +10,7 @@ import pytest
 from ferryvm.backend import Artifact, Backend, BackendError, Interpreter
 from ferryvm.errors import UnknownNameError
 from ferryvm.hooks import BackendEntry, hookimpl
-from ferryvm.registry import RESERVED, Registry, State
+from ferryvm.registry import RESERVED, Availability, Registry
 from ferryvm.verify import Verified
 
 
@@ -95,9 +95,9 @@ def test_no_such_name_did_not_load_and_not_usable_are_three_errors() -> None:
         found.get("exploding")
     states = {line.name: line.state for line in found.listings()}
     assert states == {
-        "absent": State.NOT_USABLE,
-        "lazy": State.BROKEN,
-        "exploding": State.BROKEN,
+        "absent": Availability.NOT_USABLE,
+        "lazy": Availability.BROKEN,
+        "exploding": Availability.BROKEN,
     }
 
 
@@ -125,7 +125,7 @@ def test_a_backend_of_the_wrong_form_is_an_error_that_says_what_is_wrong(
         found.get(wrong.name)
     assert reason in str(error.value)
     (line,) = found.listings()
-    assert line.state is State.BROKEN
+    assert line.state is Availability.BROKEN
     assert reason in (line.reason or "")
 
 
@@ -202,5 +202,5 @@ def test_a_name_that_is_taken_leaves_the_first_one_in_place() -> None:
     assert type(found.get("minimal")) is Minimal
     assert found.get("other").version == "1.2"
     assert [line.state for line in found.listings()] == [
-        State.USABLE, State.USABLE, State.NAME_TAKEN
+        Availability.USABLE, Availability.USABLE, Availability.NAME_TAKEN
     ]  # fmt: skip

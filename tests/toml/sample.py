@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal
 import pydantic
 
 from ferryvm.toml.allowed import Words
-from ferryvm.toml.fault import Fault, PlacedFault
+from ferryvm.toml.fault import PlacedFault, TomlFault
 from ferryvm.toml.reading import examine
 from ferryvm.toml.table import Table, key_faults
 
@@ -68,9 +68,9 @@ class SampleKeys(Table):
 def read(text: str) -> tuple[dict[str, Any] | None, tuple[PlacedFault, ...]]:
     """The document of a text without errors, and all faults; `odd = true` is a warning."""
 
-    def judge(document: dict[str, Any]) -> tuple[dict[str, Any] | None, list[Fault]]:
+    def judge(document: dict[str, Any]) -> tuple[dict[str, Any] | None, list[TomlFault]]:
         if document.pop("odd", False):
-            return document, [Fault(("odd",), "is odd", is_warning=True)]
+            return document, [TomlFault(("odd",), "is odd", is_warning=True)]
         faults = list(key_faults(SampleKeys, document))
         return (None if faults else document), faults
 

@@ -6,7 +6,7 @@ from __future__ import annotations
 import pytest
 import tomli
 
-from ferryvm.toml.fault import Fault
+from ferryvm.toml.fault import TomlFault
 from ferryvm.toml.table import key_faults, sound
 
 from .sample import SampleKeys, said
@@ -77,4 +77,4 @@ def test_what_is_sound_is_left_of_a_document() -> None:
         "steps": {"red": 3},
         "part": [{}, {}],
     }
-    assert sound(document, [Fault(("part", 0), "")])["part"] == [None, {}]
+    assert sound(document, [TomlFault(("part", 0), "")])["part"] == [None, {}]

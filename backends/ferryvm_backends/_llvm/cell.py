@@ -17,14 +17,14 @@ from ferryvm.machine.control import Status
 from ferryvm_backends._llvm import ir
 from ferryvm_backends._llvm.arithmetic import WORD, word
 from ferryvm_backends._llvm.entry import pack, set_status, unpack
+from ferryvm_backends._llvm.handler import INT32, POINTER, HandlerBuilder, Registers
 from ferryvm_backends._llvm.native import PUBLISH
-from ferryvm_backends._llvm.weaver import INT32, POINTER, Registers, StackWeaver
 
 NATIVE = ir.FunctionType(INT32, [POINTER])
 """Compiled code: a function from a control block's address to a status."""
 
 
-class CellWeaver(StackWeaver):
+class CellHandlerBuilder(HandlerBuilder):
     """A weaver of handlers and of what stands in front of them."""
 
     @abc.abstractmethod

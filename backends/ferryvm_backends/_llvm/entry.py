@@ -6,7 +6,7 @@ from __future__ import annotations
 from ferryvm.machine.control import ControlBlock, Status
 from ferryvm_backends._llvm import ir
 from ferryvm_backends._llvm.arithmetic import WORD, word
-from ferryvm_backends._llvm.weaver import BYTE, INT32, POINTER, Registers
+from ferryvm_backends._llvm.handler import BYTE, INT32, POINTER, Registers
 
 
 def _field(builder: ir.IRBuilder, control: ir.Value, name: str) -> ir.Value:

@@ -21,7 +21,7 @@ import ferryvm
 from ferryvm import cache
 from ferryvm.backend import BackendError
 from ferryvm.machine.control import ABI_VERSION
-from ferryvm_backends._llvm import kept
+from ferryvm_backends._llvm import cache_entry
 
 _log = logging.getLogger("ferryvm")
 
@@ -175,8 +175,8 @@ def load_or_build(package: str, merge_tails: bool = True) -> tuple[NativeCode, b
         _log.info("building native code of %s, which takes some seconds", name)
         return _build_in_process(package, merge_tails)
 
-    payload = cache.Entry(name, key(package)).get(build, kept.fault)
-    notes, code = kept.unpacked(payload)
+    payload = cache.Entry(name, key(package)).get(build, cache_entry.fault)
+    notes, code = cache_entry.unpacked(payload)
     return NativeCode(code), notes
 
 

@@ -14,7 +14,7 @@ from ferryvm.isa.type import WORD_BYTES, Type
 from ferryvm.machine.control import DESCRIPTOR_WORDS
 from ferryvm_backends._llvm import ir
 from ferryvm_backends._llvm.arithmetic import I1, WORD, Arithmetic, word
-from ferryvm_backends.llvm.shared import Shared
+from ferryvm_backends.llvm.context import LoweringContext
 from ferryvm_backends.llvm.storage import Storage
 
 
@@ -25,7 +25,7 @@ class Access(Arithmetic):
     operands; operations without one are lowered by the emitter's method of their name.
     """
 
-    def __init__(self, shared: Shared, body: Body, builder: ir.IRBuilder) -> None:
+    def __init__(self, shared: LoweringContext, body: Body, builder: ir.IRBuilder) -> None:
         """`builder`: in the block of a native function where the body starts."""
         self.shared, self.body, self.builder = shared, body, builder
         self.function = builder.function

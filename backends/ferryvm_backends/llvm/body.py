@@ -12,9 +12,9 @@ from ferryvm.isa.type import WORD_BYTES
 from ferryvm.machine.control import Status
 from ferryvm_backends._llvm import ir
 from ferryvm_backends._llvm.arithmetic import WORD, word
-from ferryvm_backends.llvm.calling import Calling
-from ferryvm_backends.llvm.shared import INT32, Shared, llvm_type, status_constant
-from ferryvm_backends.llvm.strip import Strip, strips
+from ferryvm_backends.llvm.call import CallLowering
+from ferryvm_backends.llvm.context import INT32, LoweringContext, llvm_type, status_constant
+from ferryvm_backends.llvm.strip_mining import StripMinedLoop, strip_mined_loops
 from ferryvm_backends.llvm.variant import Variant
 
 _LEAVING = {
@@ -30,21 +30,21 @@ _LEAVING = {
 class _Strip:
     """A loop that is run in strips, and the block where each begins."""
 
-    loop: Strip
+    loop: StripMinedLoop
     block: ir.Block
     begun: list[ir.PhiInstr]
     """What that block gets for the parameters of the head."""
 
 
-def lower_body(shared: Shared, variant: Variant, builder: ir.IRBuilder) -> None:
+def lower_body(shared: LoweringContext, variant: Variant, builder: ir.IRBuilder) -> None:
     """Emit a body at a builder, which is in a block of its native function."""
     _Blocks(shared, variant, builder).run()
 
 
-class _Blocks(Calling):
+class _Blocks(CallLowering):
     """Lowers blocks and their ends: a parameter becomes a phi, an edge what comes into it."""
 
-    def __init__(self, shared: Shared, variant: Variant, builder: ir.IRBuilder) -> None:
+    def __init__(self, shared: LoweringContext, variant: Variant, builder: ir.IRBuilder) -> None:
         super().__init__(shared, variant, builder)
         entry, *others = variant.body.blocks
         if not variant.body.is_root:
@@ -66,7 +66,7 @@ class _Blocks(Calling):
         self._spared: set[Operation] = set()
         """Polls of these loops."""
         if shared.polls and not shared.is_forced:
-            for strip in strips(variant.body):
+            for strip in strip_mined_loops(variant.body):
                 front = self.function.append_basic_block(f"{strip.head.label}.strip")
                 self.builder.position_at_end(front)
                 begun = [self.builder.phi(llvm_type(each.type)) for each in strip.head.parameters]

@@ -20,14 +20,14 @@ from ferryvm.machine.control import Status
 from ferryvm_backends._llvm import ir
 from ferryvm_backends._llvm.arithmetic import WORD, stack_register, word
 from ferryvm_backends.llvm.body import lower_body
-from ferryvm_backends.llvm.recursion import lower_function
-from ferryvm_backends.llvm.shared import (
+from ferryvm_backends.llvm.context import (
     FORCED_IN,
     HOST_STACK_LIMIT,
-    Shared,
+    LoweringContext,
     at_start,
     status_constant,
 )
+from ferryvm_backends.llvm.recursion import lower_function
 from ferryvm_backends.llvm.storage import Storage
 from ferryvm_backends.llvm.symbol import CROWDED, CYCLES, ENTRIES, ENTRY, INSTRUCTIONS, STACK
 from ferryvm_backends.llvm.variant import Variant
@@ -38,7 +38,7 @@ def lower(module: Module, options: Options, polls: bool = True) -> ir.Module:
 
     `polls`: look at the interrupt flag in loops.
     """
-    shared = Shared(module, options, polls)
+    shared = LoweringContext(module, options, polls)
     _lower_root(shared, module)
     for number, body in module.functions.items():
         lower_function(shared, number, body)
@@ -46,7 +46,7 @@ def lower(module: Module, options: Options, polls: bool = True) -> ir.Module:
     return shared.native
 
 
-def _lower_root(shared: Shared, module: Module) -> None:
+def _lower_root(shared: LoweringContext, module: Module) -> None:
     """The function that others call: it counts, then runs the region's own body."""
     entry = shared.entered(ENTRY)
     builder = at_start(entry)
@@ -76,7 +76,9 @@ def _lower_root(shared: Shared, module: Module) -> None:
     builder.ret(status)
 
 
-def _check_stack(shared: Shared, storage: Storage, control: ir.Value, recurs: bool) -> None:
+def _check_stack(
+    shared: LoweringContext, storage: Storage, control: ir.Value, recurs: bool
+) -> None:
     """Leave at once if the thread's stack has no room for all frames; else set how low recursion
     may go, so that there always is."""
     builder = storage.builder

@@ -16,7 +16,7 @@ from ferryvm.ir.footprint import VersionedNest
 from ferryvm.ir.graph import Module
 from ferryvm.machine.host_stack import frame_bytes
 from ferryvm.region.component import cycle_without
-from ferryvm_backends._llvm import ir, kept, native
+from ferryvm_backends._llvm import cache_entry, ir, native
 from ferryvm_backends._llvm.native import NativeCode, target_machine
 from ferryvm_backends._llvm.passes import Pipeline, improve
 from ferryvm_backends.llvm.symbol import (
@@ -91,16 +91,16 @@ def stack_bytes(module: llvm.ModuleRef, code: bytes) -> int:
 def packed(module: Module, stack: int, code: bytes) -> bytes:
     """What the cache keeps of a region: the notes are bytes of the host's stack that its frames take,
     the pcs of its guards, and its nests."""
-    return kept.packed(json.dumps([stack, module.guards, module.nests]).encode(), code)
+    return cache_entry.packed(json.dumps([stack, module.guards, module.nests]).encode(), code)
 
 
 def fault(payload: bytes) -> str | None:
     """Why this is nothing that `packed` made; None if it is."""
     try:
-        _noted(kept.unpacked(payload)[0])
+        _noted(cache_entry.unpacked(payload)[0])
     except (ValueError, TypeError, LookupError, RecursionError):
         return "it has no pcs of guards"
-    return kept.fault(payload)
+    return cache_entry.fault(payload)
 
 
 def _noted(notes: bytes) -> tuple[int, list[int], list[VersionedNest]]:
@@ -142,7 +142,7 @@ class RegionCode(Code):
 
     def __init__(self, content: bytes, is_from_cache: bool, notes: Mapping[str, float]) -> None:
         """`content`: as `packed` makes it."""
-        noted, code = kept.unpacked(content)
+        noted, code = cache_entry.unpacked(content)
         stack, self._guards, self._nests = _noted(noted)
         """The pc of each guard, in the order of their counts; nests, likewise."""
         self._native = NativeCode(code)

@@ -18,8 +18,8 @@ from ferryvm.isa.type import WORD_BYTES
 from ferryvm_backends._llvm import ir
 from ferryvm_backends._llvm.arithmetic import word
 from ferryvm_backends.llvm.body import lower_body
-from ferryvm_backends.llvm.early import state_words
-from ferryvm_backends.llvm.shared import Shared, at_start
+from ferryvm_backends.llvm.context import LoweringContext, at_start
+from ferryvm_backends.llvm.early_store import state_words
 from ferryvm_backends.llvm.storage import Storage
 from ferryvm_backends.llvm.variant import Variant
 
@@ -35,7 +35,7 @@ SMALL = 40
 """Operations of a function, at most, that is copied: in larger ones a call costs little of the whole."""
 
 
-def lower_function(shared: Shared, number: int, body: Body) -> None:
+def lower_function(shared: LoweringContext, number: int, body: Body) -> None:
     """Emit the native function of a VM function, with its copies."""
     function = shared.functions[number]
     copies = _copies(shared, number, body)
@@ -54,7 +54,7 @@ def lower_function(shared: Shared, number: int, body: Body) -> None:
         lower_body(shared, variant, at_start(caller) if is_copy else builder)
 
 
-def _copies(shared: Shared, number: int, body: Body) -> list[ir.Function]:
+def _copies(shared: LoweringContext, number: int, body: Body) -> list[ir.Function]:
     """Copies of a function that calls itself, for each to be inlined into the one before."""
     if shared.is_forced:  # a copy looks at nothing, so there is nothing to be forced in it
         return []

@@ -10,7 +10,7 @@ from __future__ import annotations
 from ferryvm.machine.control import ControlBlock
 from ferryvm_backends._llvm import ir
 from ferryvm_backends._llvm.arithmetic import WORD, word
-from ferryvm_backends._llvm.weaver import BYTE, POINTER
+from ferryvm_backends._llvm.handler import BYTE, POINTER
 
 _FIXED = frozenset({"statics", "stack", "stack_end", "heap", "functions", "table"})
 """Fields that nothing changes while native code runs."""

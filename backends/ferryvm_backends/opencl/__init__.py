@@ -55,7 +55,7 @@ class OpenClBackend(Compiler):
         return None
 
     def examine(self) -> Sequence[Finding]:
-        from ferryvm_backends.opencl.examine import examine
+        from ferryvm_backends.opencl.diagnosis import examine
 
         return examine()
 

@@ -18,13 +18,13 @@ from collections import OrderedDict
 from collections.abc import Mapping
 
 from ferryvm.backend import Activity, Options
+from ferryvm.ir.c.context import FORCED_WORD, LOWEST_WORD, SLICE_WORD
 from ferryvm.ir.c.opencl import LOOK
-from ferryvm.ir.c.shared import FORCED_WORD, LOWEST_WORD, SLICE_WORD
 from ferryvm.machine.control import REGISTER_BYTES, ControlBlock, Status
 from ferryvm_backends.opencl.build import Session
-from ferryvm_backends.opencl.kernel import Kernel, Place
+from ferryvm_backends.opencl.code import KernelCode
+from ferryvm_backends.opencl.kernel import BufferOffset, Kernel
 from ferryvm_backends.opencl.launch import ENTER, FAILED
-from ferryvm_backends.opencl.launched import LaunchedCode
 from ferryvm_backends.opencl.packet import Packet
 from ferryvm_backends.opencl.resident import Copied, Needs, Traffic
 
@@ -78,7 +78,7 @@ def residents(session: Session) -> Residents:
     return Residents(session)
 
 
-class CopiedCode(LaunchedCode):
+class CopiedCode(KernelCode):
     """A kernel on a device with memory of its own."""
 
     launch = "launch_copied"
@@ -98,7 +98,7 @@ class CopiedCode(LaunchedCode):
         super().__init__(session, kernel, guards, options, is_from_cache, notes)
         self._needs, self._traffic, self._packet = needs, Traffic(), Packet()
         self._memory: Copied | None = None
-        self._places: tuple[Place, ...] = ()
+        self._places: tuple[BufferOffset, ...] = ()
         """What the kernel's arguments are set for."""
         record = self.record
         record.entry, record.slice = entry, _FIRST

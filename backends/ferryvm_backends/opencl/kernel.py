@@ -18,7 +18,7 @@ _ONE = (1,)
 
 
 @dataclasses.dataclass(frozen=True)
-class Place:
+class BufferOffset:
     """Where something begins: a buffer, and an offset in it in bytes."""
 
     buffer: Any
@@ -34,7 +34,12 @@ class Kernel:
         self._packet = Packet() if self.handle.num_args > ARGUMENT else None
 
     def bind(
-        self, control: Place, statics: Place, stack: Place, stack_bytes: int, heap: Place
+        self,
+        control: BufferOffset,
+        statics: BufferOffset,
+        stack: BufferOffset,
+        stack_bytes: int,
+        heap: BufferOffset,
     ) -> None:
         """Set all arguments."""
         word = np.uint64
@@ -68,7 +73,7 @@ class Kernel:
         control.pc = DRY
         flags = cl.mem_flags.READ_WRITE | cl.mem_flags.USE_HOST_PTR
         bytes_ = np.frombuffer(memory, np.uint8)
-        place = Place(cl.Buffer(self._context, flags, hostbuf=bytes_))
+        place = BufferOffset(cl.Buffer(self._context, flags, hostbuf=bytes_))
         self.bind(place, place, place, 0, place)
         seen = []
         for number in (40, 70):

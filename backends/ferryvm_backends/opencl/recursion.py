@@ -16,7 +16,7 @@ import dataclasses
 from collections.abc import Callable
 
 from ferryvm.ir.graph import Body, Module, Operation
-from ferryvm.region.region import Kind, Region
+from ferryvm.region.region import Region, RegionKind
 
 _LARGEST = {True: 8000, False: 600}
 """Operations of all copies, inlined into each other and into whatever calls them as drivers do; on
@@ -91,7 +91,7 @@ def _part(region: Region, pc: int) -> Region | None:
     """The region with which a kernel goes on at a pc; None if it lies outside of its own."""
     function = region.verified.owner(pc)
     if function != region.function:
-        return Region(region.verified, Kind.FUNCTION, function, pc)
+        return Region(region.verified, RegionKind.FUNCTION, function, pc)
     if pc in region.pcs:
         return dataclasses.replace(region, entry=pc)
     return None

@@ -32,9 +32,9 @@ from ferryvm.machine.control import ControlBlock
 from ferryvm.region.fact import region_effects
 from ferryvm.region.region import Region
 from ferryvm_backends.opencl.build import Session
-from ferryvm_backends.opencl.kernel import Place
+from ferryvm_backends.opencl.code import KernelCode
+from ferryvm_backends.opencl.kernel import BufferOffset
 from ferryvm_backends.opencl.launch import LANDING_WORDS, Residence
-from ferryvm_backends.opencl.launched import LaunchedCode
 
 Bytes = npt.NDArray[np.uint8]
 
@@ -76,7 +76,12 @@ class Segment:
     """A part of a machine's memory, and its copy on the device."""
 
     def __init__(
-        self, session: Session, host: Bytes, place: Place, mirror: Bytes, valid: ctypes.c_uint64
+        self,
+        session: Session,
+        host: Bytes,
+        place: BufferOffset,
+        mirror: Bytes,
+        valid: ctypes.c_uint64,
     ) -> None:
         """The device and `mirror` have zeros. `valid`: bytes of which the mirror is what the device
         has."""
@@ -190,7 +195,7 @@ def needs(region: Region, callers: bool) -> Needs:
     )
 
 
-class Landing:
+class HostBuffer:
     """Memory of the host that a device writes to by itself: an H200's driver takes 3 us more to
     hand over what comes by way of other memory (clEnqueueReadBuffer into what clEnqueueMapBuffer
     gives of a buffer made with CL_MEM_ALLOC_HOST_PTR)."""
@@ -223,8 +228,8 @@ class Copied:
         below = ctypes.sizeof(ControlBlock) + statics
         size = below + self.stack_bytes
         self._front, self._mirror = _buffer(session, size), np.zeros(size, np.uint8)
-        self.control = Place(self._front)
-        self._landing = Landing(session)
+        self.control = BufferOffset(self._front)
+        self._landing = HostBuffer(session)
         self.residence = Residence(
             control=ctypes.addressof(control),
             buffer=self._front.int_ptr,
@@ -235,19 +240,19 @@ class Copied:
         self.statics = Segment(
             session,
             view(control.statics, statics),
-            Place(self._front, ctypes.sizeof(ControlBlock)),
+            BufferOffset(self._front, ctypes.sizeof(ControlBlock)),
             self._mirror[ctypes.sizeof(ControlBlock) : below],
             ctypes.c_uint64(),
         )
         self.stack = Segment(
             session,
             view(control.stack, self.stack_bytes),
-            Place(self._front, below),
+            BufferOffset(self._front, below),
             self._mirror[below:],
             ctypes.c_uint64.from_buffer(self.residence, vars(Residence)["valid"].offset),
         )
         self.heap = self._heap(control)
-        self.users: weakref.WeakSet[LaunchedCode] = weakref.WeakSet()
+        self.users: weakref.WeakSet[KernelCode] = weakref.WeakSet()
         """Code whose arguments are these buffers."""
 
     def _heap(self, control: ControlBlock) -> Segment:
@@ -257,7 +262,7 @@ class Copied:
         heap = Segment(
             self._session,
             view(control.heap, capacity),
-            Place(buffer, notes),
+            BufferOffset(buffer, notes),
             np.zeros(capacity, np.uint8),
             ctypes.c_uint64(),
         )

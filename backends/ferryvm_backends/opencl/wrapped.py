@@ -24,8 +24,8 @@ from ferryvm.isa.type import WORD_BYTES
 from ferryvm.machine.control import ControlBlock, Status
 from ferryvm.machine.memory import PAGE
 from ferryvm_backends.opencl.build import Session
-from ferryvm_backends.opencl.kernel import Place
-from ferryvm_backends.opencl.launched import LaunchedCode
+from ferryvm_backends.opencl.code import KernelCode
+from ferryvm_backends.opencl.kernel import BufferOffset
 
 _MOST_KEPT = 16
 """Machines whose memory stays wrapped, of each device."""
@@ -65,7 +65,7 @@ class Wrapped:
         self.places = []
         for address, _ in segments:
             number = next(n for n, (begin, end) in enumerate(ranges) if begin <= address < end)
-            self.places.append(Place(self._buffers[number], address - ranges[number][0]))
+            self.places.append(BufferOffset(self._buffers[number], address - ranges[number][0]))
         self.stack_bytes: int = control.stack_end - control.stack
         self.users: weakref.WeakSet[WrappedCode] = weakref.WeakSet()
         """Code whose arguments are these buffers."""
@@ -113,7 +113,7 @@ def memories(session: Session) -> Memories:
     return Memories(session)
 
 
-class WrappedCode(LaunchedCode):
+class WrappedCode(KernelCode):
     """A kernel that works in the machine's own memory."""
 
     launch = "launch_wrapped"

@@ -5,14 +5,14 @@ from __future__ import annotations
 
 from ferryvm_backends._llvm import ir
 from ferryvm_backends._llvm.cell import define_publish
+from ferryvm_backends.switch.handler import SwitchHandlerBuilder
 from ferryvm_backends.switch.symbol import COUNTING, PLAIN
-from ferryvm_backends.switch.weaver import SwitchWeaver
 
 
 def build() -> tuple[ir.Module, bytes]:
     """The module with both loops; there are no notes."""
     module = ir.Module("ferry_switch")
-    SwitchWeaver(module, PLAIN, counting=False).weave_all()
-    SwitchWeaver(module, COUNTING, counting=True).weave_all()
+    SwitchHandlerBuilder(module, PLAIN, counting=False).weave_all()
+    SwitchHandlerBuilder(module, COUNTING, counting=True).weave_all()
     define_publish(module)
     return module, b""

@@ -11,10 +11,15 @@ from ferryvm.machine.control import Status
 from ferryvm_backends._llvm import ir
 from ferryvm_backends._llvm.cell import define_publish
 from ferryvm_backends._llvm.entry import leave, unpack
-from ferryvm_backends._llvm.weaver import POINTER, Registers
+from ferryvm_backends._llvm.handler import POINTER, Registers
 from ferryvm_backends.threaded import fusion
+from ferryvm_backends.threaded.handler import (
+    CONVENTION,
+    HANDLER,
+    ThreadedHandlerBuilder,
+    call_handler,
+)
 from ferryvm_backends.threaded.symbol import CELLS, COUNTING, PLAIN, RUN
-from ferryvm_backends.threaded.weaver import CONVENTION, HANDLER, ThreadedWeaver, call_handler
 
 EXITS = (
     Status.HALT,
@@ -62,7 +67,7 @@ class _Handlers:
 
     def __init__(self, module: ir.Module, counting: bool, exits: dict[Status, ir.Function]) -> None:
         self._module, self._counting = module, counting
-        self._weaver = ThreadedWeaver(counting, exits)
+        self._weaver = ThreadedHandlerBuilder(counting, exits)
 
     def _begin(self, name: str) -> tuple[ir.Function, Registers]:
         function, registers = _define(self._module, f"counting {name}" if self._counting else name)

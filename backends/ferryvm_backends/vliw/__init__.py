@@ -60,7 +60,7 @@ class VliwBackend(Compiler):
         _found(device)
 
     def compile(self, region: Region, options: Options) -> Code:
-        from ferryvm_backends.vliw.enter import VliwCode
+        from ferryvm_backends.vliw.entry import VliwCode
 
         began = time.perf_counter()
         options = dataclasses.replace(options, device=self._named(options.device))
@@ -73,19 +73,19 @@ class VliwBackend(Compiler):
         return code
 
     def report(self, accounts: Sequence[object]) -> Mapping[str, object]:
-        from ferryvm_backends.vliw.account import Account
         from ferryvm_backends.vliw.report import report
+        from ferryvm_backends.vliw.statistics import ProgramMetrics
 
-        return report([each for each in accounts if isinstance(each, Account)])
+        return report([each for each in accounts if isinstance(each, ProgramMetrics)])
 
     def show(self, region: Region, options: Options, stage: str) -> str:
         if stage not in self.stages:
             return super().show(region, options, stage)
         if stage == "ir":
             from ferryvm.ir.text import module_text
-            from ferryvm_backends.vliw.improve import improved
+            from ferryvm_backends.vliw.passes import optimised
 
-            return module_text(improved(region, options, self._chosen(options.device)))
+            return module_text(optimised(region, options, self._chosen(options.device)))
         from ferryvm_backends.vliw.code.text import program_text
 
         return program_text(self._program(region, options))
@@ -99,10 +99,10 @@ class VliwBackend(Compiler):
 
     def _program(self, region: Region, options: Options) -> Program:
         from ferryvm_backends.vliw.code.encode import compile_module
-        from ferryvm_backends.vliw.improve import improved
+        from ferryvm_backends.vliw.passes import optimised
 
         machine = self._chosen(options.device)
-        return compile_module(improved(region, options, machine), machine)
+        return compile_module(optimised(region, options, machine), machine)
 
     def _named(self, device: str) -> str:
         """What chooses the machine: a name or a file; empty where it was given as a value."""

@@ -10,16 +10,16 @@ import click
 import tomli
 
 import ferryvm
-from ferryvm.cli.ended import Trapped
 from ferryvm.cli.program import naming, refuse_same_file
 from ferryvm.cli.run import check_writable, with_source_line
+from ferryvm.cli.run_failure import Trapped
 from ferryvm.cli.show import print_table
 from ferryvm.errors import FerryError
 
 if TYPE_CHECKING:
     from ferryvm.verify import Verified
     from ferryvm_backends.vliw.sweep.measure import Result
-    from ferryvm_backends.vliw.sweep.vary import Variant
+    from ferryvm_backends.vliw.sweep.variant import Variant
 
 
 @click.group()
@@ -85,13 +85,13 @@ def sweep(file: Path, machine: str | None, varied: tuple[str, ...], plot: Path |
 
     Exit code 0: done; 1: the program trapped; 2: something was unusable, or no variant could run it.
     """
-    from ferryvm.durable import replace_file
+    from ferryvm.atomic_file import replace_file
     from ferryvm.toml.reading import text_of
     from ferryvm.verify import verify
     from ferryvm_backends.vliw import usual
     from ferryvm_backends.vliw.machine.read import load, path_of
     from ferryvm_backends.vliw.sweep import plot as plotting
-    from ferryvm_backends.vliw.sweep.vary import read_axes, variants
+    from ferryvm_backends.vliw.sweep.variant import read_axes, variants
 
     path = path_of(machine or usual())
     load(path)  # whatever is wrong with it is told as of any machine
@@ -154,7 +154,7 @@ def _print(names: list[str], results: list[Result]) -> None:
     from rich.table import Table
 
     from ferryvm_backends.vliw.sweep.measure import front
-    from ferryvm_backends.vliw.sweep.vary import shown
+    from ferryvm_backends.vliw.sweep.variant import shown
 
     if not results:
         return

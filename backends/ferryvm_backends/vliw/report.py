@@ -12,12 +12,12 @@ from typing import Any
 
 import numpy as np
 
-from ferryvm_backends.vliw.account import Account
 from ferryvm_backends.vliw.code.operation import Segment
-from ferryvm_backends.vliw.code.program import Loop, Program
+from ferryvm_backends.vliw.code.program import LoopSummary, Program
 from ferryvm_backends.vliw.code.stall import Cause, stalls
 from ferryvm_backends.vliw.machine.model import Machine
-from ferryvm_backends.vliw.simulate.count import Issue, Words
+from ferryvm_backends.vliw.simulate.metric import Issue, Words
+from ferryvm_backends.vliw.statistics import ProgramMetrics
 
 Figures = dict[str, Any]
 
@@ -35,7 +35,7 @@ class _Sum:
         self.operations = np.zeros(len(machine.units), np.int64)
         self.busy = np.zeros(len(machine.units), np.int64)
 
-    def add(self, account: Account) -> None:
+    def add(self, account: ProgramMetrics) -> None:
         program, totals = account.program, account.totals
         self.entries += totals.entries
         self.cycles += totals.cycles
@@ -91,9 +91,9 @@ class _Sum:
         }
 
 
-def report(accounts: Sequence[Account]) -> Figures:
+def report(accounts: Sequence[ProgramMetrics]) -> Figures:
     """The figures of a run: each machine with its total and its regions."""
-    machines: list[tuple[tuple[str, Machine], list[Account]]] = []
+    machines: list[tuple[tuple[str, Machine], list[ProgramMetrics]]] = []
     for account in accounts:
         key = account.device, account.program.machine
         for known, those in machines:
@@ -105,7 +105,7 @@ def report(accounts: Sequence[Account]) -> Figures:
     return {"machines": [_machine(*key, those) for key, those in machines]}
 
 
-def _machine(device: str, machine: Machine, accounts: list[Account]) -> Figures:
+def _machine(device: str, machine: Machine, accounts: list[ProgramMetrics]) -> Figures:
     total = _Sum(machine)
     for account in accounts:
         total.add(account)
@@ -119,7 +119,7 @@ def _machine(device: str, machine: Machine, accounts: list[Account]) -> Figures:
     }
 
 
-def _region(account: Account) -> Figures:
+def _region(account: ProgramMetrics) -> Figures:
     total = _Sum(account.program.machine)
     total.add(account)
     return {
@@ -132,7 +132,7 @@ def _region(account: Account) -> Figures:
     }
 
 
-def _loop(account: Account, loop: Loop) -> Figures:
+def _loop(account: ProgramMetrics, loop: LoopSummary) -> Figures:
     bundles = account.totals.bundles
     starts = range(loop.begin, loop.end, loop.interval)
     return {
@@ -160,7 +160,7 @@ def _spill_accesses(program: Program, bundles: Words) -> Iterator[tuple[str, int
                 yield slot.name, times
 
 
-def _position(account: Account, pc: int) -> str | None:
+def _position(account: ProgramMetrics, pc: int) -> str | None:
     position = account.positions.get(pc)
     return str(position) if position is not None else None
 

@@ -16,7 +16,7 @@ import re
 
 from ferryvm.asm import literal
 from ferryvm.asm.literal import LiteralFault
-from ferryvm.asm.source import Fault, Source, Token, near
+from ferryvm.asm.source import Source, StatementFault, Token, near
 from ferryvm.isa import BY_MNEMONIC
 
 DEFAULT_STATICS = 256
@@ -26,7 +26,7 @@ MOST_WORDS = 1 << 16
 """Numbers of statics and of a frame's words are below this."""
 
 
-class Kind(enum.Enum):
+class OperandKind(enum.Enum):
     """What follows a mnemonic."""
 
     NONE = "nothing"
@@ -43,7 +43,7 @@ class Mnemonic:
     `{}` in the code is the operand; calls and returns are the inference's to write.
     """
 
-    kind: Kind
+    kind: OperandKind
     pops: int
     pushes: int
     code: str
@@ -52,25 +52,25 @@ class Mnemonic:
 
 
 def _comparison(condition: str) -> Mnemonic:
-    return Mnemonic(Kind.NONE, 2, 1, f"i64.{condition}; i64.extend_i32_u")
+    return Mnemonic(OperandKind.NONE, 2, 1, f"i64.{condition}; i64.extend_i32_u")
 
 
 def _binary(name: str) -> Mnemonic:
-    return Mnemonic(Kind.NONE, 2, 1, f"i64.{name}")
+    return Mnemonic(OperandKind.NONE, 2, 1, f"i64.{name}")
 
 
 MNEMONICS = {
-    "PUSH_WORD": Mnemonic(Kind.WORD, 0, 1, "i64.const {}"),
-    "LOAD_WORD_STATIC": Mnemonic(Kind.STATIC, 1, 1, "static.load", "static.get {}"),
-    "STORE_WORD_STATIC": Mnemonic(Kind.STATIC, 2, 0, "static.store", "static.set {}"),
-    "LOAD_WORD": Mnemonic(Kind.FRAME, 0, 1, "local.get {}"),
-    "STORE_WORD": Mnemonic(Kind.FRAME, 1, 0, "local.set {}"),
+    "PUSH_WORD": Mnemonic(OperandKind.WORD, 0, 1, "i64.const {}"),
+    "LOAD_WORD_STATIC": Mnemonic(OperandKind.STATIC, 1, 1, "static.load", "static.get {}"),
+    "STORE_WORD_STATIC": Mnemonic(OperandKind.STATIC, 2, 0, "static.store", "static.set {}"),
+    "LOAD_WORD": Mnemonic(OperandKind.FRAME, 0, 1, "local.get {}"),
+    "STORE_WORD": Mnemonic(OperandKind.FRAME, 1, 0, "local.set {}"),
     "ADD": _binary("add"),
     "SUB": _binary("sub"),
     "MUL": _binary("mul"),
     "DIV": _binary("div_s"),
-    "INCR": Mnemonic(Kind.NONE, 1, 1, "i64.const 1; i64.add"),
-    "DECR": Mnemonic(Kind.NONE, 1, 1, "i64.const 1; i64.sub"),
+    "INCR": Mnemonic(OperandKind.NONE, 1, 1, "i64.const 1; i64.add"),
+    "DECR": Mnemonic(OperandKind.NONE, 1, 1, "i64.const 1; i64.sub"),
     "LT": _comparison("lt_s"),
     "GT": _comparison("gt_s"),
     "LE": _comparison("le_s"),
@@ -79,21 +79,21 @@ MNEMONICS = {
     "NE": _comparison("ne"),
     "AND": _binary("and"),
     "OR": _binary("or"),
-    "NOT": Mnemonic(Kind.NONE, 1, 1, "i64.eqz; i64.extend_i32_u"),
-    "JMP": Mnemonic(Kind.LABEL, 0, 0, "jump {}"),
-    "JMPT": Mnemonic(Kind.LABEL, 1, 0, "i64.eqz; jump_unless {}"),
-    "JMPF": Mnemonic(Kind.LABEL, 1, 0, "i64.eqz; jump_if {}"),
-    "MARK_STK": Mnemonic(Kind.NONE, 0, 0, ""),
-    "CALL": Mnemonic(Kind.LABEL, 0, 0, "call {}"),
-    "RETURN": Mnemonic(Kind.NONE, 0, 0, "return {}"),
-    "PRINT": Mnemonic(Kind.NONE, 1, 0, "host print_i64"),
-    "ENTER_JIT": Mnemonic(Kind.NONE, 0, 0, "enter_jit"),
-    "LEAVE_JIT": Mnemonic(Kind.NONE, 0, 0, "leave_jit"),
-    "STOP": Mnemonic(Kind.NONE, 0, 0, "halt"),
-    "NOOP": Mnemonic(Kind.NONE, 0, 0, "nop"),
-    "DUP": Mnemonic(Kind.NONE, 1, 2, "dup"),
-    "SWAP": Mnemonic(Kind.NONE, 2, 2, "swap"),
-    "DROP": Mnemonic(Kind.NONE, 1, 0, "drop"),
+    "NOT": Mnemonic(OperandKind.NONE, 1, 1, "i64.eqz; i64.extend_i32_u"),
+    "JMP": Mnemonic(OperandKind.LABEL, 0, 0, "jump {}"),
+    "JMPT": Mnemonic(OperandKind.LABEL, 1, 0, "i64.eqz; jump_unless {}"),
+    "JMPF": Mnemonic(OperandKind.LABEL, 1, 0, "i64.eqz; jump_if {}"),
+    "MARK_STK": Mnemonic(OperandKind.NONE, 0, 0, ""),
+    "CALL": Mnemonic(OperandKind.LABEL, 0, 0, "call {}"),
+    "RETURN": Mnemonic(OperandKind.NONE, 0, 0, "return {}"),
+    "PRINT": Mnemonic(OperandKind.NONE, 1, 0, "host print_i64"),
+    "ENTER_JIT": Mnemonic(OperandKind.NONE, 0, 0, "enter_jit"),
+    "LEAVE_JIT": Mnemonic(OperandKind.NONE, 0, 0, "leave_jit"),
+    "STOP": Mnemonic(OperandKind.NONE, 0, 0, "halt"),
+    "NOOP": Mnemonic(OperandKind.NONE, 0, 0, "nop"),
+    "DUP": Mnemonic(OperandKind.NONE, 1, 2, "dup"),
+    "SWAP": Mnemonic(OperandKind.NONE, 2, 2, "swap"),
+    "DROP": Mnemonic(OperandKind.NONE, 1, 0, "drop"),
 }
 
 
@@ -157,7 +157,7 @@ class _Reader:
         while self.at < len(self.tokens):
             try:
                 self._token(self._next())
-            except Fault as fault:
+            except StatementFault as fault:
                 self.source.fault(fault.token, fault.message)
         self._check_labels()
         self._fold_frame_numbers()
@@ -183,7 +183,7 @@ class _Reader:
             self._step(token)
         elif literal.integer_like(token.text):
             before = self.result.steps[-1].name if self.result.steps else "the start"
-            raise Fault(
+            raise StatementFault(
                 token,
                 f"expected a mnemonic or :label after {before}, found the number {token.text}",
             )
@@ -199,15 +199,15 @@ class _Reader:
             hint = near(token.text, MNEMONICS)
             if token.text in BY_MNEMONIC:
                 hint = "; instructions of the other form cannot stand in a classic listing"
-            raise Fault(token, f"no classic mnemonic {token.text!r}{hint}")
+            raise StatementFault(token, f"no classic mnemonic {token.text!r}{hint}")
 
     def _label(self, token: Token) -> None:
         name = token.text[1:]
         if not name:
-            raise Fault(token, "a label needs a name right after the colon")
+            raise StatementFault(token, "a label needs a name right after the colon")
         if name in self.label_tokens:
             first = self.source.position(self.label_tokens[name])
-            raise Fault(token, f"label {name!r} is already at {first}")
+            raise StatementFault(token, f"label {name!r} is already at {first}")
         self.label_tokens[name] = token
         self.labels.append(name)
 
@@ -216,14 +216,14 @@ class _Reader:
             return
         if token.text != ".statics":
             hint = near(token.text, _DIRECTIVES)
-            raise Fault(
+            raise StatementFault(
                 token,
                 f"no directive {token.text!r} in the classic form{hint} "
                 f"(known: {', '.join(_DIRECTIVES)})",
             )
         number = self._number(token, "a number of statics")
         if not 0 <= number <= MOST_WORDS:
-            raise Fault(token, f"{number} statics; 0 to {MOST_WORDS} are allowed")
+            raise StatementFault(token, f"{number} statics; 0 to {MOST_WORDS} are allowed")
         self.result.statics = number
 
     def _step(self, token: Token) -> None:
@@ -233,17 +233,17 @@ class _Reader:
         self.result.steps.append(step)
         following = self._peek()
         is_number = following is not None and literal.integer_like(following.text)
-        if kind is Kind.WORD:
+        if kind is OperandKind.WORD:
             step.number = self._word(token)
-        elif kind in (Kind.FRAME, Kind.STATIC) and is_number:
+        elif kind in (OperandKind.FRAME, OperandKind.STATIC) and is_number:
             step.number = self._number(token, kind.value)
             if not 0 <= step.number < MOST_WORDS:
-                raise Fault(
+                raise StatementFault(
                     token,
                     f"{token.text} {step.number} is out of range: "
                     f"0 to {MOST_WORDS - 1} are allowed",
                 )
-        elif kind is Kind.LABEL:
+        elif kind is OperandKind.LABEL:
             step.label_token = self._operand(token, kind.value)
             step.label = step.label_token.text
 
@@ -256,9 +256,9 @@ class _Reader:
         ):
             found = "the end of the text" if following is None else repr(following.text)
             if following is None or following.line != token.line or following.text[0] != ":":
-                raise Fault(token, f"{token.text} takes {expected}, found {found}")
+                raise StatementFault(token, f"{token.text} takes {expected}, found {found}")
             self._next()
-            raise Fault(
+            raise StatementFault(
                 following,
                 f"{token.text} takes {expected}, found {found}; "
                 "as an operand a label stands without the colon",
@@ -270,17 +270,17 @@ class _Reader:
         try:
             value = literal.integer(operand.text)
         except LiteralFault as fault:
-            raise Fault(operand, str(fault)) from None
+            raise StatementFault(operand, str(fault)) from None
         if value is None:
-            raise Fault(operand, f"{token.text} takes {expected}, found {operand.text!r}")
+            raise StatementFault(operand, f"{token.text} takes {expected}, found {operand.text!r}")
         return value
 
     def _word(self, token: Token) -> int:
-        operand = self._operand(token, Kind.WORD.value)
+        operand = self._operand(token, OperandKind.WORD.value)
         try:
             return literal.integer_bits(64, "i64", operand.text)
         except LiteralFault as fault:
-            raise Fault(operand, str(fault)) from None
+            raise StatementFault(operand, str(fault)) from None
 
     def _check_labels(self) -> None:
         for step in self.result.steps:
@@ -292,7 +292,7 @@ class _Reader:
         """Give LOAD_WORD and STORE_WORD the number that is pushed right before them."""
         folded: list[Step] = []
         for step in self.result.steps:
-            if MNEMONICS[step.name].kind is Kind.FRAME and step.number is None:
+            if MNEMONICS[step.name].kind is OperandKind.FRAME and step.number is None:
                 before = folded[-1] if folded else None
                 if before is None or before.name != "PUSH_WORD" or step.labels:
                     self.source.fault(

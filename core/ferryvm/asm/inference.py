@@ -15,7 +15,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Container
 
-from ferryvm.asm.classic import DEFAULT_STATICS, MNEMONICS, MOST_WORDS, Kind, Step, Steps
+from ferryvm.asm.classic import DEFAULT_STATICS, MNEMONICS, MOST_WORDS, OperandKind, Step, Steps
 from ferryvm.asm.source import Source, Token
 from ferryvm.errors import Position
 from ferryvm.isa import BY_MNEMONIC, I64
@@ -68,7 +68,7 @@ def _statics(source: Source, steps: Steps) -> int:
     """Number of statics: as stated, or one more than the highest constant number."""
     highest, is_computed = -1, False
     for index, step in enumerate(steps.steps):
-        if MNEMONICS[step.name].kind is not Kind.STATIC:
+        if MNEMONICS[step.name].kind is not OperandKind.STATIC:
             continue
         number = step.number
         before = steps.steps[index - 1] if index and not step.labels else None
@@ -207,7 +207,7 @@ class _Analysis:
             self._reach(body, index + 1, self.stacks.push(stack, is_mark=True), index)
         elif step.name != "STOP":
             mnemonic = MNEMONICS[step.name]
-            pops = mnemonic.pops - (mnemonic.kind is Kind.STATIC and step.number is not None)
+            pops = mnemonic.pops - (mnemonic.kind is OperandKind.STATIC and step.number is not None)
             if stack.above_mark < pops:
                 self._underflow(step, stack, f"takes {pops} word{'' if pops == 1 else 's'}")
                 return
@@ -217,7 +217,7 @@ class _Analysis:
             for _ in range(mnemonic.pushes):
                 stack = self.stacks.push(stack)
             self._reach(body, index + 1, stack, index)
-            if mnemonic.kind is Kind.LABEL:
+            if mnemonic.kind is OperandKind.LABEL:
                 self._reach(body, self.labels[step.label], stack, index)
 
     def _underflow(self, step: Step, stack: _Stack, needs: str) -> None:
@@ -292,7 +292,7 @@ def _functions(source: Source, steps: Steps, analysis: _Analysis) -> list[Functi
         used = [
             number
             for index in body.stacks
-            if MNEMONICS[steps.steps[index].name].kind is Kind.FRAME
+            if MNEMONICS[steps.steps[index].name].kind is OperandKind.FRAME
             and (number := steps.steps[index].number) is not None
         ]
         locals_ = max(0, max(used, default=-1) + 1 - parameters)
@@ -340,7 +340,7 @@ class _Emitter:
     def _step(self, index: int) -> list[Item]:
         step = self.steps.steps[index]
         mnemonic = MNEMONICS[step.name]
-        is_numbered = mnemonic.kind is Kind.STATIC and step.number is not None
+        is_numbered = mnemonic.kind is OperandKind.STATIC and step.number is not None
         code = mnemonic.numbered if is_numbered else mnemonic.code
         operand: int | str | None = step.label or step.number
         if step.name == "RETURN":

@@ -16,7 +16,7 @@ from collections.abc import Callable, Collection, Iterator
 
 from ferryvm.asm import literal
 from ferryvm.asm.classic import MNEMONICS as CLASSIC
-from ferryvm.asm.source import Fault, Source, Token, near
+from ferryvm.asm.source import Source, StatementFault, Token, near
 from ferryvm.asm.statement import (
     TYPES,
     Statement,
@@ -103,7 +103,7 @@ class Parser:
         for number in range(1, len(self.source.lines) + 1):
             try:
                 self._statement(self.source.tokens(number))
-            except Fault as fault:
+            except StatementFault as fault:
                 self.source.fault(fault.token, fault.message)
         self._resolve()
         if not self.order and not self.source.diagnostics:
@@ -127,7 +127,7 @@ class Parser:
             if directive is None:
                 hint = near(head.text, self.directives)
                 allowed = ", ".join(self.directives)
-                raise Fault(head, f"no directive {head.text!r}{hint} (known: {allowed})")
+                raise StatementFault(head, f"no directive {head.text!r}{hint} (known: {allowed})")
             directive(statement)
         else:
             self._instruction(statement)
@@ -135,7 +135,9 @@ class Parser:
 
     def _inside(self, head: Token) -> _Function:
         if self.current is None:
-            raise Fault(head, f"{head.text} stands outside a function; begin one with .function")
+            raise StatementFault(
+                head, f"{head.text} stands outside a function; begin one with .function"
+            )
         return self.current
 
     def _label(self, token: Token) -> None:
@@ -143,7 +145,7 @@ class Parser:
         name = name_of(dataclasses.replace(token, text=token.text[1:]))
         if name in function.labels:
             first = self.source.position(function.labels[name])
-            raise Fault(token, f"label {name!r} is already at {first}")
+            raise StatementFault(token, f"label {name!r} is already at {first}")
         function.labels[name] = token
         function.items.append(Label(name))
 
@@ -154,7 +156,7 @@ class Parser:
             hint = near(head.text, BY_MNEMONIC)
             if head.text in CLASSIC:
                 hint = "; the classic form cannot be mixed with this one"
-            raise Fault(head, f"no instruction {head.text!r}{hint}")
+            raise StatementFault(head, f"no instruction {head.text!r}{hint}")
         function = self._inside(head)
         operand: Operand = None
         names: tuple[Token, ...] = ()
@@ -193,7 +195,9 @@ class Parser:
         self.order.append(function)
         first, _ = self.functions.setdefault(name, (token, function))
         if first is not token:
-            raise Fault(token, f"function {name!r} is already at {self.source.position(first)}")
+            raise StatementFault(
+                token, f"function {name!r} is already at {self.source.position(first)}"
+            )
         if statement.peek():
             function.listing.signature, names = statement.signature()
             function.local_count = len(names)
@@ -205,7 +209,7 @@ class Parser:
             return
         name = name_of(token)
         if name in function.locals:
-            raise Fault(token, f"this function has already a local {name!r}")
+            raise StatementFault(token, f"this function has already a local {name!r}")
         function.locals[name] = number
 
     def _local(self, statement: Statement) -> None:
@@ -234,7 +238,9 @@ class Parser:
         name = name_of(token)
         first = self.hosts.setdefault(name, token)
         if first is not token:
-            raise Fault(token, f"host import {name!r} is already at {self.source.position(first)}")
+            raise StatementFault(
+                token, f"host import {name!r} is already at {self.source.position(first)}"
+            )
         signature = statement.signature()[0] if statement.peek() else Signature()
         self.listing.hosts.append(HostImport(name, signature))
 
@@ -249,7 +255,9 @@ class Parser:
 
     def _bytes(self, statement: Statement) -> None:
         if not self.data:
-            raise Fault(statement.head, ".bytes goes on after a .data, and there is none above it")
+            raise StatementFault(
+                statement.head, ".bytes goes on after a .data, and there is none above it"
+            )
         self._data_items(statement)
 
     def _data_items(self, statement: Statement) -> None:
@@ -262,7 +270,7 @@ class Parser:
             elif token.text in TYPES or token.text in _DATA_BITS:
                 kind = token
             elif kind is None:
-                raise Fault(
+                raise StatementFault(
                     token,
                     f"expected a string, or one of "
                     f"{', '.join([*_DATA_BITS, *TYPES])}; found {token.text!r}",
@@ -283,7 +291,7 @@ class Parser:
         token = statement.next("a number")
         number = unsigned_of(token, 32)
         if number in self.files:
-            raise Fault(token, f"file {number} is already {self.files[number]!r}")
+            raise StatementFault(token, f"file {number} is already {self.files[number]!r}")
         self.files[number] = name_of(statement.next("a file's name in quotes"))
 
     def _loc(self, statement: Statement) -> None:
@@ -296,7 +304,7 @@ class Parser:
         number = unsigned_of(token, 32)
         if number not in self.files:
             known = ", ".join(map(str, self.files)) or "none"
-            raise Fault(token, f"no .file has number {number} (known: {known})")
+            raise StatementFault(token, f"no .file has number {number} (known: {known})")
         line = unsigned_of(statement.next("a line after the file"), 32)
         column = unsigned_of(statement.next("a column"), 32) if statement.peek() else 1
         self.location = Position(self.files[number], line, column)
@@ -326,7 +334,7 @@ class Parser:
     def _collecting(self) -> Iterator[None]:
         try:
             yield
-        except Fault as fault:
+        except StatementFault as fault:
             self.source.fault(fault.token, fault.message)
 
     def _operand(self, function: _Function, pending: _Pending) -> Operand:
@@ -347,7 +355,7 @@ class Parser:
             return function.locals[self._known(token, "local", function.locals)]
         numbers = self.statics[self._known(token, "static", self.statics)]
         if len(numbers) > 1:
-            raise Fault(
+            raise StatementFault(
                 token,
                 f"{len(numbers)} statics are named {token.text!r}: say by number "
                 f"which one is meant ({', '.join(map(str, numbers))})",
@@ -356,12 +364,12 @@ class Parser:
 
     def _known(self, token: Token, kind: str, known: Collection[str]) -> str:
         if token.text.startswith(":"):
-            raise Fault(
+            raise StatementFault(
                 token,
                 f"expected a {kind}, found {token.text!r}; "
                 f"as an operand it stands without the colon",
             )
         name = name_of(token)
         if name not in known:
-            raise Fault(token, f"no {kind} {name!r}{near(name, known)}")
+            raise StatementFault(token, f"no {kind} {name!r}{near(name, known)}")
         return name

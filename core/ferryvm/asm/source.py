@@ -43,7 +43,7 @@ class Token:
     column: int
 
 
-class Fault(Exception):  # noqa: N818 - becomes one line of a SourceError
+class StatementFault(Exception):  # noqa: N818 - becomes one line of a SourceError
     """What ends the reading of one statement."""
 
     def __init__(self, token: Token, message: str) -> None:
@@ -67,7 +67,7 @@ class Source:
                 continue
             token = Token(match.group(), number, match.start() + 1)
             if match.lastgroup == "open":
-                raise Fault(token, "this string has no closing quote on its line")
+                raise StatementFault(token, "this string has no closing quote on its line")
             found.append(token)
         return found
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """One statement of assembly, read from left to right.
 
-Every reader takes the next token, or raises a Fault that says what was expected in its place.
+Every reader takes the next token, or raises a StatementFault that says what was expected in its place.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from collections.abc import Iterator
 
 from ferryvm.asm import literal
 from ferryvm.asm.literal import LiteralFault
-from ferryvm.asm.source import Fault, Token, near
+from ferryvm.asm.source import StatementFault, Token, near
 from ferryvm.isa import Type
 from ferryvm.program import Signature
 
@@ -24,7 +24,7 @@ def reading(token: Token) -> Iterator[None]:
     try:
         yield
     except LiteralFault as fault:
-        raise Fault(token, str(fault)) from None
+        raise StatementFault(token, str(fault)) from None
 
 
 def name_of(token: Token) -> str:
@@ -44,9 +44,11 @@ def unsigned_of(token: Token, bits: int) -> int:
     with reading(token):
         value = literal.integer(token.text)
     if value is None:
-        raise Fault(token, f"expected a number, found {token.text!r}")
+        raise StatementFault(token, f"expected a number, found {token.text!r}")
     if not 0 <= value < 1 << bits:
-        raise Fault(token, f"{token.text} is out of range: 0 to {(1 << bits) - 1} are allowed")
+        raise StatementFault(
+            token, f"{token.text} is out of range: 0 to {(1 << bits) - 1} are allowed"
+        )
     return value
 
 
@@ -54,7 +56,9 @@ def type_of(token: Token) -> Type:
     """The type that a token names."""
     if token.text not in TYPES:
         hint = near(token.text, TYPES)
-        raise Fault(token, f"expected a type (i32, i64, f32, f64), found {token.text!r}{hint}")
+        raise StatementFault(
+            token, f"expected a type (i32, i64, f32, f64), found {token.text!r}{hint}"
+        )
     return TYPES[token.text]
 
 
@@ -72,7 +76,7 @@ class Statement:
         """The next token."""
         if self.at == len(self.operands):
             found = "nothing more" if self.at else "nothing"
-            raise Fault(self.head, f"{self.head.text} takes {expected}, found {found}")
+            raise StatementFault(self.head, f"{self.head.text} takes {expected}, found {found}")
         self.at += 1
         return self.operands[self.at - 1]
 
@@ -89,11 +93,13 @@ class Statement:
         return left
 
     def finish(self) -> None:
-        """Raise a Fault unless every token was taken."""
+        """Raise a StatementFault unless every token was taken."""
         if self.at < len(self.operands):
             extra = self.operands[self.at]
             count = f"{self.at} operand{'' if self.at == 1 else 's'}" if self.at else "no operand"
-            raise Fault(extra, f"{self.head.text} takes {count} here, found also {extra.text!r}")
+            raise StatementFault(
+                extra, f"{self.head.text} takes {count} here, found also {extra.text!r}"
+            )
 
     def signature(self) -> tuple[Signature, list[Token | None]]:
         """`( [name] type ... ) -> ( type ... )` and the tokens of the names.
@@ -105,7 +111,7 @@ class Statement:
         if self.peek() != "->":
             opening = self.next("a signature like (i64 f64) -> (i64)")
             if opening.text != "(":
-                raise Fault(
+                raise StatementFault(
                     opening, f"expected a signature like (i64 f64) -> (i64), found {opening.text!r}"
                 )
             while not self.accept(")"):

@@ -15,7 +15,7 @@ import stat
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from ferryvm.durable import remove_temporary, temporary_name
+from ferryvm.atomic_file import remove_temporary, temporary_name
 
 FOLDER_MODE, FILE_MODE = 0o700, 0o600
 _OPEN = os.O_RDONLY | os.O_CLOEXEC

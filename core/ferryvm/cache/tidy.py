@@ -10,7 +10,7 @@ import re
 import time
 from collections.abc import Iterator
 
-from ferryvm.durable import LEFTOVERS
+from ferryvm.atomic_file import LEFTOVERS
 
 DAY = 86400.0
 """Seconds. An entry is noted as read once a day, so its age is known to a day."""

@@ -8,12 +8,12 @@ SIGPIPE end the process as themselves.
 
 from __future__ import annotations
 
-from ferryvm.cli import ending
+from ferryvm.cli import termination
 
 
 def main() -> None:
     """Entry point of the console script; ends the process."""
-    ending.begin()  # first: a signal is to end in one line, and no file may get descriptors 0 to 2
+    termination.begin()  # first: a signal is to end in one line, and no file may get descriptors 0 to 2
     import gc
 
     # Loading makes many objects and no garbage: collecting meanwhile costs a tenth of start-up.
@@ -22,4 +22,4 @@ def main() -> None:
 
     gc.freeze()
     gc.enable()
-    ending.end(run_command())
+    termination.end(run_command())

@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING
 import click
 
 import ferryvm
+from ferryvm.cli.duration import check_seconds
 from ferryvm.cli.program import naming
 from ferryvm.cli.run import with_source_line
-from ferryvm.cli.seconds import check_seconds
 from ferryvm.errors import FerryError
 from ferryvm.registry import Registry
 
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 
 @dataclasses.dataclass(frozen=True)
-class Case:
+class BisectionInput:
     """What a command is to look at: a program and the backends that are compared on it."""
 
     program: Verified
@@ -38,7 +38,7 @@ class Case:
     disagreement: Disagreement | None = None
 
 
-def read_case(file: Path, good: str | None, bad: str | None) -> Case:
+def read_case(file: Path, good: str | None, bad: str | None) -> BisectionInput:
     """What a program or a disagreement file stands for, under the backends named.
 
     Raises FerryError where the file cannot be read, or names and options do not fit.
@@ -51,7 +51,7 @@ def read_case(file: Path, good: str | None, bad: str | None) -> Case:
             if bad is None:
                 raise FerryError("is a program; name the backend under suspicion with --bad")
             program = verify(ferryvm.read(file))
-            return Case(program, Differ([bad], good or "reference", Registry()), bad)
+            return BisectionInput(program, Differ([bad], good or "reference", Registry()), bad)
         if file.suffix == ".ferry":
             raise FerryError("is a saved state, no disagreement; `ferry resume` goes on with it")
         one = disagreement.load(file)
@@ -59,7 +59,7 @@ def read_case(file: Path, good: str | None, bad: str | None) -> Case:
         good, bad = good or one.good, bad or one.bad
         names = one.backends if bad in one.backends and good == one.good else (bad,)
         changed = dataclasses.replace(one, good=good, bad=bad, backends=names)
-        return Case(program, changed.differ(), bad, one.seed, one)
+        return BisectionInput(program, changed.differ(), bad, one.seed, one)
 
 
 @contextlib.contextmanager

@@ -14,15 +14,15 @@ from typing import TYPE_CHECKING
 import click
 
 import ferryvm
-from ferryvm.cli import ending
-from ferryvm.cli.ended import Interrupted, Trapped, exit_code
+from ferryvm.cli import termination
+from ferryvm.cli.run_failure import Interrupted, Trapped, exit_code
 from ferryvm.errors import FerryError
 from ferryvm.failure import is_out_of_memory, text_of
 from ferryvm.float_environment import in_ours
 from ferryvm.foreign import InterruptedIn
 
 if TYPE_CHECKING:
-    from ferryvm.cli.brought import Brought
+    from ferryvm.cli.plugin_command import Brought
 
 _COMMANDS = {
     "run": "run.run",
@@ -58,7 +58,7 @@ class _Commands(click.Group):
             return _brought(ctx).get(cmd_name)
         if cmd_name not in self.commands:
             module, _, function = _COMMANDS[cmd_name].partition(".")
-            with ending.loading():
+            with termination.loading():
                 found = getattr(importlib.import_module(f"ferryvm.cli.{module}"), function)
             self.add_command(found, cmd_name)
         return super().get_command(ctx, cmd_name)
@@ -94,7 +94,7 @@ def _brought(ctx: click.Context) -> Brought:
     """The commands of plugins, found once in a call."""
     key = f"{__name__}.brought"
     if key not in ctx.meta:
-        from ferryvm.cli.brought import Brought
+        from ferryvm.cli.plugin_command import Brought
         from ferryvm.plugin import Plugins
 
         ctx.meta[key] = Brought(Plugins(), _COMMANDS)
@@ -129,7 +129,7 @@ def _run() -> int:
     log = logging.getLogger("ferryvm")
     log.addHandler(_StderrHandler())
     log.setLevel(logging.INFO)
-    ending.run()
+    termination.run()
     if "_FERRY_COMPLETE" in os.environ:  # a shell asks click what may come next
         code = ferry.main(prog_name="ferry", standalone_mode=False)
     else:  # click's own `main` adds an empty line to what Ctrl-C says
@@ -141,15 +141,17 @@ def _run() -> int:
 
 def _told(error: BaseException) -> int:
     """Say how the command ended; its exit code."""
-    if ending.came and not isinstance(error, Interrupted):
+    if termination.came and not isinstance(error, Interrupted):
         # It may be anything: what imports and plugins made of the KeyboardInterrupt.
-        number = ending.ending_signal()
+        number = termination.ending_signal()
         if number:
             return _fail(f"ended by {signal.Signals(number).name}", 128 + number)
         what = text_of(error) if isinstance(error, InterruptedIn) else "interrupted"
         return _fail(what, 130)
     if isinstance(error, BrokenPipeError) or isinstance(error.__context__, BrokenPipeError):
-        ending.die(signal.SIGPIPE)  # whoever read our output has gone: as other commands end then
+        termination.die(
+            signal.SIGPIPE
+        )  # whoever read our output has gone: as other commands end then
     if is_out_of_memory(error):
         return _fail("out of memory", 2)
     match error:
@@ -186,8 +188,8 @@ def _lines(error: FerryError) -> str:
 
 def _unraisable(unraisable: sys.UnraisableHookArgs) -> None:
     """Ctrl-C in a destructor is Ctrl-C; one that gets no memory is told in a line."""
-    if ending.came and issubclass(unraisable.exc_type, KeyboardInterrupt):
-        ending.at_once(ending.came[-1])
+    if termination.came and issubclass(unraisable.exc_type, KeyboardInterrupt):
+        termination.at_once(termination.came[-1])
     error = unraisable.exc_value
     if issubclass(unraisable.exc_type, MemoryError) or (error and is_out_of_memory(error)):
         _say("out of memory while an object was removed; the command goes on")

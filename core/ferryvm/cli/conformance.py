@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from rich.progress import Progress, TaskID
 
     from ferryvm.testing.conformance.expected import Table
-    from ferryvm.testing.conformance.suite import Item, Outcome
+    from ferryvm.testing.conformance.suite import Item, ItemOutcome
 
 _FILE = click.Path(path_type=Path)
 _PATIENCE = 60.0
@@ -116,9 +116,9 @@ class _Run:
 
     def __init__(self, name: str, chosen: Sequence[Item], table: Table) -> None:
         self.name, self.chosen, self.table = name, chosen, table
-        self.raw: dict[str, Outcome] = {}
+        self.raw: dict[str, ItemOutcome] = {}
         """By label, as if nothing were expected."""
-        self.outcomes: dict[str, Outcome] = {}
+        self.outcomes: dict[str, ItemOutcome] = {}
         self.began = time.perf_counter()
 
     def run(self, patience: float) -> int:
@@ -134,8 +134,8 @@ class _Run:
         return self._report(is_interrupted)
 
     def _run(self, patience: float, bar: Progress, task: TaskID) -> None:
-        from ferryvm.testing.conformance.apart import run_apart
         from ferryvm.testing.conformance.expected import expect
+        from ferryvm.testing.conformance.isolation import run_apart
 
         bar.update(task, description=f"{self.name}: {self.chosen[0].group}")
         with contextlib.closing(run_apart(self.chosen, self.name, patience)) as outcomes:
@@ -147,10 +147,10 @@ class _Run:
 
     def _show(self, item: Item, bar: Progress | None = None) -> None:
         """Print a failure at once: what is printed is not lost, whatever comes."""
-        from ferryvm.testing.conformance.suite import Verdict
+        from ferryvm.testing.conformance.suite import ItemVerdict
 
         outcome = self.outcomes[item.label]
-        if outcome.verdict is not Verdict.FAILED:
+        if outcome.verdict is not ItemVerdict.FAILED:
             return
         if bar is not None:
             bar.stop()
@@ -162,11 +162,11 @@ class _Run:
 
     def _judge_table(self) -> None:
         """Fail the entries of the table whose items all passed; those that did not run are open."""
-        from ferryvm.testing.conformance.suite import Verdict
+        from ferryvm.testing.conformance.suite import ItemVerdict
 
-        def verdict_of(item: Item) -> Verdict:
+        def verdict_of(item: Item) -> ItemVerdict:
             outcome = self.raw.get(item.label)
-            return Verdict.FAILED if outcome is None else outcome.verdict
+            return ItemVerdict.FAILED if outcome is None else outcome.verdict
 
         for name in dict.fromkeys(entry.name for entry in self.table.values()):
             entry = next(entry for entry in self.table.values() if entry.name == name)
@@ -178,28 +178,28 @@ class _Run:
     def _report(self, is_interrupted: bool) -> int:
         from rich.table import Table as Grid
 
-        from ferryvm.testing.conformance.suite import Verdict
+        from ferryvm.testing.conformance.suite import ItemVerdict
 
         ran = [(item, self.outcomes[item.label]) for item in self.chosen if item.label in self.raw]
         counts = Counter((item.group, outcome.verdict) for item, outcome in ran)
         total = Counter(outcome.verdict for _, outcome in ran)
-        grid = Grid("group", *(verdict.value for verdict in Verdict), box=None)
+        grid = Grid("group", *(verdict.value for verdict in ItemVerdict), box=None)
         for group in dict.fromkeys(item.group for item, _ in ran):
-            grid.add_row(group, *(str(counts[group, verdict]) for verdict in Verdict))
-        grid.add_row("all", *(str(total[verdict]) for verdict in Verdict))
+            grid.add_row(group, *(str(counts[group, verdict]) for verdict in ItemVerdict))
+        grid.add_row("all", *(str(total[verdict]) for verdict in ItemVerdict))
         print_table(grid)
-        for verdict in (Verdict.SKIPPED, Verdict.REFUSED, Verdict.XFAILED):
+        for verdict in (ItemVerdict.SKIPPED, ItemVerdict.REFUSED, ItemVerdict.XFAILED):
             reasons = Counter(one.reason for _, one in ran if one.verdict is verdict)
             for reason, count in reasons.items():
                 click.echo(f"{verdict.value} {count}: {reason}")
-        passed, count = total[Verdict.PASSED], len(self.chosen)
+        passed, count = total[ItemVerdict.PASSED], len(self.chosen)
         seconds = time.perf_counter() - self.began
         if is_interrupted:
             click.echo(
                 f"{self.name}: {passed} of {len(ran)} passed, {count - len(ran)} did not run"
             )
             raise click.exceptions.Abort
-        if not passed + total[Verdict.FAILED] + total[Verdict.XFAILED]:
+        if not passed + total[ItemVerdict.FAILED] + total[ItemVerdict.XFAILED]:
             raise FerryError(f"backend {self.name!r} ran none of {count} cases: nothing is shown")
         click.echo(f"{self.name}: {passed} of {count} passed in {seconds:.1f} s")
-        return 1 if total[Verdict.FAILED] else 0
+        return 1 if total[ItemVerdict.FAILED] else 0

@@ -31,9 +31,9 @@ class _Section:
     @property
     def is_well(self) -> bool:
         """Whether it is usable, or left out because the user wants it so."""
-        from ferryvm.registry import State
+        from ferryvm.registry import Availability
 
-        return self.listing.state in (State.USABLE, State.FORBIDDEN)
+        return self.listing.state in (Availability.USABLE, Availability.FORBIDDEN)
 
     @property
     def reason(self) -> str:
@@ -71,12 +71,12 @@ def doctor(as_json: bool, backend: str | None) -> int:
 
 
 def _sections(registry: Registry, backend: str | None) -> list[_Section]:
-    from ferryvm.registry import State
+    from ferryvm.registry import Availability
 
     lines = registry.listings() if backend is None else [registry.listing(backend)]
     sections = []
     for line in lines:
-        is_it = line.name in registry.names and line.state is not State.NAME_TAKEN
+        is_it = line.name in registry.names and line.state is not Availability.NAME_TAKEN
         sections.append(_Section(line, registry.findings(line.name) if is_it else ()))
     return sections
 

@@ -14,10 +14,10 @@ import click
 
 import ferryvm
 from ferryvm.cli.device import device_option
-from ferryvm.cli.ended import Interrupted, Trapped
 from ferryvm.cli.engine import make_engine, policy_option, write
 from ferryvm.cli.program import naming
 from ferryvm.cli.run import with_source_line
+from ferryvm.cli.run_failure import Interrupted, Trapped
 from ferryvm.engine import Engine, ProgramInterrupted, TrapError
 from ferryvm.engine.journal import Outcome
 
@@ -52,7 +52,7 @@ def explain(
     ends; the exit code is as that of `ferry run`.
     """
     from ferryvm.engine.explain import explain as explained
-    from ferryvm.engine.observe import Observer
+    from ferryvm.engine.observer import Observer
     from ferryvm.policy import default
 
     output = functools.partial(write, 2)

@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING
 import click
 from click.core import ParameterSource
 
-from ferryvm.cli import ending
-from ferryvm.cli.seconds import check_seconds
+from ferryvm.cli import termination
+from ferryvm.cli.duration import check_seconds
 from ferryvm.cli.show import against_option, backends_option, chosen_backends, print_table
 
 if TYPE_CHECKING:
@@ -135,8 +135,8 @@ def fuzz(
     """
     from ferryvm.backend import Forcing
     from ferryvm.testing import Differ, Schedule
-    from ferryvm.testing.fuzz import MIX, Campaign, Plan
-    from ferryvm.testing.generate import Kind
+    from ferryvm.testing.fuzz import MIX, Campaign, CampaignPlan
+    from ferryvm.testing.generate import ProgramKind
     from ferryvm.testing.generate.weights import Weights
 
     if programs is not None and seconds is not None:
@@ -152,11 +152,11 @@ def fuzz(
     if weights is not None:
         Weights.load(weights)
     moving = dict.fromkeys([Schedule.NONE, *map(Schedule, schedules)])
-    plan = Plan(
+    plan = CampaignPlan(
         seed=random.SystemRandom().randrange(1 << 32) if seed is None else seed,
         backends=differ.backends,
         against=against,
-        kinds=tuple(map(Kind, kinds)) or MIX,
+        kinds=tuple(map(ProgramKind, kinds)) or MIX,
         schedules=tuple(moving),
         forcing=frozenset(kind for kind, is_wanted in forced.items() if is_wanted),
         policy=None if policy is None else str(policy),
@@ -167,7 +167,7 @@ def fuzz(
     )
     campaign = Campaign(plan, jobs or _cpus(), programs, seconds, first, findings)
     came: list[int] = []
-    ending.be_patient()
+    termination.be_patient()
     try:
         with _terminable(came):
             report = _run(campaign, programs, seconds)
@@ -250,17 +250,17 @@ def _print(report: Report) -> None:
     """The table, then what was found."""
     from rich.table import Table
 
-    from ferryvm.testing.fuzz import Outcome
-    from ferryvm.testing.generate import Corner, Kind
+    from ferryvm.testing.fuzz import TrialOutcome
+    from ferryvm.testing.generate import Corner, ProgramKind
 
     table = Table("kind", box=None)
-    for name in ("programs", *(outcome.value for outcome in Outcome)):
+    for name in ("programs", *(outcome.value for outcome in TrialOutcome)):
         table.add_column(name, justify="right")
     for kind in dict.fromkeys(report.plan.kinds):
-        counts = [report.outcomes[kind, outcome] for outcome in Outcome]
+        counts = [report.outcomes[kind, outcome] for outcome in TrialOutcome]
         table.add_row(kind.value, str(sum(counts)), *map(str, counts))
     print_table(table)
-    if Kind.BYTECODE in report.plan.kinds:
+    if ProgramKind.BYTECODE in report.plan.kinds:
         rare = ", ".join(f"{report.corners[corner]} {corner.value}" for corner in Corner)
         click.echo(f"in bytecode, programs with: {rare}")
     jobs = "1 job" if report.jobs == 1 else f"{report.jobs} jobs"

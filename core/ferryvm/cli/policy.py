@@ -104,8 +104,8 @@ def schema(output: Path | None, markdown: bool) -> None:
     """Print the JSON schema of policies, for editors."""
     import json
 
+    from ferryvm.atomic_file import replace_file
     from ferryvm.cli.run import check_writable
-    from ferryvm.durable import replace_file
     from ferryvm.policy import schema as made
 
     text = made.markdown() if markdown else json.dumps(made.json_schema(), indent=2)

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING
 import click
 
 import ferryvm
-from ferryvm.cli.bisect import Case, read_case, spinning
+from ferryvm.atomic_file import replace_file
+from ferryvm.cli.bisect import BisectionInput, read_case, spinning
+from ferryvm.cli.duration import check_seconds
 from ferryvm.cli.program import naming, refuse_same_file
 from ferryvm.cli.run import check_writable
-from ferryvm.cli.seconds import check_seconds
-from ferryvm.durable import replace_file
 from ferryvm.errors import FerryError
 
 if TYPE_CHECKING:
@@ -94,7 +94,7 @@ def reduce(
     )
 
 
-def _recorded(case: Case, found: Reduction, origin: str) -> Disagreement:
+def _recorded(case: BisectionInput, found: Reduction, origin: str) -> Disagreement:
     """The disagreement of what a reduction found, in the simplest schedule that shows it."""
     from ferryvm.testing import Differ, disagreement
     from ferryvm.verify import verify

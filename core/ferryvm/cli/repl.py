@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from ferryvm.cli import ending
+from ferryvm.cli import termination
 from ferryvm.engine import Engine, Execution, ProgramInterrupted
 from ferryvm.engine.runnable import MIXED
 from ferryvm.errors import FerryError, UnknownNameError
@@ -65,7 +65,7 @@ class Repl:
             if stripped:
                 self._run(text)
         except (FerryError, ProgramInterrupted) as error:
-            ending.forget()
+            termination.forget()
             self.failures += 1
             self.complain(str(error))
         return True
@@ -130,9 +130,9 @@ def _typed(session: Repl) -> Iterator[str]:
         try:
             yield prompt.prompt("> ")
         except KeyboardInterrupt:
-            if ending.ending_signal():
+            if termination.ending_signal():
                 raise
-            ending.forget()
+            termination.forget()
             continue
         except EOFError:
             return

@@ -19,12 +19,12 @@ from typing import TYPE_CHECKING, Any
 import click
 
 import ferryvm
-from ferryvm.cli import ending
+from ferryvm.atomic_file import probe_file, replace_file
+from ferryvm.cli import termination
 from ferryvm.cli.device import device_option
-from ferryvm.cli.ended import Interrupted, Trapped
 from ferryvm.cli.engine import make_engine, policy_option, write
 from ferryvm.cli.program import naming, refuse_same_file
-from ferryvm.durable import probe_file, replace_file
+from ferryvm.cli.run_failure import Interrupted, Trapped
 from ferryvm.engine import Engine, Execution, ProgramInterrupted, RunResult, TrapError
 from ferryvm.engine.execution import UNLIMITED
 from ferryvm.errors import Diagnostic, FerryError, Position
@@ -147,7 +147,7 @@ def _run(
         refuse_same_file(file, trace)
         check_writable(trace)
     if save is not None or trace is not None:
-        ending.keep_state()
+        termination.keep_state()
     with _traced(engine, trace):
         with naming(file):
             execution = start(engine)
@@ -161,7 +161,7 @@ def _traced(engine: Engine, path: Path | None) -> Iterator[None]:
     if path is None:
         yield
         return
-    from ferryvm.engine.observe import Observer
+    from ferryvm.engine.observer import Observer
     from ferryvm.engine.trace import write as write_trace
 
     observer = Observer(transfers=True)
@@ -170,7 +170,7 @@ def _traced(engine: Engine, path: Path | None) -> Iterator[None]:
         yield
     finally:
         try:
-            with ending.deferred():
+            with termination.deferred():
                 write_trace(observer, path)
         except OSError as error:
             raise FerryError(f"{path}: cannot be written: {error.strerror}") from None
@@ -225,7 +225,7 @@ def with_source_line(message: str, position: Position | None) -> str:
 def _save(execution: Execution, path: Path | None) -> None:
     if path is None:
         return
-    with ending.deferred():
+    with termination.deferred():
         try:
             execution.save(path)
         except ImageError as error:  # the disk is full, say: what took long to compute is not lost

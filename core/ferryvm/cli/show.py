@@ -9,7 +9,7 @@ import click
 
 from ferryvm.errors import UnknownNameError
 from ferryvm.isa import BY_MNEMONIC, INSTRUCTIONS, Immediate, Instruction
-from ferryvm.registry import Registry, State
+from ferryvm.registry import Availability, Registry
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -76,6 +76,6 @@ def chosen_backends(registry: Registry, text: str) -> tuple[str, ...]:
     for line in registry.listings():
         if line.reason is None:
             usable.append(line.name)
-        elif line.state is not State.FORBIDDEN:  # that is what the user wants
+        elif line.state is not Availability.FORBIDDEN:  # that is what the user wants
             click.echo(f"ferry: left out of all: {line.reason}", err=True)
     return tuple(usable)

@@ -23,7 +23,7 @@ from ferryvm.backend import (
 )
 from ferryvm.engine.hook import checked_code, checked_reason
 from ferryvm.engine.journal import Attempt, Event, Journal, Outcome
-from ferryvm.engine.place import Place
+from ferryvm.engine.site import Site
 from ferryvm.failure import described, is_ctrl_c, one_line
 from ferryvm.policy import Choice
 
@@ -60,7 +60,7 @@ class Compilers:
         self._forcing, self._shadow = forcing, shadow
         self._said: set[str] = set()
 
-    def attempt(self, place: Place, choice: Choice) -> Attempt:
+    def attempt(self, place: Site, choice: Choice) -> Attempt:
         """Have one backend compile the place's region."""
         began = self._journal.now()
         options = self._options(place, choice)
@@ -90,11 +90,11 @@ class Compilers:
         failure = RefusalError(text) if is_refusal else raised(text)
         return dataclasses.replace(attempt, error=failure)
 
-    def skip(self, place: Place, choice: Choice, reason: str) -> None:
+    def skip(self, place: Site, choice: Choice, reason: str) -> None:
         """Note that a backend was not asked."""
         self._noted(place, choice, Outcome.SKIPPED, reason, self._journal.now())
 
-    def lose(self, place: Place, reason: str) -> None:
+    def lose(self, place: Site, reason: str) -> None:
         """Note that the code of a place cannot be run any more."""
         assert place.choice is not None
         place.lost.add(place.choice.backend)
@@ -106,7 +106,7 @@ class Compilers:
             self._said.add(failure)
             _LOG.warning("%s; the program goes on without it", failure)
 
-    def _code(self, place: Place, choice: Choice, options: Options) -> tuple[Code, str]:
+    def _code(self, place: Site, choice: Choice, options: Options) -> tuple[Code, str]:
         """The code of the place's region, and what is not in it, if not all is."""
         region = place.region
         assert region is not None
@@ -126,7 +126,7 @@ class Compilers:
             )
         return code, remark
 
-    def _options(self, place: Place, choice: Choice) -> Options:
+    def _options(self, place: Site, choice: Choice) -> Options:
         wanted = choice.options
         return Options(
             wanted.optimize,
@@ -142,7 +142,7 @@ class Compilers:
 
     def _noted(
         self,
-        place: Place,
+        place: Site,
         choice: Choice,
         outcome: Outcome,
         reason: str,

@@ -27,8 +27,8 @@ from ferryvm.backend import (
     PreparationError,
     RefusalError,
 )
+from ferryvm.engine.exit_check import ExitChecker
 from ferryvm.engine.interrupt import interruptible
-from ferryvm.engine.left import LeftState
 from ferryvm.engine.runnable import mixed, runnable
 from ferryvm.errors import FerryError, Position
 from ferryvm.failure import described, is_ctrl_c, is_out_of_memory, kind_of, shown, text_of
@@ -228,7 +228,7 @@ class Execution:
         self._last: Artifact | None = None
         """What ran last."""
         self._all_counted = True
-        self._left = LeftState(machine)
+        self._left = ExitChecker(machine)
         self._broken = ""
         """What a backend did after which this cannot go on."""
         self._busy = threading.Lock()

@@ -16,7 +16,7 @@ from ferryvm.backend import Activity
 from ferryvm.engine.execution import Execution, Seconds
 from ferryvm.engine.journal import Attempt, Considered, Placement
 from ferryvm.engine.mixed import Mixed
-from ferryvm.engine.observe import Observer
+from ferryvm.engine.observer import Observer
 from ferryvm.failure import described, kind_of
 from ferryvm.region.region import candidates
 from ferryvm.verify import Verified

@@ -32,7 +32,7 @@ from ferryvm.engine.attempt import Compilers, Find
 from ferryvm.engine.compilation import Job, submit
 from ferryvm.engine.hook import ExtraFacts
 from ferryvm.engine.journal import Considered, Event, Journal, Listener, Outcome, Placement
-from ferryvm.engine.place import Place
+from ferryvm.engine.site import Site
 from ferryvm.failure import described, is_ctrl_c
 from ferryvm.machine.control import ControlBlock, Status
 from ferryvm.machine.state import Machine
@@ -154,12 +154,12 @@ class MixedArtifact(Artifact):
         self.journal = journal
         self._compilers, self._forcing = compilers, forcing
         self._extra_facts, self._shadow = extra_facts, shadow
-        self._places: dict[tuple[int, bool], Place] = {}
+        self._places: dict[tuple[int, bool], Site] = {}
         self._is_set_up: set[bool] = set()
         choices = [choice for rule in policy.rules for choice in rule.backends[:1]]
         self._may_wait = bool(forcing) or not all(c.options.background for c in choices)
         self._lock = threading.Lock()
-        self._awaited: dict[tuple[int, bool], Place] = {}
+        self._awaited: dict[tuple[int, bool], Site] = {}
         """Places whose code is waited for, also in the next run where that was interrupted."""
         required = [c.options for r in policy.rules for c in r.backends if c.options.required]
         self._is_strict = bool(required)
@@ -208,9 +208,9 @@ class MixedArtifact(Artifact):
                 return status
 
     def figures(self) -> Mapping[str, Mapping[str, object]]:
-        from ferryvm.engine.figure import figures  # few runs are asked
+        from ferryvm.engine.metric import metrics  # few runs are asked
 
-        found = figures(self.journal.placements, self._compilers.find)
+        found = metrics(self.journal.placements, self._compilers.find)
         return {**self.inner.figures(), **found}
 
     def _interpret(self, machine: Machine, counting: bool) -> Status:
@@ -268,26 +268,26 @@ class MixedArtifact(Artifact):
                 self.inner.count(place.pc, place.threshold, counting)
         if self.policy.whole_program:
             entry = self.program.program.functions[0].entry
-            place = Place(entry, counting, profile.function_threshold)
+            place = Site(entry, counting, profile.function_threshold)
             self._places[entry, counting] = place
-            from ferryvm.region.region import Kind, Region
+            from ferryvm.region.region import Region, RegionKind
 
-            place.regions = (Region(self.program, Kind.PROGRAM, 0, entry),)
+            place.regions = (Region(self.program, RegionKind.PROGRAM, 0, entry),)
             place.why = "the whole program, before it starts"
             self._have_done(place, MixedArtifact._decide)
 
-    def _counted(self, counting: bool) -> Iterable[Place]:
+    def _counted(self, counting: bool) -> Iterable[Site]:
         """The places that are counted; a pc that is several things is the last of them."""
         profile, program = self.policy.profile, self.program
         delay = 0.0 if self._may_wait else profile.delay_ms / 1000
         found = {}
         for head in likely_loop_heads(program):
-            found[head] = Place(head, counting, profile.loop_threshold, delay)
+            found[head] = Site(head, counting, profile.loop_threshold, delay)
         for function in program.program.functions[1:]:  # the first one is entered once
             entry = function.entry
-            found[entry] = Place(entry, counting, profile.function_threshold, delay)
+            found[entry] = Site(entry, counting, profile.function_threshold, delay)
         for mark in scope_marks(program):
-            found[mark] = Place(mark, counting, profile.scope_threshold, delay)
+            found[mark] = Site(mark, counting, profile.scope_threshold, delay)
         return found.values()
 
     def _hot(self, pc: int, counting: bool) -> None:
@@ -306,7 +306,7 @@ class MixedArtifact(Artifact):
         place.regions = None
         self._have_done(place, MixedArtifact._decide, place.delay)
 
-    def _decide(self, place: Place) -> None:
+    def _decide(self, place: Site) -> None:
         """Ask the policy about a place, and do what it says."""
         # Short programs never come here, so they need not load it.
         from ferryvm.region.fact import facts
@@ -333,7 +333,7 @@ class MixedArtifact(Artifact):
                 return
         placement.state = "interpreted"
 
-    def _count_around(self, place: Place) -> str:
+    def _count_around(self, place: Site) -> str:
         """Count the loops around a place that starts none, where nobody counts them yet; why it
         gets no code."""
         from ferryvm.region.graph import graph
@@ -344,7 +344,7 @@ class MixedArtifact(Artifact):
         loop: Loop | None = innermost
         while loop is not None:
             times = 1 if loop is innermost else self.policy.profile.loop_threshold
-            around = Place(loop.head, place.counting, times)
+            around = Site(loop.head, place.counting, times)
             if around.key not in self._places:
                 self._places[around.key] = around
                 self.inner.count(around.pc, times, around.counting)
@@ -353,7 +353,7 @@ class MixedArtifact(Artifact):
 
     # --- speculation ------------------------------------------------------------------------
 
-    def _watch(self, place: Place, rule: Rule) -> bool:
+    def _watch(self, place: Site, rule: Rule) -> bool:
         """See which way the branches of a region go for a while, if its rule wants to know."""
         if not any(choice.options.speculate for choice in rule.backends):
             return False
@@ -394,7 +394,7 @@ class MixedArtifact(Artifact):
         unless that was asked for before."""
         place = self._places.get((pc, counting))
         if place is None:
-            place = self._places[pc, counting] = Place(pc, counting, 1)
+            place = self._places[pc, counting] = Site(pc, counting, 1)
         if place.job is None:
             place.why = "compiled code stopped there, at the end of its slice of time"
             place.regions = None
@@ -431,7 +431,7 @@ class MixedArtifact(Artifact):
     # --- compilation ------------------------------------------------------------------------
 
     def _have_done(
-        self, place: Place, what: Callable[[MixedArtifact, Place], None], delay: float = 0.0
+        self, place: Site, what: Callable[[MixedArtifact, Site], None], delay: float = 0.0
     ) -> None:
         """Have something done for a place in the background, after so many seconds.
 
@@ -457,7 +457,7 @@ class MixedArtifact(Artifact):
             self._awaited[place.key] = place
         submit(place.job)
 
-    def _broke(self, place: Place, error: BaseException) -> None:
+    def _broke(self, place: Site, error: BaseException) -> None:
         """Note what went wrong outside the backends."""
         placement, what = place.placed(self.journal), f"it could not be done: {described(error)}"
         placement.state, placement.decision = "given up", what
@@ -466,7 +466,7 @@ class MixedArtifact(Artifact):
         else:
             self._compilers.say_once(f"pc {place.pc}: what is hot there cannot be compiled: {what}")
 
-    def _compile(self, place: Place) -> None:
+    def _compile(self, place: Site) -> None:
         """Ask the backends of the rule in their order, and install what the first one makes."""
         placement, region, rule = place.placed(self.journal), place.region, place.rule
         assert region is not None
@@ -512,7 +512,7 @@ class MixedArtifact(Artifact):
         if retry:
             self._count_on(place, retry, state)
 
-    def _hasten_head(self, place: Place, region: Region) -> None:
+    def _hasten_head(self, place: Site, region: Region) -> None:
         """Have a loop that was compiled from a loop inside it compiled from its own head, too, when
         it is begun again: code that begins in the middle is slower, since its loops are not nested
         for a compiler."""
@@ -524,7 +524,7 @@ class MixedArtifact(Artifact):
         head.cause = f"begun again after it was compiled from inside, at pc {place.pc}"
         self.inner.count(head.pc, 1, head.counting)
 
-    def _count_on(self, place: Place, times: int, state: str) -> None:
+    def _count_on(self, place: Site, times: int, state: str) -> None:
         """Look at a place again after so many times more."""
         place.threshold += times
         place.has_watched = False

@@ -31,21 +31,29 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from ferryvm.durable import replace_file
+from ferryvm.atomic_file import replace_file
 from ferryvm.errors import FerryError
 from ferryvm.image import ImageError, from_bytes, to_bytes
-from ferryvm.image.container import MOST_BYTES, Kind, Payload, pack, pack_parts, read, unpack_views
+from ferryvm.image.container import (
+    MOST_BYTES,
+    ImageKind,
+    Payload,
+    pack,
+    pack_parts,
+    read,
+    unpack_views,
+)
 from ferryvm.isa import BY_MNEMONIC, INSTRUCTIONS, Flow, Trap
 from ferryvm.isa.frame import HEADER_WORDS
 from ferryvm.isa.type import WORD_BYTES
-from ferryvm.machine.chain import WINDOW, Header, period, repeats
 from ferryvm.machine.control import Status
+from ferryvm.machine.frame_chain import WINDOW, Header, period, repeats
 from ferryvm.machine.memory import Limits
 from ferryvm.machine.sparse import GRANULE, runs
 from ferryvm.machine.state import Machine
 from ferryvm.verify import Verified, verify
 
-STATE = Kind(
+STATE = ImageKind(
     "a saved ferryvm state (.ferry)",
     b"\x89FVS\r\n\x1a\n",
     3,

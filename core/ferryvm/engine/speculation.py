@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Collection
 
 from ferryvm.backend import Artifact
-from ferryvm.engine.place import NEVER, Place
+from ferryvm.engine.site import NEVER, Site
 from ferryvm.isa import Flow
 from ferryvm.region.code import FLOWS, code
 from ferryvm.region.region import Region
@@ -19,7 +19,7 @@ _OBSERVED = 10
 """Part of a threshold for which branches are watched before code is speculated on."""
 
 
-def watch(artifact: Artifact, place: Place, counted: Collection[tuple[int, bool]]) -> int:
+def watch(artifact: Artifact, place: Site, counted: Collection[tuple[int, bool]]) -> int:
     """Have the branches of the place's region watched, and say how many times more the place should
     be reached meanwhile; 0 if they are not. `counted`: keys of the places with cells of their own.
     """
@@ -38,7 +38,7 @@ def watch(artifact: Artifact, place: Place, counted: Collection[tuple[int, bool]
     return more
 
 
-def stop_watching(artifact: Artifact, place: Place) -> None:
+def stop_watching(artifact: Artifact, place: Site) -> None:
     """Note which ways were never taken, in `place.unseen`."""
     assert place.region is not None
     seen = {pc for pc in place.watched if artifact.counted(pc, place.counting) != NEVER}

@@ -18,9 +18,9 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-from ferryvm.durable import replace_file
+from ferryvm.atomic_file import replace_file
 from ferryvm.engine.journal import Attempt, Event
-from ferryvm.engine.observe import Happening, Observer
+from ferryvm.engine.observer import Happening, Observer
 from ferryvm.hooks import TransferEvent
 
 PROGRAM, COMPILATION = 1, 2

@@ -24,8 +24,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ferryvm.bounded import read_bytes
 from ferryvm.errors import FerryError
+from ferryvm.input_file import read_bytes
 from ferryvm.isa.table import fingerprint
 
 _HEADER = struct.Struct("<8sHHIQ32s")
@@ -41,7 +41,7 @@ class ImageError(FerryError):
 
 
 @dataclasses.dataclass(frozen=True)
-class Kind:
+class ImageKind:
     """A kind of file."""
 
     name: str
@@ -66,12 +66,12 @@ def _checksum(header: bytes, content: Iterable[bytes | memoryview]) -> bytes:
     return digest.digest()
 
 
-def pack(kind: Kind, sections: Mapping[str, Payload]) -> bytes:
+def pack(kind: ImageKind, sections: Mapping[str, Payload]) -> bytes:
     """The file with these sections."""
     return b"".join(pack_parts(kind, sections))
 
 
-def pack_parts(kind: Kind, sections: Mapping[str, Payload]) -> list[bytes | memoryview]:
+def pack_parts(kind: ImageKind, sections: Mapping[str, Payload]) -> list[bytes | memoryview]:
     """The file with these sections, in parts: what a section was given as is not copied."""
     parts: list[bytes | memoryview] = []
     for tag in kind.tags:
@@ -84,7 +84,7 @@ def pack_parts(kind: Kind, sections: Mapping[str, Payload]) -> list[bytes | memo
     return [bare[:24], _checksum(bare, parts), *parts]
 
 
-def read(kind: Kind, path: Path, most: int = MOST_BYTES) -> bytes:
+def read(kind: ImageKind, path: Path, most: int = MOST_BYTES) -> bytes:
     """The content of a file of at most `most` bytes.
 
     Raises ImageError where it cannot be read or is of another kind.
@@ -95,12 +95,12 @@ def read(kind: Kind, path: Path, most: int = MOST_BYTES) -> bytes:
     return content
 
 
-def unpack(kind: Kind, content: bytes, name: str) -> dict[str, bytes]:
+def unpack(kind: ImageKind, content: bytes, name: str) -> dict[str, bytes]:
     """The sections of a file called `name`. Raises ImageError, naming file and cause."""
     return {tag: bytes(part) for tag, part in unpack_views(kind, content, name).items()}
 
 
-def unpack_views(kind: Kind, content: bytes, name: str) -> dict[str, memoryview]:
+def unpack_views(kind: ImageKind, content: bytes, name: str) -> dict[str, memoryview]:
     """As `unpack`, without a copy of what may be large."""
     if len(content) < _HEADER.size or not content.startswith(kind.magic):
         raise ImageError(f"{name}: not {kind.name}")
@@ -119,7 +119,7 @@ def unpack_views(kind: Kind, content: bytes, name: str) -> dict[str, memoryview]
     return _split(kind, body, name)
 
 
-def _split(kind: Kind, body: memoryview, name: str) -> dict[str, memoryview]:
+def _split(kind: ImageKind, body: memoryview, name: str) -> dict[str, memoryview]:
     sections = {}
     offset = 0
     for tag in kind.tags:

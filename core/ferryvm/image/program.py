@@ -7,8 +7,8 @@ from pathlib import Path
 
 import numpy as np
 
-from ferryvm.durable import replace_file
-from ferryvm.image.container import ImageError, Kind, Reader, Writer, pack, read, unpack
+from ferryvm.atomic_file import replace_file
+from ferryvm.image.container import ImageError, ImageKind, Reader, Writer, pack, read, unpack
 from ferryvm.isa import Type
 from ferryvm.program import (
     CODE_DTYPE,
@@ -22,7 +22,7 @@ from ferryvm.program import (
     Static,
 )
 
-PROGRAM = Kind(
+PROGRAM = ImageKind(
     "a ferryvm program image (.fvm)",
     b"\x89FVM\r\n\x1a\n",
     2,

@@ -15,9 +15,9 @@ from ferryvm.ir.graph import (
     Block,
     Body,
     Edge,
+    FrameState,
     Operation,
     Parameter,
-    State,
     Terminator,
     Value,
 )
@@ -64,7 +64,7 @@ class OperationClones:
     def __init__(self) -> None:
         self.values: dict[Value, Value] = {}
         """What stands in copies for a value, where that is not itself."""
-        self._states: dict[State, State] = {}
+        self._states: dict[FrameState, FrameState] = {}
 
     def parameters(self, old: Block, new: Block) -> None:
         """Give a copy of a block its parameters."""
@@ -91,7 +91,7 @@ class OperationClones:
         """What stands for some values."""
         return tuple([self.values.get(value, value) for value in values])
 
-    def state(self, old: State | None) -> State | None:
+    def state(self, old: FrameState | None) -> FrameState | None:
         """A state with what stands for its values."""
         if old is None:
             return None
@@ -151,7 +151,7 @@ class NestClone(OperationClones):
             edge.block = left
             edge.arguments = [*edge.arguments, *new]
         own = set(self.nest.blocks)
-        states: dict[State, State] = {}
+        states: dict[FrameState, FrameState] = {}
         for block in self.body.blocks:
             if block not in own:
                 rename(block, new, states)
@@ -183,7 +183,7 @@ class NestClone(OperationClones):
         return self.end(old, edges)
 
 
-def rename(block: Block, new: dict[Value, Value], states: dict[State, State]) -> None:
+def rename(block: Block, new: dict[Value, Value], states: dict[FrameState, FrameState]) -> None:
     """Have a block use other values instead of some."""
     for operation in (*block.operations, block.end):
         operation.arguments = tuple([new.get(a, a) for a in operation.arguments])

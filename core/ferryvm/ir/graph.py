@@ -4,7 +4,7 @@
     Module ─> Body (one for the region, one for each function it calls)
                 └─> Block(parameters) ─> Operation … Operation ─> terminator ─> Edge(block, arguments)
                                              │
-                                             └─ State: what memory must hold if control leaves here
+                                             └─ FrameState: what memory must hold if control leaves here
 
 A block has parameters instead of phi operations: an edge passes one argument for each. Most
 operations bear the name of the emitter method whose meaning they have, with the same arguments in
@@ -80,7 +80,7 @@ class Parameter(Value):
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
-class State:
+class FrameState:
     """What control block and memory hold at a pc, as far as it is not there already."""
 
     pc: int
@@ -107,7 +107,7 @@ class State:
         for value in self.values():
             yield value.raw if isinstance(value, Virtual) else value
 
-    def replace(self, new: dict[Value, Value]) -> State:
+    def replace(self, new: dict[Value, Value]) -> FrameState:
         """The state with values replaced by others, or by what is made of others."""
         made: dict[Value, Value] = {}
 
@@ -126,7 +126,7 @@ class State:
             heap_pointer=pointer if pointer is None else replaced(pointer),
         )
 
-    def renamed(self, new: dict[Value, Value]) -> State:
+    def renamed(self, new: dict[Value, Value]) -> FrameState:
         """The state with values replaced by others; itself where it needs none of them."""
         return self if new.keys().isdisjoint((*self.values(), *self.uses())) else self.replace(new)
 
@@ -144,7 +144,7 @@ class Operation(Value):
         type_: ValueType | None,
         static: tuple[Static, ...] = (),
         arguments: tuple[Value, ...] = (),
-        state: State | None = None,
+        state: FrameState | None = None,
     ) -> None:
         self.name, self.type, self.static = name, type_, static
         self.arguments, self.state = arguments, state
@@ -158,7 +158,7 @@ class Operation(Value):
         return found
 
     @property
-    def exit(self) -> State:
+    def exit(self) -> FrameState:
         """The state of one that may leave."""
         assert self.state is not None
         return self.state
@@ -206,7 +206,7 @@ class Terminator(Operation):
         name: str,
         static: tuple[Static, ...] = (),
         arguments: tuple[Value, ...] = (),
-        state: State | None = None,
+        state: FrameState | None = None,
         edges: tuple[Edge, ...] = (),
     ) -> None:
         super().__init__(name, None, static, arguments, state)

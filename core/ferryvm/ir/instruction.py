@@ -6,7 +6,7 @@ from __future__ import annotations
 import abc
 
 from ferryvm.ir.build import Builder
-from ferryvm.ir.graph import Operation, State, Terminator, Value
+from ferryvm.ir.graph import FrameState, Operation, Terminator, Value
 from ferryvm.ir.region_order import RegionOrder
 from ferryvm.ir.variable import Variables
 from ferryvm.isa import INSTRUCTIONS, Immediate, Instruction, Trap, Type
@@ -87,10 +87,10 @@ class InstructionLifter(Builder, Emitter[Value]):
 
     # --- leaving ----------------------------------------------------------------------------
 
-    _before: State | None
+    _before: FrameState | None
     """The state before the instruction, once it has been asked for."""
 
-    def _here(self) -> State:
+    def _here(self) -> FrameState:
         if self._before is None:
             self._before = self.variables.state(self.pc, self.unpaid, self._words_before)
         return self._before

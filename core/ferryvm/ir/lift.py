@@ -7,18 +7,18 @@
                                          statics, heap pointer as values
 
 Words of the running frame, statics and the heap pointer are values while a body is lifted; memory
-is read for them at the entry and written at exits, from the `State` that each exit carries. Around
+is read for them at the entry and written at exits, from the `FrameState` that each exit carries. Around
 a call those statics are stored that the callee may see.
 """
 
 from __future__ import annotations
 
-from ferryvm.ir.graph import Block, Body, Module, Operation, State, Terminator
+from ferryvm.ir.graph import Block, Body, FrameState, Module, Operation, Terminator
 from ferryvm.ir.lifter import BodyLifter
 from ferryvm.ir.passes.dead_code import remove_dead_code
 from ferryvm.ir.region_order import RegionOrder, Ways
 from ferryvm.isa.frame import HEADER_WORDS
-from ferryvm.region.region import Kind, Region
+from ferryvm.region.region import Region, RegionKind
 
 
 def lift(region: Region, counting: bool = False, unseen: Ways = frozenset()) -> Module:
@@ -31,7 +31,7 @@ def lift(region: Region, counting: bool = False, unseen: Ways = frozenset()) -> 
     called = set(region.callees)
     start = region.graph.entry
     is_called_only = region.entry == start and not region.graph.predecessors[start]
-    if region.kind is Kind.FUNCTION and region.function and is_called_only:
+    if region.kind is RegionKind.FUNCTION and region.function and is_called_only:
         # Where a jump goes to the entry too, locals need not be zero there.
         called.add(region.function)
         root = _stub(region)
@@ -58,7 +58,7 @@ def _stub(region: Region) -> Body:
     body.parameters = len(signature.parameters)
     arguments = [Operation("word", t, (at,)) for at, t in enumerate(signature.parameters)]
     # The frame is the callee's own: when it leaves there is nothing to be written here.
-    state = State(region.entry, (None,) * (len(arguments) + HEADER_WORDS))
+    state = FrameState(region.entry, (None,) * (len(arguments) + HEADER_WORDS))
     call = Operation("call", body.result, (region.function, 0), tuple(arguments), state)
     more = [
         Operation("result", t, (body.place_of(number),))

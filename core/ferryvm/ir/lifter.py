@@ -14,7 +14,7 @@ from ferryvm.ir.variable import HEADER, Variables
 from ferryvm.isa.frame import HEADER_WORDS
 from ferryvm.isa.table import Flow
 from ferryvm.isa.type import I64, Type
-from ferryvm.region.call_graph import call_graph
+from ferryvm.region.call import call_graph
 from ferryvm.verify import Verified
 
 _CALLS = (Flow.CALL, Flow.CALL_INDIRECT)

@@ -25,7 +25,7 @@ class IrError(FerryError):
     """The IR of a region, or a text of it, is not as it has to be."""
 
 
-class Kind(enum.Enum):
+class AttributeKind(enum.Enum):
     """What an operation knows besides its operands; the value is what errors call it."""
 
     TYPE = "a type"
@@ -40,22 +40,30 @@ class Kind(enum.Enum):
     def holds(self, item: Static) -> bool:
         """Whether an item is of this kind."""
         match self:
-            case Kind.TYPE | Kind.CONDITION | Kind.TRAP | Kind.FIELD | Kind.FLAG:
+            case (
+                AttributeKind.TYPE
+                | AttributeKind.CONDITION
+                | AttributeKind.TRAP
+                | AttributeKind.FIELD
+                | AttributeKind.FLAG
+            ):
                 return isinstance(item, _CLASS[self])
-            case Kind.FUNCTIONS:
-                return isinstance(item, tuple) and all(Kind.NUMBER.holds(each) for each in item)
-            case Kind.BYTES:
+            case AttributeKind.FUNCTIONS:
+                return isinstance(item, tuple) and all(
+                    AttributeKind.NUMBER.holds(each) for each in item
+                )
+            case AttributeKind.BYTES:
                 return type(item) is int and item in (1, 2, 4, 8)
-            case Kind.NUMBER:
+            case AttributeKind.NUMBER:
                 return type(item) is int and item >= 0
 
 
-_CLASS: dict[Kind, type] = {
-    Kind.TYPE: Type,
-    Kind.CONDITION: Condition,
-    Kind.TRAP: Trap,
-    Kind.FIELD: FunctionField,
-    Kind.FLAG: bool,
+_CLASS: dict[AttributeKind, type] = {
+    AttributeKind.TYPE: Type,
+    AttributeKind.CONDITION: Condition,
+    AttributeKind.TRAP: Trap,
+    AttributeKind.FIELD: FunctionField,
+    AttributeKind.FLAG: bool,
 }
 
 
@@ -90,7 +98,7 @@ class Shape:
     """How an operation looks, but for the types that its static facts decide."""
 
     role: Role
-    static: tuple[Kind, ...] = ()
+    static: tuple[AttributeKind, ...] = ()
     arguments: tuple[ValueType | AnyType, ...] | None = ()
     """None: as many as it likes, of words."""
     result: ValueType | AnyType | None = None
@@ -99,15 +107,15 @@ class Shape:
     """None: one or more."""
 
 
-def _check(*arguments: ValueType, static: tuple[Kind, ...] = ()) -> Shape:
+def _check(*arguments: ValueType, static: tuple[AttributeKind, ...] = ()) -> Shape:
     return Shape(Role.CHECKS, static, arguments, has_state=True)
 
 
-def _stop(*static: Kind) -> Shape:
+def _stop(*static: AttributeKind) -> Shape:
     return Shape(Role.ENDS, static, has_state=True)
 
 
-_NUMBER = (Kind.NUMBER,)
+_NUMBER = (AttributeKind.NUMBER,)
 _DECLARED = {
     # reading
     "word": Shape(Role.READS, _NUMBER, (), WORD),
@@ -115,37 +123,41 @@ _DECLARED = {
     "static": Shape(Role.READS, _NUMBER, (), WORD),
     "static_at": Shape(Role.READS, (), (I64,), I64),
     "heap_pointer": Shape(Role.READS, (), (), I64),
-    "heap_load": Shape(Role.READS, (Kind.BYTES,), (I64,), I64),
+    "heap_load": Shape(Role.READS, (AttributeKind.BYTES,), (I64,), I64),
     "frame": Shape(Role.FIXED, (), (), I64),
     "stack_limit": Shape(Role.FIXED, (), (), I64),
     "heap_capacity": Shape(Role.FIXED, (), (), I64),
-    "function_field": Shape(Role.FIXED, (Kind.FIELD,), (I64,), I64),
+    "function_field": Shape(Role.FIXED, (AttributeKind.FIELD,), (I64,), I64),
     "table_function": Shape(Role.FIXED, (), (I64,), I64),
     # changing
     "set_static": Shape(Role.CHANGES, _NUMBER, (WORD,)),
     "set_static_at": Shape(Role.CHANGES, (), (I64, I64)),
     "set_heap_pointer": Shape(Role.CHANGES, (), (I64,)),
-    "heap_store": Shape(Role.CHANGES, (Kind.BYTES,), (I64, I64)),
-    "canonicalise": Shape(Role.CHANGES, (Kind.TYPE,), None),
+    "heap_store": Shape(Role.CHANGES, (AttributeKind.BYTES,), (I64, I64)),
+    "canonicalise": Shape(Role.CHANGES, (AttributeKind.TYPE,), None),
     "tell": Shape(Role.CHANGES, _NUMBER, (I64,)),
     # leaving, perhaps
-    "trap_if": _check(TRUTH, static=(Kind.TRAP,)),
+    "trap_if": _check(TRUTH, static=(AttributeKind.TRAP,)),
     "grow_if": _check(TRUTH, I64),
     "guard": _check(TRUTH, static=_NUMBER),
     "poll": _check(),
-    "check_entry": _check(static=(Kind.FLAG,)),
-    "pay": _check(static=(Kind.NUMBER, Kind.NUMBER)),
+    "check_entry": _check(static=(AttributeKind.FLAG,)),
+    "pay": _check(static=(AttributeKind.NUMBER, AttributeKind.NUMBER)),
     # calls
-    "call": Shape(Role.CALLS, (Kind.NUMBER, Kind.NUMBER), None, AnyType.RESULT, True),
-    "call_indirect": Shape(Role.CALLS, (Kind.FUNCTIONS, Kind.NUMBER), None, AnyType.RESULT, True),
+    "call": Shape(
+        Role.CALLS, (AttributeKind.NUMBER, AttributeKind.NUMBER), None, AnyType.RESULT, True
+    ),
+    "call_indirect": Shape(
+        Role.CALLS, (AttributeKind.FUNCTIONS, AttributeKind.NUMBER), None, AnyType.RESULT, True
+    ),
     # ends of blocks
     "jump": Shape(Role.ENDS, edges=1),
     "branch": Shape(Role.ENDS, (), (TRUTH,), edges=2),
     "switch": Shape(Role.ENDS, (), (I64,), edges=None),
     "return": Shape(Role.ENDS, (), None),
     "leave": _stop(),
-    "trap": _stop(Kind.TRAP),
-    "host": _stop(Kind.NUMBER),
+    "trap": _stop(AttributeKind.TRAP),
+    "host": _stop(AttributeKind.NUMBER),
     "halt": _stop(),
 }
 
@@ -155,11 +167,13 @@ _SOURCE = {"wrap": I64, "extend_s": I32, "extend_u": I32, "promote": F32, "demot
 
 def _shape(method: object) -> Shape:
     """The shape of what a method of the emitter computes."""
-    static: list[Kind] = []
+    static: list[AttributeKind] = []
     arguments = 0
     for name, parameter in inspect.signature(method).parameters.items():  # type: ignore[arg-type]  # a method
         if name != "self":
-            kind = {"Type": Kind.TYPE, "Condition": Kind.CONDITION}.get(parameter.annotation)
+            kind = {"Type": AttributeKind.TYPE, "Condition": AttributeKind.CONDITION}.get(
+                parameter.annotation
+            )
             if kind is None:
                 arguments += 1
             else:

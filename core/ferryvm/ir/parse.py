@@ -21,10 +21,10 @@ from ferryvm.ir.graph import (
     Body,
     Constant,
     Edge,
+    FrameState,
     Module,
     Operation,
     Parameter,
-    State,
     Static,
     Terminator,
     Truth,
@@ -32,7 +32,7 @@ from ferryvm.ir.graph import (
     ValueType,
     Virtual,
 )
-from ferryvm.ir.operation import SHAPES, IrError, Kind, Role
+from ferryvm.ir.operation import SHAPES, AttributeKind, IrError, Role
 from ferryvm.isa.emitter import Condition, FunctionField
 from ferryvm.isa.trap import Trap
 from ferryvm.isa.type import Type, from_float
@@ -300,26 +300,26 @@ class _BodyParser:
         operation.arguments, operation.state = tuple(arguments), self._state()
         block.operations.append(operation)
 
-    def _static(self, kind: Kind) -> Static:
+    def _static(self, kind: AttributeKind) -> Static:
         p = self.p
         match kind:
-            case Kind.TYPE:
+            case AttributeKind.TYPE:
                 return p._one("type", {str(t): t for t in Type})
-            case Kind.CONDITION:
+            case AttributeKind.CONDITION:
                 return p._one("condition", {c.value: c for c in Condition})
-            case Kind.TRAP:
+            case AttributeKind.TRAP:
                 return p._one("trap", dict(Trap.__members__))
-            case Kind.FIELD:
+            case AttributeKind.FIELD:
                 return p._one("field", dict(FunctionField.__members__))
-            case Kind.FLAG:
+            case AttributeKind.FLAG:
                 return p._one("flag", {"true": True, "false": False})
-            case Kind.FUNCTIONS:
+            case AttributeKind.FUNCTIONS:
                 p._take("(")
                 numbers = []
                 while not p._accepts(")"):
                     numbers.append(p._integer())
                 return tuple(numbers)
-            case Kind.NUMBER | Kind.BYTES:
+            case AttributeKind.NUMBER | AttributeKind.BYTES:
                 return p._integer()
 
     @staticmethod
@@ -382,7 +382,7 @@ class _BodyParser:
             arguments.append(self._value())
         return Edge(self.blocks[label], arguments, p._accepts("^"))
 
-    def _state(self) -> State | None:
+    def _state(self) -> FrameState | None:
         p = self.p
         if not p._accepts("@"):
             return None
@@ -404,4 +404,4 @@ class _BodyParser:
                 else:
                     p._fault(f"s and a number, or hp, expected, found {place!r}")
         unpaid = p._field("unpaid") if p._next == "unpaid" else 0
-        return State(pc, tuple(words), tuple(statics), pointer, unpaid)
+        return FrameState(pc, tuple(words), tuple(statics), pointer, unpaid)

@@ -21,9 +21,9 @@ from ferryvm.ir.graph import (
     Body,
     Constant,
     Edge,
+    FrameState,
     Module,
     Operation,
-    State,
     Truth,
     Value,
     Virtual,
@@ -108,7 +108,7 @@ class _Printer:
             return f"canonical({self._value(value.raw)})"
         return "%?"  # a fault that the verifier tells of
 
-    def _state(self, state: State) -> str:
+    def _state(self, state: FrameState) -> str:
         words = " ".join("_" if w is None else self._value(w) for w in state.words)
         extra = [f"s{number}={self._value(value)}" for number, value in state.statics]
         if state.heap_pointer is not None:

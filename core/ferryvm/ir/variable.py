@@ -6,7 +6,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Sequence
 
-from ferryvm.ir.graph import Operation, State, Value
+from ferryvm.ir.graph import FrameState, Operation, Value
 from ferryvm.isa.type import I64
 
 HEADER = (Operation("return_pc", I64), Operation("distance", I64))
@@ -30,10 +30,12 @@ class Variables:
         """The same, to be changed on its own."""
         return dataclasses.replace(self, words=[*self.words], statics={**self.statics})
 
-    def state(self, pc: int, unpaid: int, words: Sequence[Value | None] | None = None) -> State:
+    def state(
+        self, pc: int, unpaid: int, words: Sequence[Value | None] | None = None
+    ) -> FrameState:
         """The state at a pc; `words`: of the frame, if they are others than these."""
         words = self.words if words is None else words
-        return State(
+        return FrameState(
             pc,
             tuple(None if word in HEADER else word for word in words),
             tuple((number, self.statics[number]) for number in sorted(self.dirty)),

@@ -18,9 +18,9 @@ from ferryvm.ir.graph import (
     Body,
     Constant,
     Edge,
+    FrameState,
     Module,
     Operation,
-    State,
     Terminator,
     Value,
     ValueType,
@@ -65,7 +65,7 @@ class _Known(NamedTuple):
     """An operation as it was when it was found to be right."""
 
     arguments: tuple[Value, ...]
-    state: State | None
+    state: FrameState | None
     uses: tuple[Value, ...]
     """What it and its state need, but for arguments of edges."""
 
@@ -376,7 +376,7 @@ class _Check:
 
     # --- states -----------------------------------------------------------------------------
 
-    def _state(self, operation: Operation, state: State) -> None:
+    def _state(self, operation: Operation, state: FrameState) -> None:
         self._words(operation, state)
         numbers = [number for number, _ in state.statics]
         if numbers != sorted(set(numbers)):
@@ -386,7 +386,7 @@ class _Check:
         if self.verified is not None:
             self._stack_map(operation, state, self.verified)
 
-    def _words(self, operation: Operation, state: State) -> None:
+    def _words(self, operation: Operation, state: FrameState) -> None:
         """A state has every word of the frame but its header. Where a call leaves, it also has the header
         of the callee's frame, whose arguments are the callee's to write."""
         first, length = self.body.parameters, len(state.words)
@@ -397,7 +397,7 @@ class _Check:
         if any((word is None) != (place in absent) for place, word in enumerate(state.words)):
             raise self._fault("a state has every word of the frame but those of its header")
 
-    def _stack_map(self, operation: Operation, state: State, verified: Verified) -> None:
+    def _stack_map(self, operation: Operation, state: FrameState, verified: Verified) -> None:
         """A state has the words that the verifier found, of their types."""
         pc = state.pc
         if not 0 <= pc < len(verified.program.code) or verified.owner(pc) != self.body.function:

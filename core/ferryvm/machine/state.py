@@ -17,13 +17,13 @@ from ferryvm.isa import Trap, Type
 from ferryvm.isa.emitter import FunctionField
 from ferryvm.isa.frame import HEADER_WORDS
 from ferryvm.isa.type import WORD_BYTES
-from ferryvm.machine.chain import follow
 from ferryvm.machine.control import (
     ABI_VERSION,
     DESCRIPTOR_WORDS,
     REGISTER_BYTES,
     Status,
 )
+from ferryvm.machine.frame_chain import follow
 from ferryvm.machine.memory import AddressSpaceError, Limits, Memory
 from ferryvm.machine.sparse import Sparse
 from ferryvm.program import Program
@@ -198,7 +198,7 @@ class Machine:
     def frames(self, most: int = 12) -> list[Frame]:
         """The calls under way, innermost first: at most `most` of them from each end.
 
-        However many there are, this takes milliseconds; see `ferryvm.machine.chain`."""
+        However many there are, this takes milliseconds; see `ferryvm.machine.frame_chain`."""
         control = self.control
         chain = follow(self.memory.stack, control.pc, control.fp, most)
         frames = [self._frame(pc) for pc in chain.inner + chain.outer]

@@ -20,9 +20,9 @@ from ferryvm.policy.fact import vocabulary
 from ferryvm.policy.fault import PolicyError
 from ferryvm.policy.model import Policy
 from ferryvm.policy.predicate import When
-from ferryvm.policy.reach import contradiction, unreached
+from ferryvm.policy.reachability import contradiction, unreached
 from ferryvm.toml import fault
-from ferryvm.toml.fault import Fault, Path, PlacedFault
+from ferryvm.toml.fault import Path, PlacedFault, TomlFault
 from ferryvm.toml.reading import examine, settle, text_of
 from ferryvm.toml.table import MISSING, key_faults
 
@@ -37,7 +37,7 @@ class Known:
     compilers: Collection[str] = ()
     """Those that run no whole programs, likewise."""
 
-    def faults(self, path: Path, name: object, takes_regions: bool) -> Iterator[Fault]:
+    def faults(self, path: Path, name: object, takes_regions: bool) -> Iterator[TomlFault]:
         """What is wrong with naming a backend where one that takes regions stands, or another."""
         if not isinstance(name, str):
             return
@@ -46,7 +46,7 @@ class Known:
         elif name in (self.interpreters if takes_regions else self.compilers):
             wrong = "an interpreter" if takes_regions else "a compiler"
             fitting = fault.listed(self.fitting(takes_regions))
-            yield Fault(path, f"{fault.show(name)} is {wrong}", fitting)
+            yield TomlFault(path, f"{fault.show(name)} is {wrong}", fitting)
 
     def fitting(self, takes_regions: bool) -> list[str]:
         """The names that may stand where one that takes regions does, or another."""
@@ -78,7 +78,7 @@ def read(path: FilePath, backends: Known) -> Reading:
 def read_text(text: str, file: str, backends: Known) -> Reading:
     """The policy in a text; `file` is what messages call it."""
 
-    def judge(document: dict[str, Any]) -> tuple[Policy | None, list[Fault]]:
+    def judge(document: dict[str, Any]) -> tuple[Policy | None, list[TomlFault]]:
         conditions: list[When] = []
         faults = [*_key_faults(document, backends), *_rule_faults(document, backends, conditions)]
         if not all(one.is_warning for one in faults):
@@ -89,7 +89,7 @@ def read_text(text: str, file: str, backends: Known) -> Reading:
     return Reading(*examine(text, file, keys.PolicyKeys, judge))
 
 
-def _key_faults(document: Mapping[str, Any], backends: Known) -> Iterator[Fault]:
+def _key_faults(document: Mapping[str, Any], backends: Known) -> Iterator[TomlFault]:
     """What the declared keys do not allow."""
     for one in key_faults(keys.PolicyKeys, document):
         if one.found == MISSING:  # the name of a backend: all else may be left out
@@ -104,7 +104,7 @@ def _key_faults(document: Mapping[str, Any], backends: Known) -> Iterator[Fault]
 
 def _rule_faults(
     document: Mapping[str, Any], backends: Known, conditions: list[When]
-) -> Iterator[Fault]:
+) -> Iterator[TomlFault]:
     """What is wrong with names of backends and conditions, wherever keys are as declared.
 
     `conditions` gets that of each rule, if nothing is wrong.
@@ -129,7 +129,7 @@ def _rule_faults(
             at: Path = (*path, "backends", step)
             yield from backends.faults((*at, "name") if is_table else at, name, True)
         yield from _chain_faults(path, rule.get("action", "compile"), rule, chain)
-        faults: list[Fault] = []
+        faults: list[TomlFault] = []
         when = rule.get("when", {})
         if isinstance(when, dict):
             read = predicate.read(when, (*path, "when"), faults.append)
@@ -144,13 +144,13 @@ def _rule_faults(
 
 def _chain_faults(
     path: Path, action: object, rule: Mapping[str, Any], chain: list[Any]
-) -> Iterator[Fault]:
+) -> Iterator[TomlFault]:
     if action == "compile" and not rule.get("backends"):
-        yield Fault((*path, "backends"), "no backends", 'one at least, or action = "interpret"')
+        yield TomlFault((*path, "backends"), "no backends", 'one at least, or action = "interpret"')
     if action == "interpret" and chain:
-        yield Fault((*path, "backends"), 'backends with action = "interpret"', "none")
+        yield TomlFault((*path, "backends"), 'backends with action = "interpret"', "none")
     for step, entry in enumerate(chain[:-1]):
         if isinstance(entry, dict) and entry.get("required") is True:
             found = "never asked: the backend before it is required"
-            yield Fault((*path, "backends", step + 1), found, is_warning=True)
+            yield TomlFault((*path, "backends", step + 1), found, is_warning=True)
             return

@@ -65,9 +65,9 @@ def _owners() -> Iterator[tuple[type, str]]:
 def vocabulary() -> Mapping[str, Fact]:
     """All facts but those from plugins, by name: the region's, then the machine's."""
     from ferryvm.isa import INSTRUCTIONS
-    from ferryvm.region.region import Kind
+    from ferryvm.region.region import RegionKind
 
-    closed = {"kind": tuple(kind.value for kind in Kind)}
+    closed = {"kind": tuple(kind.value for kind in RegionKind)}
     chapters = dict.fromkeys(row.chapter for row in INSTRUCTIONS)
     found = {}
     for owner, prefix in _owners():

@@ -17,7 +17,7 @@ from typing import Any
 
 from ferryvm.policy.fact import open_fact
 from ferryvm.policy.predicate import When, read
-from ferryvm.toml.fault import Fault
+from ferryvm.toml.fault import TomlFault
 
 INTERPRETER = "threaded"
 """Runs what is not compiled, unless a policy says otherwise."""
@@ -169,5 +169,5 @@ def _choice(entry: str | Mapping[str, Any]) -> Choice:
     return Choice(keys.pop("name"), Options(**keys))
 
 
-def _refuse(fault: Fault) -> None:
+def _refuse(fault: TomlFault) -> None:
     raise ValueError(f"a document that has not been checked: {fault}")

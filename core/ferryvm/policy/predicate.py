@@ -19,7 +19,7 @@ from typing import NamedTuple
 from ferryvm.policy import condition
 from ferryvm.policy.condition import ALLOWED, Condition, Like
 from ferryvm.policy.fact import PLUGIN, Fact, Values, find, vocabulary
-from ferryvm.toml.fault import Fault, Path, nearest, show
+from ferryvm.toml.fault import Path, TomlFault, nearest, show
 
 ANY, NOT = "any", "not"
 """Keys of a `when` that are no facts."""
@@ -37,7 +37,7 @@ _ALWAYS, _NEVER = frozenset({True}), frozenset({False})
 _EITHER = _ALWAYS | _NEVER
 
 
-class Verdict(NamedTuple):
+class MatchResult(NamedTuple):
     """How a predicate turned out."""
 
     holds: bool
@@ -58,16 +58,16 @@ class Test:
     )
     """How it turned out when it was asked last, and for which fact."""
 
-    def judge(self, values: Values) -> Verdict:
+    def judge(self, values: Values) -> MatchResult:
         """Whether it holds for a region, and what was found."""
         found = values.get(self.fact)
         if found is None:
-            return Verdict(False, f"{self.fact} is not known here, wanted {self.wanting}")
+            return MatchResult(False, f"{self.fact} is not known here, wanted {self.wanting}")
         holds = self.holds(values)
         shown = f"{found:.6g}" if isinstance(found, float) else show(found)
         is_said = holds and shown in map(str, self.wanted)
         aside = "" if is_said else f", wanted {self.wanting}"
-        return Verdict(holds, f"{self.fact} is {shown}{aside}")
+        return MatchResult(holds, f"{self.fact} is {shown}{aside}")
 
     def holds(self, values: Values) -> bool:
         """True if it holds for a region."""
@@ -110,14 +110,14 @@ class When:
     exception: When | None = None
     """Must not hold."""
 
-    def judge(self, values: Values) -> Verdict:
+    def judge(self, values: Values) -> MatchResult:
         """Whether it holds for a region, and because of what: all that held, or what did not."""
         reasons = []
         for verdict in self._parts(values):
             if not verdict.holds:
                 return verdict
             reasons.append(verdict.because)
-        return Verdict(True, "; ".join(reasons) or "it takes everything")
+        return MatchResult(True, "; ".join(reasons) or "it takes everything")
 
     def holds(self, values: Values) -> bool:
         """True if it holds for a region: as `judge`, without a reason."""
@@ -127,17 +127,17 @@ class When:
             and (self.exception is None or not self.exception.holds(values))
         )
 
-    def _parts(self, values: Values) -> Iterator[Verdict]:
+    def _parts(self, values: Values) -> Iterator[MatchResult]:
         for test in self.tests:
             yield test.judge(values)
         if self.alternatives:
             verdicts = [alternative.judge(values) for alternative in self.alternatives]
             held = next((verdict for verdict in verdicts if verdict.holds), None)
             failed = "; ".join(verdict.because for verdict in verdicts)
-            yield held or Verdict(False, f"no alternative: {failed}")
+            yield held or MatchResult(False, f"no alternative: {failed}")
         if self.exception is not None:
             verdict = self.exception.judge(values)
-            yield Verdict(
+            yield MatchResult(
                 not verdict.holds,
                 f"{'except' if verdict.holds else 'no exception'}: {verdict.because}",
             )
@@ -167,7 +167,7 @@ def _all(parts: Iterable[Outcomes]) -> Outcomes:
     return result
 
 
-Report = Callable[[Fault], None]
+Report = Callable[[TomlFault], None]
 Known = Callable[[str], Fact | None]
 """From a name to the fact of that name."""
 
@@ -185,13 +185,13 @@ def read(table: Mapping[str, object], path: Path, report: Report, known: Known =
             if isinstance(value, dict) and value:
                 exception = read(value, at, report, known)
             else:
-                report(Fault(at, f"found {show(value)}", "a table of facts"))
+                report(TomlFault(at, f"found {show(value)}", "a table of facts"))
         else:
             for name, place, wanted in _flat(key, at, value):
                 test = _read_test(name, place, wanted, report, known)
                 if name in tests:
                     said = f"{name} is asked for twice"
-                    report(Fault(place, said, "once; quoted or not is the same"))
+                    report(TomlFault(place, said, "once; quoted or not is the same"))
                 elif test is not None:
                     tests[name] = test
     return When(tuple(tests.values()), tuple(alternatives), exception)
@@ -199,14 +199,14 @@ def read(table: Mapping[str, object], path: Path, report: Report, known: Known =
 
 def _read_alternatives(value: object, path: Path, report: Report, known: Known) -> list[When]:
     if not isinstance(value, list) or not value:
-        report(Fault(path, f"found {show(value)}", "a list of tables, one at least"))
+        report(TomlFault(path, f"found {show(value)}", "a list of tables, one at least"))
         return []
     found = []
     for index, table in enumerate(value):
         if isinstance(table, dict) and table:
             found.append(read(table, (*path, index), report, known))
         else:
-            report(Fault((*path, index), f"found {show(table)}", "a table of facts"))
+            report(TomlFault((*path, index), f"found {show(table)}", "a table of facts"))
     return found
 
 
@@ -230,17 +230,17 @@ def _read_test(name: str, path: Path, value: object, report: Report, known: Know
         return None
     allowed = ALLOWED[fact.type]
     if isinstance(value, list) and not value:
-        report(Fault(path, "found an empty list", f"{allowed}; a list is one of its elements"))
+        report(TomlFault(path, "found an empty list", f"{allowed}; a list is one of its elements"))
         return None
     wanted = []
     for index, one in enumerate(value if isinstance(value, list) else [value]):
         place = (*path, index) if isinstance(value, list) else path
         found = condition.read(one, fact)
         if found is None:
-            report(Fault(place, f"found {show(one)}", f"{allowed}, or a list of such"))
+            report(TomlFault(place, f"found {show(one)}", f"{allowed}, or a list of such"))
         elif isinstance(found, Like) and fact.values and not any(map(found.holds, fact.values)):
             near = nearest(found.pattern, fact.values)
-            report(Fault(place, f"unknown {name} {found}", ", ".join(fact.values), near))
+            report(TomlFault(place, f"unknown {name} {found}", ", ".join(fact.values), near))
         else:
             wanted.append(found)
     return Test(name, tuple(wanted)) if wanted else None
@@ -249,18 +249,18 @@ def _read_test(name: str, path: Path, value: object, report: Report, known: Know
 @functools.lru_cache(maxsize=1024)
 def _usual_test(name: str, value: str, known: Known) -> Test | None:
     """The test of a fact for a text, None if there is a fault; rules ask for the same again and again."""
-    faults: list[Fault] = []
+    faults: list[TomlFault] = []
     test = _read_test(name, (), [value], faults.append, known)
     return None if faults else test
 
 
-def _unknown(name: str, path: Path) -> Fault:
+def _unknown(name: str, path: Path) -> TomlFault:
     """The fault of a key that is no fact; the facts are too many to be listed."""
     found = f"unknown fact {show(name)}"
     first = name.partition(".")[0]
     if first == PLUGIN:
-        return Fault(path, found, f"{PLUGIN}.NAME.FACT")
+        return TomlFault(path, found, f"{PLUGIN}.NAME.FACT")
     if first in _ALL:
-        return Fault(path, found, f"the keys of one table, which must all hold; {_KEYS}")
+        return TomlFault(path, found, f"the keys of one table, which must all hold; {_KEYS}")
     near = _OTHER_WORDS.get(first) or nearest(name, [*vocabulary(), ANY, NOT])
-    return Fault(path, found, _KEYS, near)
+    return TomlFault(path, found, _KEYS, near)

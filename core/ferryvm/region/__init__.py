@@ -8,7 +8,7 @@
                              └── region_effects ──> Effects         what a compiler must keep
 
 Names load what they need when they are first used: an engine in whose program nothing gets hot needs
-`front` only. The functions `graph.graph` and `region.region` have their modules' names and so are
+`loop_head` only. The functions `graph.graph` and `region.region` have their modules' names and so are
 imported from there.
 """
 
@@ -18,12 +18,12 @@ import importlib
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from ferryvm.region.call_graph import CallGraph, call_graph
+    from ferryvm.region.call import CallGraph, call_graph
     from ferryvm.region.effect import Effect, Effects, code_effects, effects, function_effects
     from ferryvm.region.fact import Facts, facts, region_effects, statics
     from ferryvm.region.graph import Block, Graph
     from ferryvm.region.loop import Loop
-    from ferryvm.region.region import Kind, Region, candidates, regions
+    from ferryvm.region.region import Region, RegionKind, candidates, regions
 
 _HOMES = {
     "Block": "graph",
@@ -32,7 +32,7 @@ _HOMES = {
     "Effects": "effect",
     "Facts": "fact",
     "Graph": "graph",
-    "Kind": "region",
+    "RegionKind": "region",
     "Loop": "loop",
     "Region": "region",
     "call_graph": "call",
@@ -54,9 +54,9 @@ __all__ = [
     "Effects",
     "Facts",
     "Graph",
-    "Kind",
     "Loop",
     "Region",
+    "RegionKind",
     "call_graph",
     "candidates",
     "code_effects",

@@ -26,7 +26,7 @@ _ENDS = np.array([flow in (Flow.JUMP, Flow.BRANCH, Flow.TABLE, *_LAST) for flow 
 """By opcode, whether control does not simply go on after it."""
 
 
-class Code:
+class DecodedCode:
     """Opcodes and immediates of all instructions; names that tell all functions apart."""
 
     def __init__(self, verified: Verified) -> None:
@@ -58,6 +58,6 @@ class Code:
 
 
 @memoised
-def code(verified: Verified) -> Code:
+def code(verified: Verified) -> DecodedCode:
     """The code of a program."""
-    return Code(verified)
+    return DecodedCode(verified)

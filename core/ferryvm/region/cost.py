@@ -12,12 +12,12 @@ import dataclasses
 
 from ferryvm.cost import Cost
 from ferryvm.isa import INSTRUCTIONS
-from ferryvm.region.call_graph import call_graph
+from ferryvm.region.call import call_graph
 from ferryvm.region.code import code
 from ferryvm.region.effect import Effect, code_effects, effects
 from ferryvm.region.graph import graph
 from ferryvm.region.memo import memoised
-from ferryvm.region.region import Kind, Region
+from ferryvm.region.region import Region, RegionKind
 from ferryvm.verify import Verified
 
 _LEAVING = frozenset([Effect.TRAPS, Effect.GROWS, Effect.CALLS, Effect.CALLS_HOST, Effect.HALTS])
@@ -28,7 +28,7 @@ _LEAVES = [not _LEAVING.isdisjoint(effects(row)) for row in INSTRUCTIONS]
 def cost(region: Region) -> Cost:
     """What a region costs with all that it calls, each function once."""
     functions = set(region.callees)
-    if region.kind in (Kind.FUNCTION, Kind.PROGRAM):
+    if region.kind in (RegionKind.FUNCTION, RegionKind.PROGRAM):
         functions.update(region.functions)
     found = Cost() if region.function in functions else _own_cost(region)
     return sum((_function_cost(region.verified, each) for each in functions), found)
@@ -47,7 +47,7 @@ def within(region: Region, limits: Cost) -> Region | None:
     most: what calls each other in one unit does so quickly.
     """
     verified, calls = region.verified, call_graph(region.verified)
-    if region.kind in (Kind.FUNCTION, Kind.PROGRAM):
+    if region.kind in (RegionKind.FUNCTION, RegionKind.PROGRAM):
         total = _function_cost(verified, region.function)
         waiting = collections.deque(calls.direct[region.function])
         taken = {region.function}

@@ -16,7 +16,7 @@ from typing import Any, TypeVar
 
 from ferryvm.isa import INSTRUCTIONS, Immediate, Instruction
 from ferryvm.isa.emitter import Emitter
-from ferryvm.region.call_graph import call_graph
+from ferryvm.region.call import call_graph
 from ferryvm.region.code import code
 from ferryvm.region.graph import graph
 from ferryvm.region.memo import memoised

@@ -13,13 +13,13 @@ import dataclasses
 import functools
 
 from ferryvm.isa import INSTRUCTIONS, Flow, Instruction, Type
-from ferryvm.region.call_graph import call_graph
+from ferryvm.region.call import call_graph
 from ferryvm.region.code import FLOWS, code
 from ferryvm.region.effect import Effect, Effects, code_effects, effects, function_effects
 from ferryvm.region.graph import graph
 from ferryvm.region.loop import Loop
 from ferryvm.region.memo import memoised
-from ferryvm.region.region import Kind, Region
+from ferryvm.region.region import Region, RegionKind
 from ferryvm.verify import Verified
 
 ROUNDS = 10
@@ -144,7 +144,7 @@ def statics(region: Region) -> tuple[frozenset[int], frozenset[int]]:
 def _with_callees(region: Region, opcodes: collections.Counter[int]) -> collections.Counter[int]:
     """How often each opcode stands in a region and in what it calls; `opcodes` are its own."""
     functions = set(region.callees)
-    if region.kind in (Kind.FUNCTION, Kind.PROGRAM):
+    if region.kind in (RegionKind.FUNCTION, RegionKind.PROGRAM):
         functions.update(region.functions)
     # A part of a function that calls the function again is in the function's code already.
     found = collections.Counter[int]() if region.function in functions else opcodes.copy()
@@ -191,7 +191,7 @@ def _inner_loops(region: Region) -> tuple[list[Loop], int]:
     if region.loop is not None:
         blocks = region.loop.blocks
         return [loop for loop in region.graph.loops if loop.head in blocks], region.loop.depth - 1
-    if region.kind is not Kind.SCOPE:
+    if region.kind is not RegionKind.SCOPE:
         return [loop for f in region.functions for loop in graph(region.verified, f).loops], 0
     own, pcs = region.graph, region.pcs
     inner = [

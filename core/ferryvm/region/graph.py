@@ -17,7 +17,7 @@ import bisect
 import dataclasses
 from collections.abc import Iterator
 
-from ferryvm.region.code import Code, code
+from ferryvm.region.code import DecodedCode, code
 from ferryvm.region.dominance import dominators, within
 from ferryvm.region.loop import Loop, find_loops
 from ferryvm.region.memo import memoised
@@ -109,7 +109,7 @@ def graph(verified: Verified, function: int) -> Graph:
     return Graph(verified, function)
 
 
-def _blocks(listing: Code, entry: int) -> dict[int, Block]:
+def _blocks(listing: DecodedCode, entry: int) -> dict[int, Block]:
     """All blocks that can be reached from `entry`."""
     ends, successors = listing.ends, listing.successors
     onward: dict[int, list[int]] = {}

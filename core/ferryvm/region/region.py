@@ -19,7 +19,7 @@ import functools
 from collections.abc import Iterable, Iterator
 
 from ferryvm.errors import UnknownNameError
-from ferryvm.region.call_graph import call_graph
+from ferryvm.region.call import call_graph
 from ferryvm.region.code import PROGRAM, code
 from ferryvm.region.graph import Graph, graph
 from ferryvm.region.loop import Loop
@@ -27,7 +27,7 @@ from ferryvm.region.scope import marked_pcs, scope_entries, scope_pcs
 from ferryvm.verify import Verified
 
 
-class Kind(enum.Enum):
+class RegionKind(enum.Enum):
     """What kinds of regions there are; the value is what a policy calls it."""
 
     SCOPE = "scope"
@@ -47,7 +47,7 @@ class Region:
     """A part of a program with one entry. The same part is always equal to itself."""
 
     verified: Verified = dataclasses.field(repr=False)
-    kind: Kind
+    kind: RegionKind
     function: int
     """Number of the function that it is in; of the first one for a program."""
     entry: int
@@ -68,9 +68,9 @@ class Region:
         function = code(self.verified).names[self.function]
         if self.loop is not None:
             return f"{function}/{self.kind.value}.{self.loop.path}"
-        if self.kind is Kind.SCOPE:
+        if self.kind is RegionKind.SCOPE:
             return f"{function}/scope.{self.number}"
-        return PROGRAM if self.kind is Kind.PROGRAM else function
+        return PROGRAM if self.kind is RegionKind.PROGRAM else function
 
     @property
     def graph(self) -> Graph:
@@ -80,14 +80,14 @@ class Region:
     @functools.cached_property
     def functions(self) -> tuple[int, ...]:
         """Functions whose code is in it: its own; all that the first one calls for a program."""
-        if self.kind is Kind.PROGRAM:
+        if self.kind is RegionKind.PROGRAM:
             return call_graph(self.verified).reached([self.function], self.outside)
         return (self.function,)
 
     @functools.cached_property
     def pcs(self) -> frozenset[int]:
         """Its instructions, without those of the functions that it calls (but for a program)."""
-        if self.kind is Kind.SCOPE:
+        if self.kind is RegionKind.SCOPE:
             return self.within(scope_pcs(self.verified, self.entry))
         graphs = [graph(self.verified, function) for function in self.functions]
         return self.within(
@@ -114,7 +114,7 @@ class Region:
         """First pcs of the blocks that have instructions in it; a scope may have a part of one."""
         if self.loop is not None:
             return self.loop.blocks
-        if self.kind is Kind.SCOPE:
+        if self.kind is RegionKind.SCOPE:
             own = self.graph
             return frozenset(own.block(pc).first for pc in self.pcs)
         graphs = [graph(self.verified, function) for function in self.functions]
@@ -127,7 +127,7 @@ class Region:
         An indirect call counts as calls of all functions of the table with its signature.
         """
         calls = call_graph(self.verified)
-        if self.kind in (Kind.FUNCTION, Kind.PROGRAM):
+        if self.kind in (RegionKind.FUNCTION, RegionKind.PROGRAM):
             found: Iterable[int] = calls.direct[self.function]
         else:
             found = {callee for pc in self.pcs for callee in calls.targets(pc)}
@@ -189,7 +189,7 @@ def candidates(verified: Verified, pc: int) -> tuple[Region, ...]:
 
 
 def _regions(verified: Verified) -> Iterator[Region]:
-    yield Region(verified, Kind.PROGRAM, 0, verified.program.functions[0].entry)
+    yield Region(verified, RegionKind.PROGRAM, 0, verified.program.functions[0].entry)
     for function in range(len(verified.program.functions)):
         own = graph(verified, function)
         yield _function(verified, own)
@@ -199,14 +199,14 @@ def _regions(verified: Verified) -> Iterator[Region]:
 
 
 def _function(verified: Verified, own: Graph) -> Region:
-    return Region(verified, Kind.FUNCTION, own.function, own.entry)
+    return Region(verified, RegionKind.FUNCTION, own.function, own.entry)
 
 
 def _loop(verified: Verified, own: Graph, loop: Loop) -> Region:
-    kind = Kind.NEST if loop.parent is None and loop.loops > 1 else Kind.LOOP
+    kind = RegionKind.NEST if loop.parent is None and loop.loops > 1 else RegionKind.LOOP
     return Region(verified, kind, own.function, loop.head, loop)
 
 
 def _scopes(verified: Verified, function: int) -> Iterator[Region]:
     for number, enter in enumerate(scope_entries(verified, function), 1):
-        yield Region(verified, Kind.SCOPE, function, enter, None, number)
+        yield Region(verified, RegionKind.SCOPE, function, enter, None, number)

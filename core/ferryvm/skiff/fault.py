@@ -13,7 +13,7 @@ from ferryvm.errors import Diagnostic, Position, SourceError
 
 
 @dataclasses.dataclass(frozen=True)
-class Place:
+class SourceSpan:
     """Where something stands, and how many characters of its first line it takes."""
 
     position: Position
@@ -33,7 +33,7 @@ class Faults:
         """Make the lines of a text known, so that faults in it can show them."""
         self._lines[file] = text.split("\n")
 
-    def add(self, place: Place, message: str) -> None:
+    def add(self, place: SourceSpan, message: str) -> None:
         """Note a fault. The same message at the same place counts once."""
         position = place.position
         lines = self._lines.get(position.file, [])

@@ -13,7 +13,7 @@ from collections.abc import Sequence as Many
 from ferryvm.errors import Position
 from ferryvm.isa import Type
 from ferryvm.skiff import operation
-from ferryvm.skiff.fault import Faults, Place
+from ferryvm.skiff.fault import Faults, SourceSpan
 from ferryvm.skiff.number import Number, looks_numeric, parse_number
 from ferryvm.skiff.operator import CONVERSIONS, DIRECT, OPERATORS
 from ferryvm.skiff.reader import Atom, Datum, Sequence
@@ -61,10 +61,10 @@ class FormParser:
 
     def __init__(self, faults: Faults, globals_: dict[str, Global], file: str) -> None:
         self.faults = faults
-        start = Place(Position(file, 1, 1))
+        start = SourceSpan(Position(file, 1, 1))
         self.main = Function("main", start, [], Unknown(RESULTS))
         self.scope = Scope(faults, globals_, self.main)
-        self.later: dict[str, Place] = {}
+        self.later: dict[str, SourceSpan] = {}
         self.forms: dict[str, Callable[[Sequence], Node]] = {
             "define": self._define,
             "set!": self._set,
@@ -114,12 +114,12 @@ class FormParser:
             return operation.direct(self, DIRECT[name], datum)
         return self._application(head, datum)
 
-    def broken(self, place: Place, message: str) -> Broken:
+    def broken(self, place: SourceSpan, message: str) -> Broken:
         """A node for a form with a fault, after noting it."""
         self.faults.add(place, message)
         return self.silently_broken(place)
 
-    def silently_broken(self, place: Place) -> Broken:
+    def silently_broken(self, place: SourceSpan) -> Broken:
         """A node for a form whose fault has been noted."""
         node = Broken(place)
         node.type = ERROR

@@ -18,7 +18,7 @@ from typing import Any
 from ferryvm.errors import Position
 from ferryvm.isa import Type
 from ferryvm.skiff import tree
-from ferryvm.skiff.fault import Faults, Place
+from ferryvm.skiff.fault import Faults, SourceSpan
 from ferryvm.skiff.number import integer_range, number_bits
 from ferryvm.skiff.operator import ELEMENTS, Family
 from ferryvm.skiff.tree import Block, Choice, Function, Node, Tree
@@ -88,7 +88,7 @@ def yields_nothing(node: Node) -> bool:
 class _Inference:
     def __init__(self, faults: Faults) -> None:
         self.faults = faults
-        self.views: list[tuple[SkiffType, SkiffType, Place]] = []
+        self.views: list[tuple[SkiffType, SkiffType, SourceSpan]] = []
         self.literals: list[tree.Literal] = []
         self.rules: dict[type[Node], Callable[[Any], SkiffType]] = {
             tree.Broken: lambda node: ERROR,
@@ -345,7 +345,7 @@ class _Inference:
                 unify(element, default(value))
             self.views = open_views
 
-    def _settle(self, element: SkiffType, value: SkiffType, place: Place) -> None:
+    def _settle(self, element: SkiffType, value: SkiffType, place: SourceSpan) -> None:
         known = find(element)
         assert isinstance(known, Named)
         stored = of(ELEMENTS[known.name].value)

@@ -8,7 +8,7 @@ from collections.abc import Sequence as Many
 from typing import Protocol
 
 from ferryvm.isa import Immediate, Instruction, Type
-from ferryvm.skiff.fault import Place
+from ferryvm.skiff.fault import SourceSpan
 from ferryvm.skiff.number import Number, parse_number
 from ferryvm.skiff.operator import Operator
 from ferryvm.skiff.reader import Atom, Datum, Sequence
@@ -35,7 +35,7 @@ class Parser(Protocol):
     def forms_in(self, datums: Many[Datum]) -> list[Node]:
         """The nodes of forms in order."""
 
-    def broken(self, place: Place, message: str) -> Broken:
+    def broken(self, place: SourceSpan, message: str) -> Broken:
         """A node for a form with a fault, after noting it."""
 
 
@@ -58,7 +58,7 @@ def operator(parser: Parser, operator: Operator, datum: Sequence) -> Node:
     return Operation(datum.place, operator, operands)
 
 
-def _chain(parser: Parser, operator: Operator, operands: list[Node], place: Place) -> Node:
+def _chain(parser: Parser, operator: Operator, operands: list[Node], place: SourceSpan) -> Node:
     """`(< a b c)` as `(and (< a b) (< b c))`, with every operand evaluated once and in order."""
     body: list[Node] = []
     if not all(isinstance(node, Get | Literal) for node in operands):

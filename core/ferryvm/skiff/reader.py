@@ -17,7 +17,7 @@ import re
 from collections.abc import Iterator
 
 from ferryvm.errors import Position
-from ferryvm.skiff.fault import Faults, Place
+from ferryvm.skiff.fault import Faults, SourceSpan
 
 MAX_NESTING = 100
 MAX_RESTARTS = 20
@@ -29,7 +29,7 @@ class Atom:
     """A name or a literal."""
 
     text: str
-    place: Place
+    place: SourceSpan
 
 
 @dataclasses.dataclass(frozen=True)
@@ -37,7 +37,7 @@ class Sequence:
     """A parenthesised list."""
 
     items: tuple[Datum, ...]
-    place: Place
+    place: SourceSpan
 
 
 Datum = Atom | Sequence
@@ -188,11 +188,13 @@ class _Reader:
     def _add(self, stack: list[_Open], datum: Datum) -> None:
         (stack[-1].items if stack else self.forms).append(datum)
 
-    def _place(self, start: int, end: int) -> Place:
+    def _place(self, start: int, end: int) -> SourceSpan:
         line = bisect.bisect_right(self.line_starts, start)
         column = start - self.line_starts[line - 1] + 1
         newline = self.text.find("\n", start, end)
-        return Place(Position(self.file, line, column), (end if newline < 0 else newline) - start)
+        return SourceSpan(
+            Position(self.file, line, column), (end if newline < 0 else newline) - start
+        )
 
     def _fault(self, start: int, length: int, message: str) -> None:
         self.faults.add(self._place(start, start + length), message)

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from ferryvm.errors import suggestion
-from ferryvm.skiff.fault import Faults, Place
+from ferryvm.skiff.fault import Faults, SourceSpan
 from ferryvm.skiff.number import looks_numeric, parse_number
 from ferryvm.skiff.operator import CONVERSIONS, DIRECT, ELEMENTS, OPERATORS
 from ferryvm.skiff.reader import Atom, Datum
@@ -63,7 +63,7 @@ class Scope:
         self.function = main
         self.inner: list[dict[str, Variable]] = []
         self.statics: list[Variable] = []
-        self.defined_here: dict[str, Place] = {}
+        self.defined_here: dict[str, SourceSpan] = {}
         self.temporaries = 0
 
     def enter(self, function: Function) -> None:
@@ -96,7 +96,7 @@ class Scope:
             return datum.text
         return None
 
-    def define_global(self, name: str, place: Place) -> bool:
+    def define_global(self, name: str, place: SourceSpan) -> bool:
         """Whether the name is defined for the first time in this text; else a fault."""
         first = self.defined_here.setdefault(name, place)
         if first is not place:
@@ -104,7 +104,7 @@ class Scope:
             self.faults.add(place, f"'{name}' is already defined in line {line}")
         return first is place
 
-    def define(self, name: str, place: Place) -> Variable:
+    def define(self, name: str, place: SourceSpan) -> Variable:
         """A new variable in the innermost scope."""
         variable = Variable(name, place, is_static=not self.inner)
         if not self.inner:
@@ -120,7 +120,7 @@ class Scope:
         self.function.locals.append(variable)
         return variable
 
-    def temporary(self, place: Place) -> Variable:
+    def temporary(self, place: SourceSpan) -> Variable:
         """A new local that no name reaches."""
         self.temporaries += 1
         variable = Variable(f"temporary {self.temporaries}", place, is_static=False)

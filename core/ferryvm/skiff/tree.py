@@ -12,7 +12,7 @@ import typing
 from typing import TypeVar
 
 from ferryvm.isa import Instruction, Type
-from ferryvm.skiff.fault import Place
+from ferryvm.skiff.fault import SourceSpan
 from ferryvm.skiff.number import Number
 from ferryvm.skiff.operator import Operator
 from ferryvm.skiff.type import NOTHING, VALUES, SkiffType, Unknown
@@ -31,7 +31,7 @@ class Variable:
     """A static or a local, one slot."""
 
     name: str
-    place: Place
+    place: SourceSpan
     is_static: bool
     number: int = -1
     """Of the static or local; given when the whole text has been read."""
@@ -43,7 +43,7 @@ class Function:
     """A function; `main` holds the top-level forms."""
 
     name: str
-    place: Place
+    place: SourceSpan
     parameters: list[Variable]
     result: SkiffType
     stated_result: bool = False
@@ -58,7 +58,7 @@ class Function:
 class Node:
     """A form. `type` is what it leaves on the stack, NOTHING where that is nothing."""
 
-    place: Place
+    place: SourceSpan
     type: SkiffType = dataclasses.field(default=NOTHING, init=False)
 
 

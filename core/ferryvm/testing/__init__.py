@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from ferryvm.machine.difference import Difference
     from ferryvm.testing.differential import Comparison, Differ, Verdict
     from ferryvm.testing.schedule import Schedule
-    from ferryvm.testing.state import State, difference
+    from ferryvm.testing.state import StoppedState, difference
     from ferryvm.testing.trial import Trial
 
 _HOMES = {
@@ -22,7 +22,7 @@ _HOMES = {
     "Differ": "differential",
     "Difference": "state",
     "Schedule": "schedule",
-    "State": "state",
+    "StoppedState": "state",
     "Trial": "trial",
     "Verdict": "differential",
     "difference": "state",
@@ -34,7 +34,7 @@ __all__ = [
     "Differ",
     "Difference",
     "Schedule",
-    "State",
+    "StoppedState",
     "Trial",
     "Verdict",
     "difference",

@@ -85,7 +85,7 @@ class Way(enum.Enum):
 
 
 @dataclasses.dataclass(frozen=True)
-class Place:
+class DivergencePoint:
     """Where two backends part, in numbers; `Parting` tells what they mean."""
 
     way: Way
@@ -168,7 +168,7 @@ class Bisector:
 
     def search(
         self, way: Way | None = None, seed: int = 0, names: tuple[str, ...] = ()
-    ) -> Place | None:
+    ) -> DivergencePoint | None:
         """Where they part, None if they agree.
 
         Ways are tried in the order of `Way`, or only the one named; `seed`: of the random moves;
@@ -247,7 +247,7 @@ class Bisector:
 
     # --- searching --------------------------------------------------------------------------
 
-    def _narrow(self, way: Way, first: int, last: int) -> Place:
+    def _narrow(self, way: Way, first: int, last: int) -> DivergencePoint:
         """The place inside a segment whose ends differ."""
         number = _turn(first, last, lambda at: self.segment(first, at) is None)
         last = number + 1
@@ -259,16 +259,16 @@ class Bisector:
         found = self.segment(entered, last)
         if found is None:
             raise unstable(self.bad)
-        return Place(way, self.bad, entered, number, found)
+        return DivergencePoint(way, self.bad, entered, number, found)
 
-    def _uncounted(self, first: int, way: Way) -> Place:
+    def _uncounted(self, first: int, way: Way) -> DivergencePoint:
         entered = _turn(first, self.boundaries, lambda at: self.uncounted(at) is not None)
         found = self.uncounted(entered)
         if found is None:
             raise unstable(self.bad)
-        return Place(way, self.bad, entered, entered, found)
+        return DivergencePoint(way, self.bad, entered, entered, found)
 
-    def _stepped(self) -> Place | None:
+    def _stepped(self) -> DivergencePoint | None:
         """The first instruction that goes wrong when the bad backend is entered for it alone."""
         trial = self.at(0).fork()
         for number in range(min(self.boundaries, _STEPPED)):
@@ -277,10 +277,10 @@ class Bisector:
             trial.run(self.good, 1)
             found = judge(trial, other, failure)
             if found is not None:
-                return Place(Way.MOVED, self.bad, number, number, found)
+                return DivergencePoint(Way.MOVED, self.bad, number, number, found)
         return None
 
-    def _scheduled(self, seed: int, names: tuple[str, ...]) -> Place | None:
+    def _scheduled(self, seed: int, names: tuple[str, ...]) -> DivergencePoint | None:
         """The place in the first move of a random schedule that goes wrong."""
         trial, first = self.at(0).again(), 0
         for name, step in moves(
@@ -300,7 +300,7 @@ class Bisector:
 
     def _blame(
         self, name: str, first: int, last: int, fuel: int | None, found: Difference
-    ) -> Place:
+    ) -> DivergencePoint:
         """The place inside a move that went wrong on the backend of that name."""
         self.bad = name
         if name != self.good and fuel is None and self.uncounted(first) is not None:
@@ -309,9 +309,9 @@ class Bisector:
             return self._narrow(Way.MOVED, first, last)
         # From an equal state it goes well: an earlier backend left something that is no part of
         # the state, above sp or hp, and that is what this one met.
-        return Place(Way.MOVED, name, first, last - 1, found)
+        return DivergencePoint(Way.MOVED, name, first, last - 1, found)
 
-    def _windows(self, seed: int) -> Place | None:
+    def _windows(self, seed: int) -> DivergencePoint | None:
         """The place where the bad backend runs some instructions between two moves."""
         chance = random.Random(seed)
         for _ in range(min(self.windows, self.boundaries**2)):
@@ -332,7 +332,7 @@ class Bisector:
 
     # --- telling ----------------------------------------------------------------------------
 
-    def tell(self, place: Place) -> Parting:
+    def tell(self, place: DivergencePoint) -> Parting:
         """What both did at a place, and how they then stand."""
         pc = self.at(place.number).pc
         good, bad, after = self._traces(place.way, place.entered, place.number)

@@ -19,7 +19,7 @@ from ferryvm.machine.memory import Limits
 from ferryvm.registry import Registry
 from ferryvm.testing.divergence import LEGAL
 from ferryvm.testing.schedule import Schedule, environments, moves
-from ferryvm.testing.state import State, difference
+from ferryvm.testing.state import StoppedState, difference
 from ferryvm.testing.trial import MOST_INSTRUCTIONS, Trial
 from ferryvm.testing.watchdog import PATIENCE
 from ferryvm.verify import Verified
@@ -232,7 +232,7 @@ class Differ:
             stopped = before.state()
             end = state.machine
             as_stopped = dataclasses.replace(stopped.machine, status=end.status, trap=end.trap)
-            stopped = State(as_stopped, state.fuel, stopped.output)
+            stopped = StoppedState(as_stopped, state.fuel, stopped.output)
             if difference(before.execution.machine, stopped, state) is None:
                 return f"{divergence.reason} ({', '.join(who)})"
         return None

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from ferryvm.backend import Capabilities
 from ferryvm.isa import Trap
 from ferryvm.machine.control import Status
-from ferryvm.testing.state import State
+from ferryvm.testing.state import StoppedState
 
 
 @dataclasses.dataclass(frozen=True)
@@ -24,12 +24,12 @@ class Divergence:
     reason: str
     declared: Callable[[Capabilities], bool]
     """Whether a backend has declared that it may."""
-    shows: Callable[[State], bool]
+    shows: Callable[[StoppedState], bool]
     """Whether a state in which such a backend ended is one of this kind. It is legal if, apart
     from status and trap, it is also the state that others have after as many instructions."""
 
 
-def _lacks_heap(state: State) -> bool:
+def _lacks_heap(state: StoppedState) -> bool:
     end = state.machine
     return end.status is Status.TRAP and end.trap is Trap.HEAP_EXHAUSTED
 

@@ -19,7 +19,7 @@ import pytest
 if TYPE_CHECKING:
     from ferryvm.backend import Interpreter
     from ferryvm.testing.conformance.expected import Expected, Table
-    from ferryvm.testing.conformance.suite import Golden, Item, Outcome
+    from ferryvm.testing.conformance.suite import Golden, Item, ItemOutcome
 
 _CASE, _BACKEND = "ferry_case", "ferry_backend"
 
@@ -104,29 +104,31 @@ class Check:
     def __call__(self) -> None:
         """Run it, and tell pytest what became of it."""
         from ferryvm.testing.conformance.expected import expect
-        from ferryvm.testing.conformance.suite import Verdict
+        from ferryvm.testing.conformance.suite import ItemVerdict
 
         if self.expected is None:
             outcome = self.item.run(self.backend)
         else:
             outcome = expect(_run(self.backend, self.item), self.expected)
-            if outcome.verdict is Verdict.PASSED:
+            if outcome.verdict is ItemVerdict.PASSED:
                 # Other tests may be other processes', so what tells whether they fail is run here.
                 stale = self.expected.stale(lambda item: _run(self.backend, item).verdict)
                 outcome = self.expected.complaint if stale == self.item else outcome
-        if outcome.verdict is Verdict.FAILED:
+        if outcome.verdict is ItemVerdict.FAILED:
             pytest.fail(f"backend {self.backend.name!r}: {outcome.message}", pytrace=False)
-        if outcome.verdict is Verdict.XFAILED:
+        if outcome.verdict is ItemVerdict.XFAILED:
             pytest.xfail(outcome.reason)
-        if outcome.verdict is not Verdict.PASSED:
+        if outcome.verdict is not ItemVerdict.PASSED:
             text = f"backend {self.backend.name!r}: {outcome.verdict.value}: {outcome.reason}"
             pytest.skip(text)
 
 
-_outcomes: weakref.WeakKeyDictionary[Interpreter, dict[str, Outcome]] = weakref.WeakKeyDictionary()
+_outcomes: weakref.WeakKeyDictionary[Interpreter, dict[str, ItemOutcome]] = (
+    weakref.WeakKeyDictionary()
+)
 
 
-def _run(backend: Interpreter, item: Item) -> Outcome:
+def _run(backend: Interpreter, item: Item) -> ItemOutcome:
     """What becomes of an item in a table of expected failures; it is run once."""
     known = _outcomes.setdefault(backend, {})
     if item.label not in known:

@@ -20,7 +20,7 @@ from ferryvm.machine.state import Machine, Snapshot
 
 
 @dataclasses.dataclass(frozen=True)
-class State:
+class StoppedState:
     """One execution, stopped."""
 
     machine: Snapshot
@@ -29,7 +29,7 @@ class State:
     output: bytes
 
 
-def difference(machine: Machine, left: State, right: State) -> Difference | None:
+def difference(machine: Machine, left: StoppedState, right: StoppedState) -> Difference | None:
     """The first difference of two states of one program, None if they are equal.
 
     `machine` is one at the left state: it says which words hold floats.

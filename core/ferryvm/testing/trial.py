@@ -22,7 +22,7 @@ from ferryvm.failure import described, one_line
 from ferryvm.float_environment import CONTROL
 from ferryvm.machine.control import Status
 from ferryvm.testing.environment import STICKY, control_word, environment
-from ferryvm.testing.state import State
+from ferryvm.testing.state import StoppedState
 from ferryvm.testing.watchdog import PATIENCE, watched
 
 MOST_INSTRUCTIONS = 50_000_000
@@ -194,7 +194,7 @@ class Trial:
             return f"it left with FUEL and {control.fuel} fuel"
         return None
 
-    def state(self) -> State:
+    def state(self) -> StoppedState:
         """All that is compared, as it stands now.
 
         Raises ValueError where a faulty backend left what is no state: a status or trap that there
@@ -205,4 +205,4 @@ class Trial:
             sizes = f"{memory.stack_words} words and {memory.heap_capacity} bytes"
             raise ValueError(f"sp {control.sp} or hp {control.hp} is past the memory of {sizes}")
         fuel = self.left if self.is_counted else None
-        return State(self.execution.machine.snapshot(), fuel, b"".join(self.output))
+        return StoppedState(self.execution.machine.snapshot(), fuel, b"".join(self.output))

@@ -19,7 +19,7 @@ _LISTED = 24
 
 
 @dataclasses.dataclass(frozen=True)
-class Fault:
+class TomlFault:
     """Something wrong at one place of a document."""
 
     path: Path
@@ -48,7 +48,7 @@ class PlacedFault:
     """A fault with its position in a file."""
 
     position: Position
-    fault: Fault
+    fault: TomlFault
 
     def __str__(self) -> str:
         return f"{self.position}: {self.fault}"
@@ -74,10 +74,10 @@ def dotted(path: Path) -> str:
     return text or "the file"
 
 
-def unknown(path: Path, kind: str, name: str, known: Iterable[str]) -> Fault:
+def unknown(path: Path, kind: str, name: str, known: Iterable[str]) -> TomlFault:
     """The fault of a name that nothing bears."""
     names = sorted(known)
-    return Fault(path, f"unknown {kind} {show(name)}", listed(names), nearest(name, names))
+    return TomlFault(path, f"unknown {kind} {show(name)}", listed(names), nearest(name, names))
 
 
 def listed(names: Iterable[str]) -> str:

@@ -12,9 +12,9 @@ from typing import Any, TypeVar
 
 import tomli
 
-from ferryvm.bounded import read_text
 from ferryvm.errors import Position
-from ferryvm.toml.fault import DocumentError, Fault, Path, PlacedFault
+from ferryvm.input_file import read_text
+from ferryvm.toml.fault import DocumentError, Path, PlacedFault, TomlFault
 from ferryvm.toml.position import Place, places
 from ferryvm.toml.syntax import deep_key, syntax_fault
 from ferryvm.toml.table import Table
@@ -26,7 +26,7 @@ MOST_BYTES = 16 << 20
 
 Value = TypeVar("Value")
 
-Judge = Callable[[dict[str, Any]], tuple[Value | None, Iterable[Fault]]]
+Judge = Callable[[dict[str, Any]], tuple[Value | None, Iterable[TomlFault]]]
 """From a document to what it means, None if it has errors, and to its faults."""
 
 
@@ -46,7 +46,7 @@ def examine(
         with _uncollected():
             return _examine(text, file, keys, judge)
     except RecursionError:
-        return None, (PlacedFault(Position(file, 1, 1), Fault((), "nested too deeply")),)
+        return None, (PlacedFault(Position(file, 1, 1), TomlFault((), "nested too deeply")),)
 
 
 @contextlib.contextmanager

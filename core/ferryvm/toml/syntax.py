@@ -10,7 +10,7 @@ import re
 from typing import NamedTuple
 
 from ferryvm.toml.allowed import headed
-from ferryvm.toml.fault import Fault
+from ferryvm.toml.fault import TomlFault
 from ferryvm.toml.position import Place, last_key
 from ferryvm.toml.table import Table
 
@@ -35,7 +35,7 @@ class SyntaxFault(NamedTuple):
     """A fault and its place in the text."""
 
     place: Place
-    fault: Fault
+    fault: TomlFault
 
 
 def syntax_fault(error: ValueError, text: str, keys: type[Table]) -> SyntaxFault:
@@ -51,7 +51,7 @@ def syntax_fault(error: ValueError, text: str, keys: type[Table]) -> SyntaxFault
         if twice is not None:
             return twice
     said = _AT.sub("", message)
-    return SyntaxFault(place, Fault((), f"not TOML: {said[:1].lower()}{said[1:]}"))
+    return SyntaxFault(place, TomlFault((), f"not TOML: {said[:1].lower()}{said[1:]}"))
 
 
 def deep_key(text: str) -> SyntaxFault | None:
@@ -63,7 +63,7 @@ def deep_key(text: str) -> SyntaxFault | None:
         if found is not None:
             said = f"found a key of more than {_MOST_PARTS} parts"
             place = (number, found.start() + 1)
-            return SyntaxFault(place, Fault((), said, f"{_MOST_PARTS} at most"))
+            return SyntaxFault(place, TomlFault((), said, f"{_MOST_PARTS} at most"))
     return None
 
 
@@ -75,7 +75,7 @@ def _twice(text: str, place: Place, keys: type[Table]) -> SyntaxFault | None:
     if key is None or key.first == key.place:
         return None
     found = f"found again; first in line {key.first[0]}"
-    return SyntaxFault(key.place, Fault(key.path, found, headed(keys, key.path) or "once"))
+    return SyntaxFault(key.place, TomlFault(key.path, found, headed(keys, key.path) or "once"))
 
 
 def _long_number(text: str) -> SyntaxFault | None:
@@ -84,7 +84,7 @@ def _long_number(text: str) -> SyntaxFault | None:
         key = last_key(text[: found.start()], is_complete=False)
         if key is not None:
             said = f"found a number of {len(found[0])} characters"
-            return SyntaxFault(key.place, Fault(key.path, said, "19 digits at most"))
+            return SyntaxFault(key.place, TomlFault(key.path, said, "19 digits at most"))
     return None
 
 

@@ -14,7 +14,7 @@ from typing import Any
 import pydantic
 
 from ferryvm.toml.allowed import allowed, names_at
-from ferryvm.toml.fault import Fault, Path, listed, nearest, show
+from ferryvm.toml.fault import Path, TomlFault, listed, nearest, show
 
 MISSING = "is missing"
 """What is found of a key that must be given."""
@@ -34,7 +34,7 @@ class Table(pydantic.BaseModel):
     )
 
 
-def key_faults(keys: type[Table], document: Mapping[str, Any]) -> Iterator[Fault]:
+def key_faults(keys: type[Table], document: Mapping[str, Any]) -> Iterator[TomlFault]:
     """What the declared keys of a file do not allow in it."""
     try:
         keys.model_validate(document)
@@ -58,18 +58,18 @@ def _is_key(kind: str, path: Path) -> bool:
 
 def _fault(
     keys: type[Table], kind: str, path: Path, found: object, document: Mapping[str, Any]
-) -> Fault:
+) -> TomlFault:
     if kind == _EXTRA:
         known = sorted(names_at(keys, path[:-1]))
-        return Fault(path, "unknown key", listed(known), nearest(str(path[-1]), known))
+        return TomlFault(path, "unknown key", listed(known), nearest(str(path[-1]), known))
     if kind == "missing":
-        return Fault(path, MISSING, allowed(keys, path))
+        return TomlFault(path, MISSING, allowed(keys, path))
     path = _standing(path, document)
     said = allowed(keys, path)
     near = None
     if isinstance(found, str) and '"' in said:
         near = nearest(found, re.findall(r'"([^"]*)"', said))
-    return Fault(path, f"found {show(found)}", said, near)
+    return TomlFault(path, f"found {show(found)}", said, near)
 
 
 def _standing(path: Path, document: Any) -> Path:
@@ -84,7 +84,7 @@ def _standing(path: Path, document: Any) -> Path:
     return path
 
 
-def sound(document: Mapping[str, Any], faults: Iterable[Fault]) -> dict[str, Any]:
+def sound(document: Mapping[str, Any], faults: Iterable[TomlFault]) -> dict[str, Any]:
     """The document without what has faults: keys are gone, elements of arrays are None.
 
     So what is left is as declared, but for keys that must be given, and rules can be checked on it.

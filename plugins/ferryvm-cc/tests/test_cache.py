@@ -197,7 +197,7 @@ def test_what_is_no_shared_object_is_not_loaded_whoever_stored_it(
     payload: bytes,
 ) -> None:
     (genuine,) = (_stored(monkeypatch, payload), backend.compile(loop, Options()))[0]
-    assert binary.fault(genuine, binary.Kind.SHARED) is None
+    assert binary.fault(genuine, binary.ObjectType.SHARED) is None
     assert not backend.compile(loop, Options()).is_from_cache
     assert "is refused and built again: it" in caplog.text
 
@@ -208,7 +208,7 @@ def test_a_shared_object_that_is_cut_has_a_fault(
     payloads = _stored(monkeypatch, b"")
     backend.compile(loop, Options())
     for length in (16, 64, 500, len(payloads[0]) - 1):
-        assert binary.fault(payloads[0][:length], binary.Kind.SHARED) is not None
+        assert binary.fault(payloads[0][:length], binary.ObjectType.SHARED) is not None
 
 
 def test_an_entry_that_cannot_be_loaded_is_named(

@@ -10,7 +10,7 @@ import ferryvm
 import pytest
 from ferryvm.engine import runnable
 from ferryvm.registry import Registry
-from ferryvm.testing.conformance.suite import Item, Verdict, checks
+from ferryvm.testing.conformance.suite import Item, ItemVerdict, checks
 
 PROGRAMS = sorted((Path(__file__).parents[3] / "benchmarks" / "programs").glob("*.skiff"))
 PROGRAM_ITEMS = [item for item in checks() if item.group != "instruction"]
@@ -42,4 +42,4 @@ def test_a_benchmark_program_gives_the_interpreters_result(file: Path) -> None:
 @pytest.mark.parametrize("item", SOME, ids=lambda item: item.label)
 def test_a_case_of_the_conformance_suite_passes(item: Item) -> None:
     outcome = item.run(runnable(Registry(), "cc"))
-    assert outcome.verdict is Verdict.PASSED, outcome.message
+    assert outcome.verdict is ItemVerdict.PASSED, outcome.message

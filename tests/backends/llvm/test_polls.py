@@ -11,7 +11,7 @@ import ferryvm
 from ferryvm.backend import Options
 from ferryvm.region.component import cycle_without
 from ferryvm.region.region import regions
-from ferryvm.testing.generate import Kind, generate
+from ferryvm.testing.generate import ProgramKind, generate
 from ferryvm.verify import Verified, verify
 from ferryvm_backends.llvm.build import improved
 from ferryvm_backends.llvm.lower import lower
@@ -50,4 +50,4 @@ def test_every_loop_of_lowered_code_polls_or_is_a_strip() -> None:
     assert strips
     for seed in range(4):
         assert cycles(any_graph(seed))[0] == []
-        assert cycles(verify(generate(20261123, seed, Kind.BYTECODE)))[0] == []
+        assert cycles(verify(generate(20261123, seed, ProgramKind.BYTECODE)))[0] == []

@@ -16,8 +16,8 @@ from ferryvm.ir.passes import optimise
 from ferryvm.program import Program
 from ferryvm.region.region import region
 from ferryvm.verify import verify
-from ferryvm_backends.llvm import leaving
-from ferryvm_backends.llvm.strip import strips
+from ferryvm_backends.llvm import side_exit
+from ferryvm_backends.llvm.strip_mining import strip_mined_loops
 
 from ...tier import sample
 from ..ending import ended
@@ -140,7 +140,7 @@ class Loops:
 
 @pytest.mark.parametrize("budget", sample([3, 1], 1))
 def test_random_loops_end_alike(budget: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(leaving, "POLL_BUDGET", budget)
+    monkeypatch.setattr(side_exit, "POLL_BUDGET", budget)
     traps = in_strips = 0
     for number in range(budget * PROGRAMS, (budget + 1) * PROGRAMS):
         program = Loops(number).program()
@@ -149,6 +149,6 @@ def test_random_loops_end_alike(budget: int, monkeypatch: pytest.MonkeyPatch) ->
         traps += isinstance(expected[0], str)
         module = lift(region(verify(program), "program"))
         optimise(module)
-        in_strips += sum(1 for body in module.bodies for _ in strips(body))
+        in_strips += sum(1 for body in module.bodies for _ in strip_mined_loops(body))
     assert 0 < traps < PROGRAMS
     assert in_strips > PROGRAMS // 4

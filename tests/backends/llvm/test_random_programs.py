@@ -16,7 +16,7 @@ from ferryvm.machine.control import Status
 from ferryvm.machine.state import Snapshot
 from ferryvm.policy import Choice, Options, Policy, Profile, Rule
 from ferryvm.testing.differential import Differ, Verdict
-from ferryvm.testing.generate import LIMITS, Kind, generate
+from ferryvm.testing.generate import LIMITS, ProgramKind, generate
 from ferryvm.testing.schedule import Schedule
 from ferryvm.verify import Verified, verify
 
@@ -26,15 +26,15 @@ PROGRAMS = 4
 
 
 @functools.cache
-def programs(kind: Kind, count: int, first: int) -> Sequence[Verified]:
+def programs(kind: ProgramKind, count: int, first: int) -> Sequence[Verified]:
     return [verify(generate(SEED, number, kind)) for number in range(first, first + count)]
 
 
 @pytest.mark.rotate("forcing", "kind")
 @pytest.mark.parametrize("forcing", [(), (Forcing.HOT,), (Forcing.HOT, Forcing.DEOPT)])
-@pytest.mark.parametrize("kind", [Kind.BYTECODE, Kind.SKIFF])
+@pytest.mark.parametrize("kind", [ProgramKind.BYTECODE, ProgramKind.SKIFF])
 def test_random_programs_run_alike_counting_and_not(
-    kind: Kind, forcing: tuple[Forcing, ...]
+    kind: ProgramKind, forcing: tuple[Forcing, ...]
 ) -> None:
     differ = Differ(["llvm"], limits=LIMITS, forcing=frozenset(forcing))
     for program in programs(kind, PROGRAMS, 100 * len(forcing)):
@@ -42,8 +42,10 @@ def test_random_programs_run_alike_counting_and_not(
             assert comparison.verdict is Verdict.AGREE, (SEED, comparison)
 
 
-@pytest.mark.parametrize("kind", [Kind.BYTECODE, Kind.SKIFF])
-def test_random_programs_that_move_between_backends_end_as_those_that_stay(kind: Kind) -> None:
+@pytest.mark.parametrize("kind", [ProgramKind.BYTECODE, ProgramKind.SKIFF])
+def test_random_programs_that_move_between_backends_end_as_those_that_stay(
+    kind: ProgramKind,
+) -> None:
     differ = Differ(["llvm"], limits=LIMITS, forcing=frozenset({Forcing.HOT}))
     for number, program in enumerate(programs(kind, PROGRAMS // 2, 300)):
         (comparison,) = differ.compare(program, Schedule.RANDOM, SEED + number)
@@ -71,7 +73,10 @@ def test_random_programs_run_alike_where_code_speculates() -> None:
     rule = Rule(backends=(Choice("llvm", options),))
     policy = Policy(profile=Profile(True, 10, 10, 1), rules=(rule,))
     guards = 0
-    chosen = (*programs(Kind.BYTECODE, 3 * PROGRAMS, 400), *programs(Kind.SKIFF, 3 * PROGRAMS, 400))
+    chosen = (
+        *programs(ProgramKind.BYTECODE, 3 * PROGRAMS, 400),
+        *programs(ProgramKind.SKIFF, 3 * PROGRAMS, 400),
+    )
     for program in chosen:
         expected = Engine("threaded", limits=LIMITS).start(program)
         execution = Engine(policy=policy, limits=LIMITS).start(program)

@@ -26,7 +26,7 @@ from ferryvm.machine.control import Status
 from ferryvm.machine.difference import memory_difference, register_difference
 from ferryvm.machine.state import Machine
 from ferryvm.region.region import Region
-from ferryvm.testing.generate import Kind, generate
+from ferryvm.testing.generate import ProgramKind, generate
 from ferryvm.verify import verify
 from ferryvm_backends import opencl
 from ferryvm_backends.opencl import build, device
@@ -96,7 +96,7 @@ def main() -> None:
     backend = opencl.OpenClBackend()
     kernels = 0
     for number in range(first, first + count):
-        program = verify(generate(seed, number, Kind.BYTECODE))
+        program = verify(generate(seed, number, ProgramKind.BYTECODE))
         for region, machine in visits(program, times=1):
             kernels += _enter(backend, region, machine.copy(), is_broken)
     print(count, kernels)

@@ -15,7 +15,7 @@ from ferryvm.isa.type import CANONICAL_NAN
 from ferryvm.machine.control import Status
 from ferryvm.machine.memory import Limits
 from ferryvm.machine.state import Machine
-from ferryvm.testing.conformance.suite import Item, Verdict, checks
+from ferryvm.testing.conformance.suite import Item, ItemVerdict, checks
 from ferryvm_backends.opencl import OpenClBackend
 
 from .entering import assembled, enter, ready, registry, whole
@@ -76,7 +76,7 @@ def test_a_program_ends_in_the_reference_state(backend: OpenClBackend, name: str
 @pytest.mark.parametrize("item", SOME, ids=lambda item: item.label)
 def test_a_case_of_the_conformance_suite_passes(backend: OpenClBackend, item: Item) -> None:
     found = item.run(ready(backend))
-    assert found.verdict in (Verdict.PASSED, Verdict.SKIPPED), found.message
+    assert found.verdict in (ItemVerdict.PASSED, ItemVerdict.SKIPPED), found.message
 
 
 def test_machines_take_turns(backend: OpenClBackend) -> None:

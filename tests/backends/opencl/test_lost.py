@@ -13,7 +13,7 @@ import ferryvm
 from ferryvm.backend import BackendError, Options
 from ferryvm.engine import Engine
 from ferryvm.engine.journal import Outcome
-from ferryvm.engine.observe import Observer
+from ferryvm.engine.observer import Observer
 from ferryvm.machine.control import Status
 from ferryvm.machine.state import Machine
 from ferryvm.policy import Choice, Policy, Profile, Rule

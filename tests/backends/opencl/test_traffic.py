@@ -11,7 +11,7 @@ import ferryvm
 from ferryvm.backend import Code, Options
 from ferryvm.engine import Engine
 from ferryvm.engine.explain import explain
-from ferryvm.engine.observe import Observer
+from ferryvm.engine.observer import Observer
 from ferryvm.machine.control import ControlBlock, Status
 from ferryvm.machine.memory import Limits
 from ferryvm.machine.state import Machine

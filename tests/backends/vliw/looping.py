@@ -8,22 +8,26 @@ from ferryvm.ir.graph import Static
 from ferryvm.isa.emitter import Condition
 from ferryvm.isa.type import I64
 from ferryvm.region.region import Region
-from ferryvm_backends.vliw.code.bank import assign_files
 from ferryvm_backends.vliw.code.liveness import live_at_entry
 from ferryvm_backends.vliw.code.lower.body import lower
-from ferryvm_backends.vliw.code.modulo.graph import Node, Round, Wait
+from ferryvm_backends.vliw.code.modulo.dependence_graph import (
+    DependenceEdge,
+    DependenceNode,
+    Iteration,
+)
 from ferryvm_backends.vliw.code.operation import (
-    Code,
     MachineBlock,
+    MachineCode,
     MachineOperation,
     MemoryOperand,
     Operand,
     Register,
     Segment,
 )
-from ferryvm_backends.vliw.improve import improved
+from ferryvm_backends.vliw.code.register_file import assign_files
 from ferryvm_backends.vliw.machine.model import FileKind, Machine
 from ferryvm_backends.vliw.machine.read import read_text
+from ferryvm_backends.vliw.passes import optimised
 
 HEAP, STACK = Segment.HEAP, Segment.STACK
 MACHINE = read_text(
@@ -59,7 +63,7 @@ class Loop:
 
     def __init__(self) -> None:
         self.body, self.done = MachineBlock("loop"), MachineBlock("done")
-        self.code = Code("by hand", [self.body, self.done])
+        self.code = MachineCode("by hand", [self.body, self.done])
         self.left: list[Register] = []
         """What is read when control has left."""
 
@@ -96,7 +100,7 @@ class Loop:
             MachineOperation("exit", (), (truth,), target=self.done),
         ]
 
-    def round(self, rounds: int = 1) -> Round:
+    def round(self, rounds: int = 1) -> Iteration:
         """The graph of the loop, with its end."""
         block = MachineBlock(self.body.label, [*self.body.operations])
         block.operations.append(MachineOperation("jump", target=block))
@@ -105,15 +109,15 @@ class Loop:
         ]
         self.done.operations = [*reads, MachineOperation("stop")]
         self.code.blocks = [block, self.done]
-        return Round(block, live_at_entry(self.code), rounds)
+        return Iteration(block, live_at_entry(self.code), rounds)
 
 
-def nodes(loop: Round, name: str) -> list[Node]:
+def nodes(loop: Iteration, name: str) -> list[DependenceNode]:
     """The operations of a name."""
     return [node for node in loop.nodes if node.operation.name == name]
 
 
-def waits(loop: Round, first: str, second: str) -> set[Wait]:
+def waits(loop: Iteration, first: str, second: str) -> set[DependenceEdge]:
     """What operations of one name have to wait for, of those of another."""
     return {
         wait
@@ -123,10 +127,12 @@ def waits(loop: Round, first: str, second: str) -> set[Wait]:
     }
 
 
-def loops_of(part: Region, machine: Machine, rounds: int = 1) -> tuple[Code, list[Round]]:
+def loops_of(
+    part: Region, machine: Machine, rounds: int = 1
+) -> tuple[MachineCode, list[Iteration]]:
     """The code of a region, and graphs of those of its loops that are one block."""
-    code = lower(improved(part, Options(), machine), {})
+    code = lower(optimised(part, Options(), machine), {})
     blocks = [block for block in code.blocks if block.operations[-1].target is block]
     live = live_at_entry(code)
     assign_files(code, machine, frozenset(blocks))
-    return code, [Round(block, live, rounds) for block in blocks]
+    return code, [Iteration(block, live, rounds) for block in blocks]

@@ -11,12 +11,12 @@ import pytest
 
 from ferryvm.region.region import Region
 from ferryvm_backends.vliw.code import encode
-from ferryvm_backends.vliw.code.operation import EXITS, Code
+from ferryvm_backends.vliw.code.operation import EXITS, MachineCode
 from ferryvm_backends.vliw.code.program import (
     Bundle,
     Bypass,
     Immediate,
-    Loop,
+    LoopSummary,
     Program,
     Read,
     Slot,
@@ -24,8 +24,8 @@ from ferryvm_backends.vliw.code.program import (
 )
 from ferryvm_backends.vliw.machine.model import Machine
 from ferryvm_backends.vliw.prove.claim import Claim
-from ferryvm_backends.vliw.prove.follow import Follower, State
 from ferryvm_backends.vliw.prove.proof import prove
+from ferryvm_backends.vliw.prove.symbolic import SymbolicExecutor, SymbolicState
 
 from .program import compiled
 
@@ -34,7 +34,7 @@ from .program import compiled
 class Proved:
     """What the prover is given."""
 
-    code: Code
+    code: MachineCode
     program: Program
     claim: Claim
     part: Region
@@ -48,13 +48,13 @@ class Proved:
         has asked is never taken."""
         found: set[int] = set()
         with pytest.MonkeyPatch.context() as patch:
-            cycle = Follower.cycle
+            cycle = SymbolicExecutor.cycle
 
-            def seen(follower: Follower, state: State) -> list[State]:
+            def seen(follower: SymbolicExecutor, state: SymbolicState) -> list[SymbolicState]:
                 found.add(state.at)
                 return cycle(follower, state)
 
-            patch.setattr(Follower, "cycle", seen)
+            patch.setattr(SymbolicExecutor, "cycle", seen)
             self.prove()
         return found
 
@@ -66,7 +66,7 @@ class Proved:
 
 def proved(part: Region, machine: Machine) -> Proved:
     """A region's program, with what it is to be."""
-    given: list[tuple[Code, Program, Claim]] = []
+    given: list[tuple[MachineCode, Program, Claim]] = []
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(encode, "prove_if_asked", lambda *them: given.append(them))
         compiled(part, machine)
@@ -108,7 +108,7 @@ def altered(program: Program, where: Where, **fields: object) -> Program:
 # --- kernels of pipelined loops -------------------------------------------------------------
 
 
-def _kernels(program: Program) -> Iterator[tuple[Loop, Where]]:
+def _kernels(program: Program) -> Iterator[tuple[LoopSummary, Where]]:
     for loop in program.loops:
         if loop.is_pipelined:
             yield from ((loop, each) for each in slots(program) if loop.begin <= each[0] < loop.end)

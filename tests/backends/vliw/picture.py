@@ -11,7 +11,7 @@ import ferryvm
 from ferryvm.program import SourceMap
 from ferryvm.region.region import region
 from ferryvm.verify import verify
-from ferryvm_backends.vliw.code.program import Loop, Program
+from ferryvm_backends.vliw.code.program import LoopSummary, Program
 from ferryvm_backends.vliw.machine.read import find
 
 from .program import compiled
@@ -55,10 +55,10 @@ def with_loops(program: Program) -> Program:
         pair for pair in zip(starts, ends, strict=True) if pair[1] - pair[0] >= 6
     ][1:3]
     pc = max(slot.pc for bundle in program.bundles for slot in bundle)
-    kernel = Loop(
+    kernel = LoopSummary(
         program.labels[first], pc, 4, first + 1, first + 5, 2, 3, 1, "memory", 2, reason=""
     )
-    plain = Loop(program.labels[last], pc, 1, last, last_end, 1, 1, 3, "alu", 4, REASON)
+    plain = LoopSummary(program.labels[last], pc, 1, last, last_end, 1, 1, 3, "alu", 4, REASON)
     return dataclasses.replace(program, loops=(kernel, plain))
 
 

@@ -15,11 +15,11 @@ from ferryvm.region.region import Region, region
 from ferryvm.verify import verify
 from ferryvm_backends.vliw.code.encode import compile_module
 from ferryvm_backends.vliw.code.program import Program
-from ferryvm_backends.vliw.improve import improved
-from ferryvm_backends.vliw.local import LocalMemory
+from ferryvm_backends.vliw.local_memory import LocalMemory
 from ferryvm_backends.vliw.machine.model import Machine
-from ferryvm_backends.vliw.simulate.count import Counts
+from ferryvm_backends.vliw.passes import optimised
 from ferryvm_backends.vliw.simulate.interpret import interpret
+from ferryvm_backends.vliw.simulate.metric import RunMetrics
 from ferryvm_backends.vliw.simulate.native import NativeProgram
 
 SMALL = Limits(stack=8 << 10, heap=64 << 10, first_heap=16 << 10)
@@ -29,7 +29,7 @@ SMALL = Limits(stack=8 << 10, heap=64 << 10, first_heap=16 << 10)
 class Ended:
     """How a run ended: what it took, and all memory of the machine."""
 
-    counts: Counts
+    counts: RunMetrics
     registers: bytes
     """The first half of the control block."""
     memory: dict[str, bytes]
@@ -43,7 +43,7 @@ def whole(text: str) -> Region:
 
 def compiled(part: Region, machine: Machine, counting: bool = False) -> Program:
     """The program of a region."""
-    return compile_module(improved(part, Options(counting=counting), machine), machine)
+    return compile_module(optimised(part, Options(counting=counting), machine), machine)
 
 
 def run(program: Program, part: Region, is_native: bool, budget: int = 1 << 40) -> Ended:

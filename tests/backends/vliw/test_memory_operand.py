@@ -9,19 +9,19 @@ from ferryvm.backend import Options
 from ferryvm.ir import footprint
 from ferryvm.ir.graph import Block, Parameter, Value
 from ferryvm.isa.type import I64
-from ferryvm_backends.vliw.code.dependence import Reason, dependences, is_apart
+from ferryvm_backends.vliw.code.dependence import DependenceKind, dependences, is_apart
 from ferryvm_backends.vliw.code.encode import compile_module
 from ferryvm_backends.vliw.code.lower.body import lower
 from ferryvm_backends.vliw.code.operation import (
-    Code,
     MachineBlock,
+    MachineCode,
     MachineOperation,
     MemoryOperand,
     Segment,
 )
-from ferryvm_backends.vliw.improve import improved
 from ferryvm_backends.vliw.machine.model import FileKind
 from ferryvm_backends.vliw.machine.read import find
+from ferryvm_backends.vliw.passes import optimised
 
 from .program import run, whole
 
@@ -68,7 +68,7 @@ def heap(nest: Block, reference: Value, offset: int = 0) -> footprint.Footprint:
 def test_what_is_apart_does_not_wait(
     first: str, one: footprint.Footprint | None, two: footprint.Footprint | None, is_apart: bool
 ) -> None:
-    code = Code("c", [])
+    code = MachineCode("c", [])
     a, b, value, result = (code.register(FileKind.INTEGER) for _ in range(4))
     access = {
         "load": MachineOperation("load", (), (a,), result, MemoryOperand(Segment.HEAP, 0, 8, one)),
@@ -78,13 +78,13 @@ def test_what_is_apart_does_not_wait(
     }[first]
     store = MachineOperation("store", (), (b, value), None, MemoryOperand(Segment.HEAP, 0, 8, two))
     _, mine = dependences(MachineBlock("b", [access, store]), {})
-    waits = [each for each in mine if each.reason in (Reason.MEMORY, Reason.ORDER)]
+    waits = [each for each in mine if each.reason in (DependenceKind.MEMORY, DependenceKind.ORDER)]
     assert bool(waits) is not is_apart
 
 
 @pytest.mark.parametrize(("offset", "is_apart"), [(-4, False), (-8, True), (4, False), (8, True)])
 def test_accesses_on_one_base_are_apart_by_their_offsets(offset: int, is_apart: bool) -> None:
-    code = Code("c", [])
+    code = MachineCode("c", [])
     a, value = (code.register(FileKind.INTEGER) for _ in range(2))
     stores = [
         MachineOperation("store", (), (a, value), None, MemoryOperand(Segment.HEAP, each, 8))
@@ -98,7 +98,7 @@ def test_accesses_on_one_base_are_apart_by_their_offsets(offset: int, is_apart: 
 def test_the_element_loop_of_a_filter_has_little_besides_its_arithmetic(
     machine: str, loaded: int
 ) -> None:
-    code = lower(improved(whole(FILTER.format_map(USUAL)), Options(), find(machine)), {})
+    code = lower(optimised(whole(FILTER.format_map(USUAL)), Options(), find(machine)), {})
     (loop,) = (
         block
         for block in code.blocks
@@ -129,7 +129,7 @@ def test_what_is_known_changes_cycles_and_nothing_else(
     part = whole(FILTER.format_map(USUAL | vectors))
     ended = []
     for is_known in (True, False):
-        module = improved(part, Options(), find(machine))
+        module = optimised(part, Options(), find(machine))
         if not is_known:
             module.footprints.clear()
         program = compile_module(module, find(machine))

@@ -12,26 +12,26 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ferryvm.machine.control import ControlBlock
-from ferryvm_backends.vliw import enter
-from ferryvm_backends.vliw.code import allocate
+from ferryvm_backends.vliw import entry
+from ferryvm_backends.vliw.code import register_allocation
 from ferryvm_backends.vliw.code.dependence import distance
+from ferryvm_backends.vliw.code.live_range import LiveRanges
 from ferryvm_backends.vliw.code.liveness import live_at_entry
 from ferryvm_backends.vliw.code.modulo import schedule
-from ferryvm_backends.vliw.code.modulo.bound import bounds
+from ferryvm_backends.vliw.code.modulo.dependence_graph import NodeResult
 from ferryvm_backends.vliw.code.modulo.expand import expand
-from ferryvm_backends.vliw.code.modulo.graph import Made
-from ferryvm_backends.vliw.code.modulo.life import Lives
-from ferryvm_backends.vliw.code.modulo.schedule import RoundSchedule, schedule_round
-from ferryvm_backends.vliw.code.modulo.table import FromUnit, ModuloTable
+from ferryvm_backends.vliw.code.modulo.initiation_interval import bounds
+from ferryvm_backends.vliw.code.modulo.register_pressure import Lifetimes
+from ferryvm_backends.vliw.code.modulo.reservation import FromUnit, ModuloReservationTable
+from ferryvm_backends.vliw.code.modulo.schedule import IterationSchedule, schedule_iteration
 from ferryvm_backends.vliw.code.operation import Register, Segment
-from ferryvm_backends.vliw.code.program import Loop as Told
+from ferryvm_backends.vliw.code.program import LoopSummary as Told
 from ferryvm_backends.vliw.code.program import Program
-from ferryvm_backends.vliw.code.span import Spans
 from ferryvm_backends.vliw.machine.model import FileKind, Machine
 from ferryvm_backends.vliw.machine.read import find, shipped
-from ferryvm_backends.vliw.simulate.count import Counts
 from ferryvm_backends.vliw.simulate.interpret import interpret
 from ferryvm_backends.vliw.simulate.memory import Memory
+from ferryvm_backends.vliw.simulate.metric import RunMetrics
 from ferryvm_backends.vliw.simulate.native import NativeProgram
 
 from .looping import HEAP, MACHINE, STACK, Loop, loops_of, nodes
@@ -155,7 +155,7 @@ def test_division_is_pipelined_with_as_many_rounds_as_there_are_units_for() -> N
 # --- places ---------------------------------------------------------------------------------
 
 
-def _taken(table: ModuloTable) -> tuple[object, ...]:
+def _taken(table: ModuloReservationTable) -> tuple[object, ...]:
     """All that a table says."""
     held = {key: dict(each) for key, each in table._held.items() if each}
     ways = table.ways.copy(), table.bases.copy()
@@ -177,7 +177,7 @@ def test_an_operation_that_loses_its_place_leaves_nothing(
 ) -> None:
     loop, machine = data.draw(st.sampled_from(ROUNDS[which])), find(which[1])
     interval = data.draw(st.integers(2, 20))
-    table = ModuloTable(loop, machine, interval, frozenset())
+    table = ModuloReservationTable(loop, machine, interval, frozenset())
     numbers = st.integers(0, len(loop.nodes) - 1)
     for number in data.draw(st.lists(numbers, unique=True, min_size=2)):
         node, before = loop.nodes[number], _taken(table)
@@ -205,7 +205,7 @@ def test_a_base_that_no_port_is_left_for_leaves_nothing() -> None:
     files = tuple(dataclasses.replace(file, read_ports=1) for file in MACHINE.files)
     machine = dataclasses.replace(MACHINE, files=files, bypass=False)
     round_ = loop.round()
-    table = ModuloTable(round_, machine, 4, frozenset())
+    table = ModuloReservationTable(round_, machine, 4, frozenset())
     (read,), (product,), (step,) = (nodes(round_, name) for name in ("load", "mul", "add"))
     assert table.place(step, 0, table.units(step)[0])
     assert table.place(product, 3, table.units(product)[0])
@@ -216,11 +216,11 @@ def test_a_base_that_no_port_is_left_for_leaves_nothing() -> None:
     assert table.bases == {read.number: -2}
 
 
-def _scheduled(text: str, machine: Machine) -> list[RoundSchedule]:
+def _scheduled(text: str, machine: Machine) -> list[IterationSchedule]:
     found = []
     for loop in loops_of(whole(text), machine)[1]:
         least = bounds(loop, machine).least
-        one = schedule_round(loop, machine, least, 3 * least, frozenset(), Counter())
+        one = schedule_iteration(loop, machine, least, 3 * least, frozenset(), Counter())
         assert one is not None
         found.append(one)
     assert found
@@ -245,14 +245,14 @@ def test_every_operation_has_waited_for_what_it_has_to(machine: str, name: str) 
         )
         assert set(issued.values()) == {1}
         for node in found.loop.nodes:
-            for made in (each for each in node.sources if isinstance(each, Made)):
+            for made in (each for each in node.sources if isinstance(each, NodeResult)):
                 read = spots[node.number].cycle + found.interval * made.distance
                 assert spots[made.node].landing <= read
         repeat = spots[found.loop.repeat]
         assert (repeat.cycle + description.delay_slots + 1) % found.interval == 0
 
 
-def _interval(found: RoundSchedule, number: int, machine: Machine) -> int:
+def _interval(found: IterationSchedule, number: int, machine: Machine) -> int:
     unit = machine.units[found.table.spots[number].unit]
     return unit.work[found.loop.nodes[number].operation.work].interval
 
@@ -271,14 +271,14 @@ def _pointed() -> Loop:
 
 def test_an_access_takes_the_last_base_that_is_there() -> None:
     loop = _pointed().round()
-    found = schedule_round(loop, MACHINE, 3, 3, frozenset(), Counter())
+    found = schedule_iteration(loop, MACHINE, 3, 3, frozenset(), Counter())
     assert found is not None
     spots, (write,) = found.table.spots, nodes(found.loop, "store")
     (pointer, *_) = (node for node in nodes(found.loop, "add") if node.sources[1] == 16)
     later = 0
     for node in (write, *nodes(found.loop, "load")):
         base, place, old = node.sources[0], node.operation.place, loop.nodes[node.number]
-        assert isinstance(base, Made)
+        assert isinstance(base, NodeResult)
         assert place is not None
         assert old.operation.place is not None
         waited = spots[node.number].cycle + 3 * base.distance - spots[pointer.number].landing
@@ -287,7 +287,7 @@ def test_an_access_takes_the_last_base_that_is_there() -> None:
         assert place.offset == old.operation.place.offset - 16 * rounds
         later += rounds > 0
     assert later
-    assert Lives(found.loop, MACHINE, found.table).rounds(pointer.number) == 1
+    assert Lifetimes(found.loop, MACHINE, found.table).rounds(pointer.number) == 1
 
 
 @pytest.mark.nightly
@@ -305,7 +305,7 @@ def test_the_first_round_reads_from_a_file_what_later_ones_take_from_a_unit() ->
     code, loops = loops_of(whole(DOT), machine)
     seen = 0
     for loop in loops:
-        found = schedule_round(
+        found = schedule_iteration(
             loop, machine, bounds(loop, machine).least, 99, frozenset(), Counter()
         )
         assert found is not None
@@ -335,7 +335,7 @@ def test_nothing_that_rounds_make_is_needed_from_before(name: str) -> None:
     for loop in loops:
         least = bounds(loop, machine).least
         most = 4 * least if len(loop.nodes) < 100 else 0
-        found = schedule_round(loop, machine, least, most, frozenset(), Counter())
+        found = schedule_iteration(loop, machine, least, most, frozenset(), Counter())
         if found is None:
             continue
         is_later |= any(distance < 0 for distance in found.table.bases.values())
@@ -346,9 +346,9 @@ def test_nothing_that_rounds_make_is_needed_from_before(name: str) -> None:
     assert is_later or name != "filter"
 
 
-def _distance_of(found: RoundSchedule, number: int, index: int) -> int:
+def _distance_of(found: IterationSchedule, number: int, index: int) -> int:
     source = found.loop.nodes[number].sources[index]
-    return source.distance if isinstance(source, Made) else 0
+    return source.distance if isinstance(source, NodeResult) else 0
 
 
 @pytest.mark.nightly
@@ -371,9 +371,9 @@ def test_loops_of_any_number_of_rounds_leave_the_state_of_the_reference(
 ) -> None:
     """0 to 20 rounds: control leaves in each round of prologue and kernel; it also does, and comes
     back, whenever a slice of time is over."""
-    monkeypatch.setattr(enter, "SLICE", cycles)
+    monkeypatch.setattr(entry, "SLICE", cycles)
     if not is_native:
-        monkeypatch.setattr(enter, "NativeProgram", _Interpreted)
+        monkeypatch.setattr(entry, "NativeProgram", _Interpreted)
     state, reference = last_states(machine, COUNTS)
     assert state == reference
 
@@ -406,7 +406,7 @@ class _Interpreted:
     def __init__(self, program: Program) -> None:
         self.program = program
 
-    def run(self, memory: Memory, budget: int, control: ControlBlock | None = None) -> Counts:
+    def run(self, memory: Memory, budget: int, control: ControlBlock | None = None) -> RunMetrics:
         return interpret(self.program, memory, budget)
 
 
@@ -448,19 +448,19 @@ def test_what_a_loop_leaves_is_in_registers_also_when_it_is_given_up(
     """Whatever may be in memory is, and then a loop is given up: what its exits need is not lost."""
     part, machine = whole(TRAP), find("wide16")
     right = run(compiled(part, machine), part, is_native=True)
-    colour, spilled = allocate._colour, list[Register]()
+    colour, spilled = register_allocation._colour, list[Register]()
 
-    def crowded(spans: Spans, machine: Machine) -> tuple[dict[Register, int], list[Register]]:
+    def crowded(spans: LiveRanges, machine: Machine) -> tuple[dict[Register, int], list[Register]]:
         found, _ = colour(spans, machine)
         if not spilled:
             spilled.extend(r for r in spans.taken if r not in spans.fixed and not r.is_spill)
             return found, spilled
         blocks = {block for r in spans.fixed for block in spans.taken[r]}
         if is_given_up and spans.fixed:
-            raise allocate._CrowdedError("int", [blocks])
+            raise register_allocation._CrowdedError("int", [blocks])
         return found, []
 
-    monkeypatch.setattr(allocate, "_colour", crowded)
+    monkeypatch.setattr(register_allocation, "_colour", crowded)
     program = compiled(part, machine)
     assert program.spilled == len(spilled) > 0
     assert [loop.is_pipelined for loop in program.loops] == [not is_given_up]

@@ -9,20 +9,20 @@ from ferryvm.backend import Options
 from ferryvm.ir.graph import Module
 from ferryvm.region.component import cycle_without
 from ferryvm.region.region import regions
-from ferryvm.testing.generate import Kind, generate
+from ferryvm.testing.generate import ProgramKind, generate
 from ferryvm.verify import Verified, verify
-from ferryvm_backends.vliw.code.convert import convert
+from ferryvm_backends.vliw.code.if_conversion import convert_conditions
 from ferryvm_backends.vliw.code.lower.body import lower
 from ferryvm_backends.vliw.code.operation import MachineBlock
-from ferryvm_backends.vliw.improve import improved
 from ferryvm_backends.vliw.machine.read import find
+from ferryvm_backends.vliw.passes import optimised
 
 MACHINE = find("wide16")
 
 
 def unpolled(module: Module) -> list[str]:
     """Blocks in cycles of a module's code that do not ask."""
-    blocks = lower(module, convert(module, MACHINE)).blocks
+    blocks = lower(module, convert_conditions(module, MACHINE)).blocks
     places = {block: place for place, block in enumerate(blocks)}
     onward = [
         [places[o.target] for o in block.operations if isinstance(o.target, MachineBlock)]
@@ -37,18 +37,18 @@ def unpolled(module: Module) -> list[str]:
 
 
 def found_in(verified: Verified) -> list[str]:
-    modules = [improved(each, Options(optimize=2), MACHINE) for each in regions(verified)]
+    modules = [optimised(each, Options(optimize=2), MACHINE) for each in regions(verified)]
     return [label for module in modules for label in unpolled(module)]
 
 
 def test_every_loop_of_the_machines_code_asks_whether_its_time_is_over() -> None:
     for seed in range(5):
         assert found_in(any_graph(seed)) == []
-        assert found_in(verify(generate(20261123, seed, Kind.BYTECODE))) == []
+        assert found_in(verify(generate(20261123, seed, ProgramKind.BYTECODE))) == []
 
 
 def test_a_loop_that_does_not_ask_is_seen() -> None:
-    module = improved(next(iter(regions(any_graph(0)))), Options(optimize=2), MACHINE)
+    module = optimised(next(iter(regions(any_graph(0)))), Options(optimize=2), MACHINE)
     for body in module.bodies:
         for block in body.blocks:
             block.operations = [o for o in block.operations if o.name != "poll"]

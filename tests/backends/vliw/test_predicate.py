@@ -12,20 +12,20 @@ import pytest
 import ferryvm
 from ferryvm.backend import Options
 from ferryvm.engine import Engine
-from ferryvm.engine.observe import Observer
+from ferryvm.engine.observer import Observer
 from ferryvm.hooks import BackendEntry, hookimpl
 from ferryvm.ir.verify import verify_module
 from ferryvm.registry import Registry
-from ferryvm_backends.vliw import VliwBackend, enter
+from ferryvm_backends.vliw import VliwBackend, entry
 from ferryvm_backends.vliw.code import encode
-from ferryvm_backends.vliw.code.convert import convert
+from ferryvm_backends.vliw.code.if_conversion import convert_conditions
 from ferryvm_backends.vliw.code.program import Program, Slot
 from ferryvm_backends.vliw.code.text import program_text, slot_text
-from ferryvm_backends.vliw.improve import improved
 from ferryvm_backends.vliw.machine.model import FileKind, Machine
 from ferryvm_backends.vliw.machine.read import find, shipped
+from ferryvm_backends.vliw.passes import optimised
 from ferryvm_backends.vliw.prove.claim import ScheduleError
-from ferryvm_backends.vliw.simulate.count import HazardError
+from ferryvm_backends.vliw.simulate.metric import HazardError
 
 from ...tier import nightly, sample
 from .mutation import altered, changed, proved, slots
@@ -129,7 +129,7 @@ def predicated(program: Program) -> list[tuple[int, Slot]]:
 
 def branching(patch: pytest.MonkeyPatch) -> None:
     """Have conditions be branches."""
-    patch.setattr(encode, "convert", lambda *_: {})
+    patch.setattr(encode, "convert_conditions", lambda *_: {})
 
 
 def seen(ended: Ended) -> object:
@@ -192,7 +192,7 @@ def test_a_program_ends_or_traps_in_the_state_of_the_reference(name: str, machin
 def test_a_program_whose_time_is_over_goes_on_where_it_was(
     monkeypatch: pytest.MonkeyPatch, cycles: int
 ) -> None:
-    monkeypatch.setattr(enter, "SLICE", cycles)
+    monkeypatch.setattr(entry, "SLICE", cycles)
     ours, right = _states(PROGRAMS["index"], find("multi16"))
     assert ours == right
 
@@ -249,8 +249,8 @@ def test_few_registers_for_truths_are_enough(name: str) -> None:
 
 
 def test_what_takes_a_unit_for_long_is_not_done_in_vain() -> None:
-    module = improved(whole(PROGRAMS["division"]), Options(), find("multi16"))
-    convert(module, find("multi16"))
+    module = optimised(whole(PROGRAMS["division"]), Options(), find("multi16"))
+    convert_conditions(module, find("multi16"))
     homes = [
         block
         for body in module.bodies
@@ -268,9 +268,9 @@ def test_sides_that_take_long_on_the_machine_stay_branches(machine: str) -> None
 
 @pytest.mark.parametrize("name", sorted(PROGRAMS.keys() - {"division"}))
 def test_the_ir_is_still_right(name: str) -> None:
-    module = improved(whole(PROGRAMS[name]), Options(), find("multi16"))
+    module = optimised(whole(PROGRAMS[name]), Options(), find("multi16"))
     before = sum(block.end.name == "branch" for body in module.bodies for block in body.blocks)
-    stores = convert(module, find("multi16"))
+    stores = convert_conditions(module, find("multi16"))
     verify_module(module)
     after = sum(block.end.name == "branch" for body in module.bodies for block in body.blocks)
     assert after < before

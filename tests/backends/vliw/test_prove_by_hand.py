@@ -11,15 +11,23 @@ import pytest
 from ferryvm.isa.emitter import Condition
 from ferryvm.isa.type import I64
 from ferryvm_backends.vliw.code.operation import (
-    Code,
     MachineBlock,
+    MachineCode,
     MachineOperation,
     MemoryOperand,
     Operand,
     Register,
     Segment,
 )
-from ferryvm_backends.vliw.code.program import Bundle, Immediate, Loop, Program, Read, Slot, Source
+from ferryvm_backends.vliw.code.program import (
+    Bundle,
+    Immediate,
+    LoopSummary,
+    Program,
+    Read,
+    Slot,
+    Source,
+)
 from ferryvm_backends.vliw.machine.model import FileKind, Machine
 from ferryvm_backends.vliw.machine.read import read_text
 from ferryvm_backends.vliw.prove.claim import Claim, ScheduleError
@@ -83,10 +91,10 @@ NIL, EIGHT = Immediate(0), Immediate(8)
 
 
 class Hand:
-    """Code and what it is claimed to be."""
+    """MachineCode and what it is claimed to be."""
 
     def __init__(self) -> None:
-        self.code = Code("hand", [])
+        self.code = MachineCode("hand", [])
         self.numbers: dict[Register, Read] = {}
 
     def register(self, kind: FileKind, to: Read) -> Register:
@@ -102,7 +110,7 @@ class Hand:
         self,
         bundles: list[Bundle],
         places: dict[MachineBlock, int],
-        loop: Loop,
+        loop: LoopSummary,
         machine: Machine = MACHINE,
     ) -> None:
         labels = {place: block.label for block, place in places.items()}
@@ -121,7 +129,7 @@ def op(
     return MachineOperation(name, static, operands, to, place, target)
 
 
-NO_LOOP = Loop("", -1, 1, 0, 0, 1, 1, 1, "", 1)
+NO_LOOP = LoopSummary("", -1, 1, 0, 0, 1, 1, 1, "", 1)
 
 # Of two rounds that overlap: A and B are v0 of each other round, S the sum, V what was loaded.
 A, END, V, S, B = (r(number) for number in range(5))
@@ -164,7 +172,7 @@ def pipelined() -> list[Bundle]:
     ]
 
 
-def prove_pipelined(bundles: list[Bundle], loop: Loop | None = None) -> None:
+def prove_pipelined(bundles: list[Bundle], loop: LoopSummary | None = None) -> None:
     hand = Hand()
     integer = FileKind.INTEGER
     entry, body, done, over = map(hand.block, ("entry", "loop", "done", "over"))
@@ -190,7 +198,7 @@ def prove_pipelined(bundles: list[Bundle], loop: Loop | None = None) -> None:
     done.operations = [op("store", 0, v0, place=TOP), op("stop")]
     over.operations = [op("store", 0, v0, place=NEXT), op("stop")]
     places = {entry: BEGIN, body: ROUND, done: DONE, over: OVER}
-    loop = loop or Loop("loop", -1, 1, AGAIN, LAST, 2, 2, 1, "", 1)
+    loop = loop or LoopSummary("loop", -1, 1, AGAIN, LAST, 2, 2, 1, "", 1)
     hand.prove(bundles, places, loop)
 
 

@@ -12,7 +12,7 @@ from ferryvm.ir.graph import Block, Parameter
 from ferryvm.isa.type import I32, I64
 from ferryvm_backends.vliw.code.operation import MemoryOperand, Register, Segment
 from ferryvm_backends.vliw.machine.model import FileKind
-from ferryvm_backends.vliw.prove.memory import Memory
+from ferryvm_backends.vliw.prove.memory import MemoryAliasing
 from ferryvm_backends.vliw.prove.term import POISON, Guard, Term, Terms, Trace
 
 MASK = (1 << 64) - 1
@@ -57,7 +57,7 @@ def _address(words: Words, chance: random.Random, depth: int) -> Term:
 def test_what_is_apart_is_so_for_all_registers(seed: int) -> None:
     chance = random.Random(seed)
     words = Words()
-    memory, apart = Memory(words.terms), 0
+    memory, apart = MemoryAliasing(words.terms), 0
     for _ in range(100):
         places = [
             MemoryOperand(Segment.HEAP, chance.randrange(9), chance.choice([1, 4, 8])) for _ in "ab"
@@ -86,7 +86,7 @@ def test_what_is_apart_is_so_for_all_registers(seed: int) -> None:
 
 def test_places_of_one_sum_are_apart_if_they_have_no_byte_in_common() -> None:
     words = Words()
-    terms, memory = words.terms, Memory(words.terms)
+    terms, memory = words.terms, MemoryAliasing(words.terms)
     (base, _), (index, _) = words.pairs
     first = words.apply("add", base, words.apply("shl", index, words.constant(3)))
     next_ = words.apply("add", index, words.constant(1))
@@ -112,7 +112,7 @@ def test_places_of_one_sum_are_apart_if_they_have_no_byte_in_common() -> None:
 def test_orders_that_come_to_the_same_are_one() -> None:
     chance = random.Random(3)
     words = Words()
-    terms, memory = words.terms, Memory(words.terms)
+    terms, memory = words.terms, MemoryAliasing(words.terms)
     (base, _), (other, _) = words.pairs
     stores = [
         terms.store(terms.access(MemoryOperand(Segment.HEAP, offset), base), terms.constant(offset))
@@ -135,7 +135,7 @@ def test_orders_that_come_to_the_same_are_one() -> None:
         assert (_after(memory, order) == _after(memory, swapped)) == is_same
 
 
-def _after(memory: Memory, order: list[int]) -> Trace:
+def _after(memory: MemoryAliasing, order: list[int]) -> Trace:
     trace: Trace = ()
     for store in order:
         trace = memory.after(trace, store)

@@ -21,10 +21,10 @@ from ferryvm.policy import Options as Chosen
 from ferryvm.policy.predicate import read
 from ferryvm.registry import Registry
 from ferryvm_backends.vliw import ENVIRONMENT, VliwBackend
-from ferryvm_backends.vliw.account import Account, Totals
-from ferryvm_backends.vliw.code.program import Loop, Program
+from ferryvm_backends.vliw.code.program import LoopSummary, Program
 from ferryvm_backends.vliw.machine.read import find, shipped
 from ferryvm_backends.vliw.report import report
+from ferryvm_backends.vliw.statistics import ProgramMetrics, Totals
 
 from .program import compiled, run, whole
 from .test_backend import MANY, with_registers
@@ -100,7 +100,7 @@ def figures(program: Program, bundles: np.ndarray[Any, Any]) -> Any:
     """Of a program whose bundles were fetched so many times, in one entry."""
     totals = Totals(bundles, entries=1, cycles=int(bundles.sum()))
     places = {3: Position("p.skiff", 7, 1)}
-    return report([Account(program, "here", 0, places, totals)])["machines"][0]
+    return report([ProgramMetrics(program, "here", 0, places, totals)])["machines"][0]
 
 
 def test_a_divider_that_takes_no_more_is_occupied_and_hardly_used() -> None:
@@ -127,8 +127,8 @@ def test_a_loop_is_told_with_its_bounds_its_line_and_the_passes_that_were_run() 
     part = whole("(define i 0) (while (< i 100) (set! i (+ i 1)))")
     program = compiled(part, find("multi16"))
     loops = (
-        Loop("b3", 3, 2, 10, 14, 2, 3, 1, "alu", 2),
-        Loop("b9", 5, 1, 16, 19, 1, 1, 2, "slots", 3, "a call is in it"),
+        LoopSummary("b3", 3, 2, 10, 14, 2, 3, 1, "alu", 2),
+        LoopSummary("b9", 5, 1, 16, 19, 1, 1, 2, "slots", 3, "a call is in it"),
     )
     bundles = np.zeros(len(program.bundles), np.int64)
     bundles[10:14] = 7, 7, 6, 6
@@ -231,7 +231,7 @@ def test_what_code_took_that_is_lost_is_kept(caplog: pytest.LogCaptureFixture) -
 def test_an_account_is_a_copy_that_later_entries_do_not_change() -> None:
     code = VliwBackend(find("single")).compile(whole("1"), Options())
     account = code.account()
-    assert isinstance(account, Account)
+    assert isinstance(account, ProgramMetrics)
     assert account.totals.bundles is not code.totals.bundles  # type: ignore[attr-defined]  # of this backend
     assert account.totals is not code.totals  # type: ignore[attr-defined]  # of this backend
 

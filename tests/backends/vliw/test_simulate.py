@@ -10,12 +10,12 @@ import pytest
 
 from ferryvm.machine.control import Status
 from ferryvm.region.region import region
-from ferryvm.testing.generate import Kind, generate
+from ferryvm.testing.generate import ProgramKind, generate
 from ferryvm.verify import verify
 from ferryvm_backends._llvm.build import compile_quickly
 from ferryvm_backends.vliw.machine.read import find, shipped
 from ferryvm_backends.vliw.simulate import native
-from ferryvm_backends.vliw.simulate.path import Paths, State
+from ferryvm_backends.vliw.simulate.control_flow import FetchGraph, FetchState
 
 from ...tier import sample
 from .program import compiled, run, status, whole
@@ -47,7 +47,7 @@ def test_they_agree_on_a_program(machine: str, name: str) -> None:
 def test_they_agree_on_random_programs(number: int, monkeypatch: pytest.MonkeyPatch) -> None:
     if number % 3 == 0:
         monkeypatch.setattr(native, "LARGE", 0)  # code that is made in less time
-    part = region(verify(generate(61, number, Kind.BYTECODE)), "program")
+    part = region(verify(generate(61, number, ProgramKind.BYTECODE)), "program")
     for machine in ("multi16", "single"):
         program = compiled(part, find(machine), counting=number % 2 == 1)
         slow, fast = (run(program, part, is_native, budget=3000) for is_native in (False, True))
@@ -71,7 +71,7 @@ def test_they_agree_on_code_that_was_made_quickly(
 
 @pytest.mark.parametrize("name", sorted(PROGRAMS))
 def test_a_run_is_entered_at_its_top_and_left_at_its_end(name: str) -> None:
-    paths = Paths(compiled(whole(PROGRAMS[name]), find("multi16")))
+    paths = FetchGraph(compiled(whole(PROGRAMS[name]), find("multi16")))
     runs = list(paths.runs())
     assert Counter(state for run in runs for state in run) == Counter(
         dict.fromkeys(paths.onward, 1)
@@ -90,14 +90,14 @@ def test_a_run_is_entered_at_its_top_and_left_at_its_end(name: str) -> None:
     assert len(runs) < len(paths.onward) / 3
 
 
-def _parts(paths: Paths, state: State) -> bool:
+def _parts(paths: FetchGraph, state: FetchState) -> bool:
     """Whether control may go on from a state in two ways."""
     onward = paths.onward[state]
     return onward.taken is not None or onward.next.is_dynamic
 
 
 def test_what_a_decided_branch_never_leads_to_is_left_out() -> None:
-    part = region(verify(generate(1212, 59, Kind.SKIFF)), "program")
+    part = region(verify(generate(1212, 59, ProgramKind.SKIFF)), "program")
     compiled(part, find("multi16"), counting=True)
 
 

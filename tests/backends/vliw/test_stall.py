@@ -12,14 +12,14 @@ import pytest
 import ferryvm
 from ferryvm.isa.type import F64, I64
 from ferryvm.region.region import region
-from ferryvm.testing.generate import Kind, generate
+from ferryvm.testing.generate import ProgramKind, generate
 from ferryvm.verify import verify
 from ferryvm_backends.vliw.code.operation import MemoryOperand, Segment
 from ferryvm_backends.vliw.code.program import (
     Bundle,
     Bypass,
     Immediate,
-    Loop,
+    LoopSummary,
     Program,
     Read,
     Slot,
@@ -143,7 +143,7 @@ def test_a_pipelined_loop_waits_for_the_pass_before() -> None:
     """The load of a pass is read at the beginning of the next, three cycles later."""
     jump = branch("jump", target=0)
     looping = program([(jump, add(A, ONE, to=B)), 1, (load(A),), 2])
-    loop = Loop("b", 0, 1, 0, 5, 1, 2, 2, "memory", 5)
+    loop = LoopSummary("b", 0, 1, 0, 5, 1, 2, 2, "memory", 5)
     pipelined = dataclasses.replace(looping, loops=(loop,))
     assert stalls(looping) == (None, Cause.OTHER, None, BRANCH, BRANCH)
     assert stalls(pipelined) == (None, Cause.INITIATION, None, LOAD, LOAD)
@@ -163,7 +163,7 @@ def test_each_empty_bundle_of_a_program_has_a_cause_and_no_other(machine: str, n
 
 @pytest.mark.parametrize("number", range(6))
 def test_random_programs_hardly_wait_for_nothing(number: int) -> None:
-    part = region(verify(generate(77, number, Kind.BYTECODE)), "program")
+    part = region(verify(generate(77, number, ProgramKind.BYTECODE)), "program")
     for machine in ("multi16", "single"):
         causes = stalls(compiled(part, find(machine)))
         assert sum(cause is Cause.OTHER for cause in causes) <= len(causes) // 50

@@ -20,7 +20,7 @@ from ferryvm_backends.vliw.machine.read import find, path_of
 from ferryvm_backends.vliw.sweep import measure as measuring
 from ferryvm_backends.vliw.sweep.measure import Figures, Result, front, measure
 from ferryvm_backends.vliw.sweep.plot import check, draw
-from ferryvm_backends.vliw.sweep.vary import Value, read_axes, variants
+from ferryvm_backends.vliw.sweep.variant import Value, read_axes, variants
 
 from .program import compiled, run, whole
 

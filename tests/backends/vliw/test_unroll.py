@@ -9,11 +9,11 @@ import pytest
 
 import ferryvm
 from ferryvm.engine import Engine
-from ferryvm.engine.observe import Observer
+from ferryvm.engine.observer import Observer
 from ferryvm.hooks import BackendEntry, hookimpl
 from ferryvm.machine.state import Snapshot
 from ferryvm.registry import Registry
-from ferryvm_backends.vliw import VliwBackend, enter
+from ferryvm_backends.vliw import VliwBackend, entry
 from ferryvm_backends.vliw.code.modulo import pipeline
 from ferryvm_backends.vliw.machine.read import find
 
@@ -60,11 +60,11 @@ def test_the_state_is_that_of_the_loop_as_it_was(
     code = compiled(part, find(machine))
     assert not any(loop.reason for loop in code.loops)
     pipelined = run(code, part, is_native=True)
-    monkeypatch.setattr(pipeline, "schedule_round", lambda *_: None)
+    monkeypatch.setattr(pipeline, "schedule_iteration", lambda *_: None)
     code = compiled(part, find(machine))
     assert all(loop.reason == "no schedule was found" for loop in code.loops)
     unrolled = run(code, part, is_native=True)
-    monkeypatch.setattr(pipeline, "rounds_of", lambda _: 1)
+    monkeypatch.setattr(pipeline, "unroll_factor", lambda _: 1)
     plain = run(compiled(part, find(machine)), part, is_native=True)
     for each in (plain, unrolled, pipelined):  # what only the code sees differs
         each.memory.update(spill=b"", calls=b"")
@@ -109,6 +109,6 @@ def last_states(machine: str, text: str) -> tuple[Snapshot, Snapshot]:
 def test_a_program_whose_time_is_over_goes_on_where_it_was(
     monkeypatch: pytest.MonkeyPatch, cycles: int, name: str
 ) -> None:
-    monkeypatch.setattr(enter, "SLICE", cycles)
+    monkeypatch.setattr(entry, "SLICE", cycles)
     state, reference = last_states("multi16", LOOPS[name])
     assert state == reference

@@ -22,7 +22,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
-from ferryvm.durable import replace_file
+from ferryvm.atomic_file import replace_file
 from ferryvm.errors import UnknownNameError
 
 from .planting import CompilerFault

@@ -19,7 +19,7 @@ def _put(module: str, backend: str, name: str, what: str, old: str, new: str) ->
 # --- llvm -----------------------------------------------------------------------------------------
 
 _put(
-    "llvm.exit",
+    "llvm.exit_stub",
     "llvm",
     "frame-written-backwards",
     "The words of a frame are written in the opposite order.",
@@ -27,7 +27,7 @@ _put(
     "WORD_BYTES * (len(types) - 1 - place))",
 )
 _put(
-    "llvm.exit",
+    "llvm.exit_stub",
     "llvm",
     "stack-pointer-without-the-header",
     "An exit leaves the stack pointer two words too low.",
@@ -35,7 +35,7 @@ _put(
     "where, parameters, pc, status, len(types) - 2)",
 )
 _put(
-    "llvm.leaving",
+    "llvm.side_exit",
     "llvm",
     "exit-at-the-next-instruction",
     "Code leaves at the instruction after the one that is to be run.",
@@ -43,7 +43,7 @@ _put(
     "self.builder, where, parameters, state.pc + 1, status, layout",
 )
 _put(
-    "llvm.leaving",
+    "llvm.side_exit",
     "llvm",
     "raw-nan-written-at-exits",
     "An exit writes a float as it was computed, whose NaN may have any bits.",
@@ -51,7 +51,7 @@ _put(
     "return self._value(value.raw)",
 )
 _put(
-    "llvm.leaving",
+    "llvm.side_exit",
     "llvm",
     "fuel-off-by-one",
     "Each payment takes one more.",
@@ -59,7 +59,7 @@ _put(
     "self.builder.sub(fuel, word(paid + 1))",
 )
 _put(
-    "llvm.leaving",
+    "llvm.side_exit",
     "llvm",
     "unpaid-fuel-kept",
     "An exit does not give back what has been paid for and not run.",
@@ -67,7 +67,7 @@ _put(
     "        if state.unpaid < 0:\n",
 )
 _put(
-    "llvm.leaving",
+    "llvm.side_exit",
     "llvm",
     "frame-of-the-caller-not-written",
     "Where a callee leaves, the frame of its caller is not written.",
@@ -75,7 +75,7 @@ _put(
     "        elif not words:\n            self.shared.writers.write_frame",
 )
 _put(
-    "llvm.leaving",
+    "llvm.side_exit",
     "llvm",
     "statics-not-written-at-exits",
     "An exit does not write the statics of its state.",
@@ -83,7 +83,7 @@ _put(
     "        for number, value in state.statics[1:]:\n",
 )
 _put(
-    "llvm.leaving",
+    "llvm.side_exit",
     "llvm",
     "another-trap",
     "A trap has the number of the next kind.",
@@ -163,7 +163,7 @@ _put(
     "switch.add_case(word(number), targets[max(0, number - 1)])",
 )
 _put(
-    "llvm.calling",
+    "llvm.call",
     "llvm",
     "frame-of-the-callee-too-low",
     "The frame of a callee begins one word below.",
@@ -309,8 +309,8 @@ _put(
     "vliw",
     "result-read-a-cycle-early",
     "Operations read a result one cycle before it is written.",
-    "        case Reason.VALUE:\n            return latency",
-    "        case Reason.VALUE:\n            return max(latency - 1, 0)",
+    "        case DependenceKind.VALUE:\n            return latency",
+    "        case DependenceKind.VALUE:\n            return max(latency - 1, 0)",
 )
 _put(
     "vliw.code.dependence",
@@ -325,6 +325,6 @@ _put(
     "vliw",
     "store-moved-over-an-exit",
     "A store may be done before an exit in front of it.",
-    "            for other in exits[-1:]:\n                wait(other, Reason.LEFT)\n            effects",
-    "            for other in exits[:0]:\n                wait(other, Reason.LEFT)\n            effects",
+    "            for other in exits[-1:]:\n                wait(other, DependenceKind.LEFT)\n            effects",
+    "            for other in exits[:0]:\n                wait(other, DependenceKind.LEFT)\n            effects",
 )

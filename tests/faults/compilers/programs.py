@@ -12,7 +12,7 @@ from tests.backends.vliw.test_random_loops import Windows
 from tests.ir.control_flow import any_graph
 
 import ferryvm
-from ferryvm.testing.generate import Kind, generate
+from ferryvm.testing.generate import ProgramKind, generate
 from ferryvm.testing.generate.weights import Weights
 from ferryvm.verify import Verified, verify
 
@@ -67,5 +67,5 @@ def program(origin: Origin, number: int) -> tuple[str, Verified]:
         case "bytecode":
             made = generate(SEED, place, weights=Weights.load(str(_WEIGHTS)))
         case _:
-            made = generate(SEED, place, Kind.SKIFF)
+            made = generate(SEED, place, ProgramKind.SKIFF)
     return f"{turn} {place}", verify(made)

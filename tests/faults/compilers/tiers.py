@@ -25,7 +25,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from ferryvm.durable import replace_file
+from ferryvm.atomic_file import replace_file
 from ferryvm.errors import UnknownNameError
 
 from .planting import CompilerFault

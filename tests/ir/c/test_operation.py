@@ -12,7 +12,7 @@ from pathlib import Path
 from ferryvm.ir.c import C11
 from ferryvm.ir.c.expression import Arithmetic
 from ferryvm.ir.graph import TRUTH, Static, ValueType
-from ferryvm.ir.operation import PURE, SHAPES, IrError, Kind, computed_types
+from ferryvm.ir.operation import PURE, SHAPES, AttributeKind, IrError, computed_types
 from ferryvm.ir.simplify import evaluate
 from ferryvm.isa.emitter import Condition
 from ferryvm.isa.type import CANONICAL_NAN, F32, F64, I32, I64, Type, from_float, to_float
@@ -52,7 +52,10 @@ def cases() -> Iterator[Case]:
 
 
 def _statics(name: str) -> Iterator[tuple[Static, ...]]:
-    possible: dict[Kind, Iterable[Static]] = {Kind.TYPE: Type, Kind.CONDITION: Condition}
+    possible: dict[AttributeKind, Iterable[Static]] = {
+        AttributeKind.TYPE: Type,
+        AttributeKind.CONDITION: Condition,
+    }
     yield from itertools.product(*(possible[kind] for kind in SHAPES[name].static))
 
 

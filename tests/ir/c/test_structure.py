@@ -18,10 +18,10 @@ from ferryvm.ir.graph import (
     Body,
     Constant,
     Edge,
+    FrameState,
     Module,
     Operation,
     Parameter,
-    State,
     Terminator,
     Value,
 )
@@ -64,7 +64,7 @@ def random_body(number: int, random_: random.Random, blocks: int) -> Body:
         mixed = pure(block, "add", mixed, constant(place * 2 + 1))
         rest = pure(block, "sub", n, constant(1))
         is_over = Operation("compare", TRUTH, (I64, Condition.EQ), (rest, constant(0)))
-        state = State(place, (None, None, mixed, y))
+        state = FrameState(place, (None, None, mixed, y))
         block.operations += [is_over, Operation("guard", None, (place,), (is_over,), state)]
         block.terminator = _end(block, made, random_, mixed, y, rest)
     return body
@@ -141,7 +141,7 @@ def caller(count: int) -> Body:
     body = Body("caller", count, 0, True, ())
     block = Block("entry", 0)
     words = [Operation("word", I64, (place,)) for place in (2, 3, 4)]
-    empty = State(99, (None, None))
+    empty = FrameState(99, (None, None))
     call = Operation("call_indirect", I64, (tuple(range(count)), 16), tuple(words), empty)
     store = Operation("set_static", None, (0,), (call,))
     block.operations = [*words, call, store]

@@ -19,9 +19,9 @@ from ferryvm.errors import FerryError
 from ferryvm.image import to_bytes
 from ferryvm.testing import disagreement
 from ferryvm.testing.differential import Verdict
-from ferryvm.testing.fuzz import Campaign, Finding, Outcome, Plan, Report
+from ferryvm.testing.fuzz import Campaign, CampaignPlan, Finding, Report, TrialOutcome
 from ferryvm.testing.fuzz.notes import Stage
-from ferryvm.testing.generate import Kind, generate
+from ferryvm.testing.generate import ProgramKind, generate
 from ferryvm.testing.schedule import Schedule
 from ferryvm.verify import verify
 
@@ -38,17 +38,17 @@ def hit() -> list[int]:
     return [n for n in range(PROGRAMS) if is_hit(verify(generate(SEED, n)))]
 
 
-def plan(backend: str, **fields: object) -> Plan:
-    return Plan(SEED, (backend,), "switch", (Kind.BYTECODE,), **fields)  # type: ignore[arg-type]
+def plan(backend: str, **fields: object) -> CampaignPlan:
+    return CampaignPlan(SEED, (backend,), "switch", (ProgramKind.BYTECODE,), **fields)  # type: ignore[arg-type]
 
 
-def outcomes(report: Report, kind: Kind = Kind.BYTECODE) -> dict[Outcome, int]:
+def outcomes(report: Report, kind: ProgramKind = ProgramKind.BYTECODE) -> dict[TrialOutcome, int]:
     return {outcome: n for (k, outcome), n in report.outcomes.items() if k is kind and n}
 
 
 def good(report: Report) -> int:
     counts = outcomes(report)
-    return counts.get(Outcome.HALTED, 0) + counts.get(Outcome.TRAPPED, 0)
+    return counts.get(TrialOutcome.HALTED, 0) + counts.get(TrialOutcome.TRAPPED, 0)
 
 
 def test_some_programs_are_hit_and_most_are_not() -> None:
@@ -63,7 +63,7 @@ def test_backend_that_ends_the_process_is_found_and_the_campaign_goes_on(
     folder = tmp_path / "found"
     report = Campaign(plan(name, save=str(folder)), 2, PROGRAMS).run()
     assert report.programs == PROGRAMS
-    assert outcomes(report)[Outcome.CRASH] == len(hit()) == PROGRAMS - good(report)
+    assert outcomes(report)[TrialOutcome.CRASH] == len(hit()) == PROGRAMS - good(report)
     assert sorted(finding.number for finding in report.findings) == hit()
     ((first, *_),) = report.groups
     assert first.signature == ("crash", name, how, "")
@@ -74,7 +74,7 @@ def test_backend_that_ends_the_process_is_found_and_the_campaign_goes_on(
         assert path.read_bytes() == to_bytes(generate(SEED, finding.number))
         what, line, *_ = path.with_suffix(".txt").read_text().splitlines()
         assert what == f"crash: {how}, in {name}"
-        assert line == Plan.command(report.plan, finding.number)
+        assert line == CampaignPlan.command(report.plan, finding.number)
     assert len(list(folder.iterdir())) == 2 * len(hit())
 
 
@@ -85,7 +85,7 @@ def test_backend_that_cannot_be_stopped_is_found_with_the_place_where_it_hangs(
 ) -> None:
     chosen = plan("hanging", save=str(tmp_path), patience=1.0)
     report = Campaign(chosen, 1, 1, first=hit()[0]).run()
-    assert outcomes(report)[Outcome.HANG] == 1
+    assert outcomes(report)[TrialOutcome.HANG] == 1
     assert report.programs == 1
     (finding,) = report.findings
     assert (finding.number, finding.backends) == (hit()[0], "hanging")
@@ -110,7 +110,7 @@ def test_backend_that_does_not_come_back_is_stopped_and_differs(tmp_path: Path) 
 def test_bisecting_takes_no_longer_than_the_patience(tmp_path: Path) -> None:
     chosen = plan("lingering", save=str(tmp_path), patience=0.5)
     report = Campaign(chosen, 1, PROGRAMS).run()
-    assert {finding.outcome for finding in report.findings} == {Outcome.DISAGREE}
+    assert {finding.outcome for finding in report.findings} == {TrialOutcome.DISAGREE}
     for finding in report.findings:
         assert finding.what == "local"
         assert finding.text.endswith(" (not bisected: it was not found within 0.5 s)")
@@ -142,7 +142,7 @@ def test_backend_that_differs_is_found_with_the_instruction_and_saved_to_be_repl
     found = [finding.number for finding in report.findings]
     assert found
     assert set(found) <= set(hit())  # it lies about programs that come to a halt
-    assert outcomes(report)[Outcome.DISAGREE] == len(found)
+    assert outcomes(report)[TrialOutcome.DISAGREE] == len(found)
     assert report.verdicts["lying", Verdict.DISAGREE] == len(found)
     for finding in report.findings:
         assert (finding.backends, finding.mnemonic) == ("lying", "halt")
@@ -165,7 +165,7 @@ def test_what_a_backend_raises_is_a_disagreement() -> None:
 @pytest.mark.usefixtures("bad_backends")
 def test_backend_that_refuses_everything_is_unsupported_and_never_agrees() -> None:
     report = Campaign(plan("refusing"), 1, 10).run()
-    assert outcomes(report) == {Outcome.UNSUPPORTED: 10}
+    assert outcomes(report) == {TrialOutcome.UNSUPPORTED: 10}
     assert report.uncompared == ["refusing"]
     assert report.reasons == {
         "refusing": "backend 'refusing' refuses the program: it is none I like"
@@ -191,8 +191,8 @@ def test_what_a_backend_prints_does_not_disturb_the_campaign() -> None:
 @pytest.mark.parametrize("name", sample(["lying", "dying"], 1))
 def test_outcome_does_not_depend_on_the_number_of_workers(name: str) -> None:
     def summary(jobs: int) -> object:
-        kinds = (Kind.BYTECODE, Kind.SKIFF, Kind.IMAGE)
-        chosen = Plan(SEED, (name, "threaded"), "switch", kinds)
+        kinds = (ProgramKind.BYTECODE, ProgramKind.SKIFF, ProgramKind.IMAGE)
+        chosen = CampaignPlan(SEED, (name, "threaded"), "switch", kinds)
         report = Campaign(chosen, jobs, 24 if name == "dying" else 90).run()
         groups = [(group[0], len(group)) for group in report.groups]
         return +report.outcomes, +report.verdicts, [(str(one), n) for one, n in groups]
@@ -267,7 +267,7 @@ def test_finding_with_a_huge_text_is_heard_cut_while_the_campaign_ends(
     monkeypatch.setattr(campaign, "_loop", loop)
     report = campaign.run()
     (finding,) = report.findings
-    assert finding.outcome is Outcome.DISAGREE
+    assert finding.outcome is TrialOutcome.DISAGREE
     assert re.search(r"! \.\.\. \d+ characters \.\.\. !", finding.text)
 
 
@@ -306,12 +306,12 @@ def test_workers_end_when_their_parent_is_gone(tmp_path: Path) -> None:
     pids = tmp_path / "pids"
     program = (
         "import sys, time, pathlib\n"
-        "from ferryvm.testing.fuzz import Campaign, Plan\n"
+        "from ferryvm.testing.fuzz import Campaign, CampaignPlan\n"
         "def note(report):\n"
         "    if report.programs:\n"
         "        pids = [str(c._process.pid) for c in campaign._children]\n"
         "        pathlib.Path(sys.argv[1]).write_text(' '.join(pids) + '.')\n"
-        "campaign = Campaign(Plan(1, ('threaded',), 'switch'), 2)\n"
+        "campaign = Campaign(CampaignPlan(1, ('threaded',), 'switch'), 2)\n"
         "campaign.run(note)\n"
     )
     parent = subprocess.Popen([sys.executable, "-c", program, pids])
@@ -336,14 +336,16 @@ def _is_running(process: Path) -> bool:
 
 
 def test_finding_is_the_same_after_a_trip_through_a_pipe() -> None:
-    finding = Finding(3, Kind.IMAGE, Outcome.ERROR, "", "message", "a\nb", "detail", "halt", "p")
+    finding = Finding(
+        3, ProgramKind.IMAGE, TrialOutcome.ERROR, "", "message", "a\nb", "detail", "halt", "p"
+    )
     assert Finding.from_json(finding.to_json()) == finding
 
 
 def test_plan_is_the_same_after_a_trip_through_a_pipe() -> None:
     forcing = frozenset(Forcing)
     chosen = plan("mixed", weights="w.toml", save="folder", policy="p.toml", forcing=forcing)
-    assert Plan.from_json(chosen.to_json()) == chosen
+    assert CampaignPlan.from_json(chosen.to_json()) == chosen
     assert "\n" not in chosen.to_json()
 
 

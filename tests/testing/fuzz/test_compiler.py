@@ -16,10 +16,10 @@ from ferryvm.backend import Forcing
 from ferryvm.image import to_bytes
 from ferryvm.testing import Schedule, disagreement
 from ferryvm.testing.differential import Verdict
-from ferryvm.testing.fuzz import Campaign, Finding, Outcome, Plan, Report
+from ferryvm.testing.fuzz import Campaign, CampaignPlan, Finding, Report, TrialOutcome
 from ferryvm.testing.fuzz.notes import Notes
 from ferryvm.testing.fuzz.trial import Judge
-from ferryvm.testing.generate import Kind, generate
+from ferryvm.testing.generate import ProgramKind, generate
 from ferryvm.testing.mixed import policy_of
 from ferryvm.verify import verify
 
@@ -47,22 +47,22 @@ def hit() -> list[int]:
     return [n for n in range(PROGRAMS) if is_hit_compiled(verify(generate(SEED, n)))]
 
 
-def plan(backend: str, **fields: object) -> Plan:
-    return Plan(SEED, (backend,), "switch", (Kind.BYTECODE,), **fields)  # type: ignore[arg-type]
+def plan(backend: str, **fields: object) -> CampaignPlan:
+    return CampaignPlan(SEED, (backend,), "switch", (ProgramKind.BYTECODE,), **fields)  # type: ignore[arg-type]
 
 
-def run(chosen: Plan) -> Report:
+def run(chosen: CampaignPlan) -> Report:
     return Campaign(chosen, 1, PROGRAMS).run()
 
 
-def under_policy(folder: Path, compiler: str, **fields: object) -> Plan:
+def under_policy(folder: Path, compiler: str, **fields: object) -> CampaignPlan:
     file = folder / "policy.toml"
     file.write_text(POLICY.format(compiler=compiler))
     return plan("mixed", policy=str(file), **fields)
 
 
-def of(report: Report, outcome: Outcome) -> int:
-    return report.outcomes[Kind.BYTECODE, outcome]
+def of(report: Report, outcome: TrialOutcome) -> int:
+    return report.outcomes[ProgramKind.BYTECODE, outcome]
 
 
 def test_some_programs_are_hit_and_most_are_not() -> None:
@@ -84,7 +84,7 @@ def test_forced_hot_more_regions_are_compiled_and_all_still_agree() -> None:
 
 def test_interpreter_that_is_forced_is_unsupported_and_never_agrees() -> None:
     report = run(plan("threaded", forcing=frozenset([Forcing.HOT])))
-    assert of(report, Outcome.UNSUPPORTED) == PROGRAMS
+    assert of(report, TrialOutcome.UNSUPPORTED) == PROGRAMS
     assert report.uncompared == ["threaded"]
     assert report.reasons == {"threaded": "backend 'threaded' has nothing to force: hot"}
 
@@ -94,7 +94,7 @@ def test_compiled_code_that_differs_is_found(tmp_path: Path) -> None:
     found = [finding.number for finding in report.findings]
     assert found
     assert set(found) <= set(hit())
-    assert {finding.outcome for finding in report.findings} == {Outcome.DISAGREE}
+    assert {finding.outcome for finding in report.findings} == {TrialOutcome.DISAGREE}
     assert {finding.backends for finding in report.findings} == {"forging"}
 
 
@@ -108,14 +108,14 @@ def test_compiled_code_that_ends_the_process_is_blamed_on_its_compiler(
 ) -> None:
     report = run(plan("deadly", schedules=schedules))
     assert [finding.number for finding in report.findings] == hit()
-    assert of(report, Outcome.CRASH) == len(hit())
+    assert of(report, TrialOutcome.CRASH) == len(hit())
     (group,) = report.groups
     assert group[0].signature == ("crash", "deadly", "SIGSEGV", "")
 
 
 def check_clumsy(finding: Finding, backend: str) -> None:
     """What a compiler raises has its traceback, and a disagreement with the program."""
-    assert (finding.outcome, finding.backends) == (Outcome.ERROR, backend)
+    assert (finding.outcome, finding.backends) == (TrialOutcome.ERROR, backend)
     assert finding.what.startswith("in a compiler: KeyError (bad_compilers.py:")
     assert "it raised KeyError: 'a register' (bad_compilers.py:" in finding.text
     path = Path(str(finding.path))
@@ -132,7 +132,7 @@ def test_what_a_compiler_raises_is_an_error_and_never_unsupported(tmp_path: Path
     for finding in report.findings:
         check_clumsy(finding, "clumsy")
     assert len(report.groups) == 1
-    assert of(report, Outcome.ERROR) == len(hit())
+    assert of(report, TrialOutcome.ERROR) == len(hit())
     assert report.verdicts["clumsy", Verdict.DISAGREE] == len(hit())
     assert report.verdicts["clumsy", Verdict.UNSUPPORTED] == 0
 
@@ -147,14 +147,14 @@ def test_what_a_compiler_raises_is_an_error_though_the_policy_would_go_on(tmp_pa
     assert set(found) <= set(hit())
     for finding in report.findings:
         check_clumsy(finding, "mixed")
-    assert of(report, Outcome.ERROR) == len(found)
+    assert of(report, TrialOutcome.ERROR) == len(found)
     assert report.verdicts["mixed", Verdict.AGREE] == PROGRAMS - len(found)
 
 
 def test_malformed_ir_is_a_finding_of_its_own_that_replays(tmp_path: Path) -> None:
     report = run(plan("careless", save=str(tmp_path)))
     assert [finding.number for finding in report.findings] == hit()
-    assert of(report, Outcome.MALFORMED) == len(hit())
+    assert of(report, TrialOutcome.MALFORMED) == len(hit())
     (group,) = report.groups
     assert group[0].what == "malformed IR: it has no terminator"
     assert group[0].text.startswith("malformed IR: backend 'careless': region program: body ")
@@ -184,7 +184,7 @@ def test_what_a_compiler_refuses_is_no_finding(tmp_path: Path) -> None:
     assert report.verdicts["mixed", Verdict.AGREE] == PROGRAMS
     alone = run(plan("shy"))
     assert alone.findings == []
-    assert of(alone, Outcome.UNSUPPORTED) == len(hit())
+    assert of(alone, TrialOutcome.UNSUPPORTED) == len(hit())
     assert alone.reasons["shy"].endswith(": not this one")
 
 
@@ -193,7 +193,7 @@ def test_difference_under_a_policy_is_saved_with_it_and_shows_again(tmp_path: Pa
     report = run(chosen)
     assert report.compiled > 0
     finding = report.findings[0]
-    assert (finding.outcome, finding.backends) == (Outcome.DISAGREE, "mixed")
+    assert (finding.outcome, finding.backends) == (TrialOutcome.DISAGREE, "mixed")
     one = disagreement.load(str(finding.path))
     assert one.policy == policies.load(str(chosen.policy), ["threaded", *NAMES])
     assert {"backend threaded", "backend forging"} <= one.versions.keys()
@@ -232,7 +232,7 @@ def test_registry_has_the_policy_only_under_its_name() -> None:
 
 
 def test_one_program_in_so_many_is_thorough_and_the_others_take_forms_in_turn() -> None:
-    chosen = Plan(SEED, ("threaded",), "switch", (Kind.BYTECODE,), thorough_every=4)
+    chosen = CampaignPlan(SEED, ("threaded",), "switch", (ProgramKind.BYTECODE,), thorough_every=4)
     with tempfile.TemporaryFile() as file:
         judge = Judge(chosen, Notes(file.fileno(), chosen, is_new=True))
         efforts = []

@@ -16,18 +16,18 @@ from ferryvm.errors import FerryError
 from ferryvm.image import ImageError, from_bytes, to_bytes
 from ferryvm.testing.differential import Verdict
 from ferryvm.testing.fuzz import image
-from ferryvm.testing.fuzz.image import Fault, ImageJudge, Refused
+from ferryvm.testing.fuzz.image import ImageFault, ImageJudge, Refused
 from ferryvm.testing.fuzz.notes import Notes
-from ferryvm.testing.fuzz.outcome import Outcome, without_place
-from ferryvm.testing.fuzz.plan import Plan
+from ferryvm.testing.fuzz.outcome import TrialOutcome, without_place
+from ferryvm.testing.fuzz.plan import CampaignPlan
 from ferryvm.testing.fuzz.trial import Judge
-from ferryvm.testing.generate import LIMITS, Kind, mutated_image
+from ferryvm.testing.generate import LIMITS, ProgramKind, mutated_image
 from ferryvm.testing.generate.chance import Chance
 from ferryvm.testing.generate.mutation import mutate
 from ferryvm.testing.generate.origin import fixed
 from ferryvm.verify import Verified, verify
 
-PLAN = Plan(1, ("threaded",), "switch", (Kind.IMAGE,))
+PLAN = CampaignPlan(1, ("threaded",), "switch", (ProgramKind.IMAGE,))
 
 
 @pytest.fixture
@@ -122,7 +122,9 @@ def test_state_that_is_refused_where_it_could_be_reached_is_a_fault(
         raise ImageError("no")
 
     monkeypatch.setattr(image, "unpack_state", refuse)
-    with pytest.raises(Fault, match=r"^saved by \w+ after \d+ instructions, then refused: no$"):
+    with pytest.raises(
+        ImageFault, match=r"^saved by \w+ after \d+ instructions, then refused: no$"
+    ):
         images.judge(Chance(1), STATES[0], 0)
 
 
@@ -134,7 +136,7 @@ def test_refusal_that_is_not_one_clear_line_is_a_fault(
         raise ImageError(text)
 
     monkeypatch.setattr(image, "from_bytes", refuse)
-    with pytest.raises(Fault, match=r"^refused, but not in one clear line: "):
+    with pytest.raises(ImageFault, match=r"^refused, but not in one clear line: "):
         images.judge(Chance(1), FOUR, 0)
 
 
@@ -148,7 +150,7 @@ def test_disassembly_that_assembles_to_something_else_is_a_fault(
 ) -> None:
     monkeypatch.setattr(asm, "disassemble", lambda _: ".function main\nhalt\n")
     number = next(n for n in range(1000) if Chance(n).flip(0.01))  # one in a hundred is checked
-    with pytest.raises(Fault, match=r"^its disassembly assembles to another image$"):
+    with pytest.raises(ImageFault, match=r"^its disassembly assembles to another image$"):
         images.judge(Chance(number), FOUR, 0)
 
 
@@ -160,10 +162,10 @@ def test_any_other_exception_is_a_finding_that_says_where(
 
     monkeypatch.setattr(judge.images, "judge", fail)
     (finding,) = judge.judge(0)
-    assert finding.outcome is Outcome.ERROR
+    assert finding.outcome is TrialOutcome.ERROR
     assert finding.text.startswith("KeyError: 'k' (at test_image.py:")
     assert "Traceback" in finding.detail
-    assert judge.notes.outcomes()[Kind.IMAGE, Outcome.ERROR] == 1
+    assert judge.notes.outcomes()[ProgramKind.IMAGE, TrialOutcome.ERROR] == 1
 
 
 def test_signature_names_what_differs_without_its_place() -> None:
@@ -177,7 +179,7 @@ def test_altered_states_are_half_refused_each_for_one_of_many_reasons() -> None:
     reasons: Counter[str] = Counter()
     for number in range(300):
         try:
-            unpack_state(mutated_image(3, number, Kind.STATE), LIMITS, "state")
+            unpack_state(mutated_image(3, number, ProgramKind.STATE), LIMITS, "state")
             reasons["good"] += 1
         except FerryError as error:
             reasons[re.sub(r"\d+|'[^']*'", "", str(error))] += 1
@@ -190,11 +192,15 @@ def test_altered_states_are_half_refused_each_for_one_of_many_reasons() -> None:
 
 
 def test_altered_states_run_alike_or_are_refused() -> None:
-    plan = Plan(5, ("threaded",), "switch", (Kind.STATE,))
+    plan = CampaignPlan(5, ("threaded",), "switch", (ProgramKind.STATE,))
     with tempfile.TemporaryFile() as file:
         judge = Judge(plan, Notes(file.fileno(), plan, is_new=True))
         for number in range(60):
             assert judge.judge(number) == []
         outcomes = judge.notes.outcomes()
-    assert outcomes[Kind.STATE, Outcome.REFUSED] > 10
-    assert outcomes[Kind.STATE, Outcome.HALTED] + outcomes[Kind.STATE, Outcome.TRAPPED] > 10
+    assert outcomes[ProgramKind.STATE, TrialOutcome.REFUSED] > 10
+    assert (
+        outcomes[ProgramKind.STATE, TrialOutcome.HALTED]
+        + outcomes[ProgramKind.STATE, TrialOutcome.TRAPPED]
+        > 10
+    )

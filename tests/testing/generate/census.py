@@ -9,7 +9,7 @@ import dataclasses
 from ferryvm.engine import Engine
 from ferryvm.isa import BY_MNEMONIC, Trap
 from ferryvm.machine.control import Status
-from ferryvm.testing.generate import LIMITS, MOST_INSTRUCTIONS, Kind, generate
+from ferryvm.testing.generate import LIMITS, MOST_INSTRUCTIONS, ProgramKind, generate
 from ferryvm.verify import verify
 
 _JUMPS = tuple(BY_MNEMONIC[name].opcode for name in ("jump", "jump_if", "jump_unless"))
@@ -36,7 +36,7 @@ class Life:
     """Those that ran."""
 
 
-def live(seed: int, number: int, kind: Kind = Kind.BYTECODE) -> Life:
+def live(seed: int, number: int, kind: ProgramKind = ProgramKind.BYTECODE) -> Life:
     """Run a random program one instruction at a time, on a native backend."""
     engine = Engine("switch", limits=LIMITS)
     verified = verify(generate(seed, number, kind))

@@ -10,7 +10,14 @@ import pytest
 
 from ferryvm.region.graph import graph
 from ferryvm.testing import Differ, Verdict
-from ferryvm.testing.generate import LIMITS, MOST_INSTRUCTIONS, Corner, Kind, Weights, generate
+from ferryvm.testing.generate import (
+    LIMITS,
+    MOST_INSTRUCTIONS,
+    Corner,
+    ProgramKind,
+    Weights,
+    generate,
+)
 from ferryvm.testing.generate.corner import MANY_LOCALS, _turns
 from ferryvm.testing.generate.literal import I32, I64
 from ferryvm.verify import Verified, verify
@@ -77,7 +84,7 @@ def test_programs_of_one_corner_end_and_run_alike(
     differ = Differ(["threaded"], "switch", limits=LIMITS, most=MOST_INSTRUCTIONS + 1)
     occurred: Counter[Corner] = Counter()
     for number in range(40):
-        program = verify(generate(13, number, Kind.BYTECODE, weights, occurred))
+        program = verify(generate(13, number, ProgramKind.BYTECODE, weights, occurred))
         (comparison,) = differ.compare(program)
         assert comparison.verdict is Verdict.AGREE, (number, comparison)
         assert comparison.instructions <= MOST_INSTRUCTIONS, number

@@ -10,7 +10,7 @@ import statistics
 from ferryvm.isa import INSTRUCTIONS
 from ferryvm.machine.control import Status
 from ferryvm.testing import Differ, Verdict
-from ferryvm.testing.generate import LIMITS, MOST_INSTRUCTIONS, Kind, generate, skiff_source
+from ferryvm.testing.generate import LIMITS, MOST_INSTRUCTIONS, ProgramKind, generate, skiff_source
 from ferryvm.verify import verify
 
 from .census import Life, live
@@ -20,7 +20,7 @@ COUNT = 200
 
 @functools.cache
 def lives() -> tuple[Life, ...]:
-    return tuple(live(1, number, Kind.SKIFF) for number in range(COUNT))
+    return tuple(live(1, number, ProgramKind.SKIFF) for number in range(COUNT))
 
 
 def test_texts_of_a_seed_are_the_same_on_every_python() -> None:
@@ -31,7 +31,7 @@ def test_texts_of_a_seed_are_the_same_on_every_python() -> None:
 
 def test_texts_compile_to_programs_that_pass_the_verifier() -> None:
     for number in range(150):
-        verify(generate(3, number, Kind.SKIFF))
+        verify(generate(3, number, ProgramKind.SKIFF))
 
 
 def test_programs_end_by_themselves_most_by_halting() -> None:
@@ -56,5 +56,5 @@ def test_most_instructions_are_executed() -> None:
 def test_backends_agree_on_programs() -> None:
     differ = Differ(["switch", "threaded"], "reference", limits=LIMITS, most=MOST_INSTRUCTIONS)
     for number in range(60):
-        for comparison in differ.compare(verify(generate(5, number, Kind.SKIFF))):
+        for comparison in differ.compare(verify(generate(5, number, ProgramKind.SKIFF))):
             assert comparison.verdict is Verdict.AGREE, (number, comparison)

@@ -10,7 +10,7 @@ import pytest
 from ferryvm.errors import FerryError
 from ferryvm.image import to_bytes
 from ferryvm.isa import BY_MNEMONIC
-from ferryvm.testing.generate import Kind, Weights, generate, skiff_source
+from ferryvm.testing.generate import ProgramKind, Weights, generate, skiff_source
 from ferryvm.testing.generate.skiff import Writer
 from ferryvm.testing.generate.statement import Statements
 from ferryvm.testing.generate.weights import default
@@ -113,4 +113,4 @@ def test_file_that_is_not_there_is_told() -> None:
 
 def test_mutated_image_is_no_program_to_generate() -> None:
     with pytest.raises(FerryError, match="use mutated_image"):
-        generate(1, 1, Kind.IMAGE)
+        generate(1, 1, ProgramKind.IMAGE)

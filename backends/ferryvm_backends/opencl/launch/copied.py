@@ -12,19 +12,19 @@ from __future__ import annotations
 
 import ctypes
 
+from ferryvm.ir.c.context import FORCED_WORD, LOWEST_WORD, SLICE_WORD
 from ferryvm.ir.c.opencl import PACKET_WORDS
-from ferryvm.ir.c.shared import FORCED_WORD, LOWEST_WORD, SLICE_WORD
 from ferryvm.isa.type import WORD_BYTES
 from ferryvm.machine.control import REGISTER_BYTES, ControlBlock, Status
 from ferryvm_backends._llvm import ir
 from ferryvm_backends.opencl.launch import ENTER, FAILED, GO_ON, LANDING_WORDS, Residence
-from ferryvm_backends.opencl.launch.launcher import (
+from ferryvm_backends.opencl.launch.trampoline import (
     BYTE,
     INT,
     NULL,
     POINTER,
     WORD,
-    Launcher,
+    Trampoline,
     offset,
     status,
     word,
@@ -37,7 +37,7 @@ _SET_ARGUMENT = [WORD, INT, WORD, POINTER]
 _READ = [WORD, WORD, INT, WORD, WORD, POINTER, INT, POINTER, POINTER]
 
 
-class CopiedLauncher(Launcher):
+class CopiedLauncher(Trampoline):
     """Give what has changed with the kernel's arguments, run it, read what it has changed."""
 
     name = "launch_copied"

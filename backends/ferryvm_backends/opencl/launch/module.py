@@ -6,7 +6,7 @@ from __future__ import annotations
 from ferryvm_backends._llvm import ir
 from ferryvm_backends.opencl.launch import DOORS, RECORD_BYTES, Record
 from ferryvm_backends.opencl.launch.copied import CopiedLauncher
-from ferryvm_backends.opencl.launch.launcher import BYTE, INT, POINTER, offset, word
+from ferryvm_backends.opencl.launch.trampoline import BYTE, INT, POINTER, offset, word
 from ferryvm_backends.opencl.launch.wrapped import WrappedLauncher
 
 

@@ -6,10 +6,10 @@ from __future__ import annotations
 from ferryvm.machine.control import Status
 from ferryvm_backends._llvm import ir
 from ferryvm_backends.opencl.launch import ENTER
-from ferryvm_backends.opencl.launch.launcher import INT, WORD, Launcher, status
+from ferryvm_backends.opencl.launch.trampoline import INT, WORD, Trampoline, status
 
 
-class WrappedLauncher(Launcher):
+class WrappedLauncher(Trampoline):
     """Enqueue and wait; `back` sets the kernel's arguments where they are for another machine."""
 
     name = "launch_wrapped"

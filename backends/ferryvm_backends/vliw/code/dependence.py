@@ -28,7 +28,7 @@ AHEAD = 20
 """How many operations of its block a load of a spilled word may overtake."""
 
 
-class Reason(enum.Enum):
+class DependenceKind(enum.Enum):
     """Why one operation waits for another; L and M are their latencies, D the delay slots."""
 
     VALUE = "it reads its result"
@@ -54,27 +54,27 @@ class Dependence:
     """An operation waits for another one, by their numbers in the block."""
 
     first: int
-    reason: Reason
+    reason: DependenceKind
 
 
-def distance(reason: Reason, latency: int, mine: int, machine: Machine) -> int:
+def distance(reason: DependenceKind, latency: int, mine: int, machine: Machine) -> int:
     """Cycles from the other's issue to its own, at least. `latency`: the other's; `mine`: its own."""
     match reason:
-        case Reason.VALUE:
+        case DependenceKind.VALUE:
             return latency
-        case Reason.READ:
+        case DependenceKind.READ:
             return 1 - mine
-        case Reason.WRITTEN:
+        case DependenceKind.WRITTEN:
             return latency + 1 - mine
-        case Reason.LEFT:
+        case DependenceKind.LEFT:
             return machine.delay_slots + 1
-        case Reason.DONE:
+        case DependenceKind.DONE:
             return -machine.delay_slots
-        case Reason.LANDED:
+        case DependenceKind.LANDED:
             return latency - machine.delay_slots - 1
-        case Reason.ORDER:
+        case DependenceKind.ORDER:
             return 1
-        case Reason.MEMORY:
+        case DependenceKind.MEMORY:
             return 0
 
 
@@ -92,50 +92,52 @@ def dependences(block: MachineBlock, live: Live) -> list[list[Dependence]]:
         mine: list[Dependence] = []
         found.append(mine)
 
-        def wait(first: int, reason: Reason, mine: list[Dependence] = mine) -> None:
+        def wait(first: int, reason: DependenceKind, mine: list[Dependence] = mine) -> None:
             mine.append(Dependence(first, reason))
 
         for register in operation.registers():
             if register in last:
-                wait(last[register], Reason.VALUE)
+                wait(last[register], DependenceKind.VALUE)
             readers.setdefault(register, []).append(number)
         if operation.place is not None:
             for other in memory:
                 mine += _memory(block.operations, other, number)
             memory.append(number)
             if operation.place.segment is Segment.SPILL and operation.result and number > AHEAD:
-                wait(number - AHEAD, Reason.MEMORY)  # earlier it would take a register for longer
+                wait(
+                    number - AHEAD, DependenceKind.MEMORY
+                )  # earlier it would take a register for longer
         if operation.name == "store":
             for other in exits[-1:]:
-                wait(other, Reason.LEFT)
+                wait(other, DependenceKind.LEFT)
             effects.append(number)
         if operation.result is not None:
             result = operation.result
             for other in readers.pop(result, ()):
                 if other != number:
-                    wait(other, Reason.READ)
+                    wait(other, DependenceKind.READ)
             if result in last:
-                wait(last[result], Reason.WRITTEN)
+                wait(last[result], DependenceKind.WRITTEN)
             for other in exits:
                 target = block.operations[other].target
                 assert target is not None
                 if result in live[target]:
-                    wait(other, Reason.LEFT)
+                    wait(other, DependenceKind.LEFT)
             last[result] = number
         if operation.name in BRANCHES:
             is_end = operation.name not in EXITS
             for other in effects:
-                wait(other, Reason.DONE)
+                wait(other, DependenceKind.DONE)
             needed = live[operation.target] if operation.target is not None else frozenset()
             for register, other in last.items():
                 if register in needed and not is_end:
-                    wait(other, Reason.LANDED)
+                    wait(other, DependenceKind.LANDED)
             if is_end:
                 for other, each in enumerate(block.operations[:number]):
                     if each.result is not None:
-                        wait(other, Reason.LANDED)
+                        wait(other, DependenceKind.LANDED)
             for other in exits[-1:]:
-                wait(other, Reason.ORDER)
+                wait(other, DependenceKind.ORDER)
             if not is_end:
                 exits.append(number)
     return found
@@ -146,7 +148,7 @@ def _memory(operations: list[MachineOperation], other: int, number: int) -> Iter
     a, b = operations[other], operations[number]
     is_needed = "store" in (a.name, b.name)
     if is_needed and _may_touch(a, b, operations[other + 1 : number]):
-        yield Dependence(other, Reason.MEMORY if a.name == "load" else Reason.ORDER)
+        yield Dependence(other, DependenceKind.MEMORY if a.name == "load" else DependenceKind.ORDER)
 
 
 def is_apart(one: MemoryOperand, other: MemoryOperand) -> bool:

@@ -8,23 +8,23 @@ from collections.abc import Iterator
 
 from ferryvm.backend import RefusalError
 from ferryvm.ir.graph import Module
-from ferryvm_backends.vliw.code.allocate import Allocation, allocate
-from ferryvm_backends.vliw.code.convert import convert
+from ferryvm_backends.vliw.code.if_conversion import convert_conditions
 from ferryvm_backends.vliw.code.lower.body import lower
-from ferryvm_backends.vliw.code.modulo.pipeline import Loops
-from ferryvm_backends.vliw.code.operation import Code, MachineBlock, Operand, Register
+from ferryvm_backends.vliw.code.modulo.pipeline import PipelinableLoops
+from ferryvm_backends.vliw.code.operation import MachineBlock, MachineCode, Operand, Register
 from ferryvm_backends.vliw.code.program import (
     Bundle,
     Bypass,
     Immediate,
-    Loop,
+    LoopSummary,
     Program,
     Read,
     Slot,
     Source,
 )
+from ferryvm_backends.vliw.code.register_allocation import Allocation, allocate
+from ferryvm_backends.vliw.code.reservation import ScheduledOperation
 from ferryvm_backends.vliw.code.schedule import check_units
-from ferryvm_backends.vliw.code.table import Placed
 from ferryvm_backends.vliw.machine.model import FileKind, Machine
 from ferryvm_backends.vliw.prove import prove_if_asked
 from ferryvm_backends.vliw.prove.claim import Claim
@@ -32,9 +32,9 @@ from ferryvm_backends.vliw.prove.claim import Claim
 
 def compile_module(module: Module, machine: Machine) -> Program:
     """The program of a region. Raises RefusalError for what the machine cannot do."""
-    code = lower(module, convert(module, machine))
+    code = lower(module, convert_conditions(module, machine))
     check_units(code, machine)
-    loops = Loops(code, machine)
+    loops = PipelinableLoops(code, machine)
     allocation = allocate(code, loops, machine)
     program = encode(code, loops, allocation, machine)
     before, copies = loops.before()
@@ -42,14 +42,14 @@ def compile_module(module: Module, machine: Machine) -> Program:
     return program
 
 
-def claimed(code: Code, allocation: Allocation, machine: Machine) -> Claim:
+def claimed(code: MachineCode, allocation: Allocation, machine: Machine) -> Claim:
     """Where blocks and registers are in what `encode` makes."""
     files = {file.name: number for number, file in enumerate(machine.files)}
     numbers = {r: Read(files[r.file], number) for r, number in allocation.numbers.items()}
     return Claim(_places(code, allocation)[0], numbers)
 
 
-def _places(code: Code, allocation: Allocation) -> tuple[dict[MachineBlock, int], int]:
+def _places(code: MachineCode, allocation: Allocation) -> tuple[dict[MachineBlock, int], int]:
     """The first bundle of each block, and the number of bundles."""
     places: dict[MachineBlock, int] = {}
     size = 0
@@ -60,7 +60,9 @@ def _places(code: Code, allocation: Allocation) -> tuple[dict[MachineBlock, int]
     return places, size
 
 
-def encode(code: Code, loops: Loops, allocation: Allocation, machine: Machine) -> Program:
+def encode(
+    code: MachineCode, loops: PipelinableLoops, allocation: Allocation, machine: Machine
+) -> Program:
     """Bundles of code whose registers have numbers. Raises RefusalError if they are too many."""
     places, size = _places(code, allocation)
     if size > machine.instructions:
@@ -81,7 +83,7 @@ def encode(code: Code, loops: Loops, allocation: Allocation, machine: Machine) -
             return Immediate(places[operand])
         return read(operand) if unit is None else Bypass(unit)
 
-    def slot(placed: Placed, again: int | None) -> Slot:
+    def slot(placed: ScheduledOperation, again: int | None) -> Slot:
         operation = placed.operation
         pairs = zip(operation.operands, placed.bypassed, strict=True)
         sources = tuple(source(operand, unit) for operand, unit in pairs)
@@ -131,12 +133,14 @@ def encode(code: Code, loops: Loops, allocation: Allocation, machine: Machine) -
     )
 
 
-def _loops(loops: Loops, allocation: Allocation, places: dict[MachineBlock, int]) -> Iterator[Loop]:
+def _loops(
+    loops: PipelinableLoops, allocation: Allocation, places: dict[MachineBlock, int]
+) -> Iterator[LoopSummary]:
     """What is said of the loops that are one block."""
     for block, plan in loops.plans.items():
         scheduled, pipelined = allocation.schedule.blocks[block], plan.pipelined
         first = places[block] + scheduled.pad
-        yield Loop(
+        yield LoopSummary(
             block.label,
             plan.operations[0].pc,
             plan.rounds,

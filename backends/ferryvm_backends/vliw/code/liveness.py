@@ -6,12 +6,12 @@ An exit needs what its target does, so what is needed in the middle of a block i
 
 from __future__ import annotations
 
-from ferryvm_backends.vliw.code.operation import Code, MachineBlock, Register
+from ferryvm_backends.vliw.code.operation import MachineBlock, MachineCode, Register
 
 Live = dict[MachineBlock, frozenset[Register]]
 
 
-def live_at_entry(code: Code) -> Live:
+def live_at_entry(code: MachineCode) -> Live:
     """The registers whose values each block needs from before."""
     live: Live = dict.fromkeys(code.blocks, frozenset())
     has_changed = True

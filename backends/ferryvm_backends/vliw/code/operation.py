@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Code of the machine before it is scheduled: operations on registers without end.
+"""MachineCode of the machine before it is scheduled: operations on registers without end.
 
 A block is entered at its top alone, may be left in the middle by an `exit`, and ends with a `jump` or
 with `stop`. Operations that compute are those of the region IR. Besides them there are
@@ -160,7 +160,7 @@ Operand = Register | int | MachineBlock
 
 
 @dataclasses.dataclass
-class Code:
+class MachineCode:
     """The code of a region."""
 
     name: str

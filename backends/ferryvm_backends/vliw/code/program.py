@@ -68,7 +68,7 @@ Bundle = tuple[Slot, ...]
 
 
 @dataclasses.dataclass(frozen=True)
-class Loop:
+class LoopSummary:
     """A loop that is one block, and how fast it goes round.
 
     A *pass* is what goes round at once: so many rounds of the program's loop as it was unrolled by.
@@ -127,5 +127,5 @@ class Program:
     """Of the segment that calls are noted in."""
     spilled: int
     """Registers that are in memory for want of others."""
-    loops: tuple[Loop, ...] = ()
+    loops: tuple[LoopSummary, ...] = ()
     """Those that are one block, in the order of their bundles."""

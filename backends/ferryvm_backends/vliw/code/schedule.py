@@ -16,12 +16,12 @@ from ferryvm_backends.vliw.code.dependence import Dependence, dependences, dista
 from ferryvm_backends.vliw.code.liveness import Live, live_at_entry
 from ferryvm_backends.vliw.code.operation import (
     EXITS,
-    Code,
     MachineBlock,
+    MachineCode,
     MachineOperation,
     Register,
 )
-from ferryvm_backends.vliw.code.table import Placed, Table
+from ferryvm_backends.vliw.code.reservation import ReservationTable, ScheduledOperation
 from ferryvm_backends.vliw.machine.model import Machine, Work
 
 _PATIENCE = 4096
@@ -33,7 +33,7 @@ class Scheduled:
     """A block in cycles."""
 
     block: MachineBlock
-    placed: list[Placed]
+    placed: list[ScheduledOperation]
     """In the order of the block's operations."""
     length: int
     pad: int = 0
@@ -41,7 +41,7 @@ class Scheduled:
     again: int | None = None
     """The cycle that a pipelined loop goes back to from its end."""
 
-    def drain(self, leaving: Placed, delay_slots: int) -> int:
+    def drain(self, leaving: ScheduledOperation, delay_slots: int) -> int:
         """Cycles that results issued by the time an exit takes effect need to land after that."""
         end = leaving.cycle + delay_slots + 1
         issued = (p.landing - end for p in self.placed if p.operation.result and p.cycle < end)
@@ -67,7 +67,7 @@ class Schedule:
     live: Live
 
 
-def check_units(code: Code, machine: Machine) -> None:
+def check_units(code: MachineCode, machine: Machine) -> None:
     """Raise RefusalError for what no unit of the machine does."""
     for block in code.blocks:
         for operation in block.operations:
@@ -79,7 +79,7 @@ def check_units(code: Code, machine: Machine) -> None:
 
 
 def schedule(
-    code: Code,
+    code: MachineCode,
     machine: Machine,
     pipelined: Mapping[MachineBlock, Scheduled],
     windows: Mapping[MachineBlock, int] | None = None,
@@ -132,8 +132,8 @@ class _Block:
         self.units = {
             work: [n for n, unit in enumerate(machine.units) if work in unit.work] for work in Work
         }
-        self.table = Table(machine)
-        self.placed: list[Placed | None] = [None] * len(block.operations)
+        self.table = ReservationTable(machine)
+        self.placed: list[ScheduledOperation | None] = [None] * len(block.operations)
         self.after: list[list[int]] = [[] for _ in self.waits]
         """Who waits for each operation."""
         for number, waits in enumerate(self.waits):

@@ -13,34 +13,34 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ferryvm_backends.vliw.code.liveness import Live
-from ferryvm_backends.vliw.code.move import moves
 from ferryvm_backends.vliw.code.operation import (
     EXITS,
-    Code,
     MachineBlock,
+    MachineCode,
     MachineOperation,
     Operand,
     Register,
 )
+from ferryvm_backends.vliw.code.parallel_copy import sequential_moves
 
 _MOST_ROUNDS = 8
 _LARGEST = 96
 """Operations of a block that is made."""
 
 
-def rounds_of(block: MachineBlock) -> int:
+def unroll_factor(block: MachineBlock) -> int:
     """How many rounds of a loop are to be one block."""
     return max(1, min(_MOST_ROUNDS, _LARGEST // len(block.operations)))
 
 
-def unroll(code: Code, block: MachineBlock, live: Live, rounds: int) -> None:
+def unroll(code: MachineCode, block: MachineBlock, live: Live, rounds: int) -> None:
     """Have a loop's block hold so many rounds."""
     if rounds > 1:
         _Unrolling(code, block, live).run(rounds)
 
 
 class _Unrolling:
-    def __init__(self, code: Code, block: MachineBlock, live: Live) -> None:
+    def __init__(self, code: MachineCode, block: MachineBlock, live: Live) -> None:
         self.code, self.block, self.live = code, block, live
         self.now: dict[Register, Operand] = {}
         """What is in place of a register, where something is."""
@@ -54,7 +54,7 @@ class _Unrolling:
                 if operation.name != "exit_expired" or number == rounds - 1:
                     found += self._operation(operation)
         carried = sorted(self.live[self.block], key=lambda each: each.number)
-        found += moves(self.code, [(r, self.now[r]) for r in carried if r in self.now])
+        found += sequential_moves(self.code, [(r, self.now[r]) for r in carried if r in self.now])
         self.block.operations = [*found, self.block.operations[-1]]
         place = self.code.blocks.index(self.block) + 1
         self.code.blocks[place:place] = self.ways
@@ -81,7 +81,9 @@ class _Unrolling:
         """A block that brings values to where another one wants them."""
         wanted = sorted(self.live[target], key=lambda each: each.number)
         found = list(
-            moves(self.code, [(r, self.now[r]) for r in wanted if self.now.get(r, r) is not r])
+            sequential_moves(
+                self.code, [(r, self.now[r]) for r in wanted if self.now.get(r, r) is not r]
+            )
         )
         if not found:
             return target

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any
 
-from ferryvm.toml.fault import Fault, Path, dotted, listed, show, unknown
+from ferryvm.toml.fault import Path, TomlFault, dotted, listed, show, unknown
 from ferryvm.toml.table import sound
 from ferryvm_backends.vliw.machine.model import FileKind, Work
 
@@ -42,7 +42,9 @@ def names(name: str, count: int) -> list[str]:
     return [name] if count == 1 else [f"{name}{index}" for index in range(count)]
 
 
-def rule_faults(document: Mapping[str, Any], key_faults: Sequence[Fault]) -> Iterator[Fault]:
+def rule_faults(
+    document: Mapping[str, Any], key_faults: Sequence[TomlFault]
+) -> Iterator[TomlFault]:
     """What is wrong besides the faults of keys, which are given."""
     faulty = {fault.path for fault in key_faults}
     rest = sound(document, key_faults)
@@ -61,7 +63,7 @@ def rule_faults(document: Mapping[str, Any], key_faults: Sequence[Fault]) -> Ite
     slots = rest.get("slots", 0)
     if 0 < total < slots and not _doubted(faulty, "unit", "count"):
         found = f"{slots} slots, {slots - total} more than there are units"
-        yield Fault(("slots",), found, is_warning=True)
+        yield TomlFault(("slots",), found, is_warning=True)
 
 
 def _tables(document: Mapping[str, Any], name: str) -> list[dict[str, Any]]:
@@ -79,7 +81,7 @@ def _all_names(table: Mapping[str, Any]) -> list[str]:
     return list(dict.fromkeys([table["name"], *names(table["name"], table.get("count", 1))]))
 
 
-def _name_faults(files: list[dict[str, Any]], units: list[dict[str, Any]]) -> Iterator[Fault]:
+def _name_faults(files: list[dict[str, Any]], units: list[dict[str, Any]]) -> Iterator[TomlFault]:
     owners: dict[str, Path] = {}
     places: list[Path] = [("file", index) for index in range(len(files))]
     places += [("unit", index) for index in range(len(units))]
@@ -90,24 +92,24 @@ def _name_faults(files: list[dict[str, Any]], units: list[dict[str, Any]]) -> It
         taken = next((name for name in own if name in owners), None)
         if taken is not None:
             found = f"found {show(taken)}, a name of {dotted(owners[taken])} too"
-            yield Fault((*path, "name"), found, "a name that nothing else has")
+            yield TomlFault((*path, "name"), found, "a name that nothing else has")
         for name in own:
             owners.setdefault(name, path)
 
 
-def _kind_faults(document: Mapping[str, Any], kinds: Collection[FileKind]) -> Iterator[Fault]:
+def _kind_faults(document: Mapping[str, Any], kinds: Collection[FileKind]) -> Iterator[TomlFault]:
     for kind in FileKind:
         if kind not in kinds:
             found = f"found no {kind.value} file"
-            yield Fault(("file",), found, "one at least of each kind")
+            yield TomlFault(("file",), found, "one at least of each kind")
     if document.get("predication") is True and _BOOLEAN not in kinds:
         found = "found true, but no boolean file that operations could depend on"
-        yield Fault(("predication",), found, "false, or a boolean file")
+        yield TomlFault(("predication",), found, "false, or a boolean file")
 
 
 def _unit_faults(
     path: Path, unit: Mapping[str, Any], kinds: Mapping[str, FileKind]
-) -> Iterator[Fault]:
+) -> Iterator[TomlFault]:
     work = [Work(name) for name in unit.get("work", {})]
     for key, verb, needs in (("reads", "read", READS), ("writes", "write", WRITES)):
         named = unit.get(key)
@@ -124,13 +126,13 @@ def _unit_faults(
             needy = [one.value for one in work if one in needs[kind]]
             if needy and fitting and not set(fitting) & set(named):
                 found = f"found no {kind.value} file to {verb} for {', '.join(needy)}"
-                yield Fault((*path, key), found, f"one at least of {listed(fitting)}")
+                yield TomlFault((*path, key), found, f"one at least of {listed(fitting)}")
 
 
-def _lack_faults(units: Sequence[Mapping[str, Any]]) -> Iterator[Fault]:
+def _lack_faults(units: Sequence[Mapping[str, Any]]) -> Iterator[TomlFault]:
     there = {name for unit in units for name in unit["work"]}
     lacking = [work.value for work in NEEDED if work.value not in there]
     if lacking:
         needed = ", ".join(work.value for work in NEEDED)
         found = f"found no unit that does {', '.join(lacking)}"
-        yield Fault(("unit",), found, f"units that do {needed} among them")
+        yield TomlFault(("unit",), found, f"units that do {needed} among them")

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from ferryvm.errors import UnknownNameError
-from ferryvm.toml.fault import DocumentError, Fault
+from ferryvm.toml.fault import DocumentError, TomlFault
 from ferryvm.toml.reading import examine, settle, text_of
 from ferryvm.toml.table import key_faults
 from ferryvm_backends.vliw.machine.check import names, rule_faults
@@ -64,7 +64,7 @@ def read_text(text: str, file: str) -> Machine:
     return settle(*examine(text, file, MachineKeys, judge), MachineError)
 
 
-def judge(document: dict[str, Any]) -> tuple[Machine | None, list[Fault]]:
+def judge(document: dict[str, Any]) -> tuple[Machine | None, list[TomlFault]]:
     """The machine that the tables of a file describe, None if they have errors, and all faults."""
     faults = list(key_faults(MachineKeys, document))
     faults += rule_faults(document, faults)

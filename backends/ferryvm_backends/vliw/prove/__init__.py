@@ -15,7 +15,7 @@ import os
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from ferryvm_backends.vliw.code.operation import Code
+    from ferryvm_backends.vliw.code.operation import MachineCode
     from ferryvm_backends.vliw.code.program import Program
     from ferryvm_backends.vliw.prove.claim import Claim
 
@@ -23,7 +23,7 @@ ENVIRONMENT = "FERRYVM_CHECK_VLIW"
 """The variable which, set to 1, has every program proved that is compiled."""
 
 
-def prove_if_asked(code: Code, program: Program, claim: Claim) -> None:
+def prove_if_asked(code: MachineCode, program: Program, claim: Claim) -> None:
     """Raise ScheduleError for a program that is wrong, if the environment asks for that."""
     if os.environ.get(ENVIRONMENT) == "1":
         from ferryvm_backends.vliw.prove.proof import prove  # costs as much as compiling

@@ -11,7 +11,7 @@ from __future__ import annotations
 from ferryvm_backends.vliw.prove.term import AccessNumber, StoreNumber, Terms, Trace
 
 
-class Memory:
+class MemoryAliasing:
     """What may touch what."""
 
     def __init__(self, terms: Terms) -> None:

@@ -24,17 +24,22 @@ from ferryvm_backends.vliw.code.liveness import live_at_entry
 from ferryvm_backends.vliw.code.operation import (
     BRANCHES,
     EXITS,
-    Code,
     MachineBlock,
+    MachineCode,
     Register,
 )
 from ferryvm_backends.vliw.code.program import Program, Read
 from ferryvm_backends.vliw.prove.claim import Claim, ScheduleError
 from ferryvm_backends.vliw.prove.explain import Explainer
-from ferryvm_backends.vliw.prove.follow import Aim, Follower, Landing, State
-from ferryvm_backends.vliw.prove.memory import Memory
+from ferryvm_backends.vliw.prove.memory import MemoryAliasing
 from ferryvm_backends.vliw.prove.reference import Leaves, Reference, WayOut
 from ferryvm_backends.vliw.prove.resource import check_resources
+from ferryvm_backends.vliw.prove.symbolic import (
+    BranchTarget,
+    PendingResult,
+    SymbolicExecutor,
+    SymbolicState,
+)
 from ferryvm_backends.vliw.prove.term import POISON, Term, Terms
 
 _ROUNDS = 4
@@ -42,7 +47,7 @@ _ROUNDS = 4
 _NEVER_LOOKED = "whether the time is over is never looked at"
 
 
-def prove(code: Code, program: Program, claim: Claim) -> None:
+def prove(code: MachineCode, program: Program, claim: Claim) -> None:
     """Raise ScheduleError unless a program does what its code says, within what the machine has.
 
     `code` as it was scheduled: its registers have files, and those there were too few of are in
@@ -76,12 +81,12 @@ class _Context:
 
 
 class _Proof:
-    def __init__(self, code: Code, program: Program, claim: Claim) -> None:
+    def __init__(self, code: MachineCode, program: Program, claim: Claim) -> None:
         self.code, self.program, self.claim = code, program, claim
         self.live = live_at_entry(code)
         self.terms = Terms()
-        self.memory = Memory(self.terms)
-        self.follower = Follower(program, self.memory)
+        self.memory = MemoryAliasing(self.terms)
+        self.follower = SymbolicExecutor(program, self.memory)
         self.explain = Explainer(self.terms)
         self.blocks = {place: block for block, place in claim.places.items()}
         self.references: dict[MachineBlock, Reference] = {}
@@ -154,20 +159,20 @@ class _Proof:
                 elif self._is_followed(state, block):
                     left.append(state)
 
-    def _start(self, block: MachineBlock, context: _Context) -> State:
-        state = State(self.claim.places[block])
+    def _start(self, block: MachineBlock, context: _Context) -> SymbolicState:
+        state = SymbolicState(self.claim.places[block])
         for register in self.live[block] - context.missing:
             state.registers[self.claim.numbers[register]] = self.terms.register(register)
         for each in context.late:
             value = POISON if each.register is None else self.terms.register(each.register)
-            landing = Landing(each.unit, each.written, value, each.bundle)
+            landing = PendingResult(each.unit, each.written, value, each.bundle)
             state.landing[each.cycle] = (*state.landing.get(each.cycle, ()), landing)
         state.ready = dict(context.busy)
         if block not in self.references:
             self.references[block] = Reference(block, self.claim, self.live, self.memory)
         return state
 
-    def _is_followed(self, state: State, block: MachineBlock) -> bool:
+    def _is_followed(self, state: SymbolicState, block: MachineBlock) -> bool:
         """Whether what a way does further on is not known from what it did before."""
         count = state.arrivals.get(state.at, 0)
         if count <= 1:
@@ -189,7 +194,9 @@ class _Proof:
 
     # --- the end of a way -------------------------------------------------------------------
 
-    def _arrive(self, state: State, block: MachineBlock, target: MachineBlock | None) -> None:
+    def _arrive(
+        self, state: SymbolicState, block: MachineBlock, target: MachineBlock | None
+    ) -> None:
         """Compare with what the block means; `target`: where control is, if at a block."""
         loops = self.program.loops
         most = _ROUNDS + sum(each.rounds * (3 * each.stages + 4 * each.copies) for each in loops)
@@ -224,20 +231,20 @@ class _Proof:
                 break
         raise self._error(state, wrong or elsewhere or self._elsewhere(target, None))
 
-    def _truth(self, state: State, way: WayOut) -> bool | None:
+    def _truth(self, state: SymbolicState, way: WayOut) -> bool | None:
         assert way.asked is not None
         bits = self.terms.bits(way.asked)
         return state.truths.get(way.asked) if bits is None else bool(bits)
 
-    def _is_there(self, state: State, way: WayOut, target: MachineBlock | None) -> bool:
+    def _is_there(self, state: SymbolicState, way: WayOut, target: MachineBlock | None) -> bool:
         if target is not None:
             return way.targets == (target,) and way.leaves is not Leaves.COMPUTED
         assert state.left is not None
-        if state.left.target is Aim.STOP:
+        if state.left.target is BranchTarget.STOP:
             return way.leaves is Leaves.STOP
         return way.leaves is Leaves.COMPUTED
 
-    def _difference(self, state: State, way: WayOut) -> str:
+    def _difference(self, state: SymbolicState, way: WayOut) -> str:
         """What is not as it should be where a way ends; nothing if all is."""
         if way.leaves is Leaves.COMPUTED:
             assert state.left is not None
@@ -261,7 +268,7 @@ class _Proof:
             return self.explain.traces(state.trace, way.trace) + f", {_by(way)}"
         return ""
 
-    def _coming(self, state: State, place: Read) -> list[Term]:
+    def _coming(self, state: SymbolicState, place: Read) -> list[Term]:
         """What stands in a register, and what will when each result on its way has landed."""
         found = [state.registers.get(place, POISON)]
         for cycle in sorted(state.landing):
@@ -273,7 +280,7 @@ class _Proof:
                     found.append(value)
         return found
 
-    def _context(self, state: State, way: WayOut, target: MachineBlock) -> _Context:
+    def _context(self, state: SymbolicState, way: WayOut, target: MachineBlock) -> _Context:
         owners = {self.claim.numbers[register]: register for register in self.live[target]}
         missing = frozenset(
             register
@@ -309,7 +316,7 @@ class _Proof:
         asked = self.explain.term(way.asked)
         return f"control {there} without {asked} being asked, {_by(way)}"
 
-    def _error(self, state: State, said: str) -> ScheduleError:
+    def _error(self, state: SymbolicState, said: str) -> ScheduleError:
         return ScheduleError(
             self.program.name, state.last, said, block=self.follower.block, cycle=state.cycle
         )

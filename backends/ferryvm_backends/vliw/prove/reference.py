@@ -15,7 +15,7 @@ from collections.abc import Iterator, Mapping
 from ferryvm_backends.vliw.code.liveness import Live
 from ferryvm_backends.vliw.code.operation import MachineBlock, MachineOperation, Operand, Register
 from ferryvm_backends.vliw.prove.claim import Claim
-from ferryvm_backends.vliw.prove.memory import Memory
+from ferryvm_backends.vliw.prove.memory import MemoryAliasing
 from ferryvm_backends.vliw.prove.term import POISON, Guard, Term, Trace
 
 
@@ -53,7 +53,9 @@ class WayOut:
 class Reference:
     """The sequential meaning of a block."""
 
-    def __init__(self, block: MachineBlock, claim: Claim, live: Live, memory: Memory) -> None:
+    def __init__(
+        self, block: MachineBlock, claim: Claim, live: Live, memory: MemoryAliasing
+    ) -> None:
         self.block, self.claim, self.live = block, claim, live
         self.memory, self.terms = memory, memory.terms
         self._values: dict[Register, Term] = {}

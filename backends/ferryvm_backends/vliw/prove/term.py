@@ -54,7 +54,7 @@ class Linear:
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Access:
+class SymbolicAccess:
     """Bytes of memory."""
 
     segment: Segment
@@ -91,8 +91,8 @@ class Terms:
         self._numbers: dict[tuple[int, ...], Term] = {(_POISONED,): POISON}
         self._linear: dict[Term, Linear] = {}
         self.registers: dict[int, Register] = {}
-        self.accesses: list[Access] = []
-        self._access_numbers: dict[Access, AccessNumber] = {}
+        self.accesses: list[SymbolicAccess] = []
+        self._access_numbers: dict[SymbolicAccess, AccessNumber] = {}
         self.stores: list[Store] = []
         self._store_numbers: dict[Store, StoreNumber] = {}
 
@@ -175,7 +175,7 @@ class Terms:
     ) -> AccessNumber:
         """The bytes that an operation touches."""
         where = self.linear(self.under(guard, address)).plus(Linear(place.offset), 1)
-        access = Access(place.segment, where, place.size, place.object)
+        access = SymbolicAccess(place.segment, where, place.size, place.object)
         found = self._access_numbers.get(access)
         if found is None:
             found = self._access_numbers[access] = len(self.accesses)

@@ -15,7 +15,7 @@ from pathlib import PurePath
 from ferryvm.page import shown
 from ferryvm.program import SourceMap
 from ferryvm_backends.vliw.code.operation import work_of
-from ferryvm_backends.vliw.code.program import Loop, Program, Slot
+from ferryvm_backends.vliw.code.program import LoopSummary, Program, Slot
 from ferryvm_backends.vliw.code.text import operation_name, slot_text
 from ferryvm_backends.vliw.show.line import Line, line_at, texts
 
@@ -195,7 +195,7 @@ class _Painter:
             found.append(Entry(self.css[None], NO_LINE, none, "", self.uses[None], None))
         return found
 
-    def loop(self, loop: Loop) -> LoopRow:
+    def loop(self, loop: LoopSummary) -> LoopRow:
         start = max(first for first in self.program.labels if first <= loop.begin)
         bound = f"{loop.resource_bound}"
         return LoopRow(
@@ -241,7 +241,7 @@ class _Painter:
                 note = self.note(loop)
         return Row(number, cells, note, kind, " ".join(css))
 
-    def note(self, loop: Loop) -> str:
+    def note(self, loop: LoopSummary) -> str:
         parts = [
             f"{_kind(loop)} of {self.position(self.line(loop.pc))}: II {loop.interval}",
             f"at least {loop.resource_bound} by resources"
@@ -275,9 +275,9 @@ class _Painter:
         )
 
 
-def _kind(loop: Loop) -> str:
+def _kind(loop: LoopSummary) -> str:
     return "kernel" if loop.is_pipelined else "loop"
 
 
-def _stages(loop: Loop) -> str:
+def _stages(loop: LoopSummary) -> str:
     return "1 stage" if loop.stages == 1 else f"{loop.stages} stages"

@@ -26,8 +26,8 @@ from ferryvm_backends.vliw.code.program import (
     Source,
 )
 from ferryvm_backends.vliw.simulate.arithmetic import compute
-from ferryvm_backends.vliw.simulate.count import Counts, HazardError, Issue
 from ferryvm_backends.vliw.simulate.memory import Memory
+from ferryvm_backends.vliw.simulate.metric import HazardError, Issue, RunMetrics
 
 _MASK = (1 << 64) - 1
 
@@ -44,7 +44,7 @@ class _Branch:
 
 
 @dataclasses.dataclass
-class _Landing:
+class _PendingResult:
     """A result on its way."""
 
     unit: int
@@ -52,7 +52,7 @@ class _Landing:
     written: Read | None
 
 
-def interpret(program: Program, memory: Memory, budget: int) -> Counts:
+def interpret(program: Program, memory: Memory, budget: int) -> RunMetrics:
     """Run a program until it stops; after `budget` cycles its time is over. Raises HazardError."""
     return _Run(program, memory, budget).run()
 
@@ -63,14 +63,14 @@ class _Run:
         self.machine = program.machine
         self.files = [[0] * file.registers for file in self.machine.files]
         self.outputs: dict[int, int] = {}
-        self.landing: dict[int, list[_Landing]] = defaultdict(list)
+        self.landing: dict[int, list[_PendingResult]] = defaultdict(list)
         self.busy: dict[int, int] = {}
         """The first cycle in which a unit takes the next operation."""
         self.issued: Counter[int] = Counter()
         self.fetched = np.zeros(len(program.bundles), np.int64)
         self.cycle = 0
 
-    def run(self) -> Counts:
+    def run(self) -> RunMetrics:
         """Run from the first bundle on."""
         at = 0
         branches: deque[_Branch] = deque()
@@ -103,7 +103,7 @@ class _Run:
                 if target is None:
                     cycles = self.cycle + 1
                     Issue(self.program).counts(cycles, self.fetched)
-                    return Counts(cycles, self.fetched, self.issued)
+                    return RunMetrics(cycles, self.fetched, self.issued)
                 at = target
             self.cycle += 1
 
@@ -197,7 +197,7 @@ class _Run:
     def _issue(self, slot: Slot, value: int) -> None:
         unit = self.machine.units[slot.unit]
         lands = self.cycle + unit.work[work_of(slot.name, slot.static)].latency
-        self.landing[lands].append(_Landing(slot.unit, int(value), slot.written))
+        self.landing[lands].append(_PendingResult(slot.unit, int(value), slot.written))
 
     def _hazard(self, said: str) -> HazardError:
         return HazardError(f"{self.program.name}: cycle {self.cycle}: {said}")

@@ -24,9 +24,15 @@ from ferryvm_backends._llvm.native import NativeCode
 from ferryvm_backends.vliw.code.operation import EXITS, Segment, canonical_type, work_of
 from ferryvm_backends.vliw.code.program import Bypass, Immediate, Program, Read, Slot, Source
 from ferryvm_backends.vliw.machine.model import FileKind, Work
-from ferryvm_backends.vliw.simulate.count import Counts, HazardError, Issue
+from ferryvm_backends.vliw.simulate.control_flow import (
+    Context,
+    FetchGraph,
+    FetchState,
+    Next,
+    Onward,
+)
 from ferryvm_backends.vliw.simulate.memory import Memory
-from ferryvm_backends.vliw.simulate.path import Context, Next, Onward, Paths, State
+from ferryvm_backends.vliw.simulate.metric import HazardError, Issue, RunMetrics
 
 LARGE = 8_000
 """Operations of a program past which its code is made in less time and takes more to run."""
@@ -56,7 +62,7 @@ class NativeProgram:
 
     def __init__(self, program: Program) -> None:
         self.program, self._issue = program, Issue(program)
-        paths = Paths(program)
+        paths = FetchGraph(program)
         runs = list(paths.runs())
         self._bundles = np.array([state.at for run in runs for state in run], np.int64)
         """Of all runs, one after another."""
@@ -70,7 +76,7 @@ class NativeProgram:
         kind = ctypes.CFUNCTYPE(ctypes.c_uint64, ctypes.c_void_p)
         self._run = kind(self._code.function_address("run"))
 
-    def run(self, memory: Memory, budget: int, control: ControlBlock | None = None) -> Counts:
+    def run(self, memory: Memory, budget: int, control: ControlBlock | None = None) -> RunMetrics:
         """As `interpret`. Raises HazardError for a store to where there is no memory, and for counts that
         no machine can have. `control`: the host's; its interrupt flag ends the program's time, too."""
         frame = _Frame()
@@ -93,7 +99,7 @@ class NativeProgram:
 
 
 class _Translation(Arithmetic):
-    def __init__(self, program: Program, paths: Paths, runs: list[list[State]]) -> None:
+    def __init__(self, program: Program, paths: FetchGraph, runs: list[list[FetchState]]) -> None:
         self.program, self.machine, self.paths, self.runs = program, program.machine, paths, runs
         self.module = ir.Module("program")
         self.function = ir.Function(self.module, ir.FunctionType(WORD, [_POINTER]), "run")
@@ -142,7 +148,7 @@ class _Translation(Arithmetic):
 
     # --- runs -------------------------------------------------------------------------------
 
-    def _run(self, number: int, run: list[State]) -> None:
+    def _run(self, number: int, run: list[FetchState]) -> None:
         b = self.builder
         place = b.gep(self.counts, [word(number)], source_etype=WORD)
         b.store(b.add(b.load(place, typ=WORD), word(1)), place)
@@ -177,7 +183,7 @@ class _Translation(Arithmetic):
                 self.builder.store(ir.Constant(t, 0), self.variables[key])
         return self.variables[key]
 
-    def _bundle(self, state: State) -> None:
+    def _bundle(self, state: FetchState) -> None:
         self._land(state.context)
         bundle = self.program.bundles[state.at]
         given = [self._operands(slot) for slot in bundle]
@@ -202,7 +208,7 @@ class _Translation(Arithmetic):
             if slot.name == "store":
                 self._store(slot, operands, truth)
 
-    def _leave(self, state: State, begin: ir.Value, cycle: int) -> None:
+    def _leave(self, state: FetchState, begin: ir.Value, cycle: int) -> None:
         """Go on from the last state of a run, so many cycles after it began."""
         b = self.builder
         onward = self.paths.onward[state]

@@ -16,10 +16,10 @@ from ferryvm.registry import Registry
 from ferryvm.verify import Verified
 from ferryvm_backends import ferryvm_backends
 from ferryvm_backends.vliw import VliwBackend
-from ferryvm_backends.vliw.enter import VliwCode
+from ferryvm_backends.vliw.entry import VliwCode
 from ferryvm_backends.vliw.machine.model import Machine
 from ferryvm_backends.vliw.machine.read import judge
-from ferryvm_backends.vliw.sweep.vary import Value, Variant
+from ferryvm_backends.vliw.sweep.variant import Value, Variant
 
 
 @dataclasses.dataclass(frozen=True)

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from ferryvm.errors import FerryError
 from ferryvm_backends.vliw.sweep.measure import Result, front
-from ferryvm_backends.vliw.sweep.vary import shown
+from ferryvm_backends.vliw.sweep.variant import shown
 
 FORMATS = ("png", "svg")
 

@@ -6,7 +6,7 @@ from __future__ import annotations
 import itertools
 import textwrap
 
-from ferryvm.ir.c.shared import Describe, harmless
+from ferryvm.ir.c.context import Describe, harmless
 from ferryvm.isa import INSTRUCTIONS, Immediate
 from ferryvm.isa.frame import number_of, return_counts
 from ferryvm.isa.type import format_value

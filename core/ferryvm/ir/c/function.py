@@ -10,8 +10,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from ferryvm.ir.c.context import PrintingContext, head, result_type, spelled
 from ferryvm.ir.c.operation import OperationPrinter
-from ferryvm.ir.c.shared import Shared, head, result_type, spelled
 from ferryvm.ir.c.structure import structure
 from ferryvm.ir.graph import Block, Body, Edge, Operation, Parameter, Terminator, Value
 from ferryvm.isa.type import F64, I32, I64
@@ -24,7 +24,7 @@ class FunctionPrinter(OperationPrinter):
     """Prints one body."""
 
     def __init__(
-        self, shared: Shared, body: Body, number: int | None, name: str, level: int = 0
+        self, shared: PrintingContext, body: Body, number: int | None, name: str, level: int = 0
     ) -> None:
         """`name`: of the C function."""
         super().__init__(shared, body, number, level)

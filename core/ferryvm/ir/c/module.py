@@ -5,10 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from ferryvm.ir.c.dialect import Dialect
-from ferryvm.ir.c.expression import Arithmetic
-from ferryvm.ir.c.function import FunctionPrinter
-from ferryvm.ir.c.shared import (
+from ferryvm.ir.c.context import (
     ACTIVITY,
     CROWDED,
     ENTRIES,
@@ -21,13 +18,16 @@ from ferryvm.ir.c.shared import (
     STACK,
     Choices,
     Describe,
-    Shared,
+    PrintingContext,
     function_name,
     harmless,
     head,
     result_type,
     spelled,
 )
+from ferryvm.ir.c.dialect import Dialect
+from ferryvm.ir.c.expression import Arithmetic
+from ferryvm.ir.c.function import FunctionPrinter
 from ferryvm.ir.graph import Body, Module
 from ferryvm.ir.headroom import frame_headroom
 from ferryvm.isa.type import I64, WORD_BYTES, Type
@@ -84,7 +84,7 @@ def module_text(
     guards = guard_pcs(module, resumed)
     called = {number: body for each in modules for number, body in each.functions.items()}
     results = {number: body.result for number, body in called.items()}
-    shared = Shared(dialect, choices, module.counting, guards, results, describe)
+    shared = PrintingContext(dialect, choices, module.counting, guards, results, describe)
     if choices.levels:
         shared.recursing = frozenset(number for number, body in called.items() if body.recurs)
     reach = _reach([called[number] for number in shared.recursing], choices.levels)
@@ -120,7 +120,9 @@ def module_text(
     return "\n".join(part for part in parts if part)
 
 
-def _copies(shared: Shared, number: int, body: Body, reach: int) -> Iterator[tuple[str, str]]:
+def _copies(
+    shared: PrintingContext, number: int, body: Body, reach: int
+) -> Iterator[tuple[str, str]]:
     """Names and texts of a function and of its copies."""
     deepest = shared.choices.levels if number in shared.recursing else 0
     plain = f"{function_name(number, 0)}_plain"
@@ -147,13 +149,13 @@ def _reach(bodies: list[Body], levels: int) -> int:
     return WORD_BYTES * max(bases, default=0) * levels + furthest
 
 
-def _traps(shared: Shared) -> Iterator[str]:
+def _traps(shared: PrintingContext) -> Iterator[str]:
     if shared.traps:
         kinds = ", ".join(f"TRAP_{kind.name} = {int(kind)}" for kind in sorted(shared.traps))
         yield f"enum {{ {kinds} }};\n"
 
 
-def _activity(shared: Shared) -> Iterator[str]:
+def _activity(shared: PrintingContext) -> Iterator[str]:
     if not shared.dialect.entry:
         d, count = shared.dialect, FAILURES + len(shared.guards)
         yield f"{d.external}{d.word} {ACTIVITY}[{count}];\n"
@@ -165,7 +167,7 @@ def _returned(dialect: Dialect, results: set[Type]) -> Iterator[str]:
         yield f"{result_type(dialect, t)} {{ {fields} }};\n"
 
 
-def _writers(shared: Shared) -> Iterator[str]:
+def _writers(shared: PrintingContext) -> Iterator[str]:
     """Functions out of the way that write frames and registers."""
     d = shared.dialect
     arithmetic = Arithmetic(d)
@@ -208,7 +210,7 @@ def _writers(shared: Shared) -> Iterator[str]:
 """
 
 
-def _run(shared: Shared, pcs: list[int], most: int) -> str:
+def _run(shared: PrintingContext, pcs: list[int], most: int) -> str:
     """The function that runs the region, and goes on with calls that were too deep for it.
 
     `most`: parameters that its functions have."""
@@ -239,7 +241,7 @@ def _run(shared: Shared, pcs: list[int], most: int) -> str:
 """
 
 
-def _entry(shared: Shared, recurs: bool) -> str:
+def _entry(shared: PrintingContext, recurs: bool) -> str:
     """The function that others call: it counts, then enters the region."""
     d, choices = shared.dialect, shared.choices
     lines = [f"++{ACTIVITY}[{ENTRIES}];"]

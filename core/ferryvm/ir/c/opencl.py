@@ -14,8 +14,8 @@ from __future__ import annotations
 
 import functools
 
+from ferryvm.ir.c.context import SLICE_WORD
 from ferryvm.ir.c.dialect import Dialect, helper_text
-from ferryvm.ir.c.shared import SLICE_WORD
 from ferryvm.ir.graph import TRUTH, ValueType
 from ferryvm.isa.type import CANONICAL_NAN, F32, F64, I32, I64, Type
 

@@ -10,20 +10,20 @@ from __future__ import annotations
 import functools
 from collections.abc import Sequence
 
-from ferryvm.ir.c.expression import Arithmetic
-from ferryvm.ir.c.shared import (
+from ferryvm.ir.c.context import (
     ACTIVITY,
     FAILURES,
     FORCED_IN,
     HOST_STACK_LIMIT,
-    Shared,
+    PrintingContext,
     function_name,
     result_type,
     spelled,
 )
+from ferryvm.ir.c.expression import Arithmetic
 from ferryvm.ir.c.text import Lines
 from ferryvm.ir.flow import poll_costs
-from ferryvm.ir.graph import Body, Constant, Operation, State, Truth, Value, Virtual
+from ferryvm.ir.graph import Body, Constant, FrameState, Operation, Truth, Value, Virtual
 from ferryvm.ir.headroom import frame_headroom
 from ferryvm.ir.operation import SAFEPOINTS
 from ferryvm.isa.emitter import Condition
@@ -37,7 +37,9 @@ class OperationPrinter(Arithmetic):
     has_room = False
     """Whether the stack has room for all copies."""
 
-    def __init__(self, shared: Shared, body: Body, number: int | None, level: int = 0) -> None:
+    def __init__(
+        self, shared: PrintingContext, body: Body, number: int | None, level: int = 0
+    ) -> None:
         """`number`: the function's; None for the region's own. `level`: of a copy."""
         super().__init__(shared.dialect)
         self.level = level
@@ -171,7 +173,7 @@ class OperationPrinter(Arithmetic):
         self._leave(operation.state, f"FERRY_{status}")
         self.lines.close()
 
-    def _leave(self, state: State, status: str) -> None:
+    def _leave(self, state: FrameState, status: str) -> None:
         """Leave in a state: nothing follows."""
         self._write(state)
         if state.unpaid:
@@ -185,7 +187,7 @@ class OperationPrinter(Arithmetic):
             self.lines.add(f"{leaving};")
             self._left()
 
-    def _write(self, state: State) -> None:
+    def _write(self, state: FrameState) -> None:
         """Write what a state says that memory does not have."""
         for number, value in state.statics:
             assert isinstance(value.type, Type)

@@ -20,7 +20,7 @@ from __future__ import annotations
 
 import math
 
-from ferryvm.ir.graph import Block, Body, Constant, Operation, Parameter, State, Value, Virtual
+from ferryvm.ir.graph import Block, Body, Constant, FrameState, Operation, Parameter, Value, Virtual
 from ferryvm.ir.passes.dead_code import edges_to, remove_dead_code
 from ferryvm.isa.type import CANONICAL_NAN, Type, to_float
 
@@ -62,7 +62,7 @@ class _Relaxation:
         self.raw = _raw_parameters(body)
         self.virtual: dict[Value, Operation] = {}
         """The canonical value of a raw one, for states."""
-        self.states: dict[State, State] = {}
+        self.states: dict[FrameState, FrameState] = {}
 
     def run(self) -> None:
         for block in self.body.blocks:
@@ -104,7 +104,7 @@ class _Relaxation:
             return value.arguments[0]
         return value
 
-    def _state(self, state: State) -> State:
+    def _state(self, state: FrameState) -> FrameState:
         found = self.states.get(state)
         if found is None:
             new: dict[Value, Value] = {}

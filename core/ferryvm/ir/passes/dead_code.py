@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from ferryvm.ir.graph import Block, Body, Edge, Operation, Parameter, State, Terminator, Value
+from ferryvm.ir.graph import Block, Body, Edge, FrameState, Operation, Parameter, Terminator, Value
 
 _EFFECTS = frozenset({"call", "call_indirect"})
 """Operations with a value that are kept even if nobody uses it."""
@@ -63,7 +63,7 @@ def _redundant(body: Body) -> dict[Value, Value]:
 
 def substitute(body: Body, new: dict[Value, Value]) -> None:
     """Use other values instead of some."""
-    states: dict[State, State] = {}
+    states: dict[FrameState, FrameState] = {}
     old = new.keys()
     for block in body.blocks:
         for operation in (*block.operations, block.end):

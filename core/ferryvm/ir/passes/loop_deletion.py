@@ -28,9 +28,9 @@ from ferryvm.ir.graph import (
     Body,
     Constant,
     Edge,
+    FrameState,
     Operation,
     Parameter,
-    State,
     Terminator,
     Value,
 )
@@ -239,7 +239,7 @@ class _Counting(Builder):
         end.pc = head.end.pc
         head.terminator = end
         self.body.blocks.remove(latch)
-        states: dict[State, State] = {}
+        states: dict[FrameState, FrameState] = {}
         for block in self.body.blocks:
             if block is not head:
                 rename(block, last, states)

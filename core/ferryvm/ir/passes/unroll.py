@@ -29,8 +29,8 @@ from ferryvm.ir.graph import (
     Body,
     Constant,
     Edge,
+    FrameState,
     Operation,
-    State,
     Terminator,
     Value,
     ValueType,
@@ -151,7 +151,7 @@ class _Unrolling:
         self.entry.block = heads[0]
         gone = {*self.copied}
         behind = [block for block in self.body.blocks[place:] if block not in gone]
-        states: dict[State, State] = {}
+        states: dict[FrameState, FrameState] = {}
         for block in behind:
             rename(block, last.values, states)
         self.body.blocks[place:] = [*made, heads[-1], *behind]

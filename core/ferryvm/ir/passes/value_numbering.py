@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from ferryvm.ir.build import Builder
 from ferryvm.ir.flow import Flow
-from ferryvm.ir.graph import TRUTH, Body, Operation, State, Static, Value, ValueType
+from ferryvm.ir.graph import TRUTH, Body, FrameState, Operation, Static, Value, ValueType
 from ferryvm.ir.operation import FIXED, PURE
 from ferryvm.ir.simplify import simplify
 
@@ -40,7 +40,7 @@ class _Numbering(Builder):
         """Operations by what they do, each with its block. One that does not dominate the block
         where it is looked up has been left behind by the walk, and is forgotten."""
         self.new: dict[Value, Value] = {}
-        self.states: dict[State, State] = {}
+        self.states: dict[FrameState, FrameState] = {}
         self.memory = _memories(self.flow)
         self.false = self.constant(TRUTH, 0)
 
@@ -123,7 +123,7 @@ class _Numbering(Builder):
         else:
             self.new[operation] = known
 
-    def _state(self, state: State) -> State:
+    def _state(self, state: FrameState) -> FrameState:
         found = self.states.get(state)
         if found is None:
             found = self.states[state] = state.renamed(self.new)

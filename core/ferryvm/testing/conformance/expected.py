@@ -14,7 +14,7 @@ from pathlib import Path
 import tomli
 
 from ferryvm.errors import FerryError, UnknownNameError
-from ferryvm.testing.conformance.suite import Item, Outcome, Verdict, checks, select
+from ferryvm.testing.conformance.suite import Item, ItemOutcome, ItemVerdict, checks, select
 
 
 @dataclasses.dataclass(frozen=True)
@@ -27,7 +27,7 @@ class Expected:
     items: tuple[Item, ...] = ()
     """What it is the entry of: the items that it names and no entry of fewer items does."""
 
-    def stale(self, verdict_of: Callable[[Item], Verdict]) -> Item | None:
+    def stale(self, verdict_of: Callable[[Item], ItemVerdict]) -> Item | None:
         """The item that tells that the entry is stale, the first that passes; None if it is not.
 
         `verdict_of`: what became of an item by itself, FAILED where that is not known.
@@ -35,20 +35,20 @@ class Expected:
         first = None
         for item in self.items:
             verdict = verdict_of(item)
-            if verdict is Verdict.FAILED:
+            if verdict is ItemVerdict.FAILED:
                 return None
-            if verdict is Verdict.PASSED and first is None:
+            if verdict is ItemVerdict.PASSED and first is None:
                 first = item
         return first
 
     @property
-    def complaint(self) -> Outcome:
+    def complaint(self) -> ItemOutcome:
         """The failure of an entry that is stale."""
         head = "passes, but is"
         if len(self.items) > 1:
             head = f"none of the {len(self.items)} items of {self.name!r} fails, but they are"
         text = f"{head} expected to fail ({self.reason}): take it out of the table"
-        return Outcome(Verdict.FAILED, text)
+        return ItemOutcome(ItemVerdict.FAILED, text)
 
 
 Table = dict[str, Expected]
@@ -91,8 +91,8 @@ def read_expected(path: Path) -> Table:
     return check_expected(content["xfail"], str(path))
 
 
-def expect(outcome: Outcome, entry: Expected | None) -> Outcome:
+def expect(outcome: ItemOutcome, entry: Expected | None) -> ItemOutcome:
     """The outcome of an item, where the author may expect a failure."""
-    if entry is None or outcome.verdict is not Verdict.FAILED:
+    if entry is None or outcome.verdict is not ItemVerdict.FAILED:
         return outcome
-    return dataclasses.replace(outcome, verdict=Verdict.XFAILED, reason=entry.reason)
+    return dataclasses.replace(outcome, verdict=ItemVerdict.XFAILED, reason=entry.reason)

@@ -16,8 +16,8 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+from ferryvm.atomic_file import replace_file
 from ferryvm.backend import Interpreter
-from ferryvm.durable import replace_file
 from ferryvm.errors import FerryError
 from ferryvm.image import to_bytes
 from ferryvm.machine.control import Status
@@ -30,13 +30,13 @@ from ferryvm.testing.conformance.script import (
     Litter,
     Load,
     Move,
-    Place,
     Put,
     Save,
     Script,
+    ScriptState,
     Start,
-    State,
     Step,
+    TrailPosition,
 )
 from ferryvm.testing.conformance.suite import Item
 
@@ -119,7 +119,7 @@ def _base64(content: bytes) -> str:
     return base64.b64encode(content).decode()
 
 
-def _state(state: State) -> dict[str, Any]:
+def _state(state: ScriptState) -> dict[str, Any]:
     """A state; what its status leaves open is left out."""
     fields: dict[str, Any] = {"status": int(state.status)}
     for name in ("trap", "exit_id", "wanted", "fuel"):
@@ -175,9 +175,9 @@ def _enter(step: Enter) -> dict[str, Any]:
         fields["fuel"] = step.fuel
     if step.flag is not Flag.CLEAR:
         fields["interrupt"] = "before" if step.flag is Flag.SET else "later"
-    if isinstance(expected, State):
+    if isinstance(expected, ScriptState):
         fields["expected"] = _state(expected)
-    elif isinstance(expected, Place):
+    elif isinstance(expected, TrailPosition):
         fields["trail"] = expected.value
     else:
         fields |= {"trail": "ahead", "ahead": expected, "status": int(Status.FUEL)}

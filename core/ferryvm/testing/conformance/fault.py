@@ -8,11 +8,11 @@ import dataclasses
 import numpy as np
 
 from ferryvm.isa.frame import number_of
-from ferryvm.testing.conformance.script import Script, State
+from ferryvm.testing.conformance.script import Script, ScriptState
 
 
 @dataclasses.dataclass(frozen=True)
-class Fault:
+class Mismatch:
     """The first thing that is not as a script states."""
 
     field: str
@@ -25,23 +25,23 @@ class Fault:
 _NUMBERS = ("status", "trap", "exit_id", "wanted", "pc", "sp", "fp", "hp", "heap_capacity", "fuel")
 
 
-def compare(script: Script, expected: State, found: State) -> Fault | None:
+def compare(script: Script, expected: ScriptState, found: ScriptState) -> Mismatch | None:
     """The first difference of two states, to the bit; None if they are equal."""
     if expected == found:
         return None
     for name in _NUMBERS:
         wanted, got = getattr(expected, name), getattr(found, name)
         if wanted != got:
-            return Fault("fuel left" if name == "fuel" else name, _text(wanted), _text(got))
+            return Mismatch("fuel left" if name == "fuel" else name, _text(wanted), _text(got))
     for segment in ("statics", "stack"):
         left = np.frombuffer(getattr(expected, segment), "<u8")
         right = np.frombuffer(getattr(found, segment), "<u8")
         for word in np.flatnonzero(left != right).tolist():
             name = _static(script, word) if segment == "statics" else _word(script, expected, word)
-            return Fault(name, f"{int(left[word]):016x}", f"{int(right[word]):016x}")
+            return Mismatch(name, f"{int(left[word]):016x}", f"{int(right[word]):016x}")
     byte = int(np.flatnonzero(_bytes(expected.heap) != _bytes(found.heap))[0]) & ~7
     wanted, got = expected.heap[byte : byte + 8], found.heap[byte : byte + 8]
-    return Fault(f"heap at byte {byte}", wanted.hex(" "), got.hex(" "))
+    return Mismatch(f"heap at byte {byte}", wanted.hex(" "), got.hex(" "))
 
 
 def _bytes(content: bytes) -> np.ndarray[tuple[int, ...], np.dtype[np.uint8]]:
@@ -57,7 +57,7 @@ def _static(script: Script, number: int) -> str:
     return f"static {number} ({script.program.program.statics[number].name})"
 
 
-def _word(script: Script, state: State, word: int) -> str:
+def _word(script: Script, state: ScriptState, word: int) -> str:
     """What a word of the stack is, in the frames of a state that is right."""
     if word in script.names:
         return f"the result of {script.names[word]}"

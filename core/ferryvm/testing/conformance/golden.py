@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Golden cases: reading cases/instruction/*.txt, whose form the README beside them defines.
 
-cases/instruction/*.txt ──read──> Case ──instruction.py──> Listing ──> Program ──> Script
+cases/instruction/*.txt ──read──> GoldenCase ──instruction.py──> Listing ──> Program ──> Script
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class Setting:
 
 
 @dataclasses.dataclass(frozen=True)
-class Outcome:
+class ExpectedEnd:
     """How a case is to end; at most one of the fields but `stack` is given."""
 
     stack: tuple[tuple[Type, int], ...] = ()
@@ -46,14 +46,14 @@ class Outcome:
 
 
 @dataclasses.dataclass(frozen=True)
-class Case:
+class GoldenCase:
     """One line of a case file."""
 
     where: str
     text: str
     row: Instruction
     setting: Setting
-    outcome: Outcome
+    outcome: ExpectedEnd
     immediate: int | None = None
     operands: tuple[int, ...] = ()
     """Bits of the operands of a table line, deepest first."""
@@ -67,7 +67,7 @@ class Case:
 
 
 @functools.cache
-def cases() -> tuple[Case, ...]:
+def cases() -> tuple[GoldenCase, ...]:
     """Every case, in the order of files and lines."""
     folder = resources.files(__package__) / "cases" / "instruction"
     files = sorted(folder.iterdir(), key=lambda file: file.name)
@@ -80,19 +80,19 @@ def cases() -> tuple[Case, ...]:
 
 
 @functools.cache
-def _by_mnemonic() -> dict[str, list[Case]]:
-    found: dict[str, list[Case]] = {}
+def _by_mnemonic() -> dict[str, list[GoldenCase]]:
+    found: dict[str, list[GoldenCase]] = {}
     for case in cases():
         found.setdefault(case.row.mnemonic, []).append(case)
     return found
 
 
-def cases_of(mnemonic: str) -> list[Case]:
+def cases_of(mnemonic: str) -> list[GoldenCase]:
     """The cases of one instruction."""
     return _by_mnemonic().get(mnemonic, [])
 
 
-def _read(name: str, content: str) -> Iterator[Case]:
+def _read(name: str, content: str) -> Iterator[GoldenCase]:
     row: Instruction | None = None
     setting = Setting()
     for number, line in enumerate(content.splitlines(), start=1):
@@ -116,17 +116,17 @@ def _read(name: str, content: str) -> Iterator[Case]:
 # --- cases ----------------------------------------------------------------------------------
 
 
-def _case(where: str, text: str, row: Instruction, setting: Setting) -> Case:
+def _case(where: str, text: str, row: Instruction, setting: Setting) -> GoldenCase:
     left, _, right = text.rpartition("->")
     if left.startswith("run "):
         items, marked = _code(left.removeprefix("run "))
         outcome = _run_outcome(right.split())
         if outcome.trap is None:
-            return Case(where, text, row, setting, outcome, code=items)
+            return GoldenCase(where, text, row, setting, outcome, code=items)
         marked = marked or setting.marked
         if len(marked) != 1:
             raise CaseError("exactly one `!` must mark the instruction that traps")
-        return Case(where, text, row, setting, outcome, code=items, marked=marked[0])
+        return GoldenCase(where, text, row, setting, outcome, code=items, marked=marked[0])
     words = left.split()
     immediate = None
     if words and words[0].startswith("@"):
@@ -141,24 +141,24 @@ def _case(where: str, text: str, row: Instruction, setting: Setting) -> Case:
     operands = tuple(_bits(t, word) for t, word in zip(types, words, strict=True))
     result = right.split()
     if result[0] == "trap":
-        outcome = Outcome(trap=Trap[result[1].upper()])
+        outcome = ExpectedEnd(trap=Trap[result[1].upper()])
     else:
         (pushed,) = row.pushes
         (bits,) = result
         assert isinstance(pushed, Type)
-        outcome = Outcome(stack=((pushed, _bits(pushed, bits)),))
-    return Case(where, text, row, setting, outcome, immediate, operands)
+        outcome = ExpectedEnd(stack=((pushed, _bits(pushed, bits)),))
+    return GoldenCase(where, text, row, setting, outcome, immediate, operands)
 
 
-def _run_outcome(words: list[str]) -> Outcome:
+def _run_outcome(words: list[str]) -> ExpectedEnd:
     if words[:1] == ["trap"]:
-        return Outcome(trap=Trap[words[1].upper()])
+        return ExpectedEnd(trap=Trap[words[1].upper()])
     if words[:1] == ["heap"]:
-        return Outcome(heap=bytes.fromhex("".join(words[1:])))
+        return ExpectedEnd(heap=bytes.fromhex("".join(words[1:])))
     if words[:1] == ["prints"]:
-        return Outcome(prints=" ".join(words[1:]))
+        return ExpectedEnd(prints=" ".join(words[1:]))
     pairs = zip(words[::2], words[1::2], strict=True)
-    return Outcome(stack=tuple((Type(name), _bits(Type(name), bits)) for name, bits in pairs))
+    return ExpectedEnd(stack=tuple((Type(name), _bits(Type(name), bits)) for name, bits in pairs))
 
 
 def _bits(t: Type, word: str) -> int:

@@ -20,7 +20,7 @@ from ferryvm.machine.control import Status
 from ferryvm.machine.memory import Limits
 from ferryvm.machine.state import Machine
 from ferryvm.program import Data, Program, Static
-from ferryvm.testing.conformance.golden import Case, Setting, cases_of
+from ferryvm.testing.conformance.golden import GoldenCase, Setting, cases_of
 from ferryvm.testing.conformance.manner import whole
 from ferryvm.testing.conformance.record import PLENTY, Recorder, Task
 from ferryvm.testing.conformance.script import Script
@@ -46,27 +46,27 @@ def _constant(t: Type, bits: int) -> Line:
     return Line(BY_MNEMONIC[f"{t}.const"], bits)
 
 
-def _types(case: Case) -> tuple[Type, ...]:
+def _types(case: GoldenCase) -> tuple[Type, ...]:
     return tuple(t for t in case.row.pops if isinstance(t, Type))
 
 
-def _from_constants(case: Case) -> list[Line]:
+def _from_constants(case: GoldenCase) -> list[Line]:
     operands = zip(_types(case), case.operands, strict=True)
     return [*(_constant(t, bits) for t, bits in operands), Line(case.row, case.immediate)]
 
 
-def _apart(case: Case) -> list[Line]:
+def _apart(case: GoldenCase) -> list[Line]:
     return [x for line in _from_constants(case) for x in (line, NOP)][:-1]
 
 
-def _from_locals(case: Case) -> list[Line]:
+def _from_locals(case: GoldenCase) -> list[Line]:
     *constants, line = _from_constants(case)
     stores = [(c, Line(BY_MNEMONIC["local.set"], n)) for n, c in enumerate(constants)]
     loads = [Line(BY_MNEMONIC["local.get"], n) for n in range(len(constants))]
     return [*itertools.chain(*stores), *loads, line]
 
 
-DRESSINGS: dict[str, Callable[[Case], list[Line]]] = {
+DRESSINGS: dict[str, Callable[[GoldenCase], list[Line]]] = {
     "": _from_constants,
     "apart": _apart,
     "from locals": _from_locals,
@@ -103,7 +103,7 @@ class Piece:
     marked line."""
     marked: Line | None = None
     """The line that is to trap, None if none is."""
-    chosen: tuple[Case, ...] = ()
+    chosen: tuple[GoldenCase, ...] = ()
     """The cases that leave their results on the stack, deepest first."""
 
     @property
@@ -135,7 +135,7 @@ def rotated_pieces(mnemonic: str) -> Iterator[Piece]:
         yield from _run_pieces(chosen, "" if DRESSINGS[name] is _from_locals else name)
 
 
-def _table_pieces(chosen: Iterable[Case], name: str) -> Iterator[Piece]:
+def _table_pieces(chosen: Iterable[GoldenCase], name: str) -> Iterator[Piece]:
     """Table lines in one dressing. Those of one setting that do not trap share a piece, in which each
     leaves its result on the stack."""
     table = [case for case in chosen if case.code is None]
@@ -152,14 +152,14 @@ def _table_pieces(chosen: Iterable[Case], name: str) -> Iterator[Piece]:
                 yield _trapping(case, name, setting, items, _types(case), lines[-1], operands)
 
 
-def _run_pieces(chosen: Iterable[Case], name: str) -> Iterator[Piece]:
+def _run_pieces(chosen: Iterable[GoldenCase], name: str) -> Iterator[Piece]:
     """Run lines in one dressing."""
     for case in chosen:
         if case.code is not None:
             yield _run(case, name)
 
 
-def _smooth(setting: Setting, chosen: list[Case], name: str) -> Piece:
+def _smooth(setting: Setting, chosen: list[GoldenCase], name: str) -> Piece:
     lines: list[Item] = [line for case in chosen for line in DRESSINGS[name](case)]
 
     def complaint(recorder: Recorder, _pc: int) -> str | None:
@@ -176,7 +176,7 @@ def _smooth(setting: Setting, chosen: list[Case], name: str) -> Piece:
     return Piece(about, setting, (*lines, HALT), _types(first), complaint, chosen=tuple(chosen))
 
 
-def _run(case: Case, name: str) -> Piece:
+def _run(case: GoldenCase, name: str) -> Piece:
     setting, items = case.setting, [*(case.code or ()), HALT]
     if name == "apart":
         setting, items = _spread_setting(setting), _spread(items)
@@ -190,7 +190,7 @@ def _run(case: Case, name: str) -> Piece:
 
 
 def _trapping(
-    case: Case,
+    case: GoldenCase,
     name: str,
     setting: Setting,
     items: tuple[Item, ...],
@@ -249,7 +249,7 @@ def alone(piece: Piece, fuel: int | None, reference: Interpreter) -> Script:
     return dataclasses.replace(script, names=piece.names, complaint=complaint)
 
 
-def _about(where: str, case: Case, name: str) -> str:
+def _about(where: str, case: GoldenCase, name: str) -> str:
     text = f": {case.text}" if where == case.where else ""
     return f"{where}: [{case.row.mnemonic}]{text}{f', {name}' if name else ''}"
 
@@ -258,7 +258,7 @@ def _about(where: str, case: Case, name: str) -> str:
 
 
 def _trap_complaint(
-    case: Case, machine: Machine, pc: int, operands: list[int] | None
+    case: GoldenCase, machine: Machine, pc: int, operands: list[int] | None
 ) -> str | None:
     control = machine.control
     # A growth that is past the limit is the engine's to refuse: it makes a trap of it.
@@ -276,7 +276,7 @@ def _trap_complaint(
     return None
 
 
-def _end_complaint(case: Case, recorder: Recorder) -> str | None:
+def _end_complaint(case: GoldenCase, recorder: Recorder) -> str | None:
     machine, outcome = recorder.machines[0], case.outcome
     if machine.status is not Status.HALT:
         return f"ends with {machine.status.name} at pc {machine.control.pc}"

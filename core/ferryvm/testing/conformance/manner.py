@@ -19,7 +19,7 @@ from ferryvm.testing.conformance.record import (
     Walk,
     walk,
 )
-from ferryvm.testing.conformance.script import Flag, Place, Script, Trail
+from ferryvm.testing.conformance.script import Flag, Script, Trail, TrailPosition
 
 Scripts = Iterator[Script]
 Manner = Callable[[Task], Scripts]
@@ -200,13 +200,13 @@ def interrupted(task: Task) -> Scripts:
     way = _unserved(task)
     recorder = Recorder(task)
     recorder.start()
-    recorder.enter(flag=Flag.SET, expected=Place.SOMEWHERE)
-    recorder.enter(flag=Flag.SET, expected=Place.SOMEWHERE)
+    recorder.enter(flag=Flag.SET, expected=TrailPosition.SOMEWHERE)
+    recorder.enter(flag=Flag.SET, expected=TrailPosition.SOMEWHERE)
     if way.period:
-        recorder.enter(flag=Flag.LATER, expected=Place.SOMEWHERE)
-        recorder.enter(flag=Flag.SET, expected=Place.SOMEWHERE)
+        recorder.enter(flag=Flag.LATER, expected=TrailPosition.SOMEWHERE)
+        recorder.enter(flag=Flag.SET, expected=TrailPosition.SOMEWHERE)
     else:
-        recorder.enter(expected=Place.LAST)
+        recorder.enter(expected=TrailPosition.LAST)
     yield recorder.script("interrupted", way.trail)
 
 
@@ -218,10 +218,10 @@ def stopped(task: Task) -> Scripts:
     recorder = Recorder(task)
     recorder.start()
     for flag in (Flag.SET, Flag.LATER):
-        recorder.enter(True, PLENTY, flag=flag, expected=Place.SOMEWHERE)
+        recorder.enter(True, PLENTY, flag=flag, expected=TrailPosition.SOMEWHERE)
         for ahead in (1, 0, 2, way.period + 3):
             recorder.enter(True, ahead, expected=ahead)
-        recorder.enter(flag=flag, expected=Place.SOMEWHERE)
+        recorder.enter(flag=flag, expected=TrailPosition.SOMEWHERE)
         recorder.enter(True, 5, expected=5)
     yield recorder.script("stopped while it counts", way.trail)
 
@@ -234,7 +234,7 @@ def caught(task: Task) -> Scripts:
         recorder = Recorder(task)
         recorder.start()
         fuel = PLENTY if is_counting else None
-        recorder.enter(is_counting, fuel, flag=Flag.SET, expected=Place.SOMEWHERE)
+        recorder.enter(is_counting, fuel, flag=Flag.SET, expected=TrailPosition.SOMEWHERE)
         # The trail is without the end, so that nobody is there.
         about = "interrupted before its end" + (", counting" if is_counting else "")
         yield recorder.script(about, Trail((*states[:-1], end), 0))

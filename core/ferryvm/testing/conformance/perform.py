@@ -16,7 +16,7 @@ from ferryvm.isa import Trap
 from ferryvm.machine.control import REGISTER_BYTES, ControlBlock, Status
 from ferryvm.machine.state import Machine
 from ferryvm.testing.conformance.exception import describe, raise_if_pressed
-from ferryvm.testing.conformance.fault import Fault, compare
+from ferryvm.testing.conformance.fault import Mismatch, compare
 from ferryvm.testing.conformance.record import litter, perform_host, stand, write_state
 from ferryvm.testing.conformance.script import (
     Enter,
@@ -26,14 +26,14 @@ from ferryvm.testing.conformance.script import (
     Litter,
     Load,
     Move,
-    Place,
     Put,
     Save,
     Script,
+    ScriptState,
     Start,
-    State,
     Step,
     Trail,
+    TrailPosition,
     observe,
 )
 from ferryvm.testing.watchdog import PATIENCE, watched
@@ -47,7 +47,7 @@ apart, since others set it meanwhile."""
 
 
 @in_ours
-def perform(script: Script, artifact: Artifact, patience: float = PATIENCE) -> Fault | None:
+def perform(script: Script, artifact: Artifact, patience: float = PATIENCE) -> Mismatch | None:
     """The first fault of a backend that follows the script, None if there is none.
 
     What the backend raises is a fault too, and so is an entry that takes longer than `patience`
@@ -69,7 +69,7 @@ class _Performer:
         self.at: dict[int, int] = {}
         """Where on the trail a machine is."""
 
-    def do(self, step: Step) -> Fault | None:
+    def do(self, step: Step) -> Mismatch | None:
         script = self.script
         match step:
             case Start(number, expected):
@@ -88,7 +88,7 @@ class _Performer:
                 self.machines[number].grow()
             case Save(number, file):
                 if pack_state(self.machines[number], None) != file:
-                    return Fault("saved state", "the reference's file", "another one")
+                    return Mismatch("saved state", "the reference's file", "another one")
             case Load(number, file, expected):
                 self.machines[number], _ = unpack_state(file, script.limits, "saved state")
                 return compare(script, expected, observe(self.machines[number], False))
@@ -96,7 +96,7 @@ class _Performer:
                 return self._enter(step)
         return None
 
-    def _enter(self, step: Enter) -> Fault | None:
+    def _enter(self, step: Enter) -> Mismatch | None:
         machine = self.machines[step.machine]
         control = machine.control
         if step.fuel is not None:
@@ -104,7 +104,7 @@ class _Performer:
         before = control.fuel
         bound = _bound(control)
         control.interrupt = step.flag is Flag.SET
-        late = Fault("end", f"leaves within {self.patience:g} s", "it does not")
+        late = Mismatch("end", f"leaves within {self.patience:g} s", "it does not")
         try:
             if self.script.trail and self.script.trail.period:
                 status = self._enter_endless(machine, step)
@@ -119,26 +119,26 @@ class _Performer:
             raise
         except BaseException as error:  # noqa: BLE001 - whatever a backend raises, it has failed
             raise_if_pressed(error)
-            return Fault("end", "a status", describe(error))
+            return Mismatch("end", "a status", describe(error))
         if not isinstance(status, Status):
-            return Fault("status returned", "a Status", repr(status))
+            return Mismatch("status returned", "a Status", repr(status))
         if status != control.status:
-            return Fault("status returned", _status(control.status), status.name)
+            return Mismatch("status returned", _status(control.status), status.name)
         if control.interrupt != (step.flag is not Flag.CLEAR):
             was = "0" if step.flag is Flag.CLEAR else "1, which only the engine clears"
-            return Fault("control.interrupt", was, str(control.interrupt))
+            return Mismatch("control.interrupt", was, str(control.interrupt))
         if control.status not in list(Status):
-            return Fault("status", "one of the contract", str(control.status))
+            return Mismatch("status", "one of the contract", str(control.status))
         if control.status == Status.TRAP and control.trap not in list(Trap):
-            return Fault("trap", "one of the contract", str(control.trap))
+            return Mismatch("trap", "one of the contract", str(control.trap))
         for name, value in _bound(control).items():
             if value != bound[name]:
-                return Fault(f"control.{name}", f"{bound[name]:#x}", f"{value:#x}")
+                return Mismatch(f"control.{name}", f"{bound[name]:#x}", f"{value:#x}")
         found = observe(machine, step.counting)
         fault = self._judge(step, found, before - control.fuel if step.counting else None)
         past = machine.memory.heap[found.hp : found.heap_capacity]
         if fault is None and np.frombuffer(past, np.uint8).any():
-            return Fault("heap past hp", "zeros", "other bytes")
+            return Mismatch("heap past hp", "zeros", "other bytes")
         return fault
 
     def _enter_endless(self, machine: Machine, step: Enter) -> Status:
@@ -164,13 +164,13 @@ class _Performer:
             raise answers[0]
         return answers[0]
 
-    def _judge(self, step: Enter, found: State, completed: int | None) -> Fault | None:
+    def _judge(self, step: Enter, found: ScriptState, completed: int | None) -> Mismatch | None:
         expected, trail = step.expected, self.script.trail
-        if isinstance(expected, State):
+        if isinstance(expected, ScriptState):
             return compare(self.script, expected, found)
         assert trail is not None, "a place is on a trail"
         number = step.machine
-        if expected is Place.LAST:
+        if expected is TrailPosition.LAST:
             return compare(self.script, dataclasses.replace(trail.states[-1], fuel=None), found)
         if isinstance(expected, int):
             index = trail.index(self.at[number] + expected)
@@ -180,8 +180,8 @@ class _Performer:
         return self._somewhere(number, trail, found, completed)
 
     def _somewhere(
-        self, number: int, trail: Trail, found: State, completed: int | None
-    ) -> Fault | None:
+        self, number: int, trail: Trail, found: ScriptState, completed: int | None
+    ) -> Mismatch | None:
         if completed is not None:
             index = trail.index(self.at[number] + completed)
             state = dataclasses.replace(
@@ -192,7 +192,7 @@ class _Performer:
         if found == trail.states[-1] and not trail.period:
             return None  # it ended before there was a place to look at the flag
         if found.status is not Status.INTERRUPTED:
-            return Fault("status", "INTERRUPTED", found.status.name)
+            return Mismatch("status", "INTERRUPTED", found.status.name)
         as_on_trail = dataclasses.replace(found, status=Status.RUNNING)
         end = dataclasses.replace(trail.states[-1], status=Status.RUNNING, trap=None)
         for index, state in enumerate((*trail.states[:-1], end)):
@@ -201,7 +201,7 @@ class _Performer:
                 return None
         near = [state for state in trail.states if state.pc == found.pc]
         if not near:
-            return Fault("pc", "an instruction that it gets to", str(found.pc))
+            return Mismatch("pc", "an instruction that it gets to", str(found.pc))
         state = dataclasses.replace(near[0], status=Status.INTERRUPTED, trap=None)
         return compare(self.script, state, found)
 

@@ -34,8 +34,8 @@ from ferryvm.testing.conformance.script import (
     Put,
     Save,
     Script,
+    ScriptState,
     Start,
-    State,
     Step,
     Trail,
     observe,
@@ -65,14 +65,14 @@ class Task:
     reference: Interpreter
 
 
-def stand(program: Verified, limits: Limits, state: State) -> Machine:
+def stand(program: Verified, limits: Limits, state: ScriptState) -> Machine:
     """A new machine in that state."""
     machine = Machine(program, limits)
     write_state(machine, state)
     return machine
 
 
-def write_state(machine: Machine, state: State) -> None:
+def write_state(machine: Machine, state: ScriptState) -> None:
     """Put a machine into that state, whose heap is no smaller."""
     if state.heap_capacity != machine.memory.heap_capacity:
         machine.memory.grow(state.heap_capacity)
@@ -121,12 +121,12 @@ class Recorder:
         self.machines[number] = Machine(self.program, self.limits)
         self.steps.append(Start(number, observe(self.machines[number], False)))
 
-    def put(self, state: State, number: int = 0) -> None:
+    def put(self, state: ScriptState, number: int = 0) -> None:
         """A machine in that state."""
         self.machines[number] = stand(self.program, self.limits, state)
         self.steps.append(Put(number, state))
 
-    def move(self, state: State, number: int = 0) -> None:
+    def move(self, state: ScriptState, number: int = 0) -> None:
         """The machine goes on in another backend, up to that state."""
         write_state(self.machines[number], state)
         self.steps.append(Move(number, state))
@@ -226,7 +226,7 @@ def perform_host(machine: Machine, arguments: int, result: int | None, counting:
 class Walk:
     """A program's way from its start to its end, one instruction at a time."""
 
-    states: tuple[State, ...]
+    states: tuple[ScriptState, ...]
     """After 0, 1, 2, ... completed instructions, with status RUNNING; the last has its end's."""
     total: int
     """Instructions completed; the one at which it ends is not."""
@@ -240,7 +240,7 @@ class Walk:
         """The way as a trail."""
         return Trail(self.states, self.period)
 
-    def first_visits(self) -> Iterator[tuple[int, State]]:
+    def first_visits(self) -> Iterator[tuple[int, ScriptState]]:
         """How many instructions it takes to each pc that is reached, and the state there."""
         seen = set()
         for completed, state in enumerate(self.states):
@@ -254,7 +254,7 @@ def walk(task: Task) -> Walk:
     recorder = Recorder(task)
     recorder.start()
     machine = recorder.machines[0]
-    states: dict[State, int] = {}
+    states: dict[ScriptState, int] = {}
     is_served = False
     while True:
         state = dataclasses.replace(

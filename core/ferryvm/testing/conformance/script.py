@@ -20,7 +20,7 @@ from ferryvm.verify import Verified
 
 
 @dataclasses.dataclass(frozen=True)
-class State:
+class ScriptState:
     """A machine, stopped. What a status leaves open is None."""
 
     status: Status
@@ -44,11 +44,11 @@ class State:
     """Bytes below hp; from there to the capacity there are zeros."""
 
 
-def observe(machine: Machine, counting: bool) -> State:
+def observe(machine: Machine, counting: bool) -> ScriptState:
     """The state that a machine is in."""
     control, memory = machine.control, machine.memory
     status = machine.status
-    return State(
+    return ScriptState(
         status,
         Trap(control.trap) if status is Status.TRAP else None,
         control.exit_id if status is Status.HOST else None,
@@ -75,7 +75,7 @@ class Flag(enum.Enum):
     """Another thread sets it when the backend has been running for a moment."""
 
 
-class Place(enum.Enum):
+class TrailPosition(enum.Enum):
     """Which state of the script's trail an entry must end in."""
 
     SOMEWHERE = "somewhere"
@@ -84,7 +84,7 @@ class Place(enum.Enum):
     """The last one."""
 
 
-Expected = State | Place | int
+Expected = ScriptState | TrailPosition | int
 """A state; a place on the trail; or that many instructions further on the trail, with FUEL."""
 
 
@@ -93,7 +93,7 @@ class Start:
     """Make the machine of that number anew, at the program's start."""
 
     machine: int
-    expected: State
+    expected: ScriptState
 
 
 @dataclasses.dataclass(frozen=True)
@@ -101,7 +101,7 @@ class Put:
     """Put a new machine into a state."""
 
     machine: int
-    state: State
+    state: ScriptState
 
 
 @dataclasses.dataclass(frozen=True)
@@ -109,7 +109,7 @@ class Move:
     """Put the same machine into a later state, as another backend would that it moved to."""
 
     machine: int
-    state: State
+    state: ScriptState
 
 
 @dataclasses.dataclass(frozen=True)
@@ -168,7 +168,7 @@ class Load:
 
     machine: int
     file: bytes
-    expected: State
+    expected: ScriptState
 
 
 Step = Start | Put | Move | Litter | Enter | Host | Grow | Save | Load
@@ -178,7 +178,7 @@ Step = Start | Put | Move | Litter | Enter | Host | Grow | Save | Load
 class Trail:
     """The states of a program after 0, 1, 2, ... instructions, up to its end or its repetition."""
 
-    states: tuple[State, ...]
+    states: tuple[ScriptState, ...]
     period: int
     """The last so many come again and again; 0: the last one is the end."""
 
@@ -217,7 +217,7 @@ class Script:
             state
             for step in self.steps
             for state in vars(step).values()
-            if isinstance(state, State)
+            if isinstance(state, ScriptState)
         ]
         states += self.trail.states if self.trail else ()
         return max((state.heap_capacity for state in states), default=0)

@@ -3,7 +3,7 @@
 
 pytest and the command line are two ways of showing what is decided here.
 
-    checks() ──> Item ──run(backend)──> Outcome ──expected.py──> Outcome
+    checks() ──> Item ──run(backend)──> ItemOutcome ──expected.py──> ItemOutcome
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from ferryvm.isa import INSTRUCTIONS
 from ferryvm.registry import Registry
 from ferryvm.testing.conformance.case import Case, cases
 from ferryvm.testing.conformance.exception import describe, listening, raise_if_pressed
-from ferryvm.testing.conformance.fault import Fault
+from ferryvm.testing.conformance.fault import Mismatch
 from ferryvm.testing.conformance.instruction import scripts as instruction_scripts
 from ferryvm.testing.conformance.perform import perform
 from ferryvm.testing.conformance.prepared import Prepared
@@ -35,7 +35,7 @@ ORACLE = "reference"
 """The backend whose states are expected."""
 
 
-class Verdict(enum.Enum):
+class ItemVerdict(enum.Enum):
     """What became of an item."""
 
     PASSED = "passed"
@@ -64,13 +64,13 @@ _GOLDEN = "instruction"
 
 
 @dataclasses.dataclass(frozen=True)
-class Outcome:
+class ItemOutcome:
     """A verdict and its grounds."""
 
-    verdict: Verdict
+    verdict: ItemVerdict
     reason: str = ""
     """Why it is skipped or refused, or why the author expects it to fail."""
-    fault: Fault | None = None
+    fault: Mismatch | None = None
     script: Script | None = None
     """The script that it comes from."""
 
@@ -111,13 +111,15 @@ class Item:
             return self.case.scripts(self.manner, reference)
         return instruction_scripts(self.name, self.manner == "counting", reference)
 
-    def run(self, backend: Interpreter, patience: float = PATIENCE) -> Outcome:
+    def run(self, backend: Interpreter, patience: float = PATIENCE) -> ItemOutcome:
         """What becomes of it on a backend that has so many seconds each time it is entered."""
-        outcome = Outcome(Verdict.FAILED, f"{self.label}: there is nothing to do: no script")
+        outcome = ItemOutcome(
+            ItemVerdict.FAILED, f"{self.label}: there is nothing to do: no script"
+        )
         with listening():
             for script in _scripts(self):
                 outcome = _follow(script, backend, patience)
-                if outcome.verdict is not Verdict.PASSED:
+                if outcome.verdict is not ItemVerdict.PASSED:
                     return outcome
         return outcome
 
@@ -132,35 +134,35 @@ def _scripts(item: Item) -> list[Script]:
     return list(item.scripts(_reference()))
 
 
-def _follow(script: Script, backend: Interpreter, patience: float) -> Outcome:
+def _follow(script: Script, backend: Interpreter, patience: float) -> ItemOutcome:
     if script.complaint is not None:
         reason = f"{script.about}: {script.complaint}, by the {ORACLE} backend itself"
-        return Outcome(Verdict.FAILED, reason)
+        return ItemOutcome(ItemVerdict.FAILED, reason)
     try:
         obstacle, refusal = _objection(script, backend)
         if obstacle is not None:
-            return Outcome(Verdict.SKIPPED, obstacle)
+            return ItemOutcome(ItemVerdict.SKIPPED, obstacle)
         if isinstance(refusal, str):
-            return Outcome(Verdict.REFUSED, refusal)
+            return ItemOutcome(ItemVerdict.REFUSED, refusal)
         if refusal is not None:
-            fault = Fault("accepts", "None, or the reason why not", repr(refusal))
-            return Outcome(Verdict.FAILED, fault=fault, script=script)
+            fault = Mismatch("accepts", "None, or the reason why not", repr(refusal))
+            return ItemOutcome(ItemVerdict.FAILED, fault=fault, script=script)
         artifact = _prepared.get(backend, script.program)
     except BaseException as error:  # noqa: BLE001 - whatever a backend raises, it has failed
         raise_if_pressed(error)
-        found: Fault | None = Fault("prepare", "an artifact", describe(error))
+        found: Mismatch | None = Mismatch("prepare", "an artifact", describe(error))
     else:
         if isinstance(artifact, Artifact):
             try:
                 found = perform(script, artifact, patience)
             except RefusalError as error:
-                return Outcome(Verdict.REFUSED, one_line(str(error)))
+                return ItemOutcome(ItemVerdict.REFUSED, one_line(str(error)))
         else:
-            found = Fault("prepare", "an Artifact", repr(artifact))
+            found = Mismatch("prepare", "an Artifact", repr(artifact))
     if found is None:
-        return Outcome(Verdict.PASSED)
+        return ItemOutcome(ItemVerdict.PASSED)
     _prepared.forget()  # what it leaves behind is no other script's
-    return Outcome(Verdict.FAILED, fault=found, script=script)
+    return ItemOutcome(ItemVerdict.FAILED, fault=found, script=script)
 
 
 _prepared = Prepared()
@@ -191,7 +193,7 @@ class Admission(Item):
         """None: there is nothing to export."""
         return iter(())
 
-    def run(self, backend: Interpreter, patience: float = PATIENCE) -> Outcome:
+    def run(self, backend: Interpreter, patience: float = PATIENCE) -> ItemOutcome:
         """Passed as soon as the backend takes a case; failed with its reasons if it takes none."""
         reasons: Counter[str] = Counter()
         with listening():
@@ -201,13 +203,13 @@ class Admission(Item):
                         obstacle, refusal = _objection(script, backend)
                     except BaseException as error:  # noqa: BLE001 - as above
                         raise_if_pressed(error)
-                        fault = Fault("accepts", "None, or the reason why not", describe(error))
-                        return Outcome(Verdict.FAILED, fault=fault, script=script)
+                        fault = Mismatch("accepts", "None, or the reason why not", describe(error))
+                        return ItemOutcome(ItemVerdict.FAILED, fault=fault, script=script)
                     if obstacle is None and refusal is None:
-                        return Outcome(Verdict.PASSED)
+                        return ItemOutcome(ItemVerdict.PASSED)
                     reasons[str(obstacle or refusal)] += 1
         told = [f"  {count} times: {why}" for why, count in reasons.most_common(_MOST_REASONS)]
-        return Outcome(Verdict.FAILED, "\n".join(("it takes no case at all", *told)))
+        return ItemOutcome(ItemVerdict.FAILED, "\n".join(("it takes no case at all", *told)))
 
 
 _MOST_REASONS = 3

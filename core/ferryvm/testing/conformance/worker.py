@@ -20,7 +20,7 @@ from ferryvm.engine import runnable
 from ferryvm.errors import FerryError
 from ferryvm.registry import Registry
 from ferryvm.testing.conformance.exception import describe
-from ferryvm.testing.conformance.suite import Item, Outcome, Verdict, checks
+from ferryvm.testing.conformance.suite import Item, ItemOutcome, ItemVerdict, checks
 
 
 def main() -> None:
@@ -48,18 +48,18 @@ def main() -> None:
         if isinstance(outcome, str):
             _answer(answers, {"error": outcome})
             continue
-        text = outcome.message if outcome.verdict is Verdict.FAILED else outcome.reason
+        text = outcome.message if outcome.verdict is ItemVerdict.FAILED else outcome.reason
         _answer(answers, {"verdict": outcome.verdict.value, "text": text})
 
 
-def _run(item: Item, backend: Any, patience: float) -> Outcome | str:
+def _run(item: Item, backend: Any, patience: float) -> ItemOutcome | str:
     """What becomes of an item; a text where the suite itself is at fault."""
     try:
         return item.run(backend, patience)
     except FerryError as error:
         return str(error)
     except BaseException as error:  # noqa: BLE001 - memory may be spoilt; no item is lost by it
-        return Outcome(Verdict.FAILED, f"{item.label}: the suite {describe(error)}")
+        return ItemOutcome(ItemVerdict.FAILED, f"{item.label}: the suite {describe(error)}")
 
 
 def _listen(requests: int, lines: queue.SimpleQueue[str]) -> None:

@@ -9,7 +9,6 @@ found it.
 
 from __future__ import annotations
 
-from ferryvm.testing.disagreement.again import Shown, show_again
 from ferryvm.testing.disagreement.file import (
     DisagreementError,
     from_text,
@@ -18,6 +17,7 @@ from ferryvm.testing.disagreement.file import (
     to_text,
 )
 from ferryvm.testing.disagreement.model import Disagreement, record, showing, versions
+from ferryvm.testing.disagreement.reproduction import Shown, show_again
 
 __all__ = [
     "SUFFIX",

@@ -23,11 +23,11 @@ from ferryvm.image import to_bytes
 from ferryvm.testing.differential import Verdict
 from ferryvm.testing.fuzz.child import Child
 from ferryvm.testing.fuzz.notes import Stage
-from ferryvm.testing.fuzz.outcome import Finding, Outcome
-from ferryvm.testing.fuzz.plan import GRACE, Plan
+from ferryvm.testing.fuzz.outcome import Finding, TrialOutcome
+from ferryvm.testing.fuzz.plan import GRACE, CampaignPlan
 from ferryvm.testing.fuzz.report import Report
 from ferryvm.testing.fuzz.store import Store
-from ferryvm.testing.generate import MUTATED, Corner, Kind, generate, mutated_image
+from ferryvm.testing.generate import MUTATED, Corner, ProgramKind, generate, mutated_image
 from ferryvm.testing.generate.weights import Weights
 
 _STRETCH_SECONDS = 0.2
@@ -46,7 +46,7 @@ class Campaign:
 
     def __init__(
         self,
-        plan: Plan,
+        plan: CampaignPlan,
         jobs: int = 1,
         programs: int | None = None,
         seconds: float | None = None,
@@ -64,7 +64,7 @@ class Campaign:
         self._next = first
         self._returned: collections.deque[tuple[int, int]] = collections.deque()
         """Stretches whose worker died before it came to them."""
-        self._outcomes: Counter[tuple[Kind, Outcome]] = Counter()
+        self._outcomes: Counter[tuple[ProgramKind, TrialOutcome]] = Counter()
         self._verdicts: Counter[tuple[str, Verdict]] = Counter()
         self._corners: Counter[Corner] = Counter()
         self._compiled = 0
@@ -196,7 +196,7 @@ class Campaign:
         if number + 1 < child.stretch[1]:
             self._returned.append((number + 1, child.stretch[1]))
         kind = self.plan.kind(number)
-        outcome = Outcome.HANG if is_hang else Outcome.CRASH
+        outcome = TrialOutcome.HANG if is_hang else TrialOutcome.CRASH
         self._outcomes[kind, outcome] += 1
         is_made = stage is Stage.RUNNING
         what = f"no progress in {self.plan.longest:g} s" if is_hang else end
@@ -217,7 +217,7 @@ class Campaign:
             self._returned.append((max(number + 1, child.stretch[0]), child.stretch[1]))
         kind, backend = self.plan.kind(number), child.notes.backend
         text = f"{end}, after the program, which {backend} ran last"
-        finding = Finding(number, kind, Outcome.CRASH, backend, end, text, child.stderr)
+        finding = Finding(number, kind, TrialOutcome.CRASH, backend, end, text, child.stderr)
         self._dismiss(child)
         self.report.findings.append(self.store.save(finding, self._content(number, kind)))
 
@@ -232,7 +232,7 @@ class Campaign:
         self._compiled += child.notes.compiled
         child.close()
 
-    def _content(self, number: int, kind: Kind) -> bytes:
+    def _content(self, number: int, kind: ProgramKind) -> bytes:
         if kind in MUTATED:
             return mutated_image(self.plan.seed, number, kind)
         weights = Weights.load(self.plan.weights) if self.plan.weights else None

@@ -14,7 +14,7 @@ import time
 from typing import Any
 
 from ferryvm.testing.fuzz.notes import Notes
-from ferryvm.testing.fuzz.plan import GRACE, Plan
+from ferryvm.testing.fuzz.plan import GRACE, CampaignPlan
 
 _MODULE = f"{__package__}.worker"
 _MOST_STDERR = 20_000
@@ -25,7 +25,7 @@ _LONGEST_LOOK = 0.5
 class Child:
     """One worker process."""
 
-    def __init__(self, plan: Plan) -> None:
+    def __init__(self, plan: CampaignPlan) -> None:
         # Neither file has a name, so nothing is left of them, however processes end.
         self._stderr = tempfile.TemporaryFile()  # noqa: SIM115 - `close` does
         with tempfile.TemporaryFile() as notes:

@@ -14,7 +14,7 @@ from ferryvm.image import from_bytes, to_bytes
 from ferryvm.machine.control import Status
 from ferryvm.program import Program
 from ferryvm.testing.differential import Comparison, Differ, Verdict, judge
-from ferryvm.testing.fuzz.plan import Plan
+from ferryvm.testing.fuzz.plan import CampaignPlan
 from ferryvm.testing.generate import LIMITS
 from ferryvm.testing.generate.chance import Chance
 from ferryvm.testing.schedule import Schedule
@@ -35,7 +35,7 @@ class Refused(Exception):  # noqa: N818 - most mutants are; nothing is wrong
     """The file is no program, or no state, and was refused as it should be."""
 
 
-class Fault(Exception):  # noqa: N818 - what a trial looks for, not an error of the trial
+class ImageFault(Exception):  # noqa: N818 - what a trial looks for, not an error of the trial
     """Something that must not happen did."""
 
     def __init__(self, what: str, text: str) -> None:
@@ -58,7 +58,7 @@ Judged = tuple[Status, list[Tried]]
 """How a program ends on the backend that all are held against, and its comparisons."""
 
 
-def compare(differ: Differ, program: Verified, plan: Plan, seed: int) -> Judged:
+def compare(differ: Differ, program: Verified, plan: CampaignPlan, seed: int) -> Judged:
     """A program compared under all schedules of a plan."""
     expected = differ.finish(differ.start(program))
     return expected.status, [
@@ -71,7 +71,7 @@ def compare(differ: Differ, program: Verified, plan: Plan, seed: int) -> Judged:
 class ImageJudge:
     """Tries files, with engines that live as long as the process."""
 
-    def __init__(self, plan: Plan, differ: Differ) -> None:
+    def __init__(self, plan: CampaignPlan, differ: Differ) -> None:
         """`differ`: one whose trials take at most MOST instructions."""
         self.plan, self.differ = plan, differ
         self.engine = Engine(plan.against, limits=LIMITS, registry=differ.registry)
@@ -79,7 +79,7 @@ class ImageJudge:
     def judge(self, chance: Chance, content: bytes, seed: int) -> Judged:
         """How the backends compare on the file; `seed` is that of schedules.
 
-        Raises Refused, Fault; any other error that is no BackendError is a fault, too.
+        Raises Refused, ImageFault; any other error that is no BackendError is a fault, too.
         """
         try:
             start, verified = self._start(content)
@@ -138,7 +138,7 @@ class ImageJudge:
         except FerryError as error:
             after = f"{trial.instructions} instructions"
             text = f"saved by {first} after {after}, then refused: {error}"
-            raise Fault("saved state", text) from None
+            raise ImageFault("saved state", text) from None
         resumed = Trial(Execution(self.engine, machine, 0.0), trial.most)
         resumed.left = trial.left
         resumed.output += trial.output
@@ -153,17 +153,17 @@ def _check_listing(program: Program, image: bytes) -> None:
         _check_message(error)
         return
     if to_bytes(asm.assemble(text)) != image:
-        raise Fault("disassembly", "its disassembly assembles to another image")
+        raise ImageFault("disassembly", "its disassembly assembles to another image")
 
 
 def _check_message(error: FerryError) -> None:
     text = str(error)
     if len(text.splitlines()) != 1 or len(text) > _LONGEST_MESSAGE:
         shown = text[:_LONGEST_MESSAGE]
-        raise Fault("message", f"refused, but not in one clear line: {shown!r}") from None
+        raise ImageFault("message", f"refused, but not in one clear line: {shown!r}") from None
 
 
 def _check_trap(trial: Trial) -> None:
     text = str(TrapError(trial.execution.machine))
     if len(text.splitlines()) > _MOST_TRAP_LINES:
-        raise Fault("message", f"the message of a trap is long: {text[:_LONGEST_MESSAGE]!r}")
+        raise ImageFault("message", f"the message of a trap is long: {text[:_LONGEST_MESSAGE]!r}")

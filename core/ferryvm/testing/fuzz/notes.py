@@ -21,12 +21,12 @@ import os
 from collections.abc import Iterable
 
 from ferryvm.testing.differential import Verdict
-from ferryvm.testing.fuzz.outcome import Outcome
-from ferryvm.testing.fuzz.plan import Plan
-from ferryvm.testing.generate import Corner, Kind
+from ferryvm.testing.fuzz.outcome import TrialOutcome
+from ferryvm.testing.fuzz.plan import CampaignPlan
+from ferryvm.testing.generate import Corner, ProgramKind
 
 _STAGE, _NUMBER, _BACKEND, _DONE, _STEPS, _COMPILED, _COUNTS = range(7)
-_KINDS, _OUTCOMES, _VERDICTS = tuple(Kind), tuple(Outcome), tuple(Verdict)
+_KINDS, _OUTCOMES, _VERDICTS = tuple(ProgramKind), tuple(TrialOutcome), tuple(Verdict)
 _CORNERS = tuple(Corner)
 
 
@@ -41,7 +41,7 @@ class Stage(enum.IntEnum):
 class Notes:
     """The shared words of one worker."""
 
-    def __init__(self, descriptor: int, plan: Plan, is_new: bool) -> None:
+    def __init__(self, descriptor: int, plan: CampaignPlan, is_new: bool) -> None:
         """`descriptor`: of a file that both processes map; `is_new`: it is empty still."""
         self.names = (plan.against, *plan.backends)
         self._corners = _COUNTS + len(_KINDS) * len(_OUTCOMES) + len(self.names) * len(_VERDICTS)
@@ -80,7 +80,7 @@ class Notes:
         """Regions that compilers have made code of."""
         return self._words[_COMPILED]
 
-    def outcomes(self) -> dict[tuple[Kind, Outcome], int]:
+    def outcomes(self) -> dict[tuple[ProgramKind, TrialOutcome], int]:
         """Trials done, by kind and outcome."""
         pairs = [(kind, outcome) for kind in _KINDS for outcome in _OUTCOMES]
         return dict(zip(pairs, self._words[_COUNTS:].tolist(), strict=False))
@@ -123,7 +123,7 @@ class Notes:
         """Bisecting has got on."""
         self._words[_STEPS] += 1
 
-    def end(self, kind: Kind, outcome: Outcome) -> None:
+    def end(self, kind: ProgramKind, outcome: TrialOutcome) -> None:
         """The trial has ended."""
         self._words[_STAGE] = Stage.IDLE
         self._words[_COUNTS + _KINDS.index(kind) * len(_OUTCOMES) + _OUTCOMES.index(outcome)] += 1

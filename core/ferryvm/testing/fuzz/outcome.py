@@ -10,11 +10,11 @@ import re
 
 from ferryvm.machine.control import Status
 from ferryvm.machine.difference import Difference
-from ferryvm.testing.generate import Kind
+from ferryvm.testing.generate import ProgramKind
 from ferryvm.testing.trial import IN_COMPILER, MALFORMED, failing
 
 
-class Outcome(enum.Enum):
+class TrialOutcome(enum.Enum):
     """How a trial ended; its value heads a column of the table."""
 
     HALTED = "halted"
@@ -41,18 +41,18 @@ class Outcome(enum.Enum):
 
 
 FINDINGS = (
-    Outcome.DISAGREE,
-    Outcome.MALFORMED,
-    Outcome.ERROR,
-    Outcome.CRASH,
-    Outcome.HANG,
+    TrialOutcome.DISAGREE,
+    TrialOutcome.MALFORMED,
+    TrialOutcome.ERROR,
+    TrialOutcome.CRASH,
+    TrialOutcome.HANG,
 )
 """Outcomes that a campaign looks for."""
 
 ENDS = {
-    Status.HALT: Outcome.HALTED,
-    Status.TRAP: Outcome.TRAPPED,
-    Status.FUEL: Outcome.STOPPED,
+    Status.HALT: TrialOutcome.HALTED,
+    Status.TRAP: TrialOutcome.TRAPPED,
+    Status.FUEL: TrialOutcome.STOPPED,
 }
 """Outcomes of trials in which all agree, by the status in which the program was left."""
 
@@ -62,8 +62,8 @@ class Finding:
     """One trial that ended as none should."""
 
     number: int
-    kind: Kind
-    outcome: Outcome
+    kind: ProgramKind
+    outcome: TrialOutcome
     """One of FINDINGS."""
     backends: str
     """Those to blame: one, those between which the program moved, or none known."""
@@ -92,7 +92,10 @@ class Finding:
     def from_json(cls, text: str) -> Finding:
         """The finding in what `to_json` gave."""
         fields = json.loads(text)
-        fields["kind"], fields["outcome"] = Kind(fields["kind"]), Outcome(fields["outcome"])
+        fields["kind"], fields["outcome"] = (
+            ProgramKind(fields["kind"]),
+            TrialOutcome(fields["outcome"]),
+        )
         return cls(**fields)
 
 
@@ -106,13 +109,13 @@ def how_it_failed(found: Difference) -> str | None:
     return failing(found.right) if found.field == "failure" else None
 
 
-def outcome_of(found: Difference) -> Outcome:
+def outcome_of(found: Difference) -> TrialOutcome:
     """What a trial comes to in which a comparison found this."""
     if found.field == "failure" and found.right.startswith(MALFORMED):
-        return Outcome.MALFORMED
+        return TrialOutcome.MALFORMED
     if found.field == "failure" and found.right.startswith(IN_COMPILER):
-        return Outcome.ERROR
-    return Outcome.DISAGREE
+        return TrialOutcome.ERROR
+    return TrialOutcome.DISAGREE
 
 
 def without_place(field: str) -> str:

@@ -8,19 +8,19 @@ import json
 import shlex
 
 from ferryvm.backend import Forcing
-from ferryvm.testing.generate import Kind
+from ferryvm.testing.generate import ProgramKind
 from ferryvm.testing.schedule import Schedule
 
 GRACE = 3.0
 """Seconds that a worker's trial may still take when the campaign is over."""
 
-MIX = (*(Kind.BYTECODE,) * 9, Kind.SKIFF)
+MIX = (*(ProgramKind.BYTECODE,) * 9, ProgramKind.SKIFF)
 """Kinds that are tried unless others are asked for: a program in Skiff costs as much as ten in
 bytecode, nearly all of it in the compiler."""
 
 
 @dataclasses.dataclass(frozen=True)
-class Plan:
+class CampaignPlan:
     """One campaign. Trial `n` is the n-th program of the seed, whoever tries it and when."""
 
     seed: int
@@ -28,7 +28,7 @@ class Plan:
     """Those under test."""
     against: str = "reference"
     """The one that they are held against."""
-    kinds: tuple[Kind, ...] = MIX
+    kinds: tuple[ProgramKind, ...] = MIX
     """Trials take them in turn."""
     schedules: tuple[Schedule, ...] = (Schedule.NONE,)
     weights: str | None = None
@@ -54,7 +54,7 @@ class Plan:
         or a program takes too long in all the ways in which it is run."""
         return 6 * self.patience
 
-    def kind(self, number: int) -> Kind:
+    def kind(self, number: int) -> ProgramKind:
         """What kind of program a trial tries."""
         return self.kinds[number % len(self.kinds)]
 
@@ -71,11 +71,11 @@ class Plan:
         return json.dumps(fields)
 
     @classmethod
-    def from_json(cls, text: str) -> Plan:
+    def from_json(cls, text: str) -> CampaignPlan:
         """The plan in what `to_json` gave."""
         fields = json.loads(text)
         fields["backends"] = tuple(fields["backends"])
-        fields["kinds"] = tuple(Kind(value) for value in fields["kinds"])
+        fields["kinds"] = tuple(ProgramKind(value) for value in fields["kinds"])
         fields["schedules"] = tuple(Schedule(value) for value in fields["schedules"])
         fields["forcing"] = frozenset(Forcing(value) for value in fields["forcing"])
         return cls(**fields)
@@ -95,6 +95,6 @@ class Plan:
             words += ["--weights", self.weights]
         if self.thorough_every != 1:
             words += ["--thorough-every", str(self.thorough_every)]
-        if self.patience != Plan.patience:
+        if self.patience != CampaignPlan.patience:
             words += ["--patience", f"{self.patience:g}"]
         return shlex.join(words)

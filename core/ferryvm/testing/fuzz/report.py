@@ -8,9 +8,9 @@ from collections import Counter
 
 from ferryvm.engine.runnable import MIXED
 from ferryvm.testing.differential import Verdict
-from ferryvm.testing.fuzz.outcome import Finding, Outcome
-from ferryvm.testing.fuzz.plan import Plan
-from ferryvm.testing.generate import Corner, Kind
+from ferryvm.testing.fuzz.outcome import Finding, TrialOutcome
+from ferryvm.testing.fuzz.plan import CampaignPlan
+from ferryvm.testing.generate import Corner, ProgramKind
 
 _COMPARED = (Verdict.AGREE, Verdict.DISAGREE, Verdict.DIVERGE)
 
@@ -19,9 +19,9 @@ _COMPARED = (Verdict.AGREE, Verdict.DISAGREE, Verdict.DIVERGE)
 class Report:
     """What a campaign came to, so far."""
 
-    plan: Plan
+    plan: CampaignPlan
     jobs: int
-    outcomes: Counter[tuple[Kind, Outcome]] = dataclasses.field(default_factory=Counter)
+    outcomes: Counter[tuple[ProgramKind, TrialOutcome]] = dataclasses.field(default_factory=Counter)
     verdicts: Counter[tuple[str, Verdict]] = dataclasses.field(default_factory=Counter)
     """Comparisons of single backends."""
     findings: list[Finding] = dataclasses.field(default_factory=list)

@@ -13,13 +13,13 @@ import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
-from ferryvm.durable import replace_file
+from ferryvm.atomic_file import replace_file
 from ferryvm.engine.saved import STATE
 from ferryvm.errors import FerryError
 from ferryvm.testing import disagreement
 from ferryvm.testing.differential import Comparison, Differ
 from ferryvm.testing.fuzz.outcome import Finding
-from ferryvm.testing.fuzz.plan import Plan
+from ferryvm.testing.fuzz.plan import CampaignPlan
 from ferryvm.testing.schedule import Schedule
 from ferryvm.testing.trial import failing
 from ferryvm.verify import Verified
@@ -32,7 +32,7 @@ class StoreError(FerryError):
 class Store:
     """Saves findings, if the plan says where."""
 
-    def __init__(self, plan: Plan) -> None:
+    def __init__(self, plan: CampaignPlan) -> None:
         self.plan = plan
         self.folder = None if plan.save is None else Path(plan.save)
 

@@ -18,17 +18,17 @@ from ferryvm.program import Program
 from ferryvm.registry import Registry
 from ferryvm.testing.differential import Comparison, Differ, Verdict
 from ferryvm.testing.fuzz.image import MOST as MOST_OF_IMAGE
-from ferryvm.testing.fuzz.image import Fault, ImageJudge, Refused, Tried, compare
+from ferryvm.testing.fuzz.image import ImageFault, ImageJudge, Refused, Tried, compare
 from ferryvm.testing.fuzz.notes import Notes
 from ferryvm.testing.fuzz.outcome import (
     ENDS,
     Finding,
-    Outcome,
+    TrialOutcome,
     how_it_failed,
     outcome_of,
     what_differs,
 )
-from ferryvm.testing.fuzz.plan import Plan
+from ferryvm.testing.fuzz.plan import CampaignPlan
 from ferryvm.testing.fuzz.store import Store, StoreError
 from ferryvm.testing.fuzz.watch import CompilerFault, WatchedRegistry
 from ferryvm.testing.generate import (
@@ -36,7 +36,7 @@ from ferryvm.testing.generate import (
     MOST_INSTRUCTIONS,
     MUTATED,
     Corner,
-    Kind,
+    ProgramKind,
     generate,
     mutated_image,
 )
@@ -49,7 +49,7 @@ from ferryvm.verify import verify
 class Judge:
     """Tries programs, one after another."""
 
-    def __init__(self, plan: Plan, notes: Notes) -> None:
+    def __init__(self, plan: CampaignPlan, notes: Notes) -> None:
         """Raises UnknownNameError or BackendError if one of the backends cannot be had."""
         self.plan, self.notes = plan, notes
         policy = None if plan.policy is None else policies.load(plan.policy, Registry().names)
@@ -113,9 +113,9 @@ class Judge:
                 faults = []  # that is what they came to
                 self.registry.compiler_faults.clear()  # what bisecting has raised again
         except Refused:
-            outcome = Outcome.REFUSED
+            outcome = TrialOutcome.REFUSED
         except RefusalError as error:
-            outcome = Outcome.UNSUPPORTED
+            outcome = TrialOutcome.UNSUPPORTED
             # Nothing can be compared where the backend that all are held against fails.
             for name in self.plan.backends:
                 reason = str(error)
@@ -123,10 +123,10 @@ class Judge:
         except StoreError:
             raise
         except Exception as error:  # noqa: BLE001 - any at all is what is being looked for
-            outcome = Outcome.ERROR
+            outcome = TrialOutcome.ERROR
             findings.append(self.store.save(self._error(number, kind, error), _content(made)))
         for fault in faults or self._compiler_faults():
-            outcome, content = Outcome.ERROR, to_bytes(fault.program.program)
+            outcome, content = TrialOutcome.ERROR, to_bytes(fault.program.program)
             findings.append(self.store.save(self._error(number, kind, fault.error), content))
         self.notes.end(kind, outcome)
         return findings
@@ -148,14 +148,14 @@ class Judge:
         return self.plan.seed ^ number
 
     @staticmethod
-    def _outcome(status: Status, tried: list[Tried]) -> Outcome:
+    def _outcome(status: Status, tried: list[Tried]) -> TrialOutcome:
         verdicts = {one.comparison.verdict for one in tried}
         for one in tried:
             if one.comparison.difference is not None:
                 return outcome_of(one.comparison.difference)
         for verdict, outcome in (
-            (Verdict.UNSUPPORTED, Outcome.UNSUPPORTED),
-            (Verdict.DIVERGE, Outcome.DIVERGED),
+            (Verdict.UNSUPPORTED, TrialOutcome.UNSUPPORTED),
+            (Verdict.DIVERGE, TrialOutcome.DIVERGED),
         ):
             if verdict in verdicts:
                 return outcome
@@ -169,7 +169,7 @@ class Judge:
             if comparison.reason and comparison.verdict is Verdict.UNSUPPORTED:
                 self.reasons.setdefault(name, comparison.reason)
 
-    def _disagreement(self, number: int, kind: Kind, one: Tried, trace: str) -> Finding:
+    def _disagreement(self, number: int, kind: ProgramKind, one: Tried, trace: str) -> Finding:
         """The finding that a comparison is; `trace`: of what a compiler raised, if one did."""
         comparison = one.comparison
         found = comparison.difference
@@ -199,16 +199,18 @@ class Judge:
             0.0 if is_slow else self.plan.patience,
         )
 
-    def _error(self, number: int, kind: Kind, error: Exception) -> Finding:
-        if isinstance(error, Fault):
-            return Finding(number, kind, Outcome.ERROR, "", error.what, str(error))
+    def _error(self, number: int, kind: ProgramKind, error: Exception) -> Finding:
+        if isinstance(error, ImageFault):
+            return Finding(number, kind, TrialOutcome.ERROR, "", error.what, str(error))
         name = type(error).__name__
         place = _place(error)
         text = f"{name}: {' '.join(str(error).split())} (at {place})"
-        return Finding(number, kind, Outcome.ERROR, "", f"{name} at {place}", text, _trace(error))
+        return Finding(
+            number, kind, TrialOutcome.ERROR, "", f"{name} at {place}", text, _trace(error)
+        )
 
 
-_OF_COMPILERS = (Outcome.MALFORMED, Outcome.ERROR)
+_OF_COMPILERS = (TrialOutcome.MALFORMED, TrialOutcome.ERROR)
 
 
 def _trace(error: Exception) -> str:

@@ -24,7 +24,7 @@ from pathlib import Path
 from typing import Any
 
 from ferryvm.testing.fuzz.notes import Notes
-from ferryvm.testing.fuzz.plan import GRACE, Plan
+from ferryvm.testing.fuzz.plan import GRACE, CampaignPlan
 from ferryvm.testing.fuzz.store import StoreError
 from ferryvm.testing.fuzz.trial import Judge
 
@@ -36,7 +36,7 @@ def main() -> None:
     """Work until the input ends; the only argument is the descriptor of the notes."""
     faulthandler.enable()  # also tells where it hangs: the parent ends it with SIGABRT
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent says when it is over
-    plan = Plan.from_json(sys.stdin.readline())
+    plan = CampaignPlan.from_json(sys.stdin.readline())
     notes = Notes(int(sys.argv[1]), plan, is_new=False)
     stretches: queue.SimpleQueue[Stretch] = queue.SimpleQueue()
     over = threading.Event()
@@ -63,7 +63,7 @@ def _finish(stretches: queue.SimpleQueue[Stretch], over: threading.Event) -> Non
 
 
 def _work(
-    plan: Plan,
+    plan: CampaignPlan,
     notes: Notes,
     output: int,
     stretches: queue.SimpleQueue[Stretch],

@@ -20,7 +20,7 @@ __all__ = [
     "MOST_INSTRUCTIONS",
     "MUTATED",
     "Corner",
-    "Kind",
+    "ProgramKind",
     "Weights",
     "generate",
     "mutated_image",
@@ -28,7 +28,7 @@ __all__ = [
 ]
 
 
-class Kind(enum.Enum):
+class ProgramKind(enum.Enum):
     """What is generated."""
 
     BYTECODE = "bytecode"
@@ -37,7 +37,7 @@ class Kind(enum.Enum):
     STATE = "state"
 
 
-MUTATED = (Kind.IMAGE, Kind.STATE)
+MUTATED = (ProgramKind.IMAGE, ProgramKind.STATE)
 """Kinds of files that are altered, and may be refused."""
 
 
@@ -45,7 +45,7 @@ MUTATED = (Kind.IMAGE, Kind.STATE)
 def generate(
     seed: int,
     number: int,
-    kind: Kind = Kind.BYTECODE,
+    kind: ProgramKind = ProgramKind.BYTECODE,
     weights: Weights | None = None,
     occurred: Counter[Corner] | None = None,
 ) -> Program:
@@ -56,7 +56,7 @@ def generate(
     """
     if kind in MUTATED:
         raise FerryError(f"a mutated {kind.value} may be no program: use mutated_image")
-    if kind is Kind.SKIFF:
+    if kind is ProgramKind.SKIFF:
         from ferryvm import skiff
 
         return skiff.compile(skiff_source(seed, number, weights), f"random-{seed}-{number}.skiff")
@@ -68,18 +68,18 @@ def skiff_source(seed: int, number: int, weights: Weights | None = None) -> str:
     """Text of the `number`-th Skiff program of a seed."""
     from ferryvm.testing.generate.skiff import write
 
-    return write(Chance(seed, number, Kind.SKIFF.value), weights)
+    return write(Chance(seed, number, ProgramKind.SKIFF.value), weights)
 
 
 @in_ours
-def mutated_image(seed: int, number: int, what: Kind = Kind.IMAGE) -> bytes:
+def mutated_image(seed: int, number: int, what: ProgramKind = ProgramKind.IMAGE) -> bytes:
     """The `number`-th altered file of a seed: bytes that may be a program or a state, or not."""
     from ferryvm.testing.generate.mutation import mutate, mutate_state
     from ferryvm.testing.generate.origin import origin, state_origin
 
     chance = Chance(seed, number, what.value)
-    kind = chance.pick((Kind.BYTECODE, Kind.SKIFF))
-    if what is Kind.STATE:
+    kind = chance.pick((ProgramKind.BYTECODE, ProgramKind.SKIFF))
+    if what is ProgramKind.STATE:
         state = state_origin(chance, lambda: generate(seed, number, kind), LIMITS)
         return mutate_state(chance, state)
     return mutate(chance, origin(chance, lambda: generate(seed, number, kind), LIMITS))

@@ -55,7 +55,7 @@ class Callee:
 
 
 @dataclasses.dataclass
-class Plan:
+class ProgramContext:
     """What the functions of a program share."""
 
     chance: Chance
@@ -113,7 +113,7 @@ class Body:
 
     def __init__(
         self,
-        plan: Plan,
+        plan: ProgramContext,
         parameters: tuple[int, ...],
         result: int | None,
         limit: int,

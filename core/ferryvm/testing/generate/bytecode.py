@@ -16,7 +16,15 @@ import numpy.typing as npt
 from ferryvm.isa.frame import HEADER_WORDS
 from ferryvm.isa.type import WORD_BYTES
 from ferryvm.program import CODE_DTYPE, Code, Data, Function, Program, Signature, Static
-from ferryvm.testing.generate.body import GET, JUMP, JUMP_IF, JUMP_UNLESS, SET, Corner, Plan
+from ferryvm.testing.generate.body import (
+    GET,
+    JUMP,
+    JUMP_IF,
+    JUMP_UNLESS,
+    SET,
+    Corner,
+    ProgramContext,
+)
 from ferryvm.testing.generate.catalogue import OPCODE
 from ferryvm.testing.generate.chance import Chance
 from ferryvm.testing.generate.function import Functions
@@ -62,7 +70,7 @@ class _Maker:
         self.chance, self.tables = chance, tables
         self.layout = Layout(chance, chance.flip(tables.chance["all_i64_statics"]))
         layout = self.layout
-        self.plan = Plan(
+        self.plan = ProgramContext(
             chance=chance,
             tables=tables,
             ops=[],

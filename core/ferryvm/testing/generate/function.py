@@ -17,7 +17,7 @@ from ferryvm.testing.generate.body import (
     STATIC_SET,
     Callee,
     Label,
-    Plan,
+    ProgramContext,
 )
 from ferryvm.testing.generate.catalogue import OPCODE, eqz
 from ferryvm.testing.generate.corner import MANY_LOCALS
@@ -37,7 +37,7 @@ Shape = tuple[tuple[int, ...], int | None, tuple[int, ...]]
 class Functions:
     """Those that there are, numbered from 1; main is number 0."""
 
-    def __init__(self, plan: Plan) -> None:
+    def __init__(self, plan: ProgramContext) -> None:
         self.plan, self.chance, self.tables = plan, plan.chance, plan.tables
         self.made: list[tuple[int, int, list[int], int]] = []
         """Of each: entry, signature, types of parameters and locals, number of parameters."""

@@ -12,7 +12,7 @@ import struct
 from collections.abc import Callable
 
 from ferryvm.engine.saved import STATE
-from ferryvm.image.container import Kind, pack, unpack
+from ferryvm.image.container import ImageKind, pack, unpack
 from ferryvm.image.program import PROGRAM
 from ferryvm.isa import BY_MNEMONIC, INSTRUCTIONS, Flow, Immediate
 from ferryvm.testing.generate.chance import Chance
@@ -31,7 +31,7 @@ _WORDS = (
 """Values at which something changes, as integers and as floats."""
 
 
-def kind_of(content: bytes) -> Kind:
+def kind_of(content: bytes) -> ImageKind:
     """What kind of file a file that may be altered was: a saved state or a program."""
     return STATE if content.startswith(STATE.magic) else PROGRAM
 
@@ -98,7 +98,7 @@ def _register(chance: Chance, payload: bytes, words: int) -> bytes:
     return _REGISTERS.pack(*values)
 
 
-def _sections(chance: Chance, kind: Kind, sections: dict[str, bytes], changes: int) -> None:
+def _sections(chance: Chance, kind: ImageKind, sections: dict[str, bytes], changes: int) -> None:
     for _ in range(changes):
         tag = "CODE" if kind is PROGRAM and chance.flip(0.8) else chance.pick(kind.tags)
         if tag == "PROG":

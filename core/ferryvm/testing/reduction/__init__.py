@@ -19,7 +19,7 @@ from collections.abc import Callable
 from ferryvm.errors import FerryError
 from ferryvm.listing.encode import encode
 from ferryvm.program import Program
-from ferryvm.testing.bisect import Bisector, LateError, Place, UnpreparedError
+from ferryvm.testing.bisect import Bisector, DivergencePoint, LateError, UnpreparedError
 from ferryvm.testing.differential import Differ
 from ferryvm.testing.reduction.cut import bodies, cuts
 from ferryvm.testing.reduction.interest import (
@@ -96,7 +96,7 @@ def reduce(
     return Reduction(interest.best or program.program, wanted, interest.tried, is_complete)
 
 
-def _search(interest: Interest, bisector: Bisector, place: Place | None) -> None:
+def _search(interest: Interest, bisector: Bisector, place: DivergencePoint | None) -> None:
     from ferryvm.testing.reduction.shrink import shrink  # Hypothesis takes a while to import
 
     if place is not None:
@@ -110,7 +110,7 @@ def _search(interest: Interest, bisector: Bisector, place: Place | None) -> None
     shrink(interest)
 
 
-def _first(interest: Interest, bisector: Bisector, place: Place) -> None:
+def _first(interest: Interest, bisector: Bisector, place: DivergencePoint) -> None:
     """Try cuts until one shows the disagreement."""
     for make in (cuts, bodies):
         with contextlib.suppress(FerryError):

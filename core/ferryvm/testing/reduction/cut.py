@@ -25,7 +25,7 @@ from ferryvm.isa.type import I64, WORD_BYTES
 from ferryvm.listing import FunctionListing, Item, Label, Line, Listing
 from ferryvm.listing.encode import encode
 from ferryvm.program import Data, Program, Signature, Static
-from ferryvm.testing.bisect import Bisector, Place, Way
+from ferryvm.testing.bisect import Bisector, DivergencePoint, Way
 from ferryvm.testing.reduction.relist import function_names, line_of, relist
 from ferryvm.testing.trace import instruction_at, left, taken
 
@@ -47,7 +47,7 @@ _TAILS = (0, 1, 2, 3, 5, 8, 16)
 may run several of them as one."""
 
 
-def cuts(bisector: Bisector, place: Place) -> Iterator[Program]:
+def cuts(bisector: Bisector, place: DivergencePoint) -> Iterator[Program]:
     """Candidates, the smallest first."""
     tails = _TAILS if place.way in (Way.UNCOUNTED, Way.ENTERED) else (0,)
     back = 1
@@ -64,7 +64,7 @@ def cuts(bisector: Bisector, place: Place) -> Iterator[Program]:
         back *= 2
 
 
-def bodies(bisector: Bisector, place: Place) -> Iterator[Program]:
+def bodies(bisector: Bisector, place: DivergencePoint) -> Iterator[Program]:
     """Candidates that keep whole functions, entered ever earlier."""
     back = 1
     while True:

@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 from ferryvm.errors import FerryError
 from ferryvm.program import Program
-from ferryvm.testing.bisect import Bisector, Place, UnpreparedError, Way
+from ferryvm.testing.bisect import Bisector, DivergencePoint, UnpreparedError, Way
 from ferryvm.testing.differential import Differ
 from ferryvm.testing.disagreement import showing
 from ferryvm.testing.trace import instruction_at
@@ -54,7 +54,7 @@ class Signature:
         )
 
 
-def signature(good: str, place: Place, mnemonic: str) -> Signature:
+def signature(good: str, place: DivergencePoint, mnemonic: str) -> Signature:
     """The signature of where two backends part."""
     field = place.difference.field.split()[0]
     if place.way in (Way.UNCOUNTED, Way.ENTERED):

@@ -22,7 +22,7 @@ from hypothesis.errors import Flaky, HypothesisException
 from ferryvm.errors import FerryError
 from ferryvm.program import Program
 from ferryvm.testing.reduction.interest import Interest
-from ferryvm.testing.reduction.unit import Choice, Units
+from ferryvm.testing.reduction.unit import NumberChoice, Units
 from ferryvm.verify import verify
 
 _log = logging.getLogger("ferryvm")
@@ -80,7 +80,7 @@ def _round(interest: Interest, program: Program) -> None:
             candidate()
 
 
-def _tree(choices: Sequence[Choice], first: int, last: int) -> st.SearchStrategy[object]:
+def _tree(choices: Sequence[NumberChoice], first: int, last: int) -> st.SearchStrategy[object]:
     """The choices as nested pairs, which the shrinker also tries to simplify as a whole."""
     if last - first == 0:
         return st.none()
@@ -98,7 +98,7 @@ def _flatten(tree: object, into: list[int]) -> None:
         into.append(tree)
 
 
-def _start(choices: Sequence[Choice]) -> bytes:
+def _start(choices: Sequence[NumberChoice]) -> bytes:
     """The bytes that `fuzz_one_input` reads the starting choices from: each in as many whole
     bytes as its largest value needs, since the largest value is all ones."""
     return b"".join(one.start.to_bytes((one.most.bit_length() + 7) // 8, "big") for one in choices)

@@ -38,7 +38,7 @@ _MOST_LITERALS = 400
 
 
 @dataclasses.dataclass(frozen=True)
-class Choice:
+class NumberChoice:
     """A number to be chosen."""
 
     most: int
@@ -51,10 +51,10 @@ class _Slots:
     """Hands the chosen numbers out in the order in which the choices were made."""
 
     def __init__(self) -> None:
-        self.choices: list[Choice] = []
+        self.choices: list[NumberChoice] = []
 
     def add(self, most: int, start: int) -> int:
-        self.choices.append(Choice((1 << most.bit_length()) - 1, start))
+        self.choices.append(NumberChoice((1 << most.bit_length()) - 1, start))
         return len(self.choices) - 1
 
     def flag(self) -> int:
@@ -105,7 +105,7 @@ class Units:
         ]
 
     @property
-    def choices(self) -> Sequence[Choice]:
+    def choices(self) -> Sequence[NumberChoice]:
         """All of them, in order."""
         return self._slots.choices
 

@@ -35,7 +35,7 @@ class Side:
 
 
 @dataclasses.dataclass(frozen=True)
-class Line:
+class ComparedInstruction:
     """One instruction on both sides."""
 
     number: str
@@ -81,7 +81,7 @@ class Conflict:
     parting: tuple[str, str, str] | None
     """The same right after the instruction at which they part."""
     where: list[tuple[str, str]]
-    lines: list[Line]
+    lines: list[ComparedInstruction]
     groups: list[Fields]
     reason: str
 
@@ -144,7 +144,7 @@ def _region(region: Region) -> str:
     return f"{name}pc {region.first} to {region.last}"
 
 
-def _lines(program: Verified, evidence: Evidence) -> list[Line]:
+def _lines(program: Verified, evidence: Evidence) -> list[ComparedInstruction]:
     parting = evidence.parting
     if parting is None:
         return []
@@ -162,7 +162,7 @@ def _lines(program: Verified, evidence: Evidence) -> list[Line]:
                 dataclasses.replace(side, after=shown(f"{parted.field}: {value}")) if side else None
                 for side, value in zip(sides, (parted.left, parted.right), strict=True)
             ]
-        found.append(Line(text.number(start + number), sides[0], sides[1], css))
+        found.append(ComparedInstruction(text.number(start + number), sides[0], sides[1], css))
     return found
 
 

@@ -12,7 +12,7 @@ from ferryvm.machine.difference import Place, is_nan, stack_places, static_place
 from ferryvm.machine.sparse import Sparse
 from ferryvm.testing.bisect import Bisector, Parting, Way
 from ferryvm.testing.differential import Comparison, Differ
-from ferryvm.testing.state import State
+from ferryvm.testing.state import StoppedState
 from ferryvm.testing.trial import Trial
 from ferryvm.verify import Verified
 
@@ -112,7 +112,7 @@ def surroundings(good: Trial, bad: Trial) -> tuple[Group, ...]:
     return tuple(group for group in groups if group.parts)
 
 
-def _registers(left: State, right: State) -> Group:
+def _registers(left: StoppedState, right: StoppedState) -> Group:
     a, b = left.machine, right.machine
     parts: list[Part] = []
 

@@ -66,7 +66,7 @@ def unique_name() -> str:
 
 def fault(content: bytes) -> str | None:
     """Why the loader may not be given this shared object from a cache; None if it may."""
-    return binary.fault(content, binary.Kind.SHARED)
+    return binary.fault(content, binary.ObjectType.SHARED)
 
 
 class Library:

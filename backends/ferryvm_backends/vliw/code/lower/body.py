@@ -28,12 +28,12 @@ from ferryvm.isa.emitter import Condition
 from ferryvm.isa.trap import Trap
 from ferryvm.isa.type import I64, WORD_BYTES, Type, signed
 from ferryvm.machine.control import DESCRIPTOR_WORDS, Status
-from ferryvm_backends.vliw.code.convert import Predicates
+from ferryvm_backends.vliw.code.if_conversion import Predicates
 from ferryvm_backends.vliw.code.lower.calling import Calling, Calls
 from ferryvm_backends.vliw.code.lower.leaving import CALLS_BYTES
 from ferryvm_backends.vliw.code.operation import (
-    Code,
     MachineBlock,
+    MachineCode,
     MachineOperation,
     Operand,
     Register,
@@ -53,9 +53,9 @@ _LARGEST_OFFSET = 1 << 31
 are apart are apart, then."""
 
 
-def lower(module: Module, predicates: Predicates) -> Code:
+def lower(module: Module, predicates: Predicates) -> MachineCode:
     """The code of a region; `predicates`: of some of its stores."""
-    code = Code(module.name, [], tuple(module.guards))
+    code = MachineCode(module.name, [], tuple(module.guards))
     calling = Calling(module, code)
     bodies: list[tuple[int | None, Body]] = [(None, module.root), *module.functions.items()]
     lowerings = [_Lowering(b, code, calling, n, module.footprints, predicates) for n, b in bodies]
@@ -71,7 +71,7 @@ class _Lowering(Calls):
     def __init__(
         self,
         body: Body,
-        code: Code,
+        code: MachineCode,
         calling: Calling,
         number: int | None,
         footprints: Mapping[Operation, footprint.Footprint],

@@ -6,11 +6,11 @@ from __future__ import annotations
 from ferryvm.ir.graph import TRUTH, Body, Module, Operation, Value
 from ferryvm.isa.emitter import Condition
 from ferryvm.isa.type import I64, WORD_BYTES
-from ferryvm_backends.vliw.code.across import live_across_calls
+from ferryvm_backends.vliw.code.call_liveness import live_across_calls
 from ferryvm_backends.vliw.code.lower.leaving import Leaving
 from ferryvm_backends.vliw.code.operation import (
-    Code,
     MachineBlock,
+    MachineCode,
     MachineOperation,
     MemoryOperand,
     Operand,
@@ -27,7 +27,7 @@ class Calling:
     again. The callee's parameters are registers that the caller sets.
     """
 
-    def __init__(self, module: Module, code: Code) -> None:
+    def __init__(self, module: Module, code: MachineCode) -> None:
         word, truth = FileKind.INTEGER, FileKind.BOOLEAN
         self.frame = code.register(word)
         """Address of the running frame on the program's stack, where its parameters begin."""
@@ -48,9 +48,9 @@ class Calling:
 
 
 class Calls(Leaving):
-    """Code that can call, and be called."""
+    """MachineCode that can call, and be called."""
 
-    def __init__(self, body: Body, code: Code, calling: Calling, number: int | None) -> None:
+    def __init__(self, body: Body, code: MachineCode, calling: Calling, number: int | None) -> None:
         """`number`: of the function; None for the region's own body."""
         super().__init__(code, calling.frame, calling.base, body.parameters)
         self.calling, self.number = calling, number

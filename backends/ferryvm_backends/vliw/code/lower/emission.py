@@ -11,10 +11,9 @@ from ferryvm.ir.graph import TRUTH, Constant, Operation, Value
 from ferryvm.isa.emitter import Condition
 from ferryvm.isa.type import CANONICAL_NAN, Type, to_float
 from ferryvm.machine.control import ControlBlock
-from ferryvm_backends.vliw.code.move import moves
 from ferryvm_backends.vliw.code.operation import (
-    Code,
     MachineBlock,
+    MachineCode,
     MachineOperation,
     MemoryOperand,
     Operand,
@@ -22,6 +21,7 @@ from ferryvm_backends.vliw.code.operation import (
     Segment,
     canonical_type,
 )
+from ferryvm_backends.vliw.code.parallel_copy import sequential_moves
 from ferryvm_backends.vliw.machine.model import FileKind
 
 _NEVER_RAW = frozenset({"canonical", "to_float_s", "to_float_u"})
@@ -29,9 +29,9 @@ _NEVER_RAW = frozenset({"canonical", "to_float_s", "to_float_u"})
 
 
 class Emission:
-    """Code that is being made, and where values of the IR are in it."""
+    """MachineCode that is being made, and where values of the IR are in it."""
 
-    def __init__(self, code: Code) -> None:
+    def __init__(self, code: MachineCode) -> None:
         self.code = code
         self.block = MachineBlock("")
         """The one that is appended to."""
@@ -103,7 +103,7 @@ class Emission:
 
     def _move(self, wanted: Iterable[tuple[Register, Operand]]) -> None:
         """Set registers, all at once."""
-        for operation in moves(self.code, wanted):
+        for operation in sequential_moves(self.code, wanted):
             self._emit(operation)
 
     def _canonical(self, t: Type, value: Value, a: Operand) -> Operand:

@@ -6,15 +6,15 @@ What an exit needs to say it says in a block of its own, out of the way.
 
 from __future__ import annotations
 
-from ferryvm.ir.graph import Operation, State, Value, Virtual
+from ferryvm.ir.graph import FrameState, Operation, Value, Virtual
 from ferryvm.isa.emitter import Condition
 from ferryvm.isa.trap import Trap
 from ferryvm.isa.type import I64, WORD_BYTES, Type
 from ferryvm.machine.control import Status
 from ferryvm_backends.vliw.code.lower.emission import Emission
 from ferryvm_backends.vliw.code.operation import (
-    Code,
     MachineBlock,
+    MachineCode,
     MachineOperation,
     Operand,
     Register,
@@ -26,9 +26,9 @@ CALLS_BYTES = 64 << 10
 
 
 class Leaving(Emission):
-    """Code that can be left."""
+    """MachineCode that can be left."""
 
-    def __init__(self, code: Code, frame: Register, base: Register, parameters: int) -> None:
+    def __init__(self, code: MachineCode, frame: Register, base: Register, parameters: int) -> None:
         """`frame`: address of the running frame on the program's stack; `base`: of what the running
         function notes; `parameters`: words of the frame in front of its header."""
         super().__init__(code)
@@ -90,7 +90,7 @@ class Leaving(Emission):
         self._leave(operation.state, status, fields)
         self.block = here
 
-    def _leave(self, state: State, status: Status, fields: dict[str, Operand]) -> None:
+    def _leave(self, state: FrameState, status: Status, fields: dict[str, Operand]) -> None:
         """Have memory and registers as a state says, and give control back."""
         self._write(state)
         if state.unpaid:
@@ -114,7 +114,7 @@ class Leaving(Emission):
             return first
         return self._do("add", (I64,), (first, self.parameters))
 
-    def _write(self, state: State) -> None:
+    def _write(self, state: FrameState) -> None:
         """Have memory as a state says."""
         for place, word in enumerate(state.words):
             if word is not None:

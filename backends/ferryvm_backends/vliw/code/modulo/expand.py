@@ -17,21 +17,26 @@ import dataclasses
 from collections import Counter
 from collections.abc import Iterator, Mapping
 
-from ferryvm_backends.vliw.code.modulo.begin import Beginning
-from ferryvm_backends.vliw.code.modulo.graph import Kept, Made, Node, Source
-from ferryvm_backends.vliw.code.modulo.life import Lives
-from ferryvm_backends.vliw.code.modulo.schedule import RoundSchedule
-from ferryvm_backends.vliw.code.modulo.table import FromFile, FromUnit, Operand, Spot
-from ferryvm_backends.vliw.code.move import moves
+from ferryvm_backends.vliw.code.modulo.dependence_graph import (
+    DependenceNode,
+    Invariant,
+    NodeResult,
+    Source,
+)
+from ferryvm_backends.vliw.code.modulo.prologue import Prologue
+from ferryvm_backends.vliw.code.modulo.register_pressure import Lifetimes
+from ferryvm_backends.vliw.code.modulo.reservation import FromFile, FromUnit, IssueSlot, Operand
+from ferryvm_backends.vliw.code.modulo.schedule import IterationSchedule
 from ferryvm_backends.vliw.code.operation import (
     EXITS,
-    Code,
     MachineBlock,
+    MachineCode,
     MachineOperation,
     Register,
 )
+from ferryvm_backends.vliw.code.parallel_copy import sequential_moves
+from ferryvm_backends.vliw.code.reservation import ReservationTable, ScheduledOperation
 from ferryvm_backends.vliw.code.schedule import Scheduled
-from ferryvm_backends.vliw.code.table import Placed, Table
 from ferryvm_backends.vliw.machine.model import Machine
 
 _PATIENCE = 64
@@ -48,7 +53,7 @@ class Pipelined:
     stages: int
 
 
-class UnfitError(Exception):
+class PrologueError(Exception):
     """The rounds cannot be begun so."""
 
     def __init__(self, operands: frozenset[Operand] = frozenset()) -> None:
@@ -57,25 +62,25 @@ class UnfitError(Exception):
         self.operands = operands
 
 
-def expand(code: Code, found: RoundSchedule, machine: Machine) -> Pipelined:
-    """The bundles of a loop, whose block gets new operations. Raises UnfitError."""
+def expand(code: MachineCode, found: IterationSchedule, machine: Machine) -> Pipelined:
+    """The bundles of a loop, whose block gets new operations. Raises PrologueError."""
     return _Expansion(code, found, machine).run()
 
 
 class _Expansion:
-    def __init__(self, code: Code, found: RoundSchedule, machine: Machine) -> None:
+    def __init__(self, code: MachineCode, found: IterationSchedule, machine: Machine) -> None:
         self.code, self.machine, self.table = code, machine, found.table
         self.loop, self.interval = found.loop, found.interval
-        self.spots: dict[int, Spot] = found.table.spots
+        self.spots: dict[int, IssueSlot] = found.table.spots
         stages = 1 + max(spot.cycle for spot in self.spots.values()) // self.interval
         self.stages = stages
-        lives = Lives(found.loop, machine, found.table)
+        lives = Lifetimes(found.loop, machine, found.table)
         needs = {number: lives.rounds(number) for number in self.table.files}
         self.farthest: Counter[int] = Counter()
         """How many rounds before it whoever needs a result is at most."""
         for node in self.loop.nodes:
             for source in (*node.sources, *node.needed.values()):
-                if isinstance(source, Made):
+                if isinstance(source, NodeResult):
                     far = max(self.farthest[source.node], source.distance)
                     self.farthest[source.node] = far
         self.rounds = max([stages - 1, *self._early(needs)])
@@ -87,7 +92,7 @@ class _Expansion:
         self.ways: dict[tuple[object, ...], MachineBlock] = {}
         self.front: list[tuple[Register, Register]] = []
         """Registers, and what is moved into them."""
-        self.beginning = Beginning(
+        self.beginning = Prologue(
             self.loop,
             machine,
             self.table,
@@ -105,7 +110,7 @@ class _Expansion:
         begin += max((-move.cycle for move in self.beginning.moves if move.cycle < 0), default=0)
         length = self.copies * self.interval
         again = begin + self.rounds * self.interval
-        made: list[tuple[int, int, Placed]] = []
+        made: list[tuple[int, int, ScheduledOperation]] = []
         for node in self.loop.nodes:
             spot = self.spots[node.number]
             stage = spot.cycle // self.interval
@@ -127,19 +132,19 @@ class _Expansion:
         ways = [way for way in self.ways.values() if way not in self._targets()]
         return Pipelined(scheduled, ways, self.copies, self.stages)
 
-    def _turn(self, placed: Placed) -> int:
+    def _turn(self, placed: ScheduledOperation) -> int:
         """The cycle that says which operations an operation comes behind: those that make what it reads,
         or what the target of an exit needs when that takes effect. Else what is made in the loop would
         seem to be needed from before."""
         is_exit = placed.operation.name in EXITS
         return placed.cycle + (self.machine.delay_slots + 1 if is_exit else 0)
 
-    def _brought(self, begin: int) -> Iterator[Placed]:
+    def _brought(self, begin: int) -> Iterator[ScheduledOperation]:
         """What is brought to units for the first rounds."""
         pc = self.loop.nodes[0].operation.pc
         for each in self.beginning.moves:
             move = MachineOperation("move", (), (each.value,), each.result, pc=pc)
-            yield Placed(move, begin + each.cycle, each.unit, each.latency, (None,))
+            yield ScheduledOperation(move, begin + each.cycle, each.unit, each.latency, (None,))
 
     def _targets(self) -> set[MachineBlock]:
         return {n.operation.target for n in self.loop.nodes if n.operation.target is not None}
@@ -155,12 +160,15 @@ class _Expansion:
         for node in self.loop.nodes:
             stage = self.spots[node.number].cycle // self.interval
             for index, source in enumerate(node.sources):
-                if isinstance(source, Made) and source.distance:
+                if isinstance(source, NodeResult) and source.distance:
                     way = self.table.ways[node.number, index]
                     if isinstance(way, FromUnit) or needs[source.node] < self.farthest[source.node]:
                         yield stage + source.distance
             for source in node.needed.values():
-                if isinstance(source, Made) and needs[source.node] < self.farthest[source.node]:
+                if (
+                    isinstance(source, NodeResult)
+                    and needs[source.node] < self.farthest[source.node]
+                ):
                     yield stage + source.distance
 
     def _is_rotating(self, maker: int) -> bool:
@@ -190,10 +198,10 @@ class _Expansion:
         for operand, way in self.table.ways.items():
             number, index = operand
             source = self.loop.nodes[number].sources[index]
-            if isinstance(source, Kept):
+            if isinstance(source, Invariant):
                 assert isinstance(way, FromFile)
                 self._in_file(source.register, way.file)
-            if isinstance(source, Made) and source.distance:
+            if isinstance(source, NodeResult) and source.distance:
                 if isinstance(way, FromUnit):
                     self.beginning.find(operand, source)
                 elif not self._is_rotating(source.node):
@@ -202,7 +210,7 @@ class _Expansion:
                         register = self._in_file(before[distance], way.file)
                         self.beginning.found[operand, distance] = register, None
         if self.beginning.unfit:
-            raise UnfitError(frozenset(self.beginning.unfit))
+            raise PrologueError(frozenset(self.beginning.unfit))
 
     def _in_file(self, register: Register, file: str) -> Register:
         """A register of a file that is what another one is as the loop begins."""
@@ -213,8 +221,8 @@ class _Expansion:
                 self.front.append((copy, register))
         return self.kept[register, file]
 
-    def _place_front(self) -> list[Placed]:
-        table, found = Table(self.machine), []
+    def _place_front(self) -> list[ScheduledOperation]:
+        table, found = ReservationTable(self.machine), []
         for to, value in self.front:
             operation = MachineOperation(
                 "move", operands=(value,), result=to, pc=self.loop.nodes[0].operation.pc
@@ -226,13 +234,13 @@ class _Expansion:
                 None,
             )
             if placed is None:
-                raise UnfitError
+                raise PrologueError
             found.append(placed)
         return found
 
     # --- rounds -----------------------------------------------------------------------------
 
-    def _placed(self, node: Node, number: int, cycle: int) -> Placed:
+    def _placed(self, node: DependenceNode, number: int, cycle: int) -> ScheduledOperation:
         """An operation of a round."""
         old, spot = node.operation, self.spots[node.number]
         operands, bypassed = [], []
@@ -246,7 +254,7 @@ class _Expansion:
             new.result = self._result(node.number, number)
         if old.target is not None:
             new.target = self._way(node, number)
-        return Placed(new, cycle, spot.unit, spot.latency, tuple(bypassed))
+        return ScheduledOperation(new, cycle, spot.unit, spot.latency, tuple(bypassed))
 
     def _operand(
         self, operand: Operand, source: Source, number: int
@@ -254,7 +262,7 @@ class _Expansion:
         if isinstance(source, int):
             return source, None
         way = self.table.ways[operand]
-        if isinstance(source, Kept):
+        if isinstance(source, Invariant):
             assert isinstance(way, FromFile)
             return self.kept[source.register, way.file], None
         made = number - source.distance
@@ -271,26 +279,26 @@ class _Expansion:
             registers = self.registers[maker] = [self._register(result, "")]
         return registers[number % len(registers)]
 
-    def _way(self, node: Node, number: int) -> MachineBlock:
+    def _way(self, node: DependenceNode, number: int) -> MachineBlock:
         """Where an exit of a round goes."""
         target = node.operation.target
         assert target is not None
         wanted: list[tuple[Register, Register | int]] = []
         for register, source in node.needed.items():
             value: Register | int
-            if isinstance(source, Made):
+            if isinstance(source, NodeResult):
                 made = number - source.distance
                 if made < 0 and not self._is_rotating(source.node):
                     value = self.loop.nodes[source.node].initial[-made]
                 else:
                     value = self._result(source.node, made)
             else:
-                value = source.register if isinstance(source, Kept) else source
+                value = source.register if isinstance(source, Invariant) else source
             if value is not register:
                 wanted.append((register, value))
         key = target, *wanted
         if key not in self.ways:
-            found = list(moves(self.code, wanted))
+            found = list(sequential_moves(self.code, wanted))
             way = target
             if found:
                 label = f"{target.label}.{self.code.registers}.{len(self.ways)}"

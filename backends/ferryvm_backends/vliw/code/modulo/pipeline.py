@@ -12,21 +12,21 @@ import dataclasses
 from collections import Counter
 from collections.abc import Collection, Mapping
 
-from ferryvm_backends.vliw.code.bank import assign_files
 from ferryvm_backends.vliw.code.liveness import Live, live_at_entry
-from ferryvm_backends.vliw.code.modulo.bound import Bounds, bounds, critical_path
-from ferryvm_backends.vliw.code.modulo.expand import Pipelined, UnfitError, expand
-from ferryvm_backends.vliw.code.modulo.graph import Round
-from ferryvm_backends.vliw.code.modulo.reload import Reloads, choose, front_of, reload
-from ferryvm_backends.vliw.code.modulo.schedule import schedule_round
-from ferryvm_backends.vliw.code.modulo.table import Operand
+from ferryvm_backends.vliw.code.modulo.dependence_graph import Iteration
+from ferryvm_backends.vliw.code.modulo.expand import Pipelined, PrologueError, expand
+from ferryvm_backends.vliw.code.modulo.initiation_interval import Bounds, bounds, critical_path
+from ferryvm_backends.vliw.code.modulo.reservation import Operand
+from ferryvm_backends.vliw.code.modulo.schedule import schedule_iteration
+from ferryvm_backends.vliw.code.modulo.spill import Spills, choose, preheader_of, reload
 from ferryvm_backends.vliw.code.operation import (
-    Code,
     MachineBlock,
+    MachineCode,
     MachineOperation,
     Register,
 )
-from ferryvm_backends.vliw.code.unroll import rounds_of, unroll
+from ferryvm_backends.vliw.code.register_file import assign_files
+from ferryvm_backends.vliw.code.unroll import unroll, unroll_factor
 from ferryvm_backends.vliw.machine.model import Machine
 
 _ROUNDS = (1, 2, 3, 4, 6, 8)
@@ -70,7 +70,7 @@ class LoopPlan:
     interval: int = 0
     """Cycles from one round to the next, of one that is."""
     room: float = _ROOM
-    reloads: Reloads | None = None
+    reloads: Spills | None = None
     """What was changed for registers to be loaded in each round."""
 
     @property
@@ -78,7 +78,7 @@ class LoopPlan:
         """Cycles for one round of the program's."""
         return self.interval / self.rounds
 
-    def install(self, code: Code) -> None:
+    def install(self, code: MachineCode) -> None:
         """Have the loop be the pipelined one."""
         assert self.pipelined is not None
         if self.reloads is not None:
@@ -99,7 +99,7 @@ class _Option:
     """So many rounds of the program's together."""
 
     rounds: int
-    loop: Round
+    loop: Iteration
     bounds: Bounds
 
     @property
@@ -117,10 +117,10 @@ def _best_bound(options: list[_Option]) -> int:
     return best
 
 
-class Loops:
+class PipelinableLoops:
     """The loops of code that are one block."""
 
-    def __init__(self, code: Code, machine: Machine) -> None:
+    def __init__(self, code: MachineCode, machine: Machine) -> None:
         """Pipelines what can be, and unrolls the others."""
         self.code, self.machine = code, machine
         live = live_at_entry(code)
@@ -152,7 +152,7 @@ class Loops:
         results = {o.result for o in operations if o.result is not None}
         return results.union(*(o.registers() for o in operations))
 
-    def before(self) -> tuple[Code, dict[MachineBlock, MachineBlock]]:
+    def before(self) -> tuple[MachineCode, dict[MachineBlock, MachineBlock]]:
         """A copy of the code as if no loop were pipelined: what it means. And what is whose copy."""
         found = self.pipelined
         ways = {way for each in found.values() for way in each.ways}
@@ -252,7 +252,7 @@ class Loops:
         longest = max(_SLOWEST * least, path)
         reloads = self._reloads(block, loop, begin, room)
         if reloads is not None:
-            loop = Round(block, live, option.rounds)
+            loop = Iteration(block, live, option.rounds)
             now = bounds(loop, self.machine).least
             begin, longest = max(begin, now), max(longest, _SLOWEST * now)
         told = self._bounds[block, option.rounds]
@@ -260,7 +260,7 @@ class Loops:
         unbypassed: frozenset[Operand] = frozenset()
         for _ in range(_TRIES):
             failures: Counter[str] = Counter()
-            found = schedule_round(loop, self.machine, begin, longest, unbypassed, failures)
+            found = schedule_iteration(loop, self.machine, begin, longest, unbypassed, failures)
             if found is None:
                 if failures:
                     plan.reason = f"file {failures.most_common(1)[0][0]} has too few registers"
@@ -269,7 +269,7 @@ class Loops:
                 plan.pipelined = expand(self.code, found, self.machine)
                 plan.interval = found.interval
                 break
-            except UnfitError as error:
+            except PrologueError as error:
                 if not error.operands:
                     plan.reason = "the files' ports do not allow the moves in front"
                     break
@@ -280,11 +280,11 @@ class Loops:
         return plan
 
     def _reloads(
-        self, block: MachineBlock, loop: Round, interval: int, room: float
-    ) -> Reloads | None:
+        self, block: MachineBlock, loop: Iteration, interval: int, room: float
+    ) -> Spills | None:
         """Have some registers that a loop reads be loaded in each round."""
         chosen = choose(loop, self.machine, interval, room)
-        front = front_of(self.code, block)
+        front = preheader_of(self.code, block)
         # A way goes with the loop that it leads from, if that is given up.
         ways = {way for each in self.pipelined.values() for way in each.ways}
         if not chosen or front is None or front in ways:
@@ -295,7 +295,7 @@ class Loops:
         """How many rounds may be taken together."""
         found = []
         for rounds in (each for each in _ROUNDS if each <= most):
-            loop = Round(block, live, rounds)
+            loop = Iteration(block, live, rounds)
             if len(loop.nodes) > _LARGEST:
                 break
             least = bounds(loop, self.machine)
@@ -304,9 +304,9 @@ class Loops:
         return found
 
     def _unrolled(self, block: MachineBlock, live: Live, reason: str) -> LoopPlan:
-        operations, rounds = block.operations, rounds_of(block)
+        operations, rounds = block.operations, unroll_factor(block)
         least = self._bounds.get((block, rounds)) or bounds(
-            Round(block, live, rounds), self.machine
+            Iteration(block, live, rounds), self.machine
         )
         unroll(self.code, block, live, rounds)
         return LoopPlan(block, operations, rounds, least, reason=reason)

@@ -26,11 +26,15 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 import numpy as np
 import numpy.typing as npt
 
-from ferryvm_backends.vliw.code.dependence import Reason, distance
-from ferryvm_backends.vliw.code.modulo.bound import Edges, edges, latency
-from ferryvm_backends.vliw.code.modulo.graph import Node, Round, Wait
-from ferryvm_backends.vliw.code.modulo.life import Lives
-from ferryvm_backends.vliw.code.modulo.table import ModuloTable, Operand
+from ferryvm_backends.vliw.code.dependence import DependenceKind, distance
+from ferryvm_backends.vliw.code.modulo.dependence_graph import (
+    DependenceEdge,
+    DependenceNode,
+    Iteration,
+)
+from ferryvm_backends.vliw.code.modulo.initiation_interval import DependenceEdges, edges, latency
+from ferryvm_backends.vliw.code.modulo.register_pressure import Lifetimes
+from ferryvm_backends.vliw.code.modulo.reservation import ModuloReservationTable, Operand
 from ferryvm_backends.vliw.machine.model import Machine
 
 _STEP = 32
@@ -52,22 +56,22 @@ _ALL = 20_000
 
 
 @dataclasses.dataclass
-class RoundSchedule:
+class IterationSchedule:
     """A round whose operations have cycles from 0 on."""
 
-    loop: Round
+    loop: Iteration
     interval: int
-    table: ModuloTable
+    table: ModuloReservationTable
 
 
-def schedule_round(
-    loop: Round,
+def schedule_iteration(
+    loop: Iteration,
     machine: Machine,
     least: int,
     most: int,
     unbypassed: frozenset[Operand],
     failures: Counter[str],
-) -> RoundSchedule | None:
+) -> IterationSchedule | None:
     """A schedule with the shortest interval that is found from `least` to `most` cycles.
 
     `failures`: counts schedules that a file has too few registers for.
@@ -76,16 +80,18 @@ def schedule_round(
     tries = 0
 
     def find(
-        interval: int, among: Callable[[Round, Edges, int], Iterator[Order]] = orders
-    ) -> RoundSchedule | None:
+        interval: int, among: Callable[[Iteration, DependenceEdges, int], Iterator[Order]] = orders
+    ) -> IterationSchedule | None:
         nonlocal tries
-        best: tuple[float, RoundSchedule] | None = None
+        best: tuple[float, IterationSchedule] | None = None
         for order, depths, is_late in among(loop, graph, interval):
             tries += _PATIENCE * len(loop.nodes) + _MORE
-            found = Attempt(loop, machine, interval, order, depths, is_late, unbypassed).run()
+            found = ScheduleAttempt(
+                loop, machine, interval, order, depths, is_late, unbypassed
+            ).run()
             if found is None:
                 continue
-            part, file = Lives(found.loop, machine, found.table).fullest()
+            part, file = Lifetimes(found.loop, machine, found.table).fullest()
             if part > 1:
                 failures[file] += 1
             elif best is None or part < best[0]:
@@ -120,7 +126,7 @@ Order = tuple[dict[int, int], dict[int, int], bool]
 waited for comes as late as it may."""
 
 
-def orders(loop: Round, graph: Edges, interval: int) -> Iterator[Order]:
+def orders(loop: Iteration, graph: DependenceEdges, interval: int) -> Iterator[Order]:
     """Orders to place operations in, the most promising first."""
     count = len(loop.nodes)
     heights, depths = graph.heights(count, interval), graph.depths(count, interval)
@@ -136,7 +142,7 @@ def orders(loop: Round, graph: Edges, interval: int) -> Iterator[Order]:
     yield _ranks(highest), dict.fromkeys(numbers, 0), False
 
 
-def _spaced(loop: Round, graph: Edges, interval: int) -> Iterator[Order]:
+def _spaced(loop: Iteration, graph: DependenceEdges, interval: int) -> Iterator[Order]:
     """The program's order with many distances between operations. Where nearly all slots are taken it is
     a matter of luck whether there is one free for each in time."""
     depths = graph.depths(len(loop.nodes), interval)
@@ -157,12 +163,12 @@ def _ranks(order: Sequence[int]) -> dict[int, int]:
     return {number: rank for rank, number in enumerate(order)}
 
 
-class Attempt:
+class ScheduleAttempt:
     """With one interval."""
 
     def __init__(
         self,
-        loop: Round,
+        loop: Iteration,
         machine: Machine,
         interval: int,
         order: Mapping[int, int],
@@ -173,9 +179,9 @@ class Attempt:
         self.is_late = is_late
         self.loop, self.machine, self.interval = loop, machine, interval
         self.order, self.depths = order, depths
-        self.table = ModuloTable(loop, machine, interval, unbypassed)
-        self.into: list[list[Wait]] = [[] for _ in loop.nodes]
-        self.out: list[list[Wait]] = [[] for _ in loop.nodes]
+        self.table = ModuloReservationTable(loop, machine, interval, unbypassed)
+        self.into: list[list[DependenceEdge]] = [[] for _ in loop.nodes]
+        self.out: list[list[DependenceEdge]] = [[] for _ in loop.nodes]
         for wait in loop.waits:
             self.into[wait.second].append(wait)
             self.out[wait.first].append(wait)
@@ -183,7 +189,7 @@ class Attempt:
         self.last: dict[int, int] = {}
         """Where each operation was placed last."""
 
-    def run(self) -> RoundSchedule | None:
+    def run(self) -> IterationSchedule | None:
         left = {node.number for node in self.loop.nodes}
         for _ in range(_PATIENCE * len(left) + _MORE):
             if not left:
@@ -196,7 +202,7 @@ class Attempt:
             left |= evicted
         return None if left else self._normal()
 
-    def _normal(self) -> RoundSchedule:
+    def _normal(self) -> IterationSchedule:
         """With the first operation in the first stage; cycles keep their place in the interval."""
         table = self.table
         first = min(spot.cycle for spot in table.spots.values())
@@ -206,14 +212,14 @@ class Attempt:
             for number, spot in table.spots.items()
         }
         table.loop = self.loop.with_bases(table.bases)
-        return RoundSchedule(table.loop, self.interval, table)
+        return IterationSchedule(table.loop, self.interval, table)
 
-    def _place(self, node: Node) -> set[int] | None:
+    def _place(self, node: DependenceNode) -> set[int] | None:
         """Place an operation; those that have lost their places. None if it is not to be done."""
         earliest, latest = self._earliest(node), self._latest(node)
         is_bound = any(w.first in self.table.spots for w in self.into[node.number])
         is_awaited = self.is_late and any(
-            w.second in self.table.spots and w.reason is Reason.VALUE and not w.distance
+            w.second in self.table.spots and w.reason is DependenceKind.VALUE and not w.distance
             for w in self.out[node.number]
         )
         if latest is not None and not is_bound:
@@ -227,7 +233,7 @@ class Attempt:
             return set()
         return self._force(node, earliest)
 
-    def _on_cheapest(self, node: Node, cycles: range) -> bool:
+    def _on_cheapest(self, node: DependenceNode, cycles: range) -> bool:
         """Place an operation in one of some cycles: in the first one that takes nothing scarce, or
         the best of the first few that are possible at all."""
         table, best, looked = self.table, None, 0
@@ -255,17 +261,17 @@ class Attempt:
         self.last[node.number] = cycle
         return True
 
-    def _fits(self, node: Node, cycle: int) -> bool:
+    def _fits(self, node: DependenceNode, cycle: int) -> bool:
         """Whether the branch back is where a round ends."""
         if node.number != self.loop.repeat:
             return True
         return (cycle + self.machine.delay_slots + 1) % self.interval == 0
 
-    def _on_some_unit(self, node: Node, cycle: int) -> bool:
+    def _on_some_unit(self, node: DependenceNode, cycle: int) -> bool:
         table = self.table
         return any(table.place(node, cycle, unit) for unit in table.free(node, cycle))
 
-    def _force(self, node: Node, earliest: int) -> set[int] | None:
+    def _force(self, node: DependenceNode, earliest: int) -> set[int] | None:
         cycle = earliest
         if node.number in self.last:
             cycle = max(cycle, self.last[node.number] + 1)
@@ -288,7 +294,7 @@ class Attempt:
                 evicted.add(wait.second)
         return evicted
 
-    def _far(self, wait: Wait) -> int:
+    def _far(self, wait: DependenceEdge) -> int:
         """Cycles from the issue of one operation to the other's, of the same round's number."""
         spots = self.table.spots
         first, second = (
@@ -296,7 +302,7 @@ class Attempt:
         )
         return distance(wait.reason, first, second, self.machine) - self.interval * wait.distance
 
-    def _earliest(self, node: Node) -> int:
+    def _earliest(self, node: DependenceNode) -> int:
         spots = self.table.spots
         return max(
             (
@@ -307,7 +313,7 @@ class Attempt:
             default=self.depths[node.number],
         )
 
-    def _latest(self, node: Node) -> int | None:
+    def _latest(self, node: DependenceNode) -> int | None:
         spots = self.table.spots
         return min(
             (

@@ -1,0 +1,132 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Code behind a door: what kernels in wrapped and in copied memory have in common."""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+import itertools
+import weakref
+from collections.abc import Mapping
+from typing import Any
+
+import pyopencl as cl
+
+from ferryvm.backend import Activity, BackendError, Code, Options
+from ferryvm.failure import described, one_line
+from ferryvm.machine.control import ControlBlock, Status
+from ferryvm_backends.opencl.build import Session
+from ferryvm_backends.opencl.kernel import Kernel
+from ferryvm_backends.opencl.launch import BACK, STACK, door
+
+_numbers = itertools.count(1)
+_codes: weakref.WeakValueDictionary[int, KernelCode] = weakref.WeakValueDictionary()
+
+
+class KernelCode(Code):
+    """A kernel that native code enters, and Python where that does not suffice."""
+
+    launch: str
+    """The native function."""
+
+    def __init__(
+        self,
+        session: Session,
+        kernel: Kernel,
+        guards: tuple[int, ...],
+        options: Options,
+        is_from_cache: bool,
+        notes: Mapping[str, float],
+    ) -> None:
+        """Raises BackendError where native code cannot be had."""
+        self.session, self.kernel, self._guards = session, kernel, guards
+        self.is_from_cache, self.notes = is_from_cache, notes
+        self.failures = (ctypes.c_uint64 * max(len(guards), 1))()
+        self._why_lost = ""
+        self._door = door(self.launch)
+        self.record = record = self._door.record
+        key = next(_numbers)
+        _codes[key] = self
+        library = _library()
+        record.key, record.back = key, _address(_BACK)
+        record.queue, record.kernel = session.queue.int_ptr, kernel.handle.int_ptr
+        record.enqueue = _address(library.clEnqueueNDRangeKernel)
+        record.finish = _address(library.clFinish)
+        record.set_argument = _address(library.clSetKernelArg)
+        record.read = _address(library.clEnqueueReadBuffer)
+        record.clock, record.compare = _address(_host().clock_gettime), _address(_host().memcmp)
+        record.guard_limit = options.guard_limit
+        record.failures = ctypes.addressof(self.failures)
+        record.observed = options.observe
+        self.address = self._door.address
+        weakref.finalize(self, self._door.close)
+
+    def back(self, control: ControlBlock, why: int) -> Status:
+        """Do what native code has not done. Raises BackendError, or cl.Error."""
+        raise NotImplementedError
+
+    def forget(self) -> None:
+        """Have the kernel's arguments set for no machine."""
+        self.record.control = self.record.residence = 0
+
+    def answer(self, control: ControlBlock, why: int) -> int:
+        """What native code is told: a status."""
+        try:
+            return int(self.back(control, why))
+        except BackendError as error:
+            self._why_lost = str(error)
+        except cl.Error as error:
+            self._why_lost = f"opencl: {self.session.device} failed: {one_line(str(error))}"
+        except BaseException as error:  # noqa: BLE001 - ctypes would print it and return 0
+            self._why_lost = described(error)
+        control.status = Status.LOST
+        return int(Status.LOST)
+
+    @property
+    def lost(self) -> str:
+        """Why it cannot be run any more, if it left with LOST."""
+        error = ctypes.c_int64(self.record.error).value
+        if error:
+            return f"opencl: {self.session.device} failed: {error_name(error)}"
+        return self._why_lost
+
+    def activity(self) -> Activity:
+        record = self.record
+        return Activity(
+            record.entries,
+            record.nanoseconds * 1e-9,
+            record.instructions,
+            dict(zip(self._guards, self.failures, strict=False)),
+            record.to_device,
+            record.to_host,
+            crowded=record.crowded,
+            stack=STACK,
+        )
+
+
+def error_name(code: int) -> str:
+    """What OpenCL calls an error."""
+    name = next((n for n in dir(cl.status_code) if getattr(cl.status_code, n) == code), None)
+    return name or f"error {code}"
+
+
+def _back(key: int, address: int, why: int) -> int:
+    return _codes[key].answer(ControlBlock.from_address(address), why)
+
+
+_BACK = BACK(_back)
+
+
+def _address(function: Any) -> int:
+    return ctypes.cast(function, ctypes.c_void_p).value or 0
+
+
+@functools.cache
+def _library() -> ctypes.CDLL:
+    """The loader that pyopencl uses: its functions dispatch to the drivers."""
+    return ctypes.CDLL(cl._cl.__file__)
+
+
+@functools.cache
+def _host() -> ctypes.CDLL:
+    return ctypes.CDLL(None)

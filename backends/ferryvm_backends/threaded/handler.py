@@ -1,0 +1,55 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Direct threading: each handler ends in a tail call of the next one.
+
+Handlers share one signature of the six machine registers under a calling convention that passes
+them all in processor registers, so a dispatch is a load and a jump. A cell's first word is the
+address of its handler; a target immediate is the address of the target's cell, so that the way from
+one cell to the next is one load.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+
+from ferryvm.machine.control import Status
+from ferryvm_backends._llvm import ir
+from ferryvm_backends._llvm.cell import CellHandlerBuilder
+from ferryvm_backends._llvm.handler import POINTER, Registers
+
+HANDLER = ir.FunctionType(ir.VoidType(), [POINTER] * 6)
+CONVENTION = "preserve_nonecc"
+
+
+def call_handler(
+    builder: ir.IRBuilder, address: ir.Value, registers: Registers, tail: bool = True
+) -> None:
+    """Call the handler at `address` and return; a `tail` call needs a handler as its caller."""
+    arguments = [getattr(registers, field.name) for field in dataclasses.fields(Registers)]
+    builder.call(
+        ir.Callee(address, HANDLER),
+        arguments,
+        cconv=CONVENTION,
+        tail="musttail" if tail else "notail",
+    )
+    builder.ret_void()
+
+
+class ThreadedHandlerBuilder(CellHandlerBuilder):
+    """Weaves one handler a function."""
+
+    def __init__(self, counting: bool, exits: dict[Status, ir.Function]) -> None:
+        self.counting = counting
+        self.exits = exits
+
+    def _dispatch(self, registers: Registers) -> None:
+        self._run_original(registers, registers.ip)
+
+    def _run_original(self, registers: Registers, address: ir.Value) -> None:
+        handler = self.builder.load(address, typ=POINTER, align=8)
+        call_handler(self.builder, handler, registers)
+
+    def _exit(self, registers: Registers, status: Status) -> None:
+        call_handler(self.builder, self.exits[status], registers)
+
+    def _target_cell(self, target: ir.Value) -> ir.Value:
+        return self._pointer(target)

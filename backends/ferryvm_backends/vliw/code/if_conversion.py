@@ -1,0 +1,268 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Conditions in loops without branches: what either side does is done, and the results are chosen from.
+
+    branch p  ├─ yes: a = …; store x ─┐                a = …; store x if p; b = …
+              └─ no:  b = …  ─────────┴─> join(c)  ─>  c = select p, a, b; join
+
+(Allen, Kennedy, Porterfield, Warren: Conversion of Control Dependence to Data Dependence, POPL 1983.)
+A side is one block that only computes, loads, stores and checks. The machine computes and loads
+without harm whatever the operands are; a store gets a predicate; a check leaves if the side would have been
+gone to, too, so each exit is the same in the same state, after the same stores.
+
+Inner conditions come first, so nested ones go away as well. A loop all of whose conditions go is one
+block then, which can be pipelined. For one machine alone, and the last thing before `lower`.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+from collections import Counter
+
+from ferryvm.ir.flow import Flow
+from ferryvm.ir.graph import (
+    TRUTH,
+    Block,
+    Body,
+    Constant,
+    Edge,
+    Module,
+    Operation,
+    Terminator,
+    Value,
+)
+from ferryvm.ir.operation import FIXED, PURE
+from ferryvm.ir.passes.dead_code import substitute
+from ferryvm_backends.vliw.code.operation import work_of
+from ferryvm_backends.vliw.machine.model import FileKind, Machine, Work
+
+_STORES = frozenset({"heap_store", "set_static", "set_static_at"})
+_LOADS = frozenset({"heap_load", "static", "static_at", "word", "heap_pointer"})
+_CHECKS = frozenset({"trap_if", "grow_if", "guard"})
+_FREE = frozenset({"extend_u", "reinterpret", "to_slot", "from_slot", "canonical"})
+"""Operations that take mostly nothing."""
+
+_LARGEST = 24
+"""Operations of a side."""
+_CYCLES = 6
+"""Cycles that both sides may take of what there is least of, units or slots, beyond the delay slots that
+their branch takes."""
+
+Predicates = dict[Operation, tuple[Value, bool]]
+"""Stores that are done only if a truth is so."""
+
+
+def convert_conditions(module: Module, machine: Machine) -> Predicates:
+    """Have conditions in loops be no branches where that is of use."""
+    found: Predicates = {}
+    if machine.units_for(Work.SELECT) and machine.units_for(Work.BOOLEAN):
+        for body in module.bodies:
+            _Conversion(body, machine, found).run()
+    return found
+
+
+@dataclasses.dataclass(frozen=True)
+class _Side:
+    """One of the ways from a branch to where they meet."""
+
+    edge: Edge
+    """Of the branch."""
+    holds: bool
+    """What the truth is that leads there."""
+    block: Block | None
+    """None: it leads to the meeting directly."""
+
+    @property
+    def last(self) -> Edge:
+        """The edge to the meeting."""
+        return self.edge if self.block is None else self.block.end.edges[0]
+
+    @property
+    def operations(self) -> list[Operation]:
+        return [] if self.block is None else self.block.operations
+
+
+class _Conversion:
+    def __init__(self, body: Body, machine: Machine, found: Predicates) -> None:
+        self.body, self.machine, self.found = body, machine, found
+        self.can_store = _can_store(machine)
+
+    def run(self) -> None:
+        """Convert what can be, inner ones first."""
+        while (found := self._next()) is not None:
+            self._convert(*found)
+
+    def _next(self) -> tuple[Block, _Side, _Side] | None:
+        flow = Flow(self.body)
+        inside = {place for loop in flow.loops() for place in loop.blocks}
+        for place in sorted(inside, reverse=True):
+            block = flow.blocks[place]
+            if _absorb(self.body, flow, place):
+                return self._next()
+            if block.end.name == "branch":
+                sides = self._sides(flow, block)
+                if sides is not None and flow.places[sides[0].last.block] in inside:
+                    return block, *sides
+        return None
+
+    def _sides(self, flow: Flow, block: Block) -> tuple[_Side, _Side] | None:
+        """Both sides of a branch that can be converted."""
+        truth, (yes, no) = block.end.arguments[0], block.end.edges
+        if not isinstance(truth, Operation):
+            return None
+        for through in ((True, True), (True, False), (False, True), (False, False)):
+            sides = [
+                _Side(edge, holds, edge.block if is_through else None)
+                for edge, holds, is_through in zip((yes, no), (True, False), through, strict=True)
+            ]
+            if not all(each.block is None or self._fits(flow, each.block) for each in sides):
+                continue
+            one, other = sides
+            if one.last.block is other.last.block and one.last.is_back == other.last.is_back:
+                return (one, other) if self._is_worth(one, other) else None
+        return None
+
+    def _fits(self, flow: Flow, block: Block) -> bool:
+        """Whether a block may be a side."""
+        place = flow.places[block]
+        if len(flow.incoming[place]) != 1 or block.end.name != "jump":
+            return False
+        return all(map(self._may_be_done, block.operations))
+
+    def _may_be_done(self, operation: Operation) -> bool:
+        """Whether an operation can be done, or not be done, where there is no branch."""
+        if operation.name in _STORES:
+            return self.can_store
+        if operation.name in _CHECKS or operation.name in _LOADS or operation.name in FIXED:
+            return True
+        if operation.name not in PURE:
+            return False
+        if operation.name in _FREE:
+            return True
+        work = _work(operation)
+        units = self.machine.units_for(work)
+        # One that keeps its unit for long had better not be done in vain.
+        return any(unit.work[work].interval == 1 for unit in units)
+
+    def _is_worth(self, one: _Side, other: _Side) -> bool:
+        """Whether doing both sides takes few enough cycles."""
+        works = [
+            [_work(o) for o in each.operations if o.name not in _FREE] for each in (one, other)
+        ]
+        if max(map(len, works)) > _LARGEST:
+            return False
+        needed: Counter[tuple[str, ...]] = Counter()
+        for work in itertools.chain(*works):
+            needed[tuple(unit.name for unit in self.machine.units_for(work))] += 1
+        cycles = [count / len(units) for units, count in needed.items() if units]
+        cycles.append(needed.total() / self.machine.slots)
+        return max(cycles) <= self.machine.delay_slots + _CYCLES
+
+    # --- converting -------------------------------------------------------------------------
+
+    def _convert(self, block: Block, *sides: _Side) -> None:
+        """Have a branch's sides be part of its block."""
+        new = _ExtendedBlock(block, self.found)
+        for side in sides:
+            new.add(self.body, side)
+        one, other = (side.last for side in sides)
+        pairs = zip(one.arguments, other.arguments, strict=True)
+        arguments = [new.choice(a, b) for a, b in pairs]
+        block.terminator = Terminator("jump", edges=(Edge(one.block, arguments, one.is_back),))
+        block.terminator.pc = new.pc
+        gone = {side.block for side in sides}
+        self.body.blocks[:] = [each for each in self.body.blocks if each not in gone]
+
+
+class _ExtendedBlock:
+    """A block that its branch's sides become part of."""
+
+    def __init__(self, block: Block, found: Predicates) -> None:
+        self.block, self.found = block, found
+        self.truth = block.end.arguments[0]
+        self.pc = block.end.pc
+        self._no: Value | None = None
+
+    def add(self, body: Body, side: _Side) -> None:
+        """Do what a side does."""
+        if side.block is None:
+            return
+        if side.block.parameters:
+            substitute(body, dict(zip(side.block.parameters, side.edge.arguments, strict=True)))
+        for operation in side.operations:
+            if operation.name in _CHECKS:
+                p, *rest = operation.arguments
+                operation.arguments = (self._both(self._is_taken(side.holds), p), *rest)
+            elif operation.name in _STORES:
+                before = self.found.get(operation)
+                self.found[operation] = self.truth, side.holds
+                if before is not None:
+                    inner = before[0] if before[1] else self._pure("none", before[0])
+                    both = self._both(self._is_taken(side.holds), inner)
+                    self.found[operation] = both, True
+            self.block.operations.append(operation)
+
+    def choice(self, yes: Value, no: Value) -> Value:
+        """One value if the truth holds, else the other."""
+        if yes is no:
+            return yes
+        if yes.type is not TRUTH:
+            return self._pure("select", self.truth, yes, no)
+        one = self._both(self.truth, yes)
+        return self._pure("any", one, self._both(self._is_taken(False), no))
+
+    def _is_taken(self, holds: bool) -> Value:
+        """The truth that a side is gone to."""
+        if holds:
+            return self.truth
+        if self._no is None:
+            self._no = self._pure("none", self.truth)
+        return self._no
+
+    def _both(self, p: Value, q: Value) -> Value:
+        if isinstance(q, Constant):
+            return p if q.bits else q
+        return self._pure("all", p, q)
+
+    def _pure(self, name: str, *arguments: Value) -> Value:
+        type_ = arguments[-1].type if name == "select" else TRUTH
+        operation = Operation(name, type_, (), arguments)
+        operation.pc = self.pc
+        self.block.operations.append(operation)
+        return operation
+
+
+def _absorb(body: Body, flow: Flow, place: int) -> bool:
+    """Have a block go on with what its jump alone leads to, if there is such a block."""
+    block = flow.blocks[place]
+    end = block.end
+    if end.name != "jump" or end.edges[0].is_back:
+        return False
+    (edge,) = end.edges
+    if len(flow.incoming[flow.places[edge.block]]) != 1:
+        return False
+    if edge.block.parameters:
+        substitute(body, dict(zip(edge.block.parameters, edge.arguments, strict=True)))
+    block.operations += edge.block.operations
+    block.terminator = edge.block.end
+    body.blocks.remove(edge.block)
+    return True
+
+
+def _work(operation: Operation) -> Work:
+    """What takes most of an operation's units."""
+    if operation.name in _CHECKS:
+        return Work.BRANCH
+    if operation.name in _STORES:
+        return Work.STORE
+    if operation.name in PURE and operation.name != "truth_to_i32":
+        return work_of(operation.name, operation.static)
+    return Work.SELECT if operation.name == "truth_to_i32" else Work.LOAD
+
+
+def _can_store(machine: Machine) -> bool:
+    """Whether stores can have predicates: all units that store read all truths."""
+    truths = {file.name for file in machine.files if file.kind is FileKind.BOOLEAN}
+    return machine.predication and all(
+        truths <= unit.reads for unit in machine.units_for(Work.STORE)
+    )

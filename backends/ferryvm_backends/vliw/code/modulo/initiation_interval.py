@@ -1,0 +1,166 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The fewest cycles from one round of a loop to the next that could be (Rau 1994, section 2)."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections import Counter
+
+import numpy as np
+import numpy.typing as npt
+
+from ferryvm_backends.vliw.code.dependence import distance
+from ferryvm_backends.vliw.code.modulo.dependence_graph import Invariant, Iteration
+from ferryvm_backends.vliw.code.operation import MachineOperation
+from ferryvm_backends.vliw.machine.model import FileKind, Machine, Work
+
+_NEVER = -(1 << 40)
+
+
+@dataclasses.dataclass(frozen=True)
+class Bounds:
+    """Cycles from one round to the next, at least."""
+
+    resource: int
+    resource_name: str
+    """What is used most: units, or slots."""
+    recurrence: int
+
+    @property
+    def least(self) -> int:
+        """Both of them."""
+        return max(self.resource, self.recurrence)
+
+
+@dataclasses.dataclass(frozen=True)
+class DependenceEdges:
+    """What waits for what, as arrays of the same length."""
+
+    first: npt.NDArray[np.int64]
+    second: npt.NDArray[np.int64]
+    delay: npt.NDArray[np.int64]
+    distance: npt.NDArray[np.int64]
+
+    def heights(self, count: int, interval: int) -> npt.NDArray[np.int64] | None:
+        """Cycles from each operation's issue to the end of its round, at least; None where an
+        operation would have to wait for itself."""
+        return self._longest(count, interval, self.second, self.first)
+
+    def depths(self, count: int, interval: int) -> npt.NDArray[np.int64] | None:
+        """Cycles from the beginning of its round to each operation's issue, at least."""
+        return self._longest(count, interval, self.first, self.second)
+
+    def _longest(
+        self, count: int, interval: int, known: npt.NDArray[np.int64], to: npt.NDArray[np.int64]
+    ) -> npt.NDArray[np.int64] | None:
+        found = np.zeros(count, np.int64)
+        length = self.delay - interval * self.distance
+        for _ in range(count + 1):
+            before = found.copy()
+            np.maximum.at(found, to, found[known] + length)
+            if np.array_equal(before, found):
+                return found
+        return None
+
+
+def edges(loop: Iteration, machine: Machine) -> DependenceEdges:
+    """The edges of a round, with the fastest units."""
+    latencies = [latency(node.operation, machine) for node in loop.nodes]
+    rows = [
+        (
+            wait.first,
+            wait.second,
+            distance(wait.reason, latencies[wait.first], latencies[wait.second], machine),
+            wait.distance,
+        )
+        for wait in loop.waits
+    ]
+    table = np.array(rows, np.int64).reshape(-1, 4).T
+    return DependenceEdges(*table)
+
+
+def bounds(loop: Iteration, machine: Machine) -> Bounds:
+    """The bounds of a loop. Every operation has a unit."""
+    resource, name = Usage(loop, machine).least()
+    found = edges(loop, machine)
+    low, high = 1, 2
+    while found.heights(len(loop.nodes), high) is None:
+        low, high = high, 2 * high
+    while low < high:
+        middle = (low + high) // 2
+        if found.heights(len(loop.nodes), middle) is None:
+            low = middle + 1
+        else:
+            high = middle
+    return Bounds(resource, name, low)
+
+
+def critical_path(loop: Iteration, machine: Machine) -> int:
+    """Cycles that a round takes, at least."""
+    found = edges(loop, machine).heights(len(loop.nodes), 1 << 32)
+    assert found is not None
+    return int(found.max())
+
+
+def latency(operation: MachineOperation, machine: Machine) -> int:
+    """Of the fastest unit."""
+    work = operation.work
+    return min(unit.work[work].latency for unit in machine.units_for(work))
+
+
+class Usage:
+    """What a round takes of slots and units."""
+
+    def __init__(self, loop: Iteration, machine: Machine) -> None:
+        self.machine, self.count = machine, len(loop.nodes)
+        kept = {s.register for node in loop.nodes for s in node.sources if isinstance(s, Invariant)}
+        self.kept = Counter(register.kind for register in kept)
+        """Registers that do not change, by kind."""
+        self.needs: Counter[frozenset[int]] = Counter()
+        """Cycles that operations need, by the units that can do them."""
+        self.alike: Counter[tuple[frozenset[int], int]] = Counter()
+        """Operations by these units and the cycles that they need for one."""
+        for node in loop.nodes:
+            able = self._able(node.operation.work)
+            interval = min(machine.units[n].work[node.operation.work].interval for n in able)
+            self.needs[able] += interval
+            self.alike[able, interval] += 1
+
+    def least(self) -> tuple[int, str]:
+        """Cycles that slots, ports, and any set of units that do the same things are taken."""
+        found = [(-(-self.count // self.machine.slots), "slots")]
+        for units in self.needs:
+            found.append((-(-self._together(units) // len(units)), self._names(units)))
+        for (units, interval), count in self.alike.items():
+            # A unit does the same in each round, so what it takes is whole operations.
+            found.append((interval * -(-count // len(units)), self._names(units)))
+        for kind in FileKind:
+            found.append((self._port_cycles(kind), f"ports of {kind.value} files"))
+        return max(found, key=lambda each: each[0])
+
+    def loads_within(self, cycles: float) -> int:
+        """Loads of constant addresses that would fit besides, if there were so many cycles."""
+        units = self._able(Work.LOAD)
+        taken = sum(needs for others, needs in self.needs.items() if others & units)
+        free = min(len(units) * cycles - taken, self.machine.slots * cycles - self.count)
+        return max(int(free), 0)
+
+    def _port_cycles(self, kind: FileKind) -> int:
+        """Cycles for reading what does not change: that is in no unit's output register. A word can
+        be loaded instead, since its address is a constant."""
+        ports = sum(file.read_ports for file in self.machine.files if file.kind is kind)
+        cycles = 0
+        while True:
+            loads = self.loads_within(cycles) if kind is FileKind.INTEGER else 0
+            if self.kept[kind] <= ports * cycles + loads:
+                return cycles
+            cycles += 1
+
+    def _able(self, work: Work) -> frozenset[int]:
+        return frozenset(n for n, unit in enumerate(self.machine.units) if work in unit.work)
+
+    def _together(self, units: frozenset[int]) -> int:
+        return sum(cycles for others, cycles in self.needs.items() if others <= units)
+
+    def _names(self, units: frozenset[int]) -> str:
+        return "+".join(dict.fromkeys(self.machine.units[n].group for n in sorted(units)))

@@ -1,0 +1,160 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Where the first rounds of a pipelined loop find what later ones take from units' output registers.
+
+That is in registers as the loop begins, and so takes a port when it is read. Where there is none left a
+unit that has nothing to do yet brings it to its own output register somewhat earlier.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterator
+
+from ferryvm_backends.vliw.code.modulo.dependence_graph import Iteration, NodeResult, Source
+from ferryvm_backends.vliw.code.modulo.reservation import FromFile, ModuloReservationTable, Operand
+from ferryvm_backends.vliw.code.operation import Register
+from ferryvm_backends.vliw.machine.model import Machine, Work
+
+_EARLIER = 24
+"""Cycles by which something is brought earlier, at most."""
+
+
+@dataclasses.dataclass(frozen=True)
+class ForwardedValue:
+    """A move to a unit's output register; its cycle counts from the first round on."""
+
+    cycle: int
+    unit: int
+    latency: int
+    value: Register
+    result: Register
+
+
+class Prologue:
+    """What is read, issued and held in the cycles before the kernel."""
+
+    def __init__(
+        self,
+        loop: Iteration,
+        machine: Machine,
+        table: ModuloReservationTable,
+        rounds: int,
+        is_rotating: Callable[[int], bool],
+        copy: Callable[[Register, str], Register],
+        fresh: Callable[[Register], Register],
+    ) -> None:
+        """`rounds`: that begin before the kernel; `is_rotating`: whether what an operation's result was
+        before the first round is in a register where it will be later, too; `copy`: what a register is
+        as the loop begins, in some file; `fresh`: a register like another one that is in no file."""
+        self.loop, self.machine, self.table = loop, machine, table
+        self.is_rotating, self.copy, self.fresh = is_rotating, copy, fresh
+        self.found: dict[tuple[Operand, int], tuple[Register, int | None]] = {}
+        """What an operand is that was made so many rounds before the first one; and the unit that has it."""
+        self.moves: list[ForwardedValue] = []
+        self.unfit: set[Operand] = set()
+        """Operands that are not to be had."""
+        self._reads: dict[tuple[int, str], set[object]] = defaultdict(set)
+        self._issued: Counter[int] = Counter()
+        self._busy: set[tuple[int, int]] = set()
+        self._landing: set[tuple[int, int]] = set()
+        self._held: set[tuple[int, int]] = set()
+        for number in range(rounds):
+            self._add_round(number)
+
+    def find(self, operand: Operand, source: NodeResult) -> None:
+        """Decide where the first rounds have an operand that later ones take from a unit."""
+        spot = self.table.spots[operand[0]]
+        for distance in range(1, source.distance + 1):
+            cycle = spot.cycle + (source.distance - distance) * self.table.interval
+            initial = self.loop.nodes[source.node].initial[distance]
+            file = self._port(initial, spot.unit, cycle)
+            if file is not None:
+                self.found[operand, distance] = self.copy(initial, file), None
+            elif not self._bring(operand, distance, initial, cycle):
+                self.unfit.add(operand)
+
+    def _add_round(self, number: int) -> None:
+        table, begin = self.table, number * self.table.interval
+        for node in self.loop.nodes:
+            spot = table.spots[node.number]
+            cycle = begin + spot.cycle
+            self._issued[cycle] += 1
+            timing = self.machine.units[spot.unit].work[node.operation.work]
+            self._busy |= {(spot.unit, cycle + more) for more in range(timing.interval)}
+            if node.operation.result is not None:
+                self._landing.add((spot.unit, begin + spot.landing))
+            for index, source in enumerate(node.sources):
+                way = table.ways.get((node.number, index))
+                if isinstance(way, FromFile):
+                    self._reads[cycle, way.file].add(self._register(source, number))
+                elif isinstance(source, NodeResult) and number >= source.distance:
+                    maker = table.spots[source.node]
+                    landed = maker.landing + (number - source.distance) * table.interval
+                    self._held |= {(maker.unit, each) for each in range(landed, cycle + 1)}
+
+    def _register(self, source: Source, number: int) -> object:
+        """What stands for the register that a round reads a source from."""
+        if not isinstance(source, NodeResult):
+            return source
+        made = number - source.distance
+        if made < 0 and not self.is_rotating(source.node):
+            return self.loop.nodes[source.node].initial[-made]
+        return source.node, made
+
+    def _port(self, initial: Register, unit: int, cycle: int) -> str | None:
+        """A file that a unit can read what a register was from in a cycle."""
+        fitting = [
+            file.name
+            for file in self.machine.files
+            if file.kind is initial.kind
+            and file.name in self.machine.units[unit].reads
+            and len(self._reads[cycle, file.name] | {initial}) <= file.read_ports
+        ]
+        if not fitting:
+            return None
+        name = min(
+            fitting,
+            key=lambda each: (initial not in self._reads[cycle, each], each != initial.file),
+        )
+        self._reads[cycle, name].add(initial)
+        return name
+
+    def _bring(self, operand: Operand, distance: int, initial: Register, cycle: int) -> bool:
+        """Have a unit hold a register's value until a cycle in which an operand is read."""
+        for earlier in range(1, _EARLIER):
+            for unit, latency in self._movers():
+                issue, landing = cycle - earlier, cycle - earlier + latency
+                if landing > cycle or not self._is_free(unit, issue, landing, cycle):
+                    continue
+                file = self._port(initial, unit, issue)
+                if file is None:
+                    continue
+                self._issued[issue] += 1
+                self._busy.add((unit, issue))
+                self._landing.add((unit, landing))
+                self._held |= {(unit, each) for each in range(landing, cycle + 1)}
+                result = self.fresh(initial)
+                copy = self.copy(initial, file)
+                self.moves.append(ForwardedValue(issue, unit, latency, copy, result))
+                self.found[operand, distance] = result, unit
+                return True
+        return False
+
+    def _is_free(self, unit: int, issue: int, landing: int, until: int) -> bool:
+        """Whether a unit can take an operation, and nothing lands there, nor is needed there, until a
+        cycle is over."""
+        return (
+            self._issued[issue] < self.machine.slots
+            and (unit, issue) not in self._busy
+            and not any(
+                (unit, each) in self._landing or (unit, each) in self._held
+                for each in range(landing, until + 1)
+            )
+        )
+
+    def _movers(self) -> Iterator[tuple[int, int]]:
+        for number, unit in enumerate(self.machine.units):
+            timing = unit.work.get(Work.MOVE)
+            if timing is not None and timing.interval == 1:
+                yield number, timing.latency

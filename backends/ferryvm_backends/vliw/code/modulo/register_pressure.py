@@ -1,0 +1,77 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How long the results of a pipelined loop's round are needed, and so how many registers there must be."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterator
+
+from ferryvm_backends.vliw.code.modulo.dependence_graph import Invariant, Iteration, NodeResult
+from ferryvm_backends.vliw.code.modulo.reservation import FromFile, ModuloReservationTable
+from ferryvm_backends.vliw.machine.model import Machine
+
+
+class Lifetimes:
+    """Of the results that are in files, by the operations that make them."""
+
+    def __init__(self, loop: Iteration, machine: Machine, table: ModuloReservationTable) -> None:
+        self.loop, self.machine, self.table = loop, machine, table
+        self.interval, self.spots = table.interval, table.spots
+        self.last = {maker: self.spots[maker].landing for maker in table.files}
+        """The last cycle that needs each."""
+        for maker, cycle in (*self._reads(), *self._leaves()):
+            self.last[maker] = max(self.last[maker], cycle)
+
+    def rounds(self, maker: int) -> int:
+        """Rounds that need a result's register at the same time."""
+        return (self.last[maker] - self.spots[maker].landing) // self.interval + 1
+
+    def fullest(self) -> tuple[float, str]:
+        """The part of a file's registers that is needed in some cycle, of the file that it is most of, and
+        that file. More than 1 is too many."""
+        parts = (
+            (needed / self.machine.file(name).registers, name)
+            for name, needed in self._needed().items()
+        )
+        return max(parts, default=(0.0, ""))
+
+    def _needed(self) -> dict[str, int]:
+        """The most registers of each file that are needed in a cycle."""
+        kept: dict[str, set[object]] = defaultdict(set)
+        for (number, index), way in self.table.ways.items():
+            source = self.loop.nodes[number].sources[index]
+            if isinstance(source, Invariant) and isinstance(way, FromFile):
+                kept[way.file].add(source.register)
+        lives: dict[str, Counter[int]] = defaultdict(Counter)
+        for maker, last in self.last.items():
+            there = lives[self.table.files[maker]]
+            for cycle in range(self.spots[maker].landing, last + 1):
+                there[cycle % self.interval] += 1
+        return {
+            name: len(kept[name]) + max(lives[name].values(), default=0)
+            for name in kept.keys() | lives.keys()
+        }
+
+    def _reads(self) -> Iterator[tuple[int, int]]:
+        for (number, index), way in self.table.ways.items():
+            source = self.loop.nodes[number].sources[index]
+            if isinstance(source, NodeResult) and isinstance(way, FromFile):
+                yield source.node, self.spots[number].cycle + self.interval * source.distance
+
+    def _leaves(self) -> Iterator[tuple[int, int]]:
+        """What exits need outlasts all that is under way when one is taken."""
+        for node in self.loop.nodes:
+            if node.needed:
+                left = self.spots[node.number].cycle + self.machine.delay_slots + 1
+                end = left + self._drain(left)
+                for source in node.needed.values():
+                    if isinstance(source, NodeResult):
+                        yield source.node, end + self.interval * source.distance
+
+    def _drain(self, left: int) -> int:
+        """Cycles that what has been issued when an exit takes effect needs to land after that."""
+        late = 0
+        for spot in self.spots.values():
+            rounds = (left - 1 - spot.cycle) // self.interval
+            late = max(late, spot.landing + rounds * self.interval - left)
+        return late

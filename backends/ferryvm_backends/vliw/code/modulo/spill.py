@@ -1,0 +1,117 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Registers that a loop only reads, loaded in each round from where they are stored in front of it.
+
+A register that does not change in a loop takes a number all the time, and a port of its file whenever it is
+read; a load of a constant address takes neither, since its result mostly is taken from the unit. So what
+there are too few registers or ports for is loaded, as far as units for loads have time. (Spilling of
+loop invariants: Zalamea, Llosa, Ayguadé, Valero: Improved Spill MachineCode Generation for Software Pipelined
+Loops, PLDI 2000.)
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections import Counter
+
+from ferryvm_backends.vliw.code.modulo.dependence_graph import Invariant, Iteration
+from ferryvm_backends.vliw.code.modulo.initiation_interval import Usage
+from ferryvm_backends.vliw.code.operation import (
+    MachineBlock,
+    MachineCode,
+    MachineOperation,
+    MemoryOperand,
+    Register,
+    Segment,
+)
+from ferryvm_backends.vliw.machine.model import FileKind, Machine
+
+_PORTS = 0.3
+"""Part of the ports, in an interval, that registers may be read from that do not change."""
+_BUSY = 0.95
+"""Part of the units for loads, and of slots, that may be taken for fewer ports."""
+
+
+def choose(loop: Iteration, machine: Machine, interval: int, room: float) -> list[Register]:
+    """Registers that had better be loaded in each round, if one begins every `interval` cycles.
+
+    `room`: part of the registers of all files that may hold what does not change.
+    """
+    uses = Counter(
+        s.register for node in loop.nodes for s in node.sources if isinstance(s, Invariant)
+    )
+    words = [r for r in uses if r.kind is FileKind.INTEGER]
+    words.sort(key=lambda r: (uses[r], r.number))
+    files = [file for file in machine.files if file.kind is FileKind.INTEGER]
+    usage = Usage(loop, machine)
+    free = usage.loads_within(_BUSY * interval)
+    ports = int(_PORTS * interval * sum(file.read_ports for file in files))
+    registers = int(room * sum(file.registers for file in files))
+    found: list[Register] = []
+    reads, count, loads = sum(uses[r] for r in words), len(words), 0
+    for register in words:
+        is_crowded = count > registers
+        if not is_crowded and (reads <= ports or loads + uses[register] > free):
+            break
+        found.append(register)
+        reads, count, loads = reads - uses[register], count - 1, loads + uses[register]
+    return found
+
+
+@dataclasses.dataclass
+class Spills:
+    """What was changed for some registers of a loop to be loaded."""
+
+    block: MachineBlock
+    before: list[MachineOperation]
+    """The loop's operations as they were."""
+    front: MachineBlock
+    stores: list[MachineOperation]
+
+    def redo(self) -> None:
+        """Have the stores in front again."""
+        self.front.operations[-1:-1] = self.stores
+
+    def undo(self) -> None:
+        """Have it all as it was."""
+        self.block.operations = self.before
+        self.front.operations = [o for o in self.front.operations if o not in self.stores]
+
+
+def preheader_of(code: MachineCode, block: MachineBlock) -> MachineBlock | None:
+    """The one block that a loop is entered from, if that leads nowhere else from its end."""
+    found = [
+        (other, operation)
+        for other in code.blocks
+        for operation in other.operations
+        if other is not block and block in operation.targets()
+    ]
+    if len(found) != 1:
+        return None
+    ((front, operation),) = found
+    return front if operation is front.operations[-1] and operation.name == "jump" else None
+
+
+def reload(
+    code: MachineCode, block: MachineBlock, front: MachineBlock, registers: list[Register]
+) -> Spills:
+    """Have registers be loaded wherever a loop reads them."""
+    places = {}
+    for register in registers:
+        places[register] = MemoryOperand(Segment.SPILL, 8 * code.spills)
+        code.spills += 1
+    pc = front.operations[-1].pc
+    stores = [MachineOperation("store", (), (0, r), None, p, pc=pc) for r, p in places.items()]
+    found = Spills(block, block.operations, front, stores)
+    operations: list[MachineOperation] = []
+    for operation in block.operations:
+        fresh: dict[object, Register] = {}
+        for register in dict.fromkeys(operation.registers()):
+            if register in places:
+                fresh[register] = word = code.register(register.kind)
+                place = places[register]
+                operations.append(MachineOperation("load", (), (0,), word, place, pc=operation.pc))
+        operands = tuple(fresh.get(o, o) for o in operation.operands)
+        operations.append(dataclasses.replace(operation, operands=operands) if fresh else operation)
+    block.operations = operations
+    front.operations[-1:-1] = stores
+    return found

@@ -1,0 +1,198 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Which number each register has in its file.
+
+Registers that are taken at the same time anywhere (`span.py`) get different numbers (Chaitin: Register
+Allocation and Spilling via Graph Coloring, 1982; greedily here). Where a file has too few, some
+registers become words of memory. Registers of pipelined loops cannot: there loops are given up.
+Nor can what spilled words are loaded into: where there are too few for these the block is done more in the
+order that it has, so that each is needed for a shorter time.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterable
+
+from ferryvm.backend import RefusalError
+from ferryvm.isa.emitter import Condition
+from ferryvm.isa.type import I64
+from ferryvm_backends.vliw.code.live_range import LiveRanges, Span
+from ferryvm_backends.vliw.code.modulo.pipeline import PipelinableLoops
+from ferryvm_backends.vliw.code.operation import (
+    MachineBlock,
+    MachineCode,
+    MachineOperation,
+    MemoryOperand,
+    Register,
+    Segment,
+)
+from ferryvm_backends.vliw.code.register_file import assign_files
+from ferryvm_backends.vliw.code.reservation import ScheduledOperation
+from ferryvm_backends.vliw.code.schedule import Known, Schedule, schedule
+from ferryvm_backends.vliw.machine.model import FileKind, Machine
+
+_ROUNDS = 64
+_WINDOW = 64
+"""How far operations of a crowded block are looked at ahead, at first: then half as far each time."""
+
+
+@dataclasses.dataclass
+class Allocation:
+    """A schedule with registers."""
+
+    schedule: Schedule
+    numbers: dict[Register, int]
+    written: set[ScheduledOperation]
+    """Those whose result goes to its register; the others' stays in the output register."""
+    spilled: int
+    """Registers that are in memory."""
+
+
+def allocate(code: MachineCode, loops: PipelinableLoops, machine: Machine) -> Allocation:
+    """Schedule code and give its registers numbers, spilling where needed. Raises RefusalError."""
+    spilled = 0
+    windows: dict[MachineBlock, int] = {}
+    known: Known = {}
+    for _ in range(_ROUNDS):
+        pipelined = {block: each.scheduled for block, each in loops.pipelined.items()}
+        assign_files(code, machine, pipelined)
+        found = schedule(code, machine, pipelined, windows, known)
+        spans = LiveRanges(found, machine)
+        spans.fixed |= loops.registers
+        try:
+            numbers, failed = _colour(spans, machine)
+        except _CrowdedError as error:
+            in_loops = {b for blocks in error.blocks for b in blocks} & pipelined.keys()
+            is_changed = loops.give_up(error.file, in_loops)
+            for blocks in error.blocks:
+                if blocks.isdisjoint(pipelined):
+                    is_changed |= _narrow(windows, blocks)
+            if not is_changed and not loops.give_up(error.file, pipelined.keys()):
+                raise RefusalError(
+                    f"the machine {machine.name} has too few registers in file {error.file}"
+                ) from None
+            continue
+        if not failed:
+            return Allocation(found, numbers, spans.written, spilled)
+        spilled += len(failed)
+        for register in failed:
+            _spill(code, register)
+    raise RefusalError(f"the machine {machine.name} has too few registers for the region")
+
+
+def _narrow(windows: dict[MachineBlock, int], blocks: Iterable[MachineBlock]) -> bool:
+    """Have blocks done more in the order that they have. False if they are already."""
+    found = [block for block in blocks if windows.get(block, _WINDOW) > 1]
+    for block in found:
+        windows[block] = windows.get(block, _WINDOW) // 2
+    return bool(found)
+
+
+class _CrowdedError(Exception):
+    """Registers that cannot be in memory find no place."""
+
+    def __init__(self, file: str, blocks: list[set[MachineBlock]]) -> None:
+        """`blocks`: where each of them is needed."""
+        super().__init__(file)
+        self.file, self.blocks = file, blocks
+
+
+def _colour(spans: LiveRanges, machine: Machine) -> tuple[dict[Register, int], list[Register]]:
+    """Numbers of registers, and the registers that are to be spilled. Raises _CrowdedError."""
+    length = {
+        register: sum(end - begin for each in there.values() for begin, end in each)
+        for register, there in spans.taken.items()
+    }
+    begin = {
+        register: min(each[0][0] for each in there.values())
+        for register, there in spans.taken.items()
+    }
+
+    def cost(register: Register) -> float:
+        return spans.weight[register] / max(length[register], 1)
+
+    staying = [r for r in spans.taken if r.is_spill or r in spans.fixed]
+    others = spans.taken.keys() - {*staying}
+    # None of the orders is best for all: short ones first, as they are needed, long ones first.
+    for rank in (lambda r: -cost(r), begin.__getitem__, lambda r: -length[r]):
+        numbering = _Numbering(spans, machine)
+        crowded = numbering.add(sorted(staying, key=lambda r: (rank(r), r.number)))
+        if not crowded:
+            break
+    else:
+        file = crowded[0].file
+        raise _CrowdedError(file, [{*spans.taken[r]} for r in crowded if r.file == file])
+    # Those that are worst to spill come first.
+    failed = numbering.add(sorted(others, key=lambda r: (-cost(r), r.number)))
+    return numbering.numbers, failed
+
+
+class _Numbering:
+    """Registers with the numbers that they got one after another."""
+
+    def __init__(self, spans: LiveRanges, machine: Machine) -> None:
+        self.spans, self.machine = spans, machine
+        self.numbers: dict[Register, int] = {}
+        self._used: dict[tuple[str, int], dict[MachineBlock, list[Span]]] = {}
+
+    def add(self, registers: Iterable[Register]) -> list[Register]:
+        """Give registers the first numbers that are free; those for which there is none."""
+        return [register for register in registers if not self._add(register)]
+
+    def _add(self, register: Register) -> bool:
+        taken = self.spans.taken[register]
+        for number in range(self.machine.file(register.file).registers):
+            there = self._used.setdefault((register.file, number), {})
+            if not _meets(taken, there):
+                self.numbers[register] = number
+                for block, spans in taken.items():
+                    there.setdefault(block, []).extend(spans)
+                return True
+        return False
+
+
+def _meets(taken: dict[MachineBlock, list[Span]], there: dict[MachineBlock, list[Span]]) -> bool:
+    return any(
+        begin < other_end and other < end
+        for block, spans in taken.items()
+        for other, other_end in there.get(block, ())
+        for begin, end in spans
+    )
+
+
+def _spill(code: MachineCode, register: Register) -> None:
+    """Have a register in memory: stored where it is set, loaded where it is read."""
+    place = MemoryOperand(Segment.SPILL, 8 * code.spills)
+    code.spills += 1
+    is_truth = register.kind is FileKind.BOOLEAN
+    for block in code.blocks:
+        operations: list[MachineOperation] = []
+        for operation in block.operations:
+            if register in operation.operands:
+                word = code.register(FileKind.INTEGER, is_spill=True)
+                load = MachineOperation("load", (), (0,), word, place, pc=operation.pc)
+                operations.append(load)
+                fresh = word
+                if is_truth:
+                    fresh = code.register(FileKind.BOOLEAN, is_spill=True)
+                    operations.append(_is_set(word, fresh, operation.pc))
+                operation.operands = tuple(
+                    fresh if o is register else o for o in operation.operands
+                )
+            operations.append(operation)
+            if operation.result is register:
+                fresh = code.register(register.kind, is_spill=True)
+                operation.result = value = fresh
+                if is_truth:
+                    value = code.register(FileKind.INTEGER, is_spill=True)
+                    operations.append(
+                        MachineOperation("select", (), (fresh, 1, 0), value, pc=operation.pc)
+                    )
+                operations.append(
+                    MachineOperation("store", (), (0, value), None, place, pc=operation.pc)
+                )
+        block.operations = operations
+
+
+def _is_set(word: Register, truth: Register, pc: int) -> MachineOperation:
+    return MachineOperation("compare", (I64, Condition.NE), (word, 0), truth, pc=pc)

@@ -1,0 +1,112 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Which file each register is in.
+
+Files have few ports, so what one operation reads together is put into different ones where that is
+needed; where it cannot be, a move in front brings one of them elsewhere. (A greedy colouring of the
+graph of registers that are read together, as in Hiser, Carr, Sweany: Global Register Partitioning,
+PACT 2000.)
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Collection, Iterator
+
+from ferryvm.backend import RefusalError
+from ferryvm_backends.vliw.code.operation import (
+    MachineBlock,
+    MachineCode,
+    MachineOperation,
+    Register,
+)
+from ferryvm_backends.vliw.machine.model import FileKind, Machine, RegisterFile
+
+
+def assign_files(code: MachineCode, machine: Machine, apart: Collection[MachineBlock]) -> None:
+    """Give each register without a file one. Raises RefusalError where there is no file for it.
+
+    `apart`: blocks that get no moves, since they see to ports themselves.
+    """
+    _Assignment(code, machine).run(apart)
+
+
+class _Assignment:
+    def __init__(self, code: MachineCode, machine: Machine) -> None:
+        self.code, self.machine = code, machine
+        self.files: dict[FileKind, list[RegisterFile]] = defaultdict(list)
+        for file in machine.files:
+            self.files[file.kind].append(file)
+        self.together: dict[Register, Counter[Register]] = defaultdict(Counter)
+        self.load: Counter[str] = Counter()
+
+    def run(self, apart: Collection[MachineBlock]) -> None:
+        uses: Counter[Register] = Counter()
+        for block in self.code.blocks:
+            weight = 1 if block.is_cold else 16
+            for operation in block.operations:
+                read = set(operation.registers())
+                if operation.result is not None:
+                    uses[operation.result] += weight
+                for register in read:
+                    uses[register] += weight
+                    for other in read - {register}:
+                        self.together[register][other] += weight
+        for register, count in uses.most_common():
+            if not register.file:
+                self._choose(register, count)
+        for block in self.code.blocks:
+            if block not in apart:
+                self._separate(block)
+
+    def _choose(self, register: Register, count: int) -> None:
+        files = self.files[register.kind]
+        if not files:
+            raise RefusalError(f"the machine {self.machine.name} has no {register.kind.value} file")
+        beside: Counter[str] = Counter()
+        for other, weight in self.together[register].items():
+            beside[other.file] += weight
+        best = min(
+            files, key=lambda f: (beside[f.name] / f.read_ports, self.load[f.name] / f.registers)
+        )
+        register.file = best.name
+        self.load[best.name] += count
+
+    def _separate(self, block: MachineBlock) -> None:
+        """Have no operation read more registers of a file than it has ports."""
+        operations: list[MachineOperation] = []
+        for operation in block.operations:
+            operations += self._constants(operation)
+            read = dict.fromkeys(operation.registers())
+            taken: Counter[str] = Counter()
+            for register in read:
+                if taken[register.file] < self.machine.file(register.file).read_ports:
+                    taken[register.file] += 1
+                    continue
+                copy = self._copy(register, taken)
+                operations.append(MachineOperation("move", (), (register,), copy, pc=operation.pc))
+                operation.operands = tuple(
+                    copy if each is register else each for each in operation.operands
+                )
+                taken[copy.file] += 1
+            operations.append(operation)
+        block.operations = operations
+
+    def _constants(self, operation: MachineOperation) -> Iterator[MachineOperation]:
+        """Moves for the constants of an operation that a bundle has no room for."""
+        while len(found := operation.constants()) > self.machine.immediates:
+            constant = found[-1]
+            kind = operation.kind_of(operation.operands.index(constant))
+            register = self.code.register(kind, is_spill=True)
+            self._choose(register, 1)
+            yield MachineOperation("move", (), (constant,), register, pc=operation.pc)
+            operation.operands = tuple(register if o == constant else o for o in operation.operands)
+
+    def _copy(self, register: Register, taken: Counter[str]) -> Register:
+        copy = self.code.register(register.kind, is_spill=True)
+        for file in self.files[register.kind]:
+            if taken[file.name] < file.read_ports:
+                copy.file = file.name
+                return copy
+        raise RefusalError(
+            f"the files of the machine {self.machine.name} have too few read ports for an operation"
+        )

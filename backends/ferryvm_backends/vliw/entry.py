@@ -1,0 +1,127 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Entering a program of the machine: memory there, control, memory back; all in cycles."""
+
+from __future__ import annotations
+
+import ctypes
+import dataclasses
+import time
+from collections.abc import Iterable, Mapping
+
+import numpy as np
+
+from ferryvm.backend import Activity, BackendError, Code, Options
+from ferryvm.failure import described
+from ferryvm.machine.control import REGISTER_BYTES, ControlBlock, Status
+from ferryvm.verify import Verified
+from ferryvm_backends.vliw.code.program import Program
+from ferryvm_backends.vliw.local_memory import LocalMemory
+from ferryvm_backends.vliw.simulate.native import NativeProgram
+from ferryvm_backends.vliw.statistics import ProgramMetrics, Totals
+
+SLICE = 1 << 62
+"""Cycles after which a program gives control back: never, but for tests. It sees the host's interrupt
+flag by itself where it looks at the time."""
+
+_FUNCTION = ctypes.CFUNCTYPE(ctypes.c_uint32, ctypes.c_void_p)
+
+
+class VliwCode(Code):
+    """A program of the machine, entered by way of Python."""
+
+    is_from_cache = False
+
+    def __init__(
+        self,
+        program: Program,
+        entry: int,
+        verified: Verified,
+        options: Options,
+        notes: Mapping[str, float],
+    ) -> None:
+        """`entry`: a pc; `options.device`: what the machine was chosen by."""
+        self.program, self.notes = program, notes
+        self.totals = Totals(bundles=np.zeros(len(program.bundles), np.int64))
+        self._entry, self._limit = entry, options.guard_limit
+        self._device, self._verified = options.device, verified
+        self._failures = dict.fromkeys(program.guards, 0)
+        self._local = LocalMemory(program, verified)
+        self._native = NativeProgram(program)
+        self._lost = ""
+        self._function = _FUNCTION(self._enter)
+        self.address = ctypes.cast(self._function, ctypes.c_void_p).value or 0
+
+    @property
+    def lost(self) -> str:
+        return self._lost
+
+    def _enter(self, address: int) -> int:
+        control = ControlBlock.from_address(address)
+        status = Status.LOST
+        try:
+            status = self._run(control)
+        except BackendError as error:
+            self._lost = str(error)
+        except BaseException as error:  # noqa: BLE001 - ctypes would print it and return 0
+            self._lost = described(error)
+        control.status = status
+        return int(status)
+
+    def _run(self, control: ControlBlock) -> Status:
+        """Run until it leaves; the host's memory is as it was until then."""
+        totals = self.totals
+        totals.entries += 1
+        began = time.perf_counter()
+        totals.to_device += self._transfer(self._local.send(control))
+        left = self._local.control
+        while True:
+            counts = self._native.run(self._local.memory, SLICE, control)
+            totals.cycles += counts.cycles
+            totals.bundles += counts.bundles
+            is_over = left.status == Status.INTERRUPTED
+            if not is_over or left.pc != self._entry or control.interrupt:
+                break
+        totals.to_host += self._transfer(self._local.fetch(control))
+        totals.instructions += control.fuel - left.fuel
+        ctypes.memmove(ctypes.addressof(control), ctypes.addressof(left), REGISTER_BYTES)
+        control.wanted = left.wanted
+        totals.seconds += time.perf_counter() - began
+        if is_over and not control.interrupt:
+            return Status.SLICED
+        status = Status(left.status)
+        return self._guard_failed(left.exit_id) if status is Status.GUARD else status
+
+    def _transfer(self, transfers: Iterable[int]) -> int:
+        """Bytes of all transfers, whose cycles are counted."""
+        way, total = self.program.machine.transfer, 0
+        for size in transfers:
+            if size:
+                self.totals.transfer_cycles += way.setup + int(-(-size // way.bytes_per_cycle))
+                total += size
+        return total
+
+    def _guard_failed(self, number: int) -> Status:
+        pc = self.program.guards[number]
+        self._failures[pc] += 1
+        return Status.GUARD if self._failures[pc] >= self._limit else Status.LEAVE
+
+    def account(self) -> ProgramMetrics:
+        """Its totals as they are now."""
+        source = self._verified.program.source_map
+        found = {
+            pc: source.position(pc) for pc in (self._entry, *(l.pc for l in self.program.loops))
+        }
+        positions = {pc: position for pc, position in found.items() if position is not None}
+        totals = dataclasses.replace(self.totals, bundles=self.totals.bundles.copy())
+        return ProgramMetrics(self.program, self._device, self._entry, positions, totals)
+
+    def activity(self) -> Activity:
+        totals = self.totals
+        return Activity(
+            totals.entries,
+            totals.seconds,
+            totals.instructions,
+            dict(self._failures),
+            totals.to_device,
+            totals.to_host,
+        )

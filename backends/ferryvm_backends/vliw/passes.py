@@ -1,0 +1,92 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The region IR as a machine wants it: the passes, and what of them depends on the machine."""
+
+from __future__ import annotations
+
+import functools
+from collections import Counter
+from collections.abc import Sequence
+
+from ferryvm.backend import Options
+from ferryvm.ir.graph import Module, Operation
+from ferryvm.ir.lift import lift
+from ferryvm.ir.passes import optimise
+from ferryvm.ir.passes.address_base import share_bases
+from ferryvm.ir.passes.code_motion import add_preheaders, hoist_invariants
+from ferryvm.ir.passes.dead_code import remove_dead_code
+from ferryvm.ir.passes.load_forwarding import forward_loads
+from ferryvm.ir.passes.pipeline import checker
+from ferryvm.ir.passes.range_check import hoist_range_checks
+from ferryvm.ir.passes.strength_reduction import reduce_strength
+from ferryvm.ir.passes.unswitch import unswitch
+from ferryvm.ir.passes.value_numbering import number_values
+from ferryvm.region.region import Region
+from ferryvm_backends.vliw.code.operation import work_of
+from ferryvm_backends.vliw.machine.model import FileKind, Machine, Work
+
+_NEEDED = 16
+"""Registers that a loop takes in any case."""
+_KEPT = 8
+"""Part of the others for what it keeps of what it has loaded: one in so many."""
+_ARITHMETIC = frozenset({"compare", "add", "sub", "mul", "fadd", "fsub", "fmul", "fdiv", "fsqrt"})
+"""Operations of the IR that there are many of, and that are one of the machine's."""
+
+
+def optimised(region: Region, options: Options, machine: Machine) -> Module:
+    """The IR that code of a machine is made of."""
+    module = lift(region, options.counting, options.unseen)
+    level, check = max(options.optimize, 1), options.check
+    optimise(module, level, region.verified, unrolled=True, check=check)
+    if options.optimize >= 2:
+        verify = checker(module, region.verified, check)
+        for body in module.bodies:
+            if hoist_range_checks(body):
+                verify(body)
+                unswitch(body, module.footprints)
+            add_preheaders(body, of_branches=True)
+            verify(body)
+            for each in (
+                share_bases,
+                hoist_invariants,
+                number_values,
+                remove_dead_code,
+                reduce_strength,
+                hoist_invariants,
+                remove_dead_code,
+            ):
+                each(body)
+                verify(body)
+            forward_loads(
+                body, module.footprints, functools.partial(registers_for_forwarding, machine)
+            )
+            verify(body)
+            remove_dead_code(body)
+            verify(body)
+    return module
+
+
+def registers_for_forwarding(machine: Machine, operations: Sequence[Operation]) -> int:
+    """How many values a loop of some operations had better keep from round to round instead of
+    loading them: as few as bring the interval between rounds down.
+
+    A value that is kept takes registers and ports, one that is loaded a unit and a slot. An estimate
+    of the interval: what the units for loads, other units, and slots are taken for, where each value
+    from in front of the loop may have to be loaded in each round too.
+    """
+    files = (file for file in machine.files if file.kind is FileKind.INTEGER)
+    most = max(sum(file.registers for file in files) - _NEEDED, 0) // _KEPT
+    inside = {*operations}
+    before = {a for o in operations for a in o.arguments if isinstance(a, Operation)} - inside
+    accesses = sum(o.name in ("heap_load", "heap_store") for o in operations)
+    work = Counter(work_of(o.name, o.static) for o in operations if o.name in _ARITHMETIC)
+    able = {each: len(machine.units_for(each)) for each in (*work, Work.LOAD)}
+    if not all(able.values()):
+        return most  # which the compiler tells
+    others = max((-(-count // able[each]) for each, count in work.items()), default=0)
+
+    def interval(keeping: int) -> int:
+        loads = accesses + len(before) - keeping
+        issued = accesses + work.total() - keeping
+        return max(others, -(-loads // able[Work.LOAD]), -(-issued // machine.slots))
+
+    return next(count for count in range(most + 1) if interval(count) == interval(most))

@@ -1,0 +1,369 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The machine's rules of time, on terms: what a bundle does to what stands in the machine.
+
+    results land ─> operands ─> issue ─> stores ─> branches ─> the next bundle
+
+It is `machine/model.py` once more, for all values at once: where a branch depends on a truth that
+is not known there are two states afterwards, one in which it holds and one in which it does not.
+
+Branches that are always taken can be on their way together; each takes effect in its own turn, and
+so does an exit behind them, when control is at their targets. While an exit is on its way, later
+branches do nothing.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import enum
+from collections.abc import Sequence
+
+from ferryvm_backends.vliw.code.operation import BRANCHES, MemoryOperand, work_of
+from ferryvm_backends.vliw.code.program import Bypass, Immediate, Program, Read, Slot, Source
+from ferryvm_backends.vliw.prove.claim import ScheduleError
+from ferryvm_backends.vliw.prove.memory import MemoryAliasing
+from ferryvm_backends.vliw.prove.resource import predicate_of
+from ferryvm_backends.vliw.prove.term import POISON, Guard, Term, Trace
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class PendingResult:
+    """A result on its way."""
+
+    unit: int
+    written: Read | None
+    """The register that it goes to, if to one."""
+    value: Term
+    bundle: int
+    """Where it was issued."""
+    guard: Guard | None = None
+
+
+class BranchTarget(enum.Enum):
+    """Where a branch goes that goes to no bundle which the program names."""
+
+    STOP = "stop"
+    COMPUTED = "computed"
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class PendingBranch:
+    """A branch on its way."""
+
+    cycle: int
+    """In which control is at its target."""
+    target: int | BranchTarget
+    bundle: int
+    """Where it was issued."""
+    operand: Term = POISON
+    """Where a computed jump goes."""
+    is_exit: bool = False
+    """Whether later branches do nothing."""
+
+
+@dataclasses.dataclass(slots=True)
+class SymbolicState:
+    """The machine between two cycles. Tuples in it are never changed, so copies are cheap."""
+
+    at: int
+    """The bundle that is next."""
+    cycle: int = 0
+    registers: dict[Read, Term] = dataclasses.field(default_factory=dict)
+    """What is not among them was never set; so with the others."""
+    outputs: dict[int, Term] = dataclasses.field(default_factory=dict)
+    landing: dict[int, tuple[PendingResult, ...]] = dataclasses.field(default_factory=dict)
+    """By the first cycle that sees the results."""
+    ready: dict[int, int] = dataclasses.field(default_factory=dict)
+    """The first cycle in which a unit takes its next operation."""
+    branches: tuple[PendingBranch, ...] = ()
+    """Those on their way, the next one first."""
+    left: PendingBranch | None = None
+    """The branch by which control has left for what is no bundle of its own."""
+    last: int = -1
+    """The bundle of the branch that was taken last."""
+    trace: Trace = ()
+    truths: dict[Term, bool] = dataclasses.field(default_factory=dict)
+    """What has been found out on the way."""
+    is_over: bool = False
+    """Whether the time was found to be over."""
+    has_looked: bool = False
+    """Whether it was looked at."""
+    arrivals: dict[int, int] = dataclasses.field(default_factory=dict)
+    """How often a branch has led to a bundle."""
+    shape: object = None
+    """What was on its way when control came round a loop the last time."""
+
+    def on_its_way(self) -> object:
+        """Results that are to land and units that are at work, whatever the values."""
+        landing = [
+            (cycle - self.cycle, each.unit, each.written)
+            for cycle in sorted(self.landing)
+            for each in self.landing[cycle]
+        ]
+        ready = sorted((u, c - self.cycle) for u, c in self.ready.items() if c > self.cycle)
+        return landing, ready
+
+    def copy(self) -> SymbolicState:
+        """A state that can be changed by itself."""
+        return dataclasses.replace(
+            self,
+            registers=self.registers.copy(),
+            outputs=self.outputs.copy(),
+            landing=self.landing.copy(),
+            ready=self.ready.copy(),
+            truths=self.truths.copy(),
+            arrivals=self.arrivals.copy(),
+        )
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class _Step:
+    """A slot, with what is the same each time."""
+
+    slot: Slot
+    name: int
+    """The number of what it does."""
+    latency: int
+    interval: int
+    place: MemoryOperand | None
+    constants: tuple[Term | None, ...]
+    """For each source its term if it is a constant."""
+
+
+class SymbolicExecutor:
+    """Follows the bundles of a program, whose resources were checked."""
+
+    def __init__(self, program: Program, memory: MemoryAliasing) -> None:
+        self.program, self.memory, self.terms = program, memory, memory.terms
+        self.machine = program.machine
+        self._steps: dict[int, tuple[_Step, ...]] = {}
+        self.block = ""
+        """The block that following began in, for messages."""
+
+    def cycle(self, state: SymbolicState) -> list[SymbolicState]:
+        """The states after the next bundle; the state that is given is one of them, and changed."""
+        if not 0 <= state.at < len(self.program.bundles):
+            raise ScheduleError(
+                self.program.name,
+                state.last,
+                f"control comes to bundle {state.at} after it, which is not there",
+                block=self.block,
+                cycle=state.cycle,
+            )
+        self._land(state)
+        steps = self._bundle(state.at)
+        given = [self._operands(state, step) for step in steps]
+        guards = [self._guard(state, step) for step in steps]
+        trace = state.trace  # loads see memory as it is before the stores of the cycle
+        stores: list[int] = []
+        for step, operands, guard in zip(steps, given, guards, strict=True):
+            if step.slot.has_result:
+                self._issue(state, step, self._result(step, operands, guard, trace), guard)
+            else:
+                self._take(state, step)
+            if step.slot.name == "store":
+                assert step.place is not None
+                access = self.terms.access(step.place, operands[0], guard)
+                for other in stores:
+                    if not self.memory.are_apart(access, other):
+                        raise self._error(state, "two stores that may overlap in one cycle")
+                stores.append(access)
+                store = self.terms.store(access, operands[1], guard)
+                state.trace = self.memory.after(state.trace, store)
+        found = [state]
+        for step, operands in zip(steps, given, strict=True):
+            if step.slot.name in BRANCHES:
+                found += self._branch(state, step.slot, operands)
+        for each in found:
+            self._advance(each)
+        return found
+
+    # --- time -------------------------------------------------------------------------------
+
+    def _land(self, state: SymbolicState) -> None:
+        for each in state.landing.pop(state.cycle, ()):
+            value = each.value
+            if each.written is not None:
+                if each.guard is not None:
+                    old = state.registers.get(each.written, POISON)
+                    value = self.terms.choice(each.guard, each.value, old)
+                state.registers[each.written] = value
+            if each.guard is not None:
+                old = state.outputs.get(each.unit, POISON)
+                value = self.terms.choice(each.guard, each.value, old)
+            state.outputs[each.unit] = value
+
+    def _take(self, state: SymbolicState, step: _Step) -> None:
+        """Have a unit at work."""
+        unit = step.slot.unit
+        ready = state.ready.get(unit, 0)
+        if ready > state.cycle:
+            raise self._error(
+                state,
+                f"unit {self.machine.units[unit].name} is not ready for {step.slot.name} "
+                f"(pc {step.slot.pc}) until {ready - state.cycle} cycles later",
+            )
+        if step.interval > 1:
+            state.ready[unit] = state.cycle + step.interval
+
+    def _issue(self, state: SymbolicState, step: _Step, value: Term, guard: Guard | None) -> None:
+        self._take(state, step)
+        slot, lands = step.slot, state.cycle + step.latency
+        beside = state.landing.get(lands, ())
+        unit, written = self.machine.units[slot.unit], slot.written
+        same = 1
+        for other in beside:
+            if other.unit == slot.unit:
+                raise self._error(
+                    state,
+                    f"the result of {slot.name} (pc {slot.pc}) on unit {unit.name} lands together "
+                    f"with the unit's one that was issued in bundle {other.bundle}",
+                )
+            if written is not None and other.written is not None:
+                same += other.written.file == written.file
+                if other.written == written:
+                    raise self._error(
+                        state,
+                        f"the result of {slot.name} (pc {slot.pc}) lands in {self.place(written)} "
+                        f"together with one that was issued in bundle {other.bundle}",
+                    )
+        if written is not None and same > self.machine.files[written.file].write_ports:
+            file = self.machine.files[written.file]
+            raise self._error(
+                state,
+                f"{same} results land in file {file.name} together, {step.latency} cycles later, "
+                f"which has {file.write_ports} ports to write",
+            )
+        landing = PendingResult(slot.unit, written, value, state.at, guard)
+        state.landing[lands] = (*beside, landing)
+
+    def _branch(
+        self, state: SymbolicState, slot: Slot, operands: Sequence[Term]
+    ) -> list[SymbolicState]:
+        """Have a branch on its way; the state besides in which an exit was taken."""
+        if state.branches and state.branches[-1].is_exit:
+            return []
+        cycle = state.cycle + self.machine.delay_slots + 1
+        target: int | BranchTarget = BranchTarget.STOP if slot.target is None else slot.target
+        leaving = PendingBranch(cycle, target, state.at, is_exit=True)
+        match slot.name:
+            case "exit" | "exit_unless":
+                return self._exit(state, leaving, slot, operands[0])
+            case "exit_expired":
+                return self._look(state, leaving, None)
+            case "repeat":
+                assert slot.again is not None
+                again = PendingBranch(cycle, slot.again, state.at)
+                if slot.target is not None:
+                    return self._look(state, leaving, again)
+                state.branches += (again,)
+            case "jump_to":
+                state.branches += (
+                    PendingBranch(cycle, BranchTarget.COMPUTED, state.at, operands[0]),
+                )
+            case _:
+                state.branches += (PendingBranch(cycle, target, state.at),)
+        return []
+
+    def _look(
+        self, state: SymbolicState, leaving: PendingBranch, again: PendingBranch | None
+    ) -> list[SymbolicState]:
+        """Look whether the time is over; once it is, it stays so."""
+        state.has_looked = True
+        over = state if state.is_over else state.copy()
+        over.branches += (leaving,)
+        over.is_over = True
+        if over is state:
+            return []
+        state.branches += () if again is None else (again,)
+        return [over]
+
+    def _exit(
+        self, state: SymbolicState, branch: PendingBranch, slot: Slot, asked: Term
+    ) -> list[SymbolicState]:
+        if asked == POISON:
+            raise self._error(state, f"{slot.name} (pc {slot.pc}) depends on what was never set")
+        leaves = slot.name == "exit"
+        bits = self.terms.bits(asked)
+        truth = state.truths.get(asked) if bits is None else bool(bits)
+        if truth is not None:
+            state.branches += (branch,) if truth == leaves else ()
+            return []
+        taken = state.copy()
+        taken.branches += (branch,)
+        taken.truths[asked], state.truths[asked] = leaves, not leaves
+        return [taken]
+
+    def _advance(self, state: SymbolicState) -> None:
+        state.cycle += 1
+        state.at += 1
+        if state.branches and state.branches[0].cycle == state.cycle:
+            branch, *rest = state.branches
+            state.branches = tuple(rest)
+            self._arrive(state, branch)
+
+    def _arrive(self, state: SymbolicState, branch: PendingBranch) -> None:
+        state.last = branch.bundle
+        if isinstance(branch.target, int):
+            state.at = branch.target
+            state.arrivals[state.at] = state.arrivals.get(state.at, 0) + 1
+        else:
+            state.left = branch
+
+    # --- values -----------------------------------------------------------------------------
+
+    def _bundle(self, number: int) -> tuple[_Step, ...]:
+        found = self._steps.get(number)
+        if found is None:
+            found = tuple(map(self._step, self.program.bundles[number]))
+            self._steps[number] = found
+        return found
+
+    def _step(self, slot: Slot) -> _Step:
+        timing = self.machine.units[slot.unit].work[work_of(slot.name, slot.static)]
+        constants = tuple(
+            self.terms.constant(source.bits) if isinstance(source, Immediate) else None
+            for source in slot.sources
+        )
+        name = self.terms.name(slot.name, slot.static)
+        return _Step(slot, name, timing.latency, timing.interval, slot.place, constants)
+
+    def _read(self, state: SymbolicState, source: Source) -> Term:
+        match source:
+            case Read():
+                return state.registers.get(source, POISON)
+            case Bypass(unit):
+                return state.outputs.get(unit, POISON)
+            case Immediate(bits):
+                return self.terms.constant(bits)
+
+    def _operands(self, state: SymbolicState, step: _Step) -> list[Term]:
+        return [
+            self._read(state, source) if constant is None else constant
+            for source, constant in zip(step.slot.sources, step.constants, strict=True)
+        ]
+
+    def _guard(self, state: SymbolicState, step: _Step) -> Guard | None:
+        predicate = predicate_of(step.slot)
+        if predicate is None:
+            return None
+        return Guard(self._read(state, predicate.source), predicate.holds)
+
+    def _result(self, step: _Step, operands: list[Term], guard: Guard | None, trace: Trace) -> Term:
+        terms = self.terms
+        if step.place is not None:
+            access = terms.access(step.place, operands[0], guard)
+            return terms.load(access, self.memory.seen(trace, access))
+        if step.slot.name == "move":
+            return operands[0]
+        if guard is not None:
+            operands = [terms.under(guard, each) for each in operands]
+        return terms.apply(step.name, operands)
+
+    # --- messages ---------------------------------------------------------------------------
+
+    def place(self, register: Read) -> str:
+        """A register as schedules show it."""
+        return f"{self.machine.files[register.file].name}.{register.number}"
+
+    def _error(self, state: SymbolicState, said: str) -> ScheduleError:
+        return ScheduleError(self.program.name, state.at, said, block=self.block, cycle=state.cycle)

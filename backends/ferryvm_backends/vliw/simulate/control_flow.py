@@ -1,0 +1,189 @@
+# SPDX-License-Identifier: Apache-2.0
+"""In which order bundles can be fetched, and what is on its way then.
+
+Results that have not landed and branches that have not been taken yet are known before a program runs:
+they depend on the bundles in front alone. So a *state* is a bundle with such a *context*, and from each
+state a few others follow. States that can only follow one another are a *run*: whoever gets to its first
+one gets to its last.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import graphlib
+from collections import Counter
+from collections.abc import Iterator
+
+from ferryvm_backends.vliw.code.operation import BRANCHES, EXITS, work_of
+from ferryvm_backends.vliw.code.program import Bundle, Program, Slot
+
+_STOP = -1
+"""As a branch's target: the program stops."""
+_DYNAMIC = -2
+"""The target is a value."""
+
+
+@dataclasses.dataclass(frozen=True, order=True)
+class InFlightResult:
+    """A result on its way."""
+
+    unit: int
+    left: int
+    """Cycles until it lands; 0: at the beginning of this one."""
+    file: int
+    number: int
+    """The register that it goes to; -1: none."""
+
+
+@dataclasses.dataclass(frozen=True)
+class InFlightBranch:
+    """A branch on its way."""
+
+    target: int
+    left: int
+    """Cycles until control goes on there; 0: after this one."""
+    is_exit: bool
+
+
+@dataclasses.dataclass(frozen=True)
+class Context:
+    """What is on its way when a bundle is fetched."""
+
+    flights: tuple[InFlightResult, ...] = ()
+    branches: tuple[InFlightBranch, ...] = ()
+    """The next one first."""
+
+    def branching(self, target: int, left: int, is_exit: bool) -> Context:
+        """With one more branch on its way."""
+        return Context(self.flights, (*self.branches, InFlightBranch(target, left, is_exit)))
+
+
+@dataclasses.dataclass(frozen=True)
+class FetchState:
+    """A bundle, and what is on its way when it is fetched."""
+
+    at: int
+    context: Context
+
+
+@dataclasses.dataclass(frozen=True)
+class Next:
+    """What follows a state: another one, any of several, or nothing."""
+
+    states: tuple[FetchState, ...]
+    is_dynamic: bool = False
+    """Which one follows is a value: a bundle's number."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Onward:
+    """Where control goes from a state."""
+
+    next: Next
+    """If no exit is taken in it."""
+    branch: Slot | None = None
+    """The branch that it issues, if that has an effect."""
+    taken: Next | None = None
+    """If an exit is taken."""
+
+    @property
+    def states(self) -> tuple[FetchState, ...]:
+        """The states that follow, as often as they do."""
+        return self.next.states + (() if self.taken is None else self.taken.states)
+
+
+class FetchGraph:
+    """All states of a program."""
+
+    def __init__(self, program: Program) -> None:
+        self.program, self.machine = program, program.machine
+        self.first = FetchState(0, Context())
+        self.onward: dict[FetchState, Onward] = {}
+        left = [self.first]
+        while left:
+            state = left.pop()
+            if state not in self.onward:
+                found = self.onward[state] = self._onward(state)
+                left += found.states
+
+    def is_cyclic(self) -> bool:
+        """Whether a state can come again."""
+        following = {state: found.states for state, found in self.onward.items()}
+        try:
+            graphlib.TopologicalSorter(following).prepare()
+        except graphlib.CycleError:
+            return True
+        return False
+
+    def runs(self) -> Iterator[list[FetchState]]:
+        """The states, as runs."""
+        entries = Counter(each for found in self.onward.values() for each in found.states)
+        entries[self.first] += 2
+        inside: dict[FetchState, FetchState] = {}
+        """What follows a state that nothing else follows, where that follows nothing else."""
+        for state, found in self.onward.items():
+            if found.taken is None and not found.next.is_dynamic and found.next.states:
+                (after,) = found.next.states
+                if entries[after] == 1:
+                    inside[state] = after
+        later = {*inside.values()}
+        for state in self.onward:
+            if state not in later:
+                run = [state]
+                while run[-1] in inside:
+                    run.append(inside[run[-1]])
+                yield run
+
+    def _onward(self, state: FetchState) -> Onward:
+        bundle = self.program.bundles[state.at]
+        context = Context(self._flights(bundle, state.context), state.context.branches)
+        slot = next((slot for slot in bundle if slot.name in BRANCHES), None)
+        if slot is None or any(each.is_exit for each in context.branches):
+            return Onward(self._next(state.at, context))
+        delay = self.machine.delay_slots
+        target = _STOP if slot.target is None else slot.target
+        if slot.name == "jump_to":
+            target = _DYNAMIC
+        if slot.again is not None:
+            onward = context.branching(slot.again, delay, is_exit=False)
+        elif slot.name in EXITS:
+            onward = context
+        else:
+            onward = context.branching(target, delay, is_exit=False)
+        taken = None
+        if slot.target is not None and slot.name in EXITS:
+            taken = self._next(state.at, context.branching(target, delay, is_exit=True))
+        return Onward(self._next(state.at, onward), slot, taken)
+
+    def _flights(self, bundle: Bundle, context: Context) -> tuple[InFlightResult, ...]:
+        """What is on its way a cycle later."""
+        found = [
+            InFlightResult(each.unit, each.left - 1, each.file, each.number)
+            for each in context.flights
+            if each.left > 0
+        ]
+        for slot in bundle:
+            if slot.has_result:
+                file, number = (-1, -1)
+                if slot.written is not None:
+                    file, number = slot.written.file, slot.written.number
+                found.append(InFlightResult(slot.unit, self.latency(slot) - 1, file, number))
+        return tuple(sorted(found))
+
+    def latency(self, slot: Slot) -> int:
+        """Of an operation on its unit, in cycles."""
+        return self.machine.units[slot.unit].work[work_of(slot.name, slot.static)].latency
+
+    def _next(self, at: int, context: Context) -> Next:
+        """What follows in the next cycle."""
+        left = tuple(InFlightBranch(b.target, b.left - 1, b.is_exit) for b in context.branches)
+        if not left or left[0].left >= 0:
+            return Next((FetchState(at + 1, Context(context.flights, left)),))
+        there = Context(context.flights, left[1:])
+        if left[0].target == _STOP:
+            return Next(())
+        if left[0].target == _DYNAMIC:
+            return Next(
+                tuple(FetchState(to, there) for to in self.program.returns), is_dynamic=True
+            )
+        return Next((FetchState(left[0].target, there),))

@@ -1,0 +1,42 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a program of the machine has taken so far: counts, from which `report` makes figures."""
+
+from __future__ import annotations
+
+import dataclasses
+
+from ferryvm.errors import Position
+from ferryvm_backends.vliw.code.program import Program
+from ferryvm_backends.vliw.simulate.metric import Words
+
+
+@dataclasses.dataclass
+class Totals:
+    """What all entries took."""
+
+    bundles: Words
+    """Times that each bundle was fetched: what is said of operations follows from it."""
+    entries: int = 0
+    cycles: int = 0
+    """Of programs."""
+    transfer_cycles: int = 0
+    to_device: int = 0
+    """Bytes."""
+    to_host: int = 0
+    """Bytes."""
+    instructions: int = 0
+    seconds: float = 0.0
+
+
+@dataclasses.dataclass(frozen=True)
+class ProgramMetrics:
+    """The totals of one program, and what they are of."""
+
+    program: Program
+    device: str
+    """What the machine was chosen by; empty where it was given as a value."""
+    pc: int
+    """The region's entry."""
+    positions: dict[int, Position]
+    """Places in the source by pc: of the entry, and of loops."""
+    totals: Totals

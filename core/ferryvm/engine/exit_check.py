@@ -1,0 +1,81 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The state in which a backend left, checked before the engine acts on it.
+
+Only the engine's own exits are looked at: a host call, growth, an end. What is checked is what the
+engine is about to rely on: an instruction that control can get to, a frame as large as its stack map
+says and within the stack, a host call of that number, a trap that there is. What the words of the
+stack and the heap hold is not checked.
+"""
+
+from __future__ import annotations
+
+from ferryvm.isa import BY_MNEMONIC, Trap
+from ferryvm.isa.frame import HEADER_WORDS
+from ferryvm.isa.type import WORD_BYTES
+from ferryvm.machine.control import Status
+from ferryvm.machine.state import Machine
+
+_HALT, _HOST = BY_MNEMONIC["halt"].opcode, BY_MNEMONIC["host"].opcode
+_TRAPS = frozenset(int(trap) for trap in Trap if trap is not Trap.NONE)
+
+
+class ExitChecker:
+    """What states a program can be left in."""
+
+    def __init__(self, machine: Machine) -> None:
+        self._machine, self._control = machine, machine.control
+        self._words = machine.memory.stack_words
+        self._shapes: dict[int, tuple[int, int]] = {}
+
+    def fault(self, status: Status, counting: bool) -> str | None:
+        """What is wrong with the state that was left with a status; None if it can be gone on from."""
+        control = self._control  # reading a field takes long where a host call is short
+        pc, sp, fp = control.pc, control.sp, control.fp
+        shape = self._shapes.get(pc)
+        if shape is None:
+            shape = self._shape(pc)
+            if shape is None:
+                return f"at pc {pc}, which control never gets to"
+            self._shapes[pc] = shape
+        size, host = shape
+        if fp + size != sp or sp > self._words:
+            words = self._words
+            return (
+                f"at pc {pc} with sp {sp} and fp {fp}: a frame of {size} words within {words} there"
+            )
+        if control.status != status:
+            return f"with the status {status.name}, and {control.status} in its control block"
+        if status is not Status.HOST:
+            return self._fault(status, counting)
+        if host != control.exit_id:
+            return f"for host call {control.exit_id} at pc {pc}, where there is no such call"
+        return None
+
+    def _fault(self, status: Status, counting: bool) -> str | None:
+        control = self._control
+        if control.hp > control.heap_capacity or control.hp % WORD_BYTES:
+            return f"with hp {control.hp}: a multiple of {WORD_BYTES} up to {control.heap_capacity}"
+        if status is Status.HALT:
+            if int(self._machine.program.code["opcode"][control.pc]) != _HALT:
+                return f"with HALT at pc {control.pc}, where there is no halt"
+        elif status is Status.TRAP:
+            if control.trap not in _TRAPS:
+                return f"with the trap {control.trap}, which there is not"
+        elif status is Status.GROW:
+            if control.wanted <= control.heap_capacity:
+                return f"for a heap of {control.wanted} bytes, and has {control.heap_capacity}"
+        elif status is Status.FUEL and not counting:
+            return "for want of fuel, which nobody counts"
+        if counting and control.fuel < 0:
+            return f"with {control.fuel} fuel"
+        return None
+
+    def _shape(self, pc: int) -> tuple[int, int] | None:
+        """Words of the frame at `pc` from its header on, and the host import that is called there, or -1."""
+        program, verified = self._machine.program, self._machine.verified
+        if not 0 <= pc < len(program.code) or not verified.is_reachable(pc):
+            return None
+        locals_ = program.functions[verified.owner(pc)].locals
+        size = HEADER_WORDS + len(locals_) + verified.depth(pc)
+        is_host = int(program.code["opcode"][pc]) == _HOST
+        return size, int(program.code["immediate"][pc]) if is_host else -1

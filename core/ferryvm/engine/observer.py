@@ -1,0 +1,231 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Observing mixed execution: what was placed where, and every transfer if that is asked for.
+
+    Execution ──> Mixed ──> journal ── events ──────────────────────────┐
+                    └─────> Observed interpreter ── entries, counts ────┼──> Observer
+                               └── observed code ── transfers ──────────┘
+
+A transfer is seen by putting a function in Python between an interpreter and compiled code. That
+takes a microsecond or two where the transfer itself takes nanoseconds, so it is never done unasked.
+"""
+
+from __future__ import annotations
+
+import collections
+import ctypes
+import logging
+import threading
+import time
+from collections.abc import Callable, Mapping
+from typing import NamedTuple
+
+from ferryvm.backend import Artifact, Forcing, Interpreter
+from ferryvm.engine.execution import Engine
+from ferryvm.engine.hook import transfer_listener
+from ferryvm.engine.journal import Attempt, Event, Placement
+from ferryvm.engine.mixed import Mixed
+from ferryvm.engine.site import NEVER
+from ferryvm.failure import described
+from ferryvm.hooks import TransferEvent
+from ferryvm.machine.control import ControlBlock, Status
+from ferryvm.machine.state import Machine
+from ferryvm.verify import Verified
+
+KEPT = 50_000
+"""Transfers that are kept unless told otherwise, and as many entries of the interpreter."""
+
+_LOG = logging.getLogger(__name__)
+_FUNCTION = ctypes.CFUNCTYPE(ctypes.c_uint32, ctypes.c_void_p)
+
+
+class Happening(NamedTuple):
+    """An event of a journal, when it was told."""
+
+    at: float
+    """`time.perf_counter()`."""
+    event: Event
+    placement: Placement
+    detail: object
+
+
+class Cold(NamedTuple):
+    """A place that did not get hot."""
+
+    pc: int
+    reached: int
+    threshold: int
+
+
+class Observer:
+    """What it has seen of the engines that it watches."""
+
+    def __init__(self, transfers: bool = False, keep: int = KEPT) -> None:
+        """`transfers`: see each of them, and tell plugins; `keep`: how many at most."""
+        self.keep = keep
+        self.began = time.perf_counter()
+        self.happenings: list[Happening] = []
+        self.transfers: list[TransferEvent] = []
+        self.dropped: collections.Counter[str] = collections.Counter()
+        """Transfers that were not kept, by backend; entries of the interpreter by its name."""
+        self.entries: list[TransferEvent] = []
+        """Stays in the interpreter, as the engine enters it; its region is empty."""
+        self.entry_seconds = 0.0
+        """What all these stays took, with the stays in compiled code inside them."""
+        self.program: Verified | None = None
+        """The last one that was prepared."""
+        self._sees_transfers = transfers
+        self._attempts: dict[int, Attempt] = {}
+        """By the address of their code."""
+        self._counts: dict[tuple[int, bool], int] = {}
+        """The times that places were counted to, all in all."""
+        self._artifacts: list[Artifact] = []
+        self._tell: Callable[[TransferEvent], None] | None = None
+        self._lock = threading.Lock()
+
+    def watch(self, engine: Engine) -> None:
+        """See what an engine's backend does with what is started from now on."""
+        if self._sees_transfers:
+            self._tell = transfer_listener(engine.registry.plugins)
+        if isinstance(engine.backend, Mixed):
+            engine.backend.watch(self._listen, self._around)
+        else:
+            engine.backend = self._around(engine.backend)
+
+    def _around(self, interpreter: Interpreter) -> Interpreter:
+        return _Observed(interpreter, self)
+
+    # --- what was seen ----------------------------------------------------------------------
+
+    @property
+    def placements(self) -> list[Placement]:
+        """The places that got hot, in that order."""
+        return [one.placement for one in self.happenings if one.event is Event.HOT]
+
+    def cold(self) -> list[Cold]:
+        """The places that were counted and did not get hot."""
+        hot = {(one.pc, one.counting) for one in self.placements}
+        found = []
+        for (pc, counting), threshold in sorted(self._counts.items()):
+            if (pc, counting) not in hot:
+                left = max(one.counted(pc, counting) for one in self._artifacts)
+                found.append(Cold(pc, threshold - left, threshold))
+        return found
+
+    # --- seeing -----------------------------------------------------------------------------
+
+    def _listen(self, event: Event, placement: Placement, detail: object) -> None:
+        self.happenings.append(Happening(time.perf_counter(), event, placement, detail))
+        if isinstance(detail, Attempt) and detail.code is not None:
+            self._attempts[detail.code.address] = detail
+
+    def prepared(self, program: Verified, artifact: Artifact) -> None:
+        """A program was prepared."""
+        self.program = program
+        self._artifacts.append(artifact)
+
+    def counted(self, pc: int, times: int, counting: bool) -> None:
+        """A place is to be counted."""
+        if times < NEVER:  # else it is a branch that is watched, not a place that may get hot
+            self._counts[pc, counting] = self._counts.get((pc, counting), 0) + times
+
+    def entered(self, event: TransferEvent) -> None:
+        """The engine entered an interpreter and control came back."""
+        self.entry_seconds += event.seconds
+        self._keep(self.entries, event)
+
+    def around_code(self, entry: int, address: int) -> tuple[int, object]:
+        """The address to be entered instead of a code's, and what must be kept for it."""
+        attempt = self._attempts.get(address)
+        if not self._sees_transfers or attempt is None:
+            return address, None
+        native = _FUNCTION(address)
+        backend, region = attempt.backend, attempt.region
+
+        def observed(block: int) -> int:
+            control = ControlBlock.from_address(block)
+            # An exception must not reach ctypes, which would return 0 for it. Until the code has
+            # been entered, LEAVE is right: the interpreter goes on where it is.
+            control.status, number = Status.LEAVE, None
+            try:
+                began = time.perf_counter()
+                number = native(block)
+                seconds = time.perf_counter() - began
+                status = Status(number)
+                event = TransferEvent(backend, region, entry, control.pc, status, began, seconds)
+                self._keep(self.transfers, event)
+                if self._tell is not None:
+                    self._tell(event)
+            except BaseException as error:  # noqa: BLE001 - of a signal handler, for example
+                _LOG.warning("while a transfer was observed: %s; interrupted", described(error))
+                control.interrupt = 1
+            return control.status if number is None else int(number)
+
+        callback = _FUNCTION(observed)
+        wrapped = ctypes.cast(callback, ctypes.c_void_p).value
+        assert wrapped is not None
+        return wrapped, (callback, attempt)
+
+    def _keep(self, kept: list[TransferEvent], event: TransferEvent) -> None:
+        if len(kept) < self.keep:
+            kept.append(event)
+        else:
+            with self._lock:
+                self.dropped[event.backend] += 1
+
+
+class _Observed(Interpreter):
+    """An interpreter that an observer sees."""
+
+    def __init__(self, inner: Interpreter, observer: Observer) -> None:
+        self.name, self.version, self.protocol = inner.name, inner.version, inner.protocol
+        self.capabilities = inner.capabilities
+        self._inner, self._observer = inner, observer
+
+    def probe(self) -> str | None:
+        return self._inner.probe()
+
+    def accepts(self, program: Verified) -> str | None:
+        return self._inner.accepts(program)
+
+    def prepare(self, program: Verified) -> Artifact:
+        return self._observed(program, self._inner.prepare(program))
+
+    def prepare_forced(self, program: Verified, forcing: frozenset[Forcing]) -> Artifact:
+        return self._observed(program, self._inner.prepare_forced(program, forcing))
+
+    def _observed(self, program: Verified, artifact: Artifact) -> Artifact:
+        self._observer.prepared(program, artifact)
+        return _ObservedArtifact(self.name, artifact, self._observer)
+
+
+class _ObservedArtifact(Artifact):
+    def __init__(self, name: str, inner: Artifact, observer: Observer) -> None:
+        self._name, self._inner, self._observer = name, inner, observer
+        self._held: list[object] = []
+        """What installed addresses lead to; a program may be in any of them until it ends."""
+
+    def enter(self, machine: Machine, counting: bool) -> Status:
+        entry, began = machine.control.pc, time.perf_counter()
+        status = self._inner.enter(machine, counting)
+        seconds = time.perf_counter() - began
+        event = TransferEvent(self._name, "", entry, machine.control.pc, status, began, seconds)
+        self._observer.entered(event)
+        return status
+
+    def count(self, pc: int, times: int, counting: bool) -> None:
+        self._observer.counted(pc, times, counting)
+        self._inner.count(pc, times, counting)
+
+    def counted(self, pc: int, counting: bool) -> int:
+        return self._inner.counted(pc, counting)
+
+    def install(self, pc: int, address: int, counting: bool) -> None:
+        wrapped, held = self._observer.around_code(pc, address)
+        self._held.append(held)
+        self._inner.install(pc, wrapped, counting)
+
+    def remove(self, pc: int, counting: bool) -> None:
+        self._inner.remove(pc, counting)
+
+    def figures(self) -> Mapping[str, Mapping[str, object]]:
+        return self._inner.figures()

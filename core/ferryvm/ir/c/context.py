@@ -1,0 +1,120 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the functions of one text have in common: choices, names, and what has been used so far."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable
+
+from ferryvm.ir.c.dialect import Dialect
+from ferryvm.ir.graph import Body, ValueType
+from ferryvm.ir.operation import HOST_STACK_BYTES, POLL_BUDGET
+from ferryvm.isa.trap import Trap
+from ferryvm.isa.type import Type
+
+ACTIVITY = "ferry_activity"
+"""Words that a region counts in: entries, nanoseconds, instructions; what its frames take on the host's
+stack, which whoever loads it writes there; entries that it left at once since there was no room for
+them; then failures of guards."""
+
+FORCED_WORD, LIMIT_WORD, LOWEST_WORD = range(3)
+"""What the words of `scratch` are for."""
+
+SLICE_WORD = LIMIT_WORD
+"""On devices, whose code has no host's stack: the looks at the interrupt flag that are left."""
+
+FORCED_IN = f"control->scratch[{FORCED_WORD}]"
+"""After how many places the next one gives up, where that is forced."""
+
+HOST_STACK_LIMIT = f"control->scratch[{LIMIT_WORD}]"
+"""The lowest address that recursion may use."""
+
+LOWEST_FRAME = f"control->scratch[{LOWEST_WORD}]"
+"""The lowest frame that a text which resumes was in, as a number of words."""
+
+ENTRIES, NANOSECONDS, INSTRUCTIONS, STACK, CROWDED, FAILURES = range(6)
+"""Places in `ACTIVITY`."""
+
+Describe = Callable[[int, int], list[str]]
+"""Lines of comment on the instructions from one pc to another, both included."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Choices:
+    """What a text is to do besides what the IR says."""
+
+    guard_limit: int = 1000
+    """Failures of one guard from which on it leaves with GUARD, before that with LEAVE."""
+    forced: bool = False
+    """Give up at a few of all places where that is possible, for tests."""
+    observed: bool = False
+    """Count time and, where instructions are paid, instructions."""
+    polls: bool = True
+    """Look at the interrupt flag in loops."""
+    poll_budget: int = POLL_BUDGET
+    """What polls may take between two looks at the interrupt flag; `ferryvm.ir.flow.poll_costs`."""
+    host_stack_bytes: int = HOST_STACK_BYTES
+    """Bytes of the host's stack that native recursion may use."""
+    levels: int = 0
+    """How deep functions that recur call each other, where the compiler knows no recursion: there
+    are so many copies of each, and a deeper call leaves the C functions to go on at its entry, in
+    one of the `Resumed`. 0: they call themselves."""
+
+
+@dataclasses.dataclass
+class PrintingContext:
+    """What the functions of a text share."""
+
+    dialect: Dialect
+    choices: Choices
+    counting: bool
+    guards: list[int]
+    """pcs of all guards, in the order in which their failures are counted."""
+    results: dict[int, Type | None]
+    """Type of what each function returns, by number."""
+    describe: Describe
+    helpers: set[str] = dataclasses.field(default_factory=set)
+    frames: dict[str, tuple[Type | None, ...]] = dataclasses.field(default_factory=dict)
+    """Types of the words that each frame writer stores, at their places, by its name."""
+    traps: set[Trap] = dataclasses.field(default_factory=set)
+    recursing: frozenset[int] = frozenset()
+    """Functions that there are copies of."""
+
+    @property
+    def back(self) -> str:
+        """The status with which a region's own body returns to its caller in the program."""
+        return "FERRY_RUNNING" if self.recursing else "FERRY_LEAVE"
+
+
+def harmless(text: str) -> str:
+    """A text as a part of a comment, which it cannot end."""
+    printable = "".join(c if c.isprintable() else "?" for c in text)
+    return printable.replace("*/", "* /").replace("\\", "/")
+
+
+def result_type(dialect: Dialect, result: Type | None) -> str:
+    """What a function with that result returns."""
+    return dialect.status if result is None else f"struct returned_{result}"
+
+
+def function_name(number: int, level: int) -> str:
+    """The C function of a function's copy."""
+    return f"f{number}_{level}" if level else f"f{number}"
+
+
+def head(shared: PrintingContext, body: Body, number: int | None, name: str) -> str:
+    """The head of a body's function; `number` is None for a region's own."""
+    d = shared.dialect
+    if number is None:
+        return f"{d.apart}{d.internal}{d.status} {name}({d.parameters})"
+    parameters = "".join(
+        f", {spelled(d, p.type)} a{place}" for place, p in enumerate(body.blocks[0].parameters)
+    )
+    result = result_type(d, body.result)
+    return f"{d.internal}{result} {name}({d.parameters}, {d.words}const frame{parameters})"
+
+
+def spelled(dialect: Dialect, t: ValueType | None) -> str:
+    """The C type of values of a type."""
+    assert t is not None
+    return dialect.types[t]

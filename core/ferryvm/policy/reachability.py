@@ -1,0 +1,90 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Which conditions and rules can never decide anything: probably not what their author meant.
+
+A condition that contradicts itself is an error. A rule that does nothing because of what stands
+elsewhere in the file is a warning, since that may be on purpose for a while.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterator, Mapping
+
+from ferryvm.policy.fact import Fact, vocabulary
+from ferryvm.policy.model import Policy
+from ferryvm.policy.predicate import When
+from ferryvm.toml.fault import Path, TomlFault
+
+_WHOLE = "program"
+"""The kind of region that a whole program is."""
+
+
+def unreached(policy: Policy) -> Iterator[TomlFault]:
+    """A warning for each rule, or key, that does nothing."""
+    if policy.rules and not policy.profile.enabled and not policy.whole_program:
+        found = "no rule is ever asked: nothing is counted, and whole_program is off"
+        yield TomlFault(("profile", "enabled"), found, is_warning=True)
+    facts = _asked(policy)
+    aside = f": this policy asks its rules about {', '.join(facts['kind'].values or ())} only"
+    always: int | None = None
+    seen: dict[When, int] = {}
+    for index, rule in enumerate(policy.rules):
+        path: Path = ("rule", index)
+        if always is not None:
+            found = f"never reached: rule[{always + 1}] takes everything"
+            yield TomlFault(path, found, is_warning=True)
+        elif rule.when in seen:
+            found = f"never reached: rule[{seen[rule.when] + 1}] has the same condition"
+            yield TomlFault(path, found, is_warning=True)
+        else:
+            outcomes = rule.when.outcomes(facts)
+            if outcomes == {False}:
+                yield from contradiction(rule.when, (*path, "when"), facts, aside)
+            seen[rule.when] = index
+            if outcomes == {True}:
+                always = index
+    if policy.whole_program and not any(_takes_programs(rule.when) for rule in policy.rules):
+        found = "no rule takes a region of kind 'program'"
+        yield TomlFault(("whole_program",), found, is_warning=True)
+
+
+def _asked(policy: Policy) -> Mapping[str, Fact]:
+    """The facts, with the kinds of regions that this policy is ever asked about."""
+    kinds = _kinds()
+    if not policy.whole_program:
+        kinds = tuple(kind for kind in kinds if kind != _WHOLE)
+    elif not policy.profile.enabled:
+        kinds = (_WHOLE,)
+    return _with_kinds(kinds)
+
+
+def _takes_programs(when: When) -> bool:
+    return True in when.outcomes(_with_kinds((_WHOLE,)))
+
+
+def _kinds() -> tuple[str, ...]:
+    kinds = vocabulary()["kind"].values
+    assert kinds is not None
+    return kinds
+
+
+def _with_kinds(kinds: tuple[str, ...]) -> Mapping[str, Fact]:
+    facts = vocabulary()
+    return {**facts, "kind": dataclasses.replace(facts["kind"], values=kinds)}
+
+
+def contradiction(
+    when: When, path: Path, facts: Mapping[str, Fact], aside: str = ""
+) -> Iterator[TomlFault]:
+    """A fault if the predicate never holds, or one for each test that is to blame by itself.
+
+    `aside`: what has the part in it that is not the predicate's; the fault is a warning then.
+    """
+    if when.outcomes(facts) != {False}:
+        return
+    alone = [test for test in when.tests if test.outcomes(facts) == {False}]
+    for test in alone:
+        found = f"{test.wanting} never holds{aside}"
+        yield TomlFault((*path, test.fact), found, is_warning=bool(aside))
+    if not alone:
+        yield TomlFault(path, f"never holds{aside}", is_warning=bool(aside))

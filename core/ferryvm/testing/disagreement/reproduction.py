@@ -1,0 +1,127 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Showing a saved disagreement again, or that the backends agree now.
+
+An artifact may keep more than it should from run to run, so what it did before matters. What found
+the disagreement is repeated run by run, from backends that have just prepared the program:
+
+    1. the recorded schedule, after those that a campaign runs before it
+    2. the recorded schedule alone
+    3. the bad backend entered where the two parted, in the way in which they did
+    4. the search for that place
+
+They agree only if none of these shows a difference.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable
+
+from ferryvm.errors import FerryError
+from ferryvm.machine.difference import Difference
+from ferryvm.testing.bisect import Bisector, DivergencePoint, LateError, Parting, UnstableError, Way
+from ferryvm.testing.differential import Comparison, Differ, Verdict
+from ferryvm.testing.disagreement.model import Disagreement
+from ferryvm.testing.schedule import Schedule
+from ferryvm.verify import Verified
+
+_SECONDS = 20.0
+"""How long 3 and 4 may take each, where no comparison shows anything."""
+
+_BEFORE: dict[Schedule, tuple[tuple[Schedule, ...], ...]] = {
+    Schedule.NONE: ((),),
+    Schedule.RANDOM: ((Schedule.NONE,), ()),
+    Schedule.ENVIRONMENT: ((Schedule.NONE,), (Schedule.NONE, Schedule.RANDOM), ()),
+    Schedule.EVERY_BOUNDARY: ((Schedule.NONE,), (Schedule.NONE, Schedule.RANDOM), ()),
+}
+"""Schedules that a campaign may have run before the one that shows a disagreement."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Shown:
+    """What running it again came to: at most one of the first three is there."""
+
+    comparison: Comparison | None = None
+    """The comparison that shows a difference."""
+    parting: Parting | None = None
+    """Where they part, if no comparison shows it but entering the bad backend does."""
+    unstable: str | None = None
+    """That a backend went wrong, and did not do so again."""
+    schedule: Schedule = Schedule.NONE
+    """Of the comparison."""
+    legal: str | None = None
+    """Why they diverge legally, if they do."""
+
+    @property
+    def difference(self) -> Difference | None:
+        """What differs now, if that is known."""
+        shown = self.comparison or self.parting
+        return shown.difference if shown else None
+
+
+def show_again(
+    differ: Differ,
+    program: Verified,
+    one: Disagreement,
+    progress: Callable[[], object] = lambda: None,
+) -> Shown:
+    """What a disagreement's program does now. Raises FerryError where it cannot be compared."""
+    compared: list[Comparison] = []
+    other = None
+    for before in _BEFORE[one.schedule]:
+        expected = differ.finish(differ.start(program), progress)
+        for schedule in (*before, one.schedule):
+            compared = differ.compare(program, schedule, one.seed, progress, expected)
+            shown = next((it for it in compared if it.difference is not None), None)
+            if shown is not None and schedule is one.schedule:
+                return Shown(shown, schedule=schedule)
+            if shown is not None:
+                other = other or Shown(shown, schedule=schedule)
+    if other is not None:
+        return other
+    for comparison in compared:
+        if comparison.verdict is Verdict.UNSUPPORTED:
+            raise FerryError(f"cannot be compared: {comparison.reason}")
+    for comparison in compared:
+        if comparison.verdict is Verdict.DIVERGE:
+            return Shown(legal=comparison.reason)
+    return Shown() if one.parting is None else _search(differ, program, one, one.parting, progress)
+
+
+def _search(
+    differ: Differ,
+    program: Verified,
+    one: Disagreement,
+    saved: Parting,
+    progress: Callable[[], object],
+) -> Shown:
+    """What entering the bad backend shows, at the saved place and where the search leads."""
+    names = (differ.against, *differ.backends)
+    for search in (
+        lambda it: _at(it, saved),
+        lambda it: it.find(saved.way, one.seed, names),
+    ):
+        try:
+            bisector = Bisector(differ, one.bad, program, progress, seconds=_SECONDS)
+            found = search(bisector)
+        except LateError:
+            continue
+        except UnstableError as error:
+            return Shown(unstable=str(error))
+        if found is not None:
+            return Shown(parting=found)
+    return Shown()
+
+
+def _at(bisector: Bisector, saved: Parting) -> Parting | None:
+    """Where they part if the bad backend is entered as it was, None if they do not."""
+    entered, number = saved.entered, saved.number
+    if not 0 <= entered <= number < bisector.boundaries:
+        return None
+    if saved.way in (Way.UNCOUNTED, Way.ENTERED):
+        found = bisector.uncounted(entered) if bisector.end.left else None
+    else:
+        found = bisector.segment(entered, number + 1)
+    if found is None:
+        return None
+    return bisector.tell(DivergencePoint(saved.way, bisector.bad, entered, number, found))
