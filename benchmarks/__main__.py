@@ -342,14 +342,14 @@ def _refuse(faults: Sequence[str]) -> None:
         raise BenchmarkError("; ".join(faults))
 
 
-def _finish(kind: str, figures: dict[str, Any], json_path: str | None) -> None:
+def _finish(kind: str, metrics: dict[str, Any], json_path: str | None) -> None:
     if json_path != "-":
         shown = Table("figure", "value")
-        for name, value in figures.items():
+        for name, value in metrics.items():
             shown.add_row(name, f"{value:.4f}" if isinstance(value, float) else str(value))
         Console().print(shown)
     if json_path:
-        report = {"schema": record.SCHEMA, "kind": kind, **record.circumstances(), **figures}
+        report = {"schema": record.SCHEMA, "kind": kind, **record.circumstances(), **metrics}
         record.write(json_path, report)
 
 

@@ -20,7 +20,7 @@ def identity(result: int | float | None) -> str:
 
 @dataclasses.dataclass
 class Cell:
-    """One peer on one program: figures of each round and the result, or why there are none."""
+    """One peer on one program: metrics of each round and the result, or why there are none."""
 
     seconds: list[float] = dataclasses.field(default_factory=list)
     compile_seconds: list[float] = dataclasses.field(default_factory=list)
@@ -56,7 +56,7 @@ class Cell:
 
 @dataclasses.dataclass(frozen=True)
 class Target:
-    """A goal on the figures of one run."""
+    """A goal on the metrics of one run."""
 
     name: str
     found: float | None
@@ -115,7 +115,7 @@ class Report:
     cells: dict[str, dict[str, Cell]] = dataclasses.field(default_factory=dict)
     """By program, then by peer."""
     load_before: float = dataclasses.field(default_factory=lambda: os.getloadavg()[0])
-    """Processes that wanted to run in the minute before; well above 0 blurs the figures."""
+    """Processes that wanted to run in the minute before; well above 0 blurs the metrics."""
 
     def cell(self, program: str, peer: str) -> Cell | None:
         """The cell, None where the peer or the program took no part at all."""

@@ -78,16 +78,16 @@ def measure(
     """
     verified = loop(iterations)
     scope = compiled(compiler, verified)
-    figures: dict[str, Any] = {"iterations": iterations, "rounds": rounds}
+    metrics: dict[str, Any] = {"iterations": iterations, "rounds": rounds}
     for name in backends:
         interpreter = _interpreter(name)
         check_entered(interpreter)
         for what, empty in (("c", empty_region()), (compiler, scope)):
             found = _round_trip(interpreter, verified, empty, rounds, iterations)
             progress(f"{name}, {what}: {found:.1f} ns a round trip")
-            figures[f"{name}_{what}_ns"] = found
-            figures[f"{name}_{what}_is_met"] = found <= TARGET_NANOSECONDS
-    return figures | {"target_ns": TARGET_NANOSECONDS}
+            metrics[f"{name}_{what}_ns"] = found
+            metrics[f"{name}_{what}_is_met"] = found <= TARGET_NANOSECONDS
+    return metrics | {"target_ns": TARGET_NANOSECONDS}
 
 
 def loop(iterations: int) -> Verified:

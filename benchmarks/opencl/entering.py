@@ -18,7 +18,7 @@ from typing import Any
 from benchmarks import transfer
 from benchmarks.benchmark import BenchmarkError
 from benchmarks.measure import interleave, median
-from benchmarks.opencl.part import Figures
+from benchmarks.opencl.part import Metrics
 from benchmarks.opencl.peer import OPENCL, fatal
 from benchmarks.report import Target
 from ferryvm.backend import Code, Compiler, Interpreter, Options
@@ -65,7 +65,7 @@ def scope(times: int) -> Region:
     return found
 
 
-def entering(device: Device, rounds: int, times: int, progress: Callable[[str], None]) -> Figures:
+def entering(device: Device, rounds: int, times: int, progress: Callable[[str], None]) -> Metrics:
     """Microseconds of an entry, ours and pyopencl's."""
     with fatal():
         tasks = {"ferryvm": _ours(times), "pyopencl": _theirs(device, times)}
@@ -75,7 +75,7 @@ def entering(device: Device, rounds: int, times: int, progress: Callable[[str], 
             progress(f"entering, {name}: {found[name][-1]:.2f} us")
     ratio = over(found["ferryvm"], found["pyopencl"])
     goal = Target("entering and leaving over pyopencl's own call", ratio, MOST, True)
-    return Figures(
+    return Metrics(
         "entering",
         "entering a kernel and leaving it",
         {

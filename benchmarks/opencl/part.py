@@ -95,25 +95,25 @@ class Compared(Part):
         return [f"{self.name}: {fault}" for fault in self.report.faults()]
 
 
-class Figures(Part):
-    """Figures by name."""
+class Metrics(Part):
+    """Metrics by name."""
 
     def __init__(
         self,
         name: str,
         title: str,
-        figures: Mapping[str, float | int | str],
+        metrics: Mapping[str, float | int | str],
         rounds: Mapping[str, Sequence[float]],
         targets: Sequence[Target],
     ) -> None:
-        """`rounds`: what the figures are the medians of."""
-        self.name, self.title, self.figures, self.rounds = name, title, figures, rounds
+        """`rounds`: what the metrics are the medians of."""
+        self.name, self.title, self.metrics, self.rounds = name, title, metrics, rounds
         self.targets = targets
 
     def show(self, console: Console) -> None:
         console.rule(self.title)
         shown = Table("figure", "value")
-        for name, value in self.figures.items():
+        for name, value in self.metrics.items():
             shown.add_row(name, f"{value:.3f}" if isinstance(value, float) else str(value))
         console.print(shown)
         for target in self.targets:
@@ -121,7 +121,7 @@ class Figures(Part):
 
     def as_json(self) -> dict[str, Any]:
         return {
-            **self.figures,
+            **self.metrics,
             "rounds": {name: list(values) for name, values in self.rounds.items()},
             "targets": [target.as_json() for target in self.targets],
         }

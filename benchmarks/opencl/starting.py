@@ -12,7 +12,7 @@ from typing import Any
 from benchmarks import startup
 from benchmarks.benchmark import BenchmarkError
 from benchmarks.measure import interleave, median
-from benchmarks.opencl.part import Figures
+from benchmarks.opencl.part import Metrics
 from benchmarks.opencl.program import EXAMPLES
 from benchmarks.report import Target
 from ferryvm.engine.journal import Outcome
@@ -23,7 +23,7 @@ EXPECTED = "100000000"
 BACKENDS = ("opencl", "llvm")
 
 
-def starting(rounds: int, progress: Callable[[str], None]) -> Figures:
+def starting(rounds: int, progress: Callable[[str], None]) -> Metrics:
     """Seconds from the start of a process to the result and to its end, by backend."""
     for backend in BACKENDS:
         first_result(backend)  # fills the cache
@@ -35,12 +35,12 @@ def starting(rounds: int, progress: Callable[[str], None]) -> Figures:
         rows.setdefault(f"{backend}_result_s", []).append(result)
         rows.setdefault(f"{backend}_end_s", []).append(end)
         progress(f"starting, {backend}: result after {result:.3f} s, end after {end:.3f} s")
-    figures = {name: median(values) for name, values in rows.items()}
-    found = figures["opencl_result_s"]
-    return Figures(
+    metrics = {name: median(values) for name, values in rows.items()}
+    found = metrics["opencl_result_s"]
+    return Metrics(
         "starting",
         "ferry run examples/looptest.skiff in a new process, from the cache",
-        figures,
+        metrics,
         rows,
         [Target("opencl, from the cache to the first result", found, MOST_SECONDS, True, " s")],
     )

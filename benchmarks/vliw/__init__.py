@@ -6,7 +6,7 @@
     machine ── kernel alone ──┼──> cycles of a call
             └─ whole program ─┴──> cycles, loops, cycles simulated in a second
 
-Only runs with the right result, by code of the machine alone, have figures. Cycles are exact, and
+Only runs with the right result, by code of the machine alone, have metrics. Cycles are exact, and
 the same each time; seconds are medians of rounds, in which all programs take turns.
 """
 
@@ -59,7 +59,7 @@ def measure(
             if task is not None:
                 tasks[program.name, machine] = task
     for (program_name, machine), _ in interleave(tasks, rounds, {}):
-        figure = found.figures.get(program_name, {}).get(machine)
+        figure = found.metrics.get(program_name, {}).get(machine)
         if figure is not None:
             speed = figure.cycles / figure.seconds[-1] / 1e6
             progress(f"{program_name} on {machine}: {figure.cycles} cycles, {speed:.1f} million/s")
@@ -81,7 +81,7 @@ def _task(
     """A round of a program on a machine; None where it cannot be had."""
 
     def fail(error: BenchmarkError) -> None:
-        found.figures.get(program.name, {}).pop(machine, None)
+        found.metrics.get(program.name, {}).pop(machine, None)
         found.failures.append(f"{program.name} on {machine}: {error}")
 
     try:
@@ -96,7 +96,7 @@ def _task(
         nonlocal has_failed
         if has_failed:
             return
-        on = found.figures.setdefault(program.name, {})
+        on = found.metrics.setdefault(program.name, {})
         try:
             on[machine] = whole.round(kernel, on.get(machine))
         except BenchmarkError as error:

@@ -20,7 +20,7 @@ LEAST_DCT_RATIO = 5.25
 LEAST_SPEED = 10.0
 """Million cycles in a second."""
 
-Figures = Mapping[str, Mapping[str, Figure]]
+Metrics = Mapping[str, Mapping[str, Figure]]
 """By program, then by machine."""
 
 
@@ -51,31 +51,31 @@ class Cycles(Target):
         return f"target: {self.name}: at most {self.bound:,.0f} cycles, found {found}: {verdict}"
 
 
-def goals(figures: Figures, programs: list[str], machines: list[str]) -> list[Target]:
+def goals(metrics: Metrics, programs: list[str], machines: list[str]) -> list[Target]:
     """The goals on these programs and machines."""
     return [
-        *(_loops(figures, name, machine) for machine in machines for name in programs),
-        *(_dct(figures) if DCT in programs else ()),
-        *(_speed(figures, programs) if MULTI in machines else ()),
-        *(_finishes(figures, machine) for machine in machines if LOOPTEST in programs),
+        *(_loops(metrics, name, machine) for machine in machines for name in programs),
+        *(_dct(metrics) if DCT in programs else ()),
+        *(_speed(metrics, programs) if MULTI in machines else ()),
+        *(_finishes(metrics, machine) for machine in machines if LOOPTEST in programs),
     ]
 
 
-def ratio(figures: Figures, program: str) -> float | None:
+def ratio(metrics: Metrics, program: str) -> float | None:
     """How many times as long `single` takes for a call of the kernel as `multi16`."""
-    on = figures.get(program, {})
+    on = metrics.get(program, {})
     if SINGLE not in on or MULTI not in on:
         return None
     return on[SINGLE].kernel.each / on[MULTI].kernel.each
 
 
-def _loops(figures: Figures, program: str, machine: str) -> Target:
+def _loops(metrics: Metrics, program: str, machine: str) -> Target:
     """The initiation intervals of a program's pipelined loops; of its kernel's alone, where they
     are to be at the bound. All loops of the kernel have to be pipelined."""
     is_exact = program in AT_THE_BOUND
     most = 1.0 if is_exact else MOST_OVER_BOUND
     name = f"{program} on {machine}, interval of loops over their bound"
-    figure = figures.get(program, {}).get(machine)
+    figure = metrics.get(program, {}).get(machine)
     if figure is None:
         return Target(name, None, most, True)
     kernel = figure.loops_of(BY_NAME[program].kernel)
@@ -93,26 +93,26 @@ def _not_pipelined(loop: LoopFigure, count: int) -> str:
     return f"{loop.place} is not pipelined ({loop.loop.reason}){more}"
 
 
-def _dct(figures: Figures) -> list[Target]:
-    figure = figures.get(DCT, {}).get(MULTI)
+def _dct(metrics: Metrics) -> list[Target]:
+    figure = metrics.get(DCT, {}).get(MULTI)
     cycles = None if figure is None else figure.kernel.each
     return [
         Cycles(f"{DCT} on {MULTI}, a call", cycles, MOST_DCT_CYCLES, True),
-        Target(f"{DCT}, {SINGLE} over {MULTI}", ratio(figures, DCT), LEAST_DCT_RATIO),
+        Target(f"{DCT}, {SINGLE} over {MULTI}", ratio(metrics, DCT), LEAST_DCT_RATIO),
     ]
 
 
-def _speed(figures: Figures, programs: list[str]) -> list[Target]:
+def _speed(metrics: Metrics, programs: list[str]) -> list[Target]:
     """The slowest simulation; not known while a program is missing."""
-    speeds = [figures[p][MULTI].speed / 1e6 for p in programs if MULTI in figures.get(p, {})]
+    speeds = [metrics[p][MULTI].speed / 1e6 for p in programs if MULTI in metrics.get(p, {})]
     slowest = min(speeds) if speeds and len(speeds) == len(programs) else None
     name = f"simulation of {MULTI}, the slowest program"
     return [Target(name, slowest, LEAST_SPEED, unit=" million cycles/s")]
 
 
-def _finishes(figures: Figures, machine: str) -> Target:
+def _finishes(metrics: Metrics, machine: str) -> Target:
     """Whether looptest ends, with the right result: others have no figure."""
-    figure = figures.get(LOOPTEST, {}).get(machine)
+    figure = metrics.get(LOOPTEST, {}).get(machine)
     said = "no figure" if figure is None else f"{figure.cycles:,} cycles"
     name = f"{LOOPTEST} on {machine}, to its end"
     return Stated(name, None, 0.0, said=said, verdict=figure is not None)

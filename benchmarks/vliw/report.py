@@ -21,13 +21,13 @@ from ferryvm_backends.vliw.code.program import LoopSummary
 
 @dataclasses.dataclass
 class Simulations:
-    """Figures of programs on machines."""
+    """Metrics of programs on machines."""
 
     programs: list[str]
     machines: list[str]
     rounds: int
     scale: Scale
-    figures: dict[str, dict[str, Figure]] = dataclasses.field(default_factory=dict)
+    metrics: dict[str, dict[str, Figure]] = dataclasses.field(default_factory=dict)
     """By program, then by machine; only what was measured, and gave the right results."""
     failures: list[str] = dataclasses.field(default_factory=list)
     """What went wrong, a line each."""
@@ -36,11 +36,11 @@ class Simulations:
     def targets(self) -> list[Target]:
         """The goals; small sizes say nothing about them."""
         is_full = self.scale is FULL
-        return goals(self.figures, self.programs, self.machines) if is_full else []
+        return goals(self.metrics, self.programs, self.machines) if is_full else []
 
     def on(self, machine: str) -> dict[str, Figure]:
-        """Figures of one machine, by program."""
-        return {p: on[machine] for p, on in self.figures.items() if machine in on}
+        """Metrics of one machine, by program."""
+        return {p: on[machine] for p, on in self.metrics.items() if machine in on}
 
     def show(self, console: Console) -> None:
         """Print all of it."""
@@ -107,7 +107,7 @@ class Simulations:
         )
         for column in ("program", "loop"):
             shown.add_column(column)
-        for column in ("% of cycles", "rounds", "interval", "units allow", "recurrence", "ratio"):
+        for column in ("% of cycles", "iterations", "interval", "units allow", "recurrence", "ratio"):
             shown.add_column(column, justify="right")
         shown.add_column("stages", justify="right")
         shown.add_column("not pipelined because")
@@ -116,7 +116,7 @@ class Simulations:
                 loop = each.loop
                 shown.add_row(
                     *(name, f"{each.function}, {each.place}"),
-                    *(f"{100 * each.cycles / figure.cycles:.1f}", str(loop.rounds)),
+                    *(f"{100 * each.cycles / figure.cycles:.1f}", str(loop.iterations)),
                     *(str(loop.interval), _resource(loop), str(loop.recurrence_bound)),
                     *(f"{each.ratio:.2f}", str(loop.stages), loop.reason),
                 )
@@ -129,8 +129,8 @@ class Simulations:
         shown = Table(title=f"cycles on {SINGLE} over those on {MULTI}")
         for column in ("program", "a call of the kernel", "the whole program"):
             shown.add_column(column, justify="left" if column == "program" else "right")
-        for name, on in self.figures.items():
-            kernel = ratio(self.figures, name)
+        for name, on in self.metrics.items():
+            kernel = ratio(self.metrics, name)
             if kernel is not None:
                 whole = on[SINGLE].cycles / on[MULTI].cycles
                 shown.add_row(name, f"{kernel:.2f}", f"{whole:.2f}")
@@ -148,9 +148,9 @@ class Simulations:
             "machines": self.machines,
             "programs": {
                 name: {machine: figure.as_json() for machine, figure in on.items()}
-                for name, on in self.figures.items()
+                for name, on in self.metrics.items()
             },
-            "single_over_multi16": {name: ratio(self.figures, name) for name in self.figures},
+            "single_over_multi16": {name: ratio(self.metrics, name) for name in self.metrics},
             "targets": [target.as_json() for target in self.targets()],
             "faults": self.failures,
         }

@@ -137,7 +137,7 @@ class Artifact(abc.ABC):
         """Take away the cell in front of `pc`, if there is one."""
         raise NotImplementedError(f"{type(self).__name__} has no cells")
 
-    def figures(self) -> Mapping[str, Mapping[str, object]]:
+    def metrics(self) -> Mapping[str, Mapping[str, object]]:
         """What backends tell of what they have done for it, as data that JSON can hold, by their
         names; those that tell nothing are left out."""
         return {}
@@ -212,7 +212,7 @@ class Options:
     guard_limit: int = 1000
     """Failures of one guard from which on it leaves with GUARD, before that with LEAVE."""
     observe: bool = False
-    """Keep the figures of `Activity`."""
+    """Keep the metrics of `Activity`."""
     forcing: frozenset[Forcing] = frozenset()
     """For tests."""
     device: str = ""
@@ -289,7 +289,7 @@ class Code(abc.ABC):
     def activity(self) -> Activity:
         """What it has done so far."""
 
-    def account(self) -> object:
+    def metrics(self) -> object:
         """What it has done so far, in the backend's own form, for `Compiler.report`; None where
         there is nothing to tell besides `activity`. It may be asked of code that is lost."""
         return None
@@ -312,8 +312,8 @@ class Compiler(Backend):
         of one that has devices, before anything is run."""
         return
 
-    def report(self, accounts: Sequence[object]) -> Mapping[str, object]:
-        """The backend's own figures of a program, as data that JSON can hold. `accounts`: what its
+    def report(self, all_metrics: Sequence[object]) -> Mapping[str, object]:
+        """The backend's own metrics of a program, as data that JSON can hold. `all_metrics`: what its
         codes gave, in the order in which places of the program got hot."""
         return {}
 

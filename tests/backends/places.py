@@ -24,7 +24,7 @@ LIMITS = Limits(stack=1 << 16, heap=1 << 16, first_heap=1 << 12)
 PLENTY = 1 << 40
 """Fuel that no program here gets through."""
 
-ROUNDS = 40
+ITERATIONS = 40
 PROGRAM = f"""
 .function main
 .local i i64
@@ -40,7 +40,7 @@ PROGRAM = f"""
     i64.add
     local.set i
     local.get i         ; 9
-    i64.const {ROUNDS}
+    i64.const {ITERATIONS}
     i64.lt_s
     jump_if loop        ; 12
     local.get total     ; 13

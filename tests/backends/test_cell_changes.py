@@ -116,12 +116,12 @@ def test_running_loop_notices_what_another_thread_installs(
     assert 100 <= run.machine.memory.stack[2] < BOUNDS[name]
 
 
-@pytest.mark.parametrize("rounds", sample([200_000, 1_000_000], 1))
+@pytest.mark.parametrize("iterations", sample([200_000, 1_000_000], 1))
 @pytest.mark.parametrize("native", ["switch", "threaded"])
 def test_cells_changed_at_random_by_another_thread_change_no_result(
-    native: str, rounds: int
+    native: str, iterations: int
 ) -> None:
-    run = Run.start(native, False, verify(ferryvm.assemble(SPIN.format(bound=rounds))))
+    run = Run.start(native, False, verify(ferryvm.assemble(SPIN.format(bound=iterations))))
     nothing, has_ended = idle(), threading.Event()
 
     def change() -> None:
@@ -145,7 +145,7 @@ def test_cells_changed_at_random_by_another_thread_change_no_result(
         has_ended.set()
         other.join()
     assert status is Status.HALT
-    assert run.machine.memory.stack[2] == rounds
+    assert run.machine.memory.stack[2] == iterations
 
 
 # --- bad calls ------------------------------------------------------------------------------

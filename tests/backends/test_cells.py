@@ -21,12 +21,12 @@ from .places import (
     FORMS,
     INNER,
     INTERPRETERS,
+    ITERATIONS,
     LIMITS,
     LOOP,
     PLACES,
     PLENTY,
     RETURNED,
-    ROUNDS,
     TOTAL,
     VERIFIED,
     I,
@@ -56,7 +56,7 @@ def run(request: pytest.FixtureRequest, name: str) -> Run:
 # --- counting -------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("times", [1, 2, 7, ROUNDS])
+@pytest.mark.parametrize("times", [1, 2, 7, ITERATIONS])
 def test_count_leaves_with_the_state_in_front_of_that_arrival(run: Run, times: int) -> None:
     for pc in PLACES:
         if len(arrivals(pc)) < times:
@@ -230,7 +230,7 @@ def test_code_that_leaves_at_another_cell_runs_the_instruction_there(run: Run) -
     run.count(AFTER, 1)
     assert run.enter() is Status.HOT
     assert inner.calls == 0
-    assert run.machine.memory.stack[I] == ROUNDS
+    assert run.machine.memory.stack[I] == ITERATIONS
     assert run.machine.memory.stack[TOTAL] == 0
 
 

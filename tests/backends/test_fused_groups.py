@@ -38,7 +38,7 @@ from ..tier import sample
 
 BACKENDS = ("reference", "switch", "threaded")
 SHARDS = 8
-ROUNDS = 6
+ITERATIONS = 6
 HEAP = b"".join((7 * word % 40).to_bytes(8, "little") for word in range(64))
 """Any aligned address below its end is that of a vector with a small length."""
 
@@ -253,7 +253,7 @@ def _faults(group: Group, rng: random.Random, seen: set[str]) -> Iterator[str]:
             name: (engine.backend.prepare(trial.verified), Machine(trial.verified, LIMITS))
             for name, engine in ENGINES.items()
         }
-        for _ in range(ROUNDS):
+        for _ in range(ITERATIONS):
             values = Values(
                 [_bits(rng, t) for t in trial.locals],
                 [_bits(rng, t) for t in trial.statics],

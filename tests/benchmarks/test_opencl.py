@@ -294,7 +294,7 @@ def test_kernel_is_entered_each_time_round_and_timed_against_pyopencl(
     assert entering.entering(find(), 1, 10, lambda _line: None).targets == []  # too few to say
     monkeypatch.setattr(entering, "TIMES", 20)
     found = entering.entering(find(), 1, 20, lambda _line: None)
-    assert {"ferryvm_us", "pyopencl_us", "ratio"} <= found.figures.keys()
+    assert {"ferryvm_us", "pyopencl_us", "ratio"} <= found.metrics.keys()
     assert [len(values) for values in found.rounds.values()] == [1, 1]
     (target,) = found.as_json()["targets"]
     assert target["at_most"] == 1.10

@@ -53,15 +53,15 @@ def figure(*loops: LoopFigure, kernel: Kernel = KERNEL, seconds: float = 1e-4) -
     return Figure(1, kernel, Building(60, 0.5, 0.25), 4000, 800, 6000, [seconds], list(loops))
 
 
-def found(figures: dict[str, dict[str, Figure]], scale: Scale = FULL) -> Simulations:
-    """A report with these figures."""
-    machines = list(dict.fromkeys(machine for on in figures.values() for machine in on))
-    return Simulations(list(figures), machines, 1, scale, figures)
+def found(metrics: dict[str, dict[str, Figure]], scale: Scale = FULL) -> Simulations:
+    """A report with these metrics."""
+    machines = list(dict.fromkeys(machine for on in metrics.values() for machine in on))
+    return Simulations(list(metrics), machines, 1, scale, metrics)
 
 
-def said(figures: dict[str, dict[str, Figure]], start: str) -> str:
+def said(metrics: dict[str, dict[str, Figure]], start: str) -> str:
     """What is said of the goal that begins so."""
-    lines = [str(target) for target in found(figures).targets()]
+    lines = [str(target) for target in found(metrics).targets()]
     (line,) = [line for line in lines if line.startswith(f"target: {start}")]
     return line
 
@@ -232,31 +232,31 @@ def test_loops_elsewhere_that_are_not_pipelined_are_no_part_of_the_goal() -> Non
 
 
 def test_calls_of_the_transform_are_held_to_cycles_and_to_one_unit() -> None:
-    figures = {
+    metrics = {
         "dct": {
             "single": figure(kernel=Kernel(10_500_000, 2)),
             "multi16": figure(kernel=Kernel(2_000_000, 2)),
         }
     }
-    line = said(figures, "dct on multi16, a call")
+    line = said(metrics, "dct on multi16, a call")
     assert line.endswith("at most 1,020,000 cycles, found 1,000,000: met")
-    assert said(figures, "dct, single over multi16").endswith("found 5.25x: met")
-    del figures["dct"]["single"]
-    assert said(figures, "dct, single over multi16").endswith("found -: not known")
+    assert said(metrics, "dct, single over multi16").endswith("found 5.25x: met")
+    del metrics["dct"]["single"]
+    assert said(metrics, "dct, single over multi16").endswith("found -: not known")
 
 
 def test_slowest_simulation_counts() -> None:
-    figures = {
+    metrics = {
         "dot": {"multi16": figure(seconds=1e-4)},
         "fir": {"multi16": figure(seconds=5e-4)},
     }
-    line = said(figures, "simulation of multi16")
+    line = said(metrics, "simulation of multi16")
     assert line.endswith("at least 10 million cycles/s, found 8.00 million cycles/s: NOT met")
 
 
 def test_looptest_has_to_end() -> None:
-    figures = {"looptest": {"multi16": figure()}}
-    line = said(figures, "looptest on multi16, to")
+    metrics = {"looptest": {"multi16": figure()}}
+    line = said(metrics, "looptest on multi16, to")
     assert line == "target: looptest on multi16, to its end: 4,000 cycles: met"
     missing = Simulations(["looptest"], ["multi16"], 1, FULL)
     assert str(missing.targets()[-1]).endswith("to its end: no figure: NOT met")
@@ -319,7 +319,7 @@ def test_program_that_fails_is_a_fault_and_the_others_go_on(
     programs = [BY_NAME["looptest"], BY_NAME["dot"]]
     report = vliw.measure(programs, ["multi16"], 1, Scale.TINY, lambda _line: None)
     assert report.failures == ["looptest on multi16: expected 1, found 60 on multi16"]
-    assert list(report.figures) == ["dot"]
+    assert list(report.metrics) == ["dot"]
 
 
 def test_machine_that_is_not_there_is_an_error() -> None:

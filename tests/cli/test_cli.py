@@ -43,9 +43,9 @@ def test_run_prints_the_program_s_output_and_nothing_else(fib: Path, backend: st
 def test_stats_to_stdout(fib: Path) -> None:
     code, out, err = ferry("run", fib, "--stats", "-", "--count", "--backend", "switch")
     assert (code, err) == (0, "")
-    output, _, figures = out.partition("\n")
+    output, _, metrics = out.partition("\n")
     assert output == "6765"
-    stats = json.loads(figures)
+    stats = json.loads(metrics)
     assert (stats["backend"], stats["status"], stats["result"]) == ("switch", "halt", 34)
     assert (stats["result_type"], stats["result_bits"]) == ("i64", "0x22")
     assert set(stats["seconds"]) == {"load", "prepare", "run", "compile"}

@@ -17,20 +17,20 @@ TRAPPING = "(define i 0) (while (< i 90) (set! i (+ i 1))) (print! i) (/ 1 (- i 
 
 
 def stats(*arguments: object) -> tuple[int, dict[str, Any]]:
-    """The exit code of a run, and its figures."""
+    """The exit code of a run, and its metrics."""
     code, out, err = ferry("run", *arguments, "--stats", "-")
-    figures = out.partition("{")
+    metrics = out.partition("{")
     assert code or not err
-    return code, json.loads("{" + figures[2])
+    return code, json.loads("{" + metrics[2])
 
 
-def keys(figures: object) -> Iterator[str]:
+def keys(metrics: object) -> Iterator[str]:
     """All keys but the names of groups and units."""
-    if isinstance(figures, list):
-        for each in figures:
+    if isinstance(metrics, list):
+        for each in metrics:
             yield from keys(each)
-    elif isinstance(figures, dict):
-        for key, value in figures.items():
+    elif isinstance(metrics, dict):
+        for key, value in metrics.items():
             yield key
             if key in ("units", "each"):
                 value = list(value.values())

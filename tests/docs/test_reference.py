@@ -3,8 +3,10 @@
 
 from __future__ import annotations
 
+import ast
 import ctypes
 import re
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -33,7 +35,7 @@ LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
 
 REQUIRED_TERMS = """artifact, backend, cell, control block, emitter, engine, execution, frame, fuel,
 fused instruction, handler, image, immediate, instruction table, listing, machine, meaning, pc,
-plugin, program, saved state, slot, stack map, status, transfer, trap, verified, weaver"""
+plugin, program, saved state, slot, stack map, status, transfer, trap, verified, handler builder"""
 
 
 def _text(page: str) -> str:
@@ -171,8 +173,33 @@ def test_the_changelog_has_an_entry_for_this_version() -> None:
 
 
 def test_the_glossary_is_sorted_and_has_each_term_once() -> None:
-    terms = [row[0] for row in _rows(_text("glossary.md"), 2)]
+    terms = [row[0] for row in _rows(_text("glossary.md").partition("\n## ")[0], 2)]
     assert terms == sorted(set(terms))
+
+
+def _names(path: Path) -> Iterator[str]:
+    """The names that a module defines: its own, classes, functions, parameters, attributes, variables."""
+    yield path.parent.name if path.stem == "__init__" else path.stem
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        match node:
+            case ast.ClassDef(name=name) | ast.FunctionDef(name=name) | ast.arg(arg=name):
+                yield name
+            case ast.Attribute(attr=name, ctx=ast.Store()) | ast.Name(id=name, ctx=ast.Store()):
+                yield name
+
+
+def test_names_avoid_the_words_that_the_glossary_replaces() -> None:
+    page = _text("glossary.md").partition("## Words that are not used")[2]
+    words = {word.strip() for row in _rows(page, 2) for word in row[0].split(",")}
+    assert len(words) >= 10
+    found = {
+        f"{path.relative_to(ROOT)}: {name}"
+        for folder in ("core", "backends", "plugins/ferryvm-cc/src")
+        for path in (ROOT / folder).rglob("*.py")
+        for name in _names(path)
+        if words & {part.lower() for part in re.findall(r"[A-Z]?[a-z]+|[A-Z]+", name)}
+    }
+    assert not found
 
 
 def test_the_glossary_has_the_words_that_the_other_pages_rely_on() -> None:

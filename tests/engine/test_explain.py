@@ -98,7 +98,7 @@ def test_code_that_gives_no_figures_is_a_line_and_no_error(monkeypatch: pytest.M
 
     monkeypatch.setattr(compiler, "compile", compile_faulty)
     (tried,) = explained(policy("mine"), found=found).regions[0].tried
-    assert tried.fault.startswith("backend 'mine' gives no figures: its activity raised ZeroDiv")
+    assert tried.fault.startswith("backend 'mine' gives no metrics: its activity raised ZeroDiv")
     assert tried.entries == 0
 
 
@@ -121,7 +121,7 @@ def test_steps_that_are_no_seconds_are_a_line_and_no_error(
     (tried,) = explained(policy("mine"), found=found).regions[0].tried
     ((name, value),) = notes.items()
     said = f"its notes say {name!r}: {value!r}, not seconds by name"
-    assert tried.fault == f"backend 'mine' gives no figures: {said}"
+    assert tried.fault == f"backend 'mine' gives no metrics: {said}"
     assert tried.steps == {}
 
 

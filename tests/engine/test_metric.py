@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Backends' own figures of a run are found by name, whatever became of their code."""
+"""Backends' own metrics of a run are found by name, whatever became of their code."""
 
 from __future__ import annotations
 
@@ -31,9 +31,9 @@ class Leaving(Code):
 
     is_from_cache = False
 
-    def __init__(self, region: Region, account: Callable[[Leaving], object], lasts: int) -> None:
+    def __init__(self, region: Region, metrics: Callable[[Leaving], object], lasts: int) -> None:
         self.region, self.entered, self.notes = region.name, 0, {"total": 0.0}
-        self._account, self._lasts = account, lasts
+        self._metrics, self._lasts = metrics, lasts
         self._function = _FUNCTION(self._enter)
         self.address = ctypes.cast(self._function, ctypes.c_void_p).value or 0
 
@@ -50,8 +50,8 @@ class Leaving(Code):
     def activity(self) -> Activity:
         return Activity(self.entered)
 
-    def account(self) -> object:
-        return self._account(self)
+    def metrics(self) -> object:
+        return self._metrics(self)
 
 
 def entries(code: Leaving) -> object:
@@ -59,8 +59,8 @@ def entries(code: Leaving) -> object:
 
 
 def registry(
-    account: Callable[[Leaving], object] = entries,
-    report: Callable[[Sequence[object]], Any] = lambda accounts: {"codes": list(accounts)},
+    metrics: Callable[[Leaving], object] = entries,
+    report: Callable[[Sequence[object]], Any] = lambda all_metrics: {"codes": list(all_metrics)},
     lasts: int = 1 << 30,
 ) -> Registry:
     """Ours, and a compiler `mine`."""
@@ -71,10 +71,10 @@ def registry(
         def compile(self, region: Region, options: Options) -> Code:
             if "nest" in region.name:
                 raise RefusalError("no nests")
-            return Leaving(region, account, lasts)
+            return Leaving(region, metrics, lasts)
 
-        def report(self, accounts: Sequence[object]) -> Mapping[str, object]:
-            result: Mapping[str, object] = report(accounts)
+        def report(self, all_metrics: Sequence[object]) -> Mapping[str, object]:
+            result: Mapping[str, object] = report(all_metrics)
             return result
 
     class Plugin:
@@ -94,18 +94,18 @@ def run(found: Registry, shadow: Shadow | None = None) -> Execution:
 
 
 def test_the_report_is_made_of_what_all_codes_of_a_backend_gave() -> None:
-    codes: Any = run(registry()).figures()["mine"]["codes"]
+    codes: Any = run(registry()).metrics()["mine"]["codes"]
     assert [region for region, _ in codes] == ["main/loop.1", "main/loop.2"]
     assert all(79 <= entered <= 81 for _, entered in codes)  # 99 rounds, hot after 20
 
 
 def test_what_was_done_by_code_that_is_lost_is_in_it() -> None:
-    found = run(registry(lasts=7)).figures()
+    found = run(registry(lasts=7)).metrics()
     assert found == {"mine": {"codes": [("main/loop.1", 7), ("main/loop.2", 7)]}}
 
 
 def test_code_behind_a_shadow_gives_its_own() -> None:
-    codes: Any = run(registry(), Shadow("switch")).figures()["mine"]["codes"]
+    codes: Any = run(registry(), Shadow("switch")).metrics()["mine"]["codes"]
     assert [region for region, _ in codes] == ["main/loop.1", "main/loop.2"]
 
 
@@ -117,22 +117,22 @@ def test_an_observed_run_has_them_too() -> None:
     Observer(transfers=True).watch(engine)
     execution = engine.start(TWO_LOOPS)
     execution.run()
-    assert "mine" in execution.figures()
+    assert "mine" in execution.metrics()
 
 
 def test_who_keeps_none_is_left_out() -> None:
-    assert run(registry(account=lambda code: None)).figures() == {}
-    assert Engine("switch").start(TWO_LOOPS).figures() == {}
+    assert run(registry(metrics=lambda code: None)).metrics() == {}
+    assert Engine("switch").start(TWO_LOOPS).metrics() == {}
     execution = Engine("llvm").start(TWO_LOOPS)
     execution.run()
-    assert execution.figures() == {}
+    assert execution.metrics() == {}
 
 
 def test_they_are_those_of_the_last_run_s_backends() -> None:
     execution = run(registry())
     execution = execution.again()
     execution.run(backend="switch")
-    assert execution.figures() == {}
+    assert execution.metrics() == {}
 
 
 def fails(*_: object) -> object:
@@ -140,9 +140,9 @@ def fails(*_: object) -> object:
 
 
 @pytest.mark.parametrize(
-    ("account", "report", "said"),
+    ("metrics", "report", "said"),
     [
-        (fails, dict, "its account raised ValueError: no idea"),
+        (fails, dict, "its metrics raised ValueError: no idea"),
         (entries, fails, "its report raised ValueError: no idea"),
         (entries, list, "its report returned a list, not a mapping"),
         (entries, lambda _: {"x": object()}, "nothing that JSON can hold"),
@@ -150,9 +150,9 @@ def fails(*_: object) -> object:
     ],
 )
 def test_a_backend_that_fails_to_give_any_is_told_in_their_place(
-    account: Callable[[Leaving], object], report: Callable[[Sequence[object]], Any], said: str
+    metrics: Callable[[Leaving], object], report: Callable[[Sequence[object]], Any], said: str
 ) -> None:
-    found = run(registry(account, report)).figures()
+    found = run(registry(metrics, report)).metrics()
     assert list(found) == ["mine"]
     (what,) = found["mine"].values()
     assert said in str(what)

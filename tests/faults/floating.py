@@ -23,7 +23,7 @@ def real(m: Any, t: Type, value: float) -> Any:
 
 
 def is_nan(m: Any, t: Type, a: Any) -> Any:
-    """The truth that a float is a NaN."""
+    """The boolean that a float is a NaN."""
     return m.compare(t, Condition.NE, a, a)
 
 
@@ -100,20 +100,20 @@ def sign_of_nan_kept_by_neg(right: Body, m: Any, a: Any) -> Any:
 @planted("f64.lt", witness=binary("f64.lt", "nan", 1))
 def less_than_holds_for_nan(_right: Body, m: Any, a: Any, b: Any) -> Any:
     """f64.lt is computed as not ge: it holds if an operand is a NaN."""
-    return m.truth_to_i32(m.none(m.compare(F64, Condition.GE, a, b)))
+    return m.boolean_to_i32(m.none(m.compare(F64, Condition.GE, a, b)))
 
 
 @planted("f32.ne", witness=binary("f32.ne", "nan", "nan"))
 def not_equal_fails_for_nan(_right: Body, m: Any, a: Any, b: Any) -> Any:
     """f32.ne is less or greater: it does not hold if an operand is a NaN."""
     less, greater = m.compare(F32, Condition.LT, a, b), m.compare(F32, Condition.GT, a, b)
-    return m.truth_to_i32(m.any(less, greater))
+    return m.boolean_to_i32(m.any(less, greater))
 
 
 @planted("f64.eq", witness=binary("f64.eq", "0.0", "-0.0"))
 def equal_by_bits(_right: Body, m: Any, a: Any, b: Any) -> Any:
     """f64.eq compares bits: 0 and -0 differ."""
-    return m.truth_to_i32(m.compare(I64, Condition.EQ, bits(m, F64, a), bits(m, F64, b)))
+    return m.boolean_to_i32(m.compare(I64, Condition.EQ, bits(m, F64, a), bits(m, F64, b)))
 
 
 @planted("f64.min", witness=binary("f64.min", "-0.0", "0.0"))

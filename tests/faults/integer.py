@@ -28,7 +28,7 @@ def unary(mnemonic: str, a: float | str, t: str | None = None) -> str:
 
 
 def is_equal(m: Any, t: Type, a: Any, bits: int) -> Any:
-    """The truth that an integer has these bits."""
+    """The boolean that an integer has these bits."""
     return m.compare(t, Condition.EQ, a, m.constant(t, bits))
 
 
@@ -159,14 +159,14 @@ instead(
 @planted("i64.eqz", witness=unary("i64.eqz", 1 << 32))
 def zero_test_of_the_low_half(_right: Body, m: Any, a: Any) -> Any:
     """i64.eqz looks at the low 32 bits."""
-    return m.truth_to_i32(is_equal(m, I32, m.wrap(a), 0))
+    return m.boolean_to_i32(is_equal(m, I32, m.wrap(a), 0))
 
 
 @planted("i64.lt_s", witness=binary("i64.lt_s", -(1 << 63), 1))
 def less_than_by_difference(_right: Body, m: Any, a: Any, b: Any) -> Any:
     """i64.lt_s takes the sign of the difference, which overflows."""
     difference = m.sub(I64, a, b)
-    return m.truth_to_i32(m.compare(I64, Condition.LT_S, difference, m.constant(I64, 0)))
+    return m.boolean_to_i32(m.compare(I64, Condition.LT_S, difference, m.constant(I64, 0)))
 
 
 # --- arithmetic ---------------------------------------------------------------------------------
@@ -239,7 +239,7 @@ def remainder_by_minus_one_traps(right: Body, m: Any, a: Any, b: Any) -> Any:
 
 
 def _uneven_and_opposite(m: Any, t: Type, a: Any, b: Any, rest: Any) -> Any:
-    """The truth that a division is inexact and its operands differ in sign."""
+    """The boolean that a division is inexact and its operands differ in sign."""
     zero = m.constant(t, 0)
     opposite = m.compare(t, Condition.LT_S, m.bit_xor(t, a, b), zero)
     return m.all(m.compare(t, Condition.NE, rest, zero), opposite)

@@ -21,7 +21,7 @@ def heap(code: str, data: str = "i64 0 0 0 0 0 0 0 0") -> str:
 
 
 def _reach(m: Any, address: Any, bytes_: int) -> Any:
-    """The truth that an access passes the heap pointer, computed without care for wrapping."""
+    """The boolean that an access passes the heap pointer, computed without care for wrapping."""
     end = m.add(I64, address, m.constant(I64, bytes_))
     return m.compare(I64, Condition.GT_U, end, m.heap_pointer())
 

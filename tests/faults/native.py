@@ -57,8 +57,8 @@ class _Weaver(SwitchHandlerBuilder):
 
     fault: Fault
 
-    def weave(self, group: Sequence[Instruction], registers: Registers) -> None:
-        super().weave([self.fault.row(row) for row in group], registers)
+    def build_handler(self, group: Sequence[Instruction], registers: Registers) -> None:
+        super().build_handler([self.fault.row(row) for row in group], registers)
 
 
 def build(fault: Fault) -> bytes:
@@ -66,8 +66,8 @@ def build(fault: Fault) -> bytes:
     weaver = fault.emitter(_Weaver)
     weaver.fault = fault
     module = ir.Module("ferry_switch_faulty")
-    weaver(module, PLAIN, counting=False).weave_all()
-    weaver(module, COUNTING, counting=True).weave_all()
+    weaver(module, PLAIN, counting=False).build_all()
+    weaver(module, COUNTING, counting=True).build_all()
     return compile_module(module, merge_tails=False)
 
 

@@ -64,7 +64,7 @@ entry @0 ():
 b1 @1 (%1: f64):
   %2: f64 = fadd f64 %1, %0
   %3: f64 = canonical f64 %2
-  %4: truth = compare f64 lt %3, %0
+  %4: boolean = compare f64 lt %3, %0
   branch %4 b2() b3()
 b2 @1 ():
   poll @1 [_ _ %3]

@@ -15,10 +15,10 @@ def traps(*conditions: str) -> str:
     lines = ["", "entry @0 ():"]
     lines += [f"  %{n}: i64 = word {n + 2}" for n in range(3)]
     lines.append("  %3: i64 = heap_pointer")
-    for number_values, condition in enumerate(conditions, 4):
-        lines.append(f"  %{number_values}: truth = {condition}")
-    for number_values in range(4, 4 + len(conditions)):
-        lines.append(f"  trap_if UNREACHABLE %{number_values} @{number_values} [_ _ %0 %1 %2]")
+    for number, condition in enumerate(conditions, 4):
+        lines.append(f"  %{number}: boolean = {condition}")
+    for number in range(4, 4 + len(conditions)):
+        lines.append(f"  trap_if UNREACHABLE %{number} @{number} [_ _ %0 %1 %2]")
     return "\n".join([*lines, "  leave @0 [_ _ %0 %1 %2]", ""])
 
 
@@ -64,8 +64,8 @@ def test_float_conditions_have_no_opposite() -> None:
 entry @0 ():
   %0: f64 = word 2
   %1: f64 = word 3
-  %2: truth = compare f64 lt %0, %1
-  %3: truth = compare f64 ge %0, %1
+  %2: boolean = compare f64 lt %0, %1
+  %3: boolean = compare f64 ge %0, %1
   trap_if UNREACHABLE %2 @0 [_ _ %0 %1]
   trap_if UNREACHABLE %3 @1 [_ _ %0 %1]
   trap_if UNREACHABLE %2 @2 [_ _ %0 %1]
@@ -78,11 +78,11 @@ def test_parts_of_conditions_are_known() -> None:
     text = """
 entry @0 ():
   %0: i64 = word 2
-  %1: truth = compare i64 eq %0, i64:1
-  %2: truth = compare i64 eq %0, i64:2
-  %3: truth = any %1, %2
-  %4: truth = all %1, %2
-  %5: truth = none %4
+  %1: boolean = compare i64 eq %0, i64:1
+  %2: boolean = compare i64 eq %0, i64:2
+  %3: boolean = any %1, %2
+  %4: boolean = all %1, %2
+  %5: boolean = none %4
   trap_if UNREACHABLE %3 @0 [_ _ %0]
   trap_if UNREACHABLE %1 @1 [_ _ %0]
   trap_if UNREACHABLE %4 @2 [_ _ %0]
@@ -97,7 +97,7 @@ def test_grow_and_guard_are_checks_too() -> None:
     text = """
 entry @0 ():
   %0: i64 = word 2
-  %1: truth = compare i64 eq %0, i64:1
+  %1: boolean = compare i64 eq %0, i64:1
   guard 0 %1 @0 [_ _ %0]
   grow_if %1, i64:8 @1 [_ _ %0]
   trap_if UNREACHABLE %1 @2 [_ _ %0]
@@ -112,16 +112,16 @@ entry @0 ():
 def bounds(*accesses: tuple[int, int]) -> str:
     """Bounds checks of %0 plus an offset, for that many bytes, as heap accesses make them."""
     lines = ["", "entry @0 ():", "  %0: i64 = word 2", "  %1: i64 = heap_pointer"]
-    for number_values, (offset, size) in enumerate(accesses):
-        a = f"%{100 + 10 * number_values}"[:-1]
+    for number, (offset, size) in enumerate(accesses):
+        a = f"%{100 + 10 * number}"[:-1]
         reach = size - 1
         lines += [
             f"  {a}0: i64 = add i64 %0, i64:{offset}",
-            f"  {a}1: truth = compare i64 gt_u %1, i64:{reach}",
+            f"  {a}1: boolean = compare i64 gt_u %1, i64:{reach}",
             f"  {a}2: i64 = add i64 %1, i64:{-reach}",
             f"  {a}3: i64 = select {a}1, {a}2, i64:0",
-            f"  {a}4: truth = compare i64 ge_u {a}0, {a}3",
-            f"  trap_if MEMORY_OUT_OF_BOUNDS {a}4 @{number_values} [_ _ %0]",
+            f"  {a}4: boolean = compare i64 ge_u {a}0, {a}3",
+            f"  trap_if MEMORY_OUT_OF_BOUNDS {a}4 @{number} [_ _ %0]",
         ]
     return "\n".join([*lines, "  leave @0 [_ _ %0]", ""])
 
@@ -172,8 +172,8 @@ def test_what_a_branch_said_is_known_behind_it() -> None:
 entry @0 ():
   %0: i64 = word 2
   %1: i64 = word 3
-  %2: truth = compare i64 lt_s %0, %1
-  %3: truth = compare i64 ge_s %0, %1
+  %2: boolean = compare i64 lt_s %0, %1
+  %3: boolean = compare i64 ge_s %0, %1
   branch %2 b1() b2()
 b1 @1 ():
   trap_if UNREACHABLE %3 @1 [_ _ %0 %1]
@@ -197,8 +197,8 @@ def test_what_is_known_in_one_block_is_not_known_beside_it() -> None:
     text = """
 entry @0 ():
   %0: i64 = word 2
-  %1: truth = compare i64 lt_s %0, i64:5
-  %2: truth = compare i64 lt_s %0, i64:7
+  %1: boolean = compare i64 lt_s %0, i64:5
+  %2: boolean = compare i64 lt_s %0, i64:7
   branch %1 b1() b2()
 b1 @1 ():
   trap_if UNREACHABLE %2 @1 [_ _ %0]

@@ -17,7 +17,7 @@ entry @0 ():
 b1 @1 (%2: i64):
   %3: i64 = {operation}
   %4: i64 = add i64 %2, i64:1
-  %5: truth = compare i64 lt_s %4, %3
+  %5: boolean = compare i64 lt_s %4, %3
   branch %5 b2() b3()
 b2 @2 ():
   poll @1 [_ _ %0 %1]
@@ -79,13 +79,13 @@ b2 @2 (%2: i64):
   %4: i64 = mul i64 %1, %1
   %5: i64 = add i64 %3, %4
   %6: i64 = add i64 %2, %5
-  %7: truth = compare i64 lt_s %6, i64:9
+  %7: boolean = compare i64 lt_s %6, i64:9
   branch %7 b3() b4()
 b3 @2 ():
   poll @2 [_ _ %0]
   jump b2(%6)^
 b4 @4 ():
-  %8: truth = compare i64 lt_s %6, i64:99
+  %8: boolean = compare i64 lt_s %6, i64:99
   branch %8 b5() b6()
 b5 @1 ():
   poll @1 [_ _ %0]
@@ -107,7 +107,7 @@ def test_an_operation_goes_out_of_all_loops_in_which_it_is_the_same() -> None:
 def test_a_loop_that_is_entered_in_two_ways_gets_a_block_in_front() -> None:
     text = LOOP.format(operation="mul i64 %0, %1").replace(
         "  jump b1(i64:0)",
-        "  %6: truth = compare i64 eq %0, %1\n  branch %6 b1(%0) b1(%1)",
+        "  %6: boolean = compare i64 eq %0, %1\n  branch %6 b1(%0) b1(%1)",
     )
     after = changed(hoist_invariants, text)
     assert "branch %2 front.b1(%0) front.b1(%1)\nfront.b1 @1 (%3: i64):\n  %4: i64 = mul" in after

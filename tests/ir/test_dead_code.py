@@ -15,7 +15,7 @@ entry @0 ():
   jump b1(%0, i64:0)
 b1 @1 (%1: i64, %2: i64):
   %3: i64 = add i64 %2, i64:1
-  %4: truth = compare i64 lt_s %3, %1
+  %4: boolean = compare i64 lt_s %3, %1
   branch %4 b2() b3()
 b2 @1 ():
   poll @1 [_ _ %1]
@@ -36,7 +36,7 @@ entry @0 ():
   jump b1(%0)
 b1 @1 (%1: i64):
   %2: i64 = add i64 %1, i64:1
-  %3: truth = compare i64 lt_s %0, i64:9
+  %3: boolean = compare i64 lt_s %0, i64:9
   branch %3 b2() b3()
 b2 @1 ():
   poll @1 [_ _]

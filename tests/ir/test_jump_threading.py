@@ -27,7 +27,7 @@ b4 @4 ():
 def test_a_branch_to_one_place_is_a_jump() -> None:
     text = """
 entry @0 ():
-  %0: truth = compare i64 eq i64:1, i64:2
+  %0: boolean = compare i64 eq i64:1, i64:2
   branch %0 b1(i64:3) b1(i64:3)
 b1 @1 (%1: i64):
   leave @1 [_ _ %1]
@@ -61,17 +61,17 @@ entry @0 ():
 TWO_WAYS = """
 entry @0 ():
   %0: i64 = word 2
-  %1: truth = compare i64 eq %0, i64:1
+  %1: boolean = compare i64 eq %0, i64:1
   branch %1 b1() b2()
 b1 @1 ():
   heap_store 8 %0, %0
   jump b3({first})
 b2 @2 ():
-  %2: truth = compare i64 eq %0, i64:2
-  %3: i32 = truth_to_i32 %2
+  %2: boolean = compare i64 eq %0, i64:2
+  %3: i32 = boolean_to_i32 %2
   jump b3({second})
 b3 @3 (%4: i32):
-  %5: truth = compare i32 ne %4, i32:0
+  %5: boolean = compare i32 ne %4, i32:0
   branch %5 b4() b5(%4)
 b4 @4 ():
   leave @4 [_ _ %0]
@@ -90,7 +90,7 @@ def test_a_way_on_which_a_branch_is_decided_passes_it_by() -> None:
 def test_a_way_on_which_the_condition_exists_branches_on_it() -> None:
     after = changed(thread_jumps, TWO_WAYS.format(first="i32:1", second="%3"))
     assert after.count("branch") == 2
-    assert "%3: i32 = truth_to_i32 %2\n  branch %2 b4() b5(%3)\n" in after
+    assert "%3: i32 = boolean_to_i32 %2\n  branch %2 b4() b5(%3)\n" in after
     assert "b3" not in after
 
 
@@ -106,10 +106,10 @@ def test_the_head_of_a_loop_is_not_passed_by() -> None:
 entry @0 ():
   %0: i64 = word 2
   jump b1(true)
-b1 @1 (%1: truth):
+b1 @1 (%1: boolean):
   branch %1 b2() b3()
 b2 @2 ():
-  %2: truth = compare i64 eq %0, i64:1
+  %2: boolean = compare i64 eq %0, i64:1
   poll @1 [_ _ %0]
   jump b1(%2)^
 b3 @3 ():
@@ -122,7 +122,7 @@ def test_a_block_that_only_jumps_is_passed_by_wherever_control_comes_from() -> N
     text = """
 entry @0 ():
   %0: i64 = word 2
-  %1: truth = compare i64 eq %0, i64:1
+  %1: boolean = compare i64 eq %0, i64:1
   branch %1 b1(%0) b2()
 b1 @1 (%2: i64):
   jump b3(%2)

@@ -27,7 +27,7 @@ entry @0 ():
   %1: i64 = word 3
   jump b1({start}, %1)
 b1 @1 (%2: i64, %3: i64):
-  %4: truth = compare i64 {condition} %2, {bound}
+  %4: boolean = compare i64 {condition} %2, {bound}
   branch %4 b2() b3()
 b2 @2 ():
   {more}
@@ -77,7 +77,7 @@ def test_a_loop_that_only_counts_is_none_any_more(parts: dict[str, str]) -> None
     "parts",
     [
         {"more": "heap_store 8 %1, %2"},
-        {"more": "%7: truth = compare i64 eq %2, %0\n  trap_if UNREACHABLE %7 @2 [_ _ %0 %1]"},
+        {"more": "%7: boolean = compare i64 eq %2, %0\n  trap_if UNREACHABLE %7 @2 [_ _ %0 %1]"},
         {"more": "%7: i64 = static 0", "next": "add i64 %3, %7"},
         {"next": "mul i64 %3, %2"},
         {"next": "bit_xor i64 %3, %2"},
@@ -125,7 +125,7 @@ entry @0 ():
   %0: i64 = word 2
   jump b1(%0, f32:1.0)
 b1 @1 (%1: i64, %2: f32):
-  %3: truth = compare i64 lt_s %1, i64:9
+  %3: boolean = compare i64 lt_s %1, i64:9
   branch %3 b2() b3()
 b2 @2 ():
   %4: i64 = add i64 %1, i64:1

@@ -108,7 +108,7 @@ IN_DOUBT = {
     "a reference past all others": (V, 1 << 62, U, 5, 6, 1),
     "references whose difference wraps": (-(1 << 63), (1 << 63) - 8, U, 5, 6, 1),
     "the end of the heap": (V, W, U + 8, 5, 6, 1),
-    "no inner rounds": (V, W, U, 5, 0, 1),
+    "no inner iterations": (V, W, U, 5, 0, 1),
     "a large bound": (V, W, U, 5, 1 << 61, 1),
     "another large bound": (V, W, U, (1 << 61) + 1, 6, 1),
     "a bound that makes the size wrap": (V, W, U, 5, (1 << 61) - 1, 1),

@@ -31,7 +31,7 @@ BLIND = {
   set_static 0 %7""",
     "an operand of a comparison": """%5: i64 = heap_load 8 i64:8
   %6: f64 = reinterpret f64 i64 %5
-  %7: truth = compare f64 lt %6, %1
+  %7: boolean = compare f64 lt %6, %1
   %8: i64 = select %7, %0, i64:1
   set_static 0 %8""",
 }
@@ -57,11 +57,11 @@ SEES = {
   set_static 0 %6""",
     "bits of one that may be chosen": """%5: i64 = heap_load 8 i64:8
   %6: f64 = reinterpret f64 i64 %5
-  %7: truth = compare f64 lt %1, %1
+  %7: boolean = compare f64 lt %1, %1
   %8: f64 = select %7, %6, %1
   set_static 0 %8""",
     "bits that are compared": """%5: i64 = heap_load 8 i64:8
-  %6: truth = compare i64 lt_s %5, %0
+  %6: boolean = compare i64 lt_s %5, %0
   %7: i64 = select %6, %0, i64:1
   set_static 0 %7""",
     "bits in a state": """%5: i64 = heap_load 8 i64:8

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 import ferryvm
-from ferryvm.ir.graph import TRUTH, Constant
+from ferryvm.ir.graph import BOOLEAN, Constant
 from ferryvm.ir.lift import lift
 from ferryvm.ir.operation import IrError
 from ferryvm.ir.parse import parse_module
@@ -66,7 +66,7 @@ def test_constants_of_all_bits_are_read_back() -> None:
             text = constant_text(Constant(t, bits))
             assert constant(text).bits == bits, text
             assert constant(text).type is t
-    assert constant("true").type is TRUTH
+    assert constant("true").type is BOOLEAN
     assert constant("false").bits == 0
 
 

@@ -25,12 +25,12 @@ entry @0 ():
   %1: i64 = word 3
   jump b1({start})
 b1 @1 (%2: i64):
-  %3: truth = compare i64 {condition} %2, {bound}
+  %3: boolean = compare i64 {condition} %2, {bound}
   branch %3 b2() b3()
 b2 @2 ():
   %4: i64 = {value}
   %5: i64 = {limit}
-  %6: truth = compare i64 ge_u %4, %5
+  %6: boolean = compare i64 ge_u %4, %5
   trap_if INDEX_OUT_OF_BOUNDS %6 @2 [_ _ %0 %1]
   {more}
   %7: i64 = add i64 %2, {step}

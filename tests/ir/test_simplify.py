@@ -9,7 +9,16 @@ import itertools
 import pytest
 
 from ferryvm.ir.build import Builder
-from ferryvm.ir.graph import TRUTH, Block, Constant, Operation, Parameter, Static, Value, ValueType
+from ferryvm.ir.graph import (
+    BOOLEAN,
+    Block,
+    Constant,
+    Operation,
+    Parameter,
+    Static,
+    Value,
+    ValueType,
+)
 from ferryvm.ir.operation import PURE, SHAPES, AnyType, AttributeKind, IrError, computed_types
 from ferryvm.ir.simplify import _RULES, evaluate
 from ferryvm.isa.emitter import Condition
@@ -21,11 +30,11 @@ EDGES: dict[ValueType, tuple[int, ...]] = {
     I64: (0, 1, 7, 63, 1 << 32, (1 << 63) - 1, 1 << 63, (1 << 64) - 1),
     F32: (0, 0x8000_0000, 0x3F80_0000, 0x7F80_0000, *NANS[F32]),
     F64: (0, 1 << 63, 0x3FF0 << 48, 0xFFF0 << 48, *NANS[F64]),
-    TRUTH: (0, 1),
+    BOOLEAN: (0, 1),
 }
 
 X: dict[ValueType, tuple[Parameter, Parameter]] = {
-    t: (Parameter(t), Parameter(t)) for t in (*Type, TRUTH)
+    t: (Parameter(t), Parameter(t)) for t in (*Type, BOOLEAN)
 }
 """Two variables of each type."""
 
@@ -42,14 +51,14 @@ def pool(m: Builder, t: ValueType) -> list[Value]:
     """Operands of a type, in all the forms that rules look for."""
     x, y = X[t]
     constants = [m.constant(t, bits) for bits in EDGES[t]]
-    if t is TRUTH:
+    if t is BOOLEAN:
         a, b = X[I64]
         f, g = X[F64]
         compared = operation("compare", (I64, Condition.LT_S), a, b)
         unordered = operation("compare", (F64, Condition.LT), f, g)
         return [x, y, *constants, operation("none", (), x), compared, unordered]
     assert isinstance(t, Type)
-    p, _ = X[TRUTH]
+    p, _ = X[BOOLEAN]
     found: list[Value] = [x, y, *constants, operation("select", (), p, x, y)]
     found.append(operation("reinterpret", (t, other(t)), X[other(t)][0]))
     if t.is_float:
@@ -59,7 +68,7 @@ def pool(m: Builder, t: ValueType) -> list[Value]:
         found.append(operation("add", (t,), x, y))
         found.append(operation("add", (t,), y, x))
     if t is I32:
-        found.append(operation("truth_to_i32", (), p))
+        found.append(operation("boolean_to_i32", (), p))
         found.append(operation("wrap", (), X[I64][0]))
     if t is I64:
         found += [operation(name, (), X[I32][0]) for name in ("extend_s", "extend_u")]
@@ -118,7 +127,7 @@ def cases(m: Builder, name: str) -> list[Operation]:
     for static in statics(name):
         types, _ = computed_types(name, static)
         if name == "select":
-            choices = [[pool(m, TRUTH), pool(m, t)[:4], pool(m, t)] for t in (I32, F32, F64)]
+            choices = [[pool(m, BOOLEAN), pool(m, t)[:4], pool(m, t)] for t in (I32, F32, F64)]
         else:
             choices = [[pool(m, t) for t in types if not isinstance(t, AnyType)]]
         for choice in choices:

@@ -14,7 +14,7 @@ from ferryvm.ir.passes import optimise
 from ferryvm.ir.passes.code_motion import hoist_invariants
 from ferryvm.ir.passes.dead_code import remove_dead_code
 from ferryvm.ir.passes.jump_threading import thread_jumps
-from ferryvm.ir.passes.unroll import MOST_ROUNDS, unroll
+from ferryvm.ir.passes.unroll import MOST_ITERATIONS, unroll
 from ferryvm.ir.passes.value_numbering import number_values
 from ferryvm.ir.text import module_text
 from ferryvm.machine.control import Status
@@ -31,13 +31,13 @@ entry @0 ():
   %0: i64 = word 2
   jump b1(i64:0)
 b1 @1 (%1: i64):
-  %2: truth = compare i64 lt_s %1, %0
+  %2: boolean = compare i64 lt_s %1, %0
   branch %2 b2(i64:{start}, i64:0) b5()
 b2 @2 (%3: i64, %4: i64):
-  %5: truth = compare i64 {condition} %3, {bound}
+  %5: boolean = compare i64 {condition} %3, {bound}
   branch %5 b3() b4()
 b3 @3 ():
-  %6: truth = compare i64 eq %4, %0
+  %6: boolean = compare i64 eq %4, %0
   trap_if INDEX_OUT_OF_BOUNDS %6 @3 [_ _ %1 %3 %4]
   %7: i64 = add i64 %4, %3
   %8: i64 = add i64 %3, i64:{step}
@@ -53,7 +53,7 @@ b5 @5 ():
 USUAL = {"start": 0, "bound": "i64:3", "condition": "lt_s", "step": 1}
 
 UNFIT = {
-    "it goes round too often": {"bound": f"i64:{MOST_ROUNDS + 1}"},
+    "it goes round too often": {"bound": f"i64:{MOST_ITERATIONS + 1}"},
     "it goes round for ever": {"step": -1},
     "it wraps": {"start": 1 << 62, "bound": f"i64:{(1 << 63) - 1}", "step": 1 << 62},
     "it counts down": {"condition": "gt_s", "start": 9, "step": -1},
@@ -152,7 +152,7 @@ PROGRAMS = {
 }
 
 
-def test_each_round_is_code_of_its_own() -> None:
+def test_each_iteration_is_code_of_its_own() -> None:
     def change(body: Body) -> None:
         assert unroll(body) == 1
         for each in (thread_jumps, remove_dead_code, number_values):
@@ -164,13 +164,13 @@ entry @0 ():
   %0: i64 = word 2
   jump b1(i64:0)
 b1 @1 (%1: i64):
-  %2: truth = compare i64 lt_s %1, %0
-  branch %2 round0.b2() b5()
-round0.b2 @2 ():
-  %3: truth = compare i64 eq i64:0, %0
+  %2: boolean = compare i64 lt_s %1, %0
+  branch %2 iteration0.b2() b5()
+iteration0.b2 @2 ():
+  %3: boolean = compare i64 eq i64:0, %0
   trap_if INDEX_OUT_OF_BOUNDS %3 @3 [_ _ %1 i64:0 i64:0]
   trap_if INDEX_OUT_OF_BOUNDS %3 @3 [_ _ %1 i64:1 i64:0]
-  %4: truth = compare i64 eq i64:1, %0
+  %4: boolean = compare i64 eq i64:1, %0
   trap_if INDEX_OUT_OF_BOUNDS %4 @3 [_ _ %1 i64:2 i64:1]
   %5: i64 = add i64 %1, i64:1
   poll @1 [_ _ %5 i64:3 i64:3]
@@ -193,7 +193,7 @@ def test_a_loop_in_no_other_is_left_alone() -> None:
 
 
 @pytest.mark.parametrize(
-    ("start", "bound", "step", "rounds"),
+    ("start", "bound", "step", "iterations"),
     [
         (0, 3, 1, 3),
         (7, 7, 1, 0),
@@ -204,11 +204,11 @@ def test_a_loop_in_no_other_is_left_alone() -> None:
     ],
 )
 def test_a_loop_goes_round_as_often_as_before(
-    start: int, bound: int, step: int, rounds: int
+    start: int, bound: int, step: int, iterations: int
 ) -> None:
     blocks = {"start": start, "bound": f"i64:{bound}", "step": step, "condition": "lt_s"}
     text = changed(unroll, LOOP.format_map(blocks))
-    assert text.count("trap_if") == rounds
+    assert text.count("trap_if") == iterations
     assert text.count("poll") == 1
 
 
@@ -248,7 +248,7 @@ def test_a_nest_with_unrolled_loops_gets_a_version_without_checks(name: str, loa
     program = verify(ferryvm.compile(PROGRAMS[name].format(length=40, n=5)))
     module = lift(region(program, "f/nest.1"))
     optimise(module, unrolled=True)
-    (sure,) = (b for b in module.root.blocks if b.label.startswith("sure.round"))
+    (sure,) = (b for b in module.root.blocks if b.label.startswith("sure.iteration"))
     names = [operation.name for operation in sure.operations]
     assert names.count("heap_load") == loads  # the others are in front of the loop
     assert "trap_if" not in names
@@ -263,7 +263,7 @@ def test_nobody_else_gets_other_code() -> None:
     program = verify(ferryvm.compile(PROGRAMS["sums"].format(length=40, n=7)))
     module = lift(region(program, "f/nest.1"))
     optimise(module)
-    assert "round0" not in module_text(module)
+    assert "iteration0" not in module_text(module)
     parse_module(module_text(module))
 
 

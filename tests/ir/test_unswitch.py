@@ -20,14 +20,14 @@ from .comparison import compare, visits
 LOOP = """
 entry @0 ():
   %0: i64 = word 2
-  %1: truth = compare i64 lt_s %0, i64:3
+  %1: boolean = compare i64 lt_s %0, i64:3
   jump b1(%0)
 b1 @1 (%2: i64):
-  %3: truth = compare i64 lt_s %2, i64:9
+  %3: boolean = compare i64 lt_s %2, i64:9
   branch %3 b2() b3()
 b2 @2 ():
-  %4: truth = compare i64 eq %2, i64:5
-  %5: truth = all %4, {doubt}
+  %4: boolean = compare i64 eq %2, i64:5
+  %5: boolean = all %4, {doubt}
   trap_if INDEX_OUT_OF_BOUNDS %5 @2 [_ _ %2]
   %6: i64 = add i64 %2, i64:1
   poll @1 [_ _ %6]

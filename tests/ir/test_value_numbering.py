@@ -36,7 +36,7 @@ def test_an_equal_operation_in_a_dominating_block_is_used() -> None:
 entry @0 ():
   %0: i64 = word 2
   %1: i64 = mul i64 %0, %0
-  %2: truth = compare i64 eq %1, %0
+  %2: boolean = compare i64 eq %1, %0
   branch %2 b1() b2()
 b1 @1 ():
   %3: i64 = mul i64 %0, %0
@@ -54,7 +54,7 @@ def test_operations_of_two_sides_stay_where_they_are() -> None:
     text = """
 entry @0 ():
   %0: i64 = word 2
-  %1: truth = compare i64 eq %0, i64:7
+  %1: boolean = compare i64 eq %0, i64:7
   branch %1 b1() b2()
 b1 @1 ():
   %2: i64 = mul i64 %0, %0
@@ -117,7 +117,7 @@ entry @0 ():
 b1 @1 (%2: i64):
   %3: i64 = heap_load 8 %0
   %4: i64 = add i64 %2, %3
-  %5: truth = compare i64 lt_s %4, %1
+  %5: boolean = compare i64 lt_s %4, %1
   branch %5 b2() b3()
 b2 @2 ():
   STORE
@@ -145,7 +145,7 @@ def test_a_load_after_a_store_on_one_of_two_ways_is_done_again() -> None:
 entry @0 ():
   %0: i64 = word 2
   %1: i64 = heap_load 8 %0
-  %2: truth = compare i64 eq %1, %0
+  %2: boolean = compare i64 eq %1, %0
   branch %2 b1() b2()
 b1 @1 ():
   heap_store 8 %0, %0
@@ -162,7 +162,7 @@ def test_checks_that_cannot_fail_are_gone() -> None:
         number_values,
         """
 entry @0 ():
-  %0: truth = compare i64 eq i64:1, i64:2
+  %0: boolean = compare i64 eq i64:1, i64:2
   trap_if UNREACHABLE %0 @0 [_ _]
   grow_if %0, i64:8 @0 [_ _]
   guard 0 %0 @0 [_ _]

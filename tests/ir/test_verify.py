@@ -28,7 +28,7 @@ entry @0 ():
   %1: i64 = call 1 3 %0 @1 [_ _ %0 i64:0 i64:0]
   jump b1(%0)
 b1 @2 (%2: i64):
-  %3: truth = compare i64 lt_s %2, i64:9
+  %3: boolean = compare i64 lt_s %2, i64:9
   branch %3 b2() b3()
 b2 @3 ():
   %4: i64 = add i64 %2, i64:1
@@ -76,7 +76,7 @@ FAULTS = {
     "edge marked": (("jump b1(%0)", "jump b1(%0)^"), "marked as going back"),
     "to the entry": (("b1(%4)^", "entry()^"), "nothing leads to the entry"),
     "arguments of an edge": (("b1(%4)^", "b1()^"), "1 arguments of b1 expected, found 0"),
-    "type of an argument": (("b1(%4)^", "b1(true)^"), "i64 expected, found truth"),
+    "type of an argument": (("b1(%4)^", "b1(true)^"), "i64 expected, found boolean"),
     "number of edges": (("b2() b3()", "b2() b3() b3()"), "2 edges expected, found 3"),
     "result of the body": (("  return %2", "  return"), "1 operands expected, found 0"),
     "no way to a block": (
@@ -89,7 +89,7 @@ FAULTS = {
     ),
     "heap pointer of a state": (
         ("poll @2 [_ _ %4]", "poll @2 [_ _ %4] {hp=true}"),
-        "i64 expected, found truth",
+        "i64 expected, found boolean",
     ),
     "bytes": (("  return %1", "  heap_store 3 %1, %1\n  return %1"), "1, 2, 4 or 8 expected"),
     "floats in turn with addresses": (
@@ -113,7 +113,7 @@ FAULTS = {
         "not defined on every way",
     ),
     "two ways into a loop": (
-        ("  jump b1(%0)", "  %8: truth = compare i64 eq %0, %0\n  branch %8 b1(%0) b2()"),
+        ("  jump b1(%0)", "  %8: boolean = compare i64 eq %0, %0\n  branch %8 b1(%0) b2()"),
         "another way leads by",
     ),
 }
@@ -304,7 +304,7 @@ entry @0 ():
   jump b0(%0)
 b0 @0 (%1: i64):
   %4: i64 = add i64 %1, i64:1
-  %5: truth = compare i64 lt_s %4, i64:9
+  %5: boolean = compare i64 lt_s %4, i64:9
   branch %5 b2() b1()
 b1 @8 ():
   halt @8 [_ _ %4]

@@ -72,12 +72,12 @@ CASES = {
     "zero_test_of_widened": Case(
         "i64.extend_i32_u; i64.eqz; halt", "i32.eqz; halt", "i32.wrap_i64; i32.eqz; halt"
     ),
-    "truth_unequal_zero": Case(
+    "boolean_unequal_zero": Case(
         "i64.lt_s; i32.const 0; i32.ne; halt",
         "i64.lt_s; halt",
         "i64.lt_s; i32.const 1; i32.ne; i32.add; i32.const 0; i32.ne; halt",
     ),
-    "widened_truth_unequal_zero": Case(
+    "widened_boolean_unequal_zero": Case(
         "f64.lt; i64.extend_i32_s; i64.const 0; i64.ne; halt",
         "f64.lt; halt",
         "i32.wrap_i64; i64.extend_i32_s; i64.const 0; i64.ne; halt",

@@ -47,7 +47,7 @@ def test_inverse_is_the_negation(name: str) -> None:
     assert negated == inverse
 
 
-@pytest.mark.parametrize("name", sorted(rule.TRUTHS))
+@pytest.mark.parametrize("name", sorted(rule.BOOLEANS))
 def test_truth_is_0_or_1(name: str) -> None:
     found = outputs(f"{b}{name}\nhost print_i32" for b in operands(BY_MNEMONIC[name]))
     assert set(found) == {"0\n", "1\n"}

@@ -12,14 +12,14 @@ from hypothesis import strategies as st
 from ferryvm.policy.condition import Condition, Is, Like, Within, read, samples
 from ferryvm.policy.fact import Fact, FactType, Value
 
-TRUTH, COUNT, SHARE, TEXT, OPEN = (Fact(kind.name, kind) for kind in FactType)
+BOOLEAN, COUNT, SHARE, TEXT, OPEN = (Fact(kind.name, kind) for kind in FactType)
 
 
 @pytest.mark.parametrize(
     ("wanted", "fact", "holding", "failing"),
     [
-        (True, TRUTH, [True], [False]),
-        (False, TRUTH, [False], [True]),
+        (True, BOOLEAN, [True], [False]),
+        (False, BOOLEAN, [False], [True]),
         (2, COUNT, [2], [1, 3]),
         (0.5, SHARE, [0.5], [0.49]),
         (">= 10", COUNT, [10, 11], [9]),
@@ -54,9 +54,9 @@ def test_a_condition_holds_for_what_it_says(
 @pytest.mark.parametrize(
     ("wanted", "fact"),
     [
-        ("true", TRUTH),
-        (1, TRUTH),
-        ([True], TRUTH),
+        ("true", BOOLEAN),
+        (1, BOOLEAN),
+        ([True], BOOLEAN),
         (True, COUNT),
         ("yes", SHARE),
         ("10", COUNT),

@@ -47,7 +47,7 @@ def test_every_chapter_of_the_instruction_table_can_be_asked_for() -> None:
 def test_every_fact_has_a_meaning_and_a_value_of_its_type(name: str) -> None:
     assert meanings()[name].endswith(".")
     types = {
-        FactType.TRUTH: bool,
+        FactType.BOOLEAN: bool,
         FactType.COUNT: int,
         FactType.SHARE: float,
         FactType.TEXT: str,
@@ -57,7 +57,7 @@ def test_every_fact_has_a_meaning_and_a_value_of_its_type(name: str) -> None:
 
 @pytest.mark.parametrize("name", vocabulary())
 def test_every_fact_can_be_asked_for_in_a_rule(name: str) -> None:
-    wanted = {FactType.TRUTH: "[true, false]", FactType.TEXT: "'*'"}
+    wanted = {FactType.BOOLEAN: "[true, false]", FactType.TEXT: "'*'"}
     text = wanted.get(vocabulary()[name].type, "'>= 0'")
     assert when(f"{name} = {text}").judge(values()).holds
     assert when(f"'{name}' = {text}") == when(f"{name} = {text}")

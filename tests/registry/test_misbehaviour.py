@@ -265,8 +265,8 @@ ARTIFACTS: dict[str, tuple[dict[str, object], str]] = {
         {"compiled": "1 s"},
         "backend 'made' gave (0.0, '1 s') when it was asked",
     ),
-    "figures raises": ({"figures": lambda _: _raise(Bomb())}, "gives no figures: Bomb: its text"),
-    "figures returns a number": ({"figures": lambda _: 5}, "gives no figures: it returned 5"),
+    "metrics raises": ({"metrics": lambda _: _raise(Bomb())}, "gives no metrics: Bomb: its text"),
+    "metrics returns a number": ({"metrics": lambda _: 5}, "gives no metrics: it returned 5"),
 }
 
 
@@ -283,7 +283,7 @@ def test_what_a_backend_tells_of_a_run_is_looked_at(
 
     def told() -> None:
         execution.run()
-        execution.figures()
+        execution.metrics()
 
     with pytest.raises(BackendError) as caught:
         told()

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The arithmetic half of the emitter protocol over LLVM values.
 
-A truth is an i1, a slot an i64, a value of type t an LLVM value of the matching type. No fast-math
+A boolean is an i1, a slot an i64, a value of type t an LLVM value of the matching type. No fast-math
 flag is ever set, so LLVM keeps IEEE 754 results; NaN payloads are the meanings' business.
 """
 
@@ -34,7 +34,7 @@ def word(value: int) -> ir.Constant:
 
 
 class Arithmetic(PureEmitter[ir.Value]):
-    """Constants, integers, truths, floats and conversions, at `self.builder`."""
+    """Constants, integers, booleans, floats and conversions, at `self.builder`."""
 
     builder: ir.IRBuilder
 
@@ -119,7 +119,7 @@ class Arithmetic(PureEmitter[ir.Value]):
     def none(self, p: ir.Value) -> ir.Value:
         return self.builder.not_(p)
 
-    def truth_to_i32(self, p: ir.Value) -> ir.Value:
+    def boolean_to_i32(self, p: ir.Value) -> ir.Value:
         return self.builder.zext(p, LLVM_TYPE[I32])
 
     def select(self, p: ir.Value, a: ir.Value, b: ir.Value) -> ir.Value:

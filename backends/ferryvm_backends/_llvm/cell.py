@@ -31,7 +31,7 @@ class CellHandlerBuilder(HandlerBuilder):
     def _run_original(self, registers: Registers, address: ir.Value) -> None:
         """End the block with the instruction at `registers.ip`; its operation is at `address`."""
 
-    def weave_count(self, registers: Registers) -> None:
+    def build_count(self, registers: Registers) -> None:
         """Emit the handler of a count cell; ends the block."""
         builder = self.builder
         self._begin(registers)
@@ -43,7 +43,7 @@ class CellHandlerBuilder(HandlerBuilder):
             self._exit(registers, Status.HOT)
         self._run_original(registers, self._word_of("originals", registers))
 
-    def weave_enter(self, registers: Registers) -> None:
+    def build_enter(self, registers: Registers) -> None:
         """Emit the handler of an enter cell; ends the block."""
         builder = self.builder
         self._begin(registers)

@@ -85,7 +85,7 @@ class HandlerBuilder(Arithmetic, Emitter[ir.Value]):
         self._pushed, self._popped, self._open = [], 0, True
         self._ip, self._before = registers.ip, (registers.sp, [], 0)
 
-    def weave(self, group: Sequence[Instruction], registers: Registers) -> None:
+    def build_handler(self, group: Sequence[Instruction], registers: Registers) -> None:
         """Emit the handler of `group`, from the builder's position; ends the block."""
         self._stand_at(registers)
         for position, row in enumerate(group):

@@ -7,7 +7,7 @@ import functools
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from ferryvm.ir.graph import Body, Constant, Operation, Truth, Value
+from ferryvm.ir.graph import Body, Boolean, Constant, Operation, Value
 from ferryvm.isa.emitter import FunctionField
 from ferryvm.isa.numeric import canonical
 from ferryvm.isa.type import WORD_BYTES, Type
@@ -37,7 +37,7 @@ class Access(Arithmetic):
 
     def _value(self, value: Value) -> ir.Value:
         if isinstance(value, Constant):
-            if isinstance(value.type, Truth):
+            if isinstance(value.type, Boolean):
                 return ir.Constant(I1, value.bits)
             return self.constant(value.type, value.bits)
         return self.values[value]

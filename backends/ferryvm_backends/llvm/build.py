@@ -32,7 +32,7 @@ from ferryvm_backends.llvm.native import (
 )
 from ferryvm_backends.llvm.native import optimised as run_passes
 
-_FORMULA = frozenset(
+_CLOSED_FORM = frozenset(
     [
         "add",
         "all",
@@ -135,17 +135,17 @@ def optimised(
         step("optimise")
         return native
 
-    if may_be_formula(module):
+    if may_be_closed_form(module):
         native = attempt(polls=False)
         if not has_loop(native):
             return native
     return attempt(polls=True)
 
 
-def may_be_formula(module: Module) -> bool:
+def may_be_closed_form(module: Module) -> bool:
     """Whether a region's loops do nothing but count, so that LLVM may need none."""
     return (
         not module.functions
         and not module.counting
-        and all(operation.name in _FORMULA for operation in module.root.operations)
+        and all(operation.name in _CLOSED_FORM for operation in module.root.operations)
     )

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ferryvm.backend import Forcing, Options
-from ferryvm.ir.graph import Body, Module, Truth, ValueType
+from ferryvm.ir.graph import Body, Boolean, Module, ValueType
 from ferryvm.isa.type import WORD_BYTES
 from ferryvm.machine.control import ControlBlock, Status
 from ferryvm_backends._llvm import ir
@@ -89,7 +89,7 @@ class LoweringContext:
 
 def llvm_type(t: ValueType) -> ir.Type:
     """The LLVM type of values of a type."""
-    return I1 if isinstance(t, Truth) else LLVM_TYPE[t]
+    return I1 if isinstance(t, Boolean) else LLVM_TYPE[t]
 
 
 def result_type(body: Body) -> ir.Type:

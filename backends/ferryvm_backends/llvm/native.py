@@ -165,7 +165,7 @@ class RegionCode(Code):
         )
 
     def _activity_of_nests(self, words: list[int]) -> tuple[NestActivity, ...]:
-        """What became of nests that store; figures of one that was copied are added up."""
+        """What became of nests that store; metrics of one that was copied are added up."""
         found = []
         for number, nest in enumerate(self._nests):
             first = FAILURES + len(self._guards) + NEST_WORDS * number

@@ -36,7 +36,7 @@ class SwitchHandlerBuilder(CellHandlerBuilder):
         self._function = function
         self.builder = ir.IRBuilder(self._entry)
 
-    def weave_all(self) -> None:
+    def build_all(self) -> None:
         """Emit the whole function."""
         builder = self.builder
         first = unpack(builder, self._function.args[0])
@@ -68,11 +68,11 @@ class SwitchHandlerBuilder(CellHandlerBuilder):
 
         for row in INSTRUCTIONS:
             case(row.opcode, row.mnemonic)
-            self.weave((row,), registers)
+            self.build_handler((row,), registers)
         case(COUNT_OPCODE, "cell.count")
-        self.weave_count(registers)
+        self.build_count(registers)
         case(ENTER_OPCODE, "cell.enter")
-        self.weave_enter(registers)
+        self.build_enter(registers)
 
     @staticmethod
     def _moved(registers: Registers, values: list[ir.PhiInstr]) -> Registers:

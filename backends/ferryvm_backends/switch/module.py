@@ -12,7 +12,7 @@ from ferryvm_backends.switch.symbol import COUNTING, PLAIN
 def build() -> tuple[ir.Module, bytes]:
     """The module with both loops; there are no notes."""
     module = ir.Module("ferry_switch")
-    SwitchHandlerBuilder(module, PLAIN, counting=False).weave_all()
-    SwitchHandlerBuilder(module, COUNTING, counting=True).weave_all()
+    SwitchHandlerBuilder(module, PLAIN, counting=False).build_all()
+    SwitchHandlerBuilder(module, COUNTING, counting=True).build_all()
     define_publish(module)
     return module, b""

@@ -67,11 +67,11 @@ class _Handlers:
 
     def __init__(self, module: ir.Module, counting: bool, exits: dict[Status, ir.Function]) -> None:
         self._module, self._counting = module, counting
-        self._weaver = ThreadedHandlerBuilder(counting, exits)
+        self._handler_builder = ThreadedHandlerBuilder(counting, exits)
 
     def _begin(self, name: str) -> tuple[ir.Function, Registers]:
         function, registers = _define(self._module, f"counting {name}" if self._counting else name)
-        self._weaver.builder = ir.IRBuilder(function.append_basic_block())
+        self._handler_builder.builder = ir.IRBuilder(function.append_basic_block())
         return function, registers
 
     def groups(self, groups: Sequence[Sequence[Instruction]]) -> list[ir.Function]:
@@ -79,16 +79,16 @@ class _Handlers:
         handlers = []
         for group in groups:
             function, registers = self._begin(" ".join(row.mnemonic for row in group))
-            self._weaver.weave(group, registers)
+            self._handler_builder.build_handler(group, registers)
             handlers.append(function)
         return handlers
 
     def cells(self) -> list[ir.Function]:
         """The handlers of count and enter cells."""
         count, registers = self._begin("cell.count")
-        self._weaver.weave_count(registers)
+        self._handler_builder.build_count(registers)
         enter, registers = self._begin("cell.enter")
-        self._weaver.weave_enter(registers)
+        self._handler_builder.build_enter(registers)
         return [count, enter]
 
 

@@ -72,11 +72,11 @@ class VliwBackend(Compiler):
         notes["build"], notes["total"] = ended - scheduled, ended - began
         return code
 
-    def report(self, accounts: Sequence[object]) -> Mapping[str, object]:
+    def report(self, all_metrics: Sequence[object]) -> Mapping[str, object]:
         from ferryvm_backends.vliw.report import report
         from ferryvm_backends.vliw.statistics import ProgramMetrics
 
-        return report([each for each in accounts if isinstance(each, ProgramMetrics)])
+        return report([each for each in all_metrics if isinstance(each, ProgramMetrics)])
 
     def show(self, region: Region, options: Options, stage: str) -> str:
         if stage not in self.stages:

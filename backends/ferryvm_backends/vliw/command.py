@@ -111,7 +111,7 @@ def sweep(file: Path, machine: str | None, varied: tuple[str, ...], plot: Path |
     except KeyboardInterrupt:
         is_interrupted = True
     _print([axis.name for axis in axes], results)
-    has_run = any(one.figures is not None for one in results)
+    has_run = any(one.metrics is not None for one in results)
     if plot is not None and has_run:
         title = f"{file.name} on variants of {document['name']}"
         replace_file(plot, plotting.draw(results, title, plot.suffix.removeprefix(".")))
@@ -163,16 +163,16 @@ def _print(names: list[str], results: list[Result]) -> None:
         table.add_column(name, justify="right")
     table.add_column("")
     best = front(results)
-    first = next((one.figures.cycles for one in results if one.figures is not None), 0)
+    first = next((one.metrics.cycles for one in results if one.metrics is not None), 0)
     for one in results:
         row = [shown(value) for value in one.settings.values()]
         row.append("" if one.cost is None else f"{one.cost:g}")
-        figures = one.figures
-        if figures is None:
+        metrics = one.metrics
+        if metrics is None:
             table.add_row(*row, *[""] * 4, one.reason)
             continue
-        row += [str(figures.cycles), str(figures.transfer_cycles), f"{figures.milliseconds:.4g}"]
-        row.append(f"{figures.cycles / first:.3f}" if first else "")
+        row += [str(metrics.cycles), str(metrics.transfer_cycles), f"{metrics.milliseconds:.4g}"]
+        row.append(f"{metrics.cycles / first:.3f}" if first else "")
         table.add_row(*row, "Pareto" if one in best else "")
     print_table(table)
 

@@ -105,7 +105,7 @@ class VliwCode(Code):
         self._failures[pc] += 1
         return Status.GUARD if self._failures[pc] >= self._limit else Status.LEAVE
 
-    def account(self) -> ProgramMetrics:
+    def metrics(self) -> ProgramMetrics:
         """Its totals as they are now."""
         source = self._verified.program.source_map
         found = {

@@ -66,12 +66,12 @@ def optimised(region: Region, options: Options, machine: Machine) -> Module:
 
 
 def registers_for_forwarding(machine: Machine, operations: Sequence[Operation]) -> int:
-    """How many values a loop of some operations had better keep from round to round instead of
-    loading them: as few as bring the interval between rounds down.
+    """How many values a loop of some operations had better keep from iteration to iteration instead of
+    loading them: as few as bring the interval between iterations down.
 
     A value that is kept takes registers and ports, one that is loaded a unit and a slot. An estimate
     of the interval: what the units for loads, other units, and slots are taken for, where each value
-    from in front of the loop may have to be loaded in each round too.
+    from in front of the loop may have to be loaded in each iteration too.
     """
     files = (file for file in machine.files if file.kind is FileKind.INTEGER)
     most = max(sum(file.registers for file in files) - _NEEDED, 0) // _KEPT

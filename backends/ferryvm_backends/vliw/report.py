@@ -19,7 +19,7 @@ from ferryvm_backends.vliw.machine.model import Machine
 from ferryvm_backends.vliw.simulate.metric import Issue, Words
 from ferryvm_backends.vliw.statistics import ProgramMetrics
 
-Figures = dict[str, Any]
+Metrics = dict[str, Any]
 
 _DIGITS = 6
 
@@ -35,8 +35,8 @@ class _Sum:
         self.operations = np.zeros(len(machine.units), np.int64)
         self.busy = np.zeros(len(machine.units), np.int64)
 
-    def add(self, account: ProgramMetrics) -> None:
-        program, totals = account.program, account.totals
+    def add(self, metrics: ProgramMetrics) -> None:
+        program, totals = metrics.program, metrics.totals
         self.entries += totals.entries
         self.cycles += totals.cycles
         self.transfer_cycles += totals.transfer_cycles
@@ -52,7 +52,7 @@ class _Sum:
         for name, times in _spill_accesses(program, totals.bundles):
             self.spills[f"{name}s"] += times
 
-    def figures(self) -> Figures:
+    def metrics(self) -> Metrics:
         operations = int(self.operations.sum())
         return {
             "entries": self.entries,
@@ -75,13 +75,13 @@ class _Sum:
     def _milliseconds(self, cycles: int) -> float:
         return cycles / (self.machine.clock * 1e3)
 
-    def _groups(self) -> Iterator[tuple[str, Figures]]:
+    def _groups(self) -> Iterator[tuple[str, Metrics]]:
         for group in dict.fromkeys(unit.group for unit in self.machine.units):
             numbers = [n for n, unit in enumerate(self.machine.units) if unit.group == group]
             each = {self.machine.units[n].name: self._use([n]) for n in numbers}
             yield group, {"count": len(numbers), **self._use(numbers), "each": each}
 
-    def _use(self, units: list[int]) -> Figures:
+    def _use(self, units: list[int]) -> Metrics:
         operations, busy = int(self.operations[units].sum()), int(self.busy[units].sum())
         cycles = self.cycles * len(units)
         return {
@@ -91,60 +91,60 @@ class _Sum:
         }
 
 
-def report(accounts: Sequence[ProgramMetrics]) -> Figures:
-    """The figures of a run: each machine with its total and its regions."""
+def report(all_metrics: Sequence[ProgramMetrics]) -> Metrics:
+    """The metrics of a run: each machine with its total and its regions."""
     machines: list[tuple[tuple[str, Machine], list[ProgramMetrics]]] = []
-    for account in accounts:
-        key = account.device, account.program.machine
+    for metrics in all_metrics:
+        key = metrics.device, metrics.program.machine
         for known, those in machines:
             if known == key:
-                those.append(account)
+                those.append(metrics)
                 break
         else:
-            machines.append((key, [account]))
+            machines.append((key, [metrics]))
     return {"machines": [_machine(*key, those) for key, those in machines]}
 
 
-def _machine(device: str, machine: Machine, accounts: list[ProgramMetrics]) -> Figures:
+def _machine(device: str, machine: Machine, all_metrics: list[ProgramMetrics]) -> Metrics:
     total = _Sum(machine)
-    for account in accounts:
-        total.add(account)
+    for metrics in all_metrics:
+        total.add(metrics)
     return {
         "machine": machine.name,
         "device": device,
         "clock_mhz": machine.clock,
         "slots": machine.slots,
-        "total": total.figures(),
-        "regions": [_region(account) for account in accounts],
+        "total": total.metrics(),
+        "regions": [_region(metrics) for metrics in all_metrics],
     }
 
 
-def _region(account: ProgramMetrics) -> Figures:
-    total = _Sum(account.program.machine)
-    total.add(account)
+def _region(metrics: ProgramMetrics) -> Metrics:
+    total = _Sum(metrics.program.machine)
+    total.add(metrics)
     return {
-        "region": account.program.name,
-        "pc": account.pc,
-        "position": _position(account, account.pc),
-        "bundles": len(account.program.bundles),
-        **total.figures(),
-        "loops": [_loop(account, loop) for loop in account.program.loops],
+        "region": metrics.program.name,
+        "pc": metrics.pc,
+        "position": _position(metrics, metrics.pc),
+        "bundles": len(metrics.program.bundles),
+        **total.metrics(),
+        "loops": [_loop(metrics, loop) for loop in metrics.program.loops],
     }
 
 
-def _loop(account: ProgramMetrics, loop: LoopSummary) -> Figures:
-    bundles = account.totals.bundles
+def _loop(metrics: ProgramMetrics, loop: LoopSummary) -> Metrics:
+    bundles = metrics.totals.bundles
     starts = range(loop.begin, loop.end, loop.interval)
     return {
         "block": loop.label,
         "pc": loop.pc,
-        "position": _position(account, loop.pc),
+        "position": _position(metrics, loop.pc),
         "initiation_interval": loop.interval,
         "resource_mii": loop.resource_bound,
         "recurrence_mii": loop.recurrence_bound,
         "resource": loop.resource,
         "stages": loop.stages,
-        "unrolled": loop.rounds,
+        "unrolled": loop.iterations,
         "expanded": loop.copies,
         "passes": int(bundles[starts].sum()),
         "cycles": int(bundles[loop.begin : loop.end].sum()),
@@ -160,8 +160,8 @@ def _spill_accesses(program: Program, bundles: Words) -> Iterator[tuple[str, int
                 yield slot.name, times
 
 
-def _position(account: ProgramMetrics, pc: int) -> str | None:
-    position = account.positions.get(pc)
+def _position(metrics: ProgramMetrics, pc: int) -> str | None:
+    position = metrics.positions.get(pc)
     return str(position) if position is not None else None
 
 

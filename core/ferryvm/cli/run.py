@@ -75,7 +75,7 @@ def _options(command: Callable[..., None]) -> Callable[..., None]:
             click.option("--save", type=click.Path(path_type=Path, dir_okay=False),
                          metavar="STATE", help="Where to save the state when the program stops "
                          "before its end (fuel, Ctrl-C)."),
-            click.option("--stats", metavar="FILE", help="Write figures as JSON; - for stdout."),
+            click.option("--stats", metavar="FILE", help="Write metrics as JSON; - for stdout."),
             click.option("--stack-limit", type=Size(), default=Limits().stack, metavar="SIZE",
                          help="Bytes of stack (64M)."),
             click.option("--heap-limit", type=Size(), default=Limits().heap, metavar="SIZE",
@@ -275,7 +275,7 @@ def _report(
     if isinstance(value, float) and not math.isfinite(value):
         value = str(value)  # type: ignore[assignment]  # JSON has no such numbers
     statistics = execution.statistics
-    figures = {
+    metrics = {
         "backend": statistics.backend,
         "status": status.name.lower(),
         "result": value,
@@ -284,9 +284,9 @@ def _report(
         "trap": trap,
         "seconds": {**dataclasses.asdict(statistics.seconds), "load": load_seconds},
         "instructions": statistics.instructions,
-        "backends": execution.figures(),
+        "backends": execution.metrics(),
     }
-    text = json.dumps(figures, indent=2)
+    text = json.dumps(metrics, indent=2)
     if stats == "-":
         click.echo(text)
     else:

@@ -52,7 +52,7 @@ class Compilers:
         shadow: Shadow | None,
         strict: bool = False,
     ) -> None:
-        """`find`: the backend of a name; `observe`: have code keep figures of `Activity`;
+        """`find`: the backend of a name; `observe`: have code keep metrics of `Activity`;
         `strict`: have the IR verified between passes, and take no code from the cache, which says
         nothing of the passes that made it."""
         self.find, self._journal, self._observe = find, journal, observe

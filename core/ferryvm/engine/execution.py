@@ -107,7 +107,7 @@ class Seconds:
 
 @dataclasses.dataclass(frozen=True)
 class Statistics:
-    """Figures of a run."""
+    """Metrics of a run."""
 
     backend: str
     """Its name; `mixed` where a policy chose."""
@@ -217,7 +217,7 @@ class Execution:
         self.engine = engine
         self.machine = machine
         self.statistics = Statistics(engine.backend.name, Seconds(load_seconds, 0.0, 0.0), None)
-        """Figures of the last run, also of one that ended in a trap."""
+        """Metrics of the last run, also of one that ended in a trap."""
         self._hosts = bind(machine.program.hosts, engine.hosts)
         self._is_standard = [STANDARD.get(one.name) is one for one in self._hosts]
         self._load_seconds = load_seconds
@@ -238,19 +238,19 @@ class Execution:
         """Instructions completed since the program's start; None once a run did not count."""
         return self.machine.control.instructions if self._all_counted else None
 
-    def figures(self) -> Mapping[str, Mapping[str, object]]:
+    def metrics(self) -> Mapping[str, Mapping[str, object]]:
         """What the backends of the last run tell of it themselves, by their names: data that JSON can
         hold. It is counted from when they prepared the program, so also by executions that share
         that with this one (`again`, `fork`). Raises BackendError where one gives none."""
         if self._last is None:
             return {}
         try:
-            with contained("asking a backend for its figures", BackendError):
-                found: object = self._last.figures()
+            with contained("asking a backend for its metrics", BackendError):
+                found: object = self._last.metrics()
         except ForeignError as error:
-            raise BackendError(f"a backend gives no figures: {error}") from error
+            raise BackendError(f"a backend gives no metrics: {error}") from error
         if not isinstance(found, Mapping):
-            raise BackendError(f"a backend gives no figures: it returned {shown(found)}")
+            raise BackendError(f"a backend gives no metrics: it returned {shown(found)}")
         return found
 
     @in_ours

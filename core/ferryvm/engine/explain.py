@@ -61,7 +61,7 @@ class Tried:
     crowded: str
     """Why entries were left at once, and how many; empty where none was."""
     fault: str
-    """What was wrong with the figures that the backend gave; empty if nothing."""
+    """What was wrong with the metrics that the backend gave; empty if nothing."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -216,7 +216,7 @@ def _tried(attempt: Attempt, verified: Verified, is_counted: bool) -> Tried:
     activity, wrong = _activity(attempt)
     steps, also_wrong = _steps(attempt)
     what = " and ".join(filter(None, (wrong, also_wrong)))
-    fault = f"backend {attempt.backend!r} gives no figures: {what}" if what else ""
+    fault = f"backend {attempt.backend!r} gives no metrics: {what}" if what else ""
     return Tried(
         backend=attempt.backend,
         region=attempt.region,
@@ -249,7 +249,7 @@ def _crowded(activity: Activity) -> str:
 
 
 def _activity(attempt: Attempt) -> tuple[Activity, str]:
-    """What an attempt's code did, and what is wrong with the figures."""
+    """What an attempt's code did, and what is wrong with the metrics."""
     if attempt.code is None:
         return Activity(), ""
     try:
@@ -264,7 +264,7 @@ def _activity(attempt: Attempt) -> tuple[Activity, str]:
 
 
 def _steps(attempt: Attempt) -> tuple[dict[str, float], str]:
-    """The steps of an attempt, with the rest, and what is wrong with the figures."""
+    """The steps of an attempt, with the rest, and what is wrong with the metrics."""
     if attempt.code is None:
         return {}, ""
     steps: dict[str, float] = {}

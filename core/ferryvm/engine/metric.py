@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Figures that backends keep of their own: of a processor, a device, whatever theirs is.
+"""Metrics that backends keep of their own: of a processor, a device, whatever theirs is.
 
-    Code.account() ──┐
-    Code.account() ──┼──> Compiler.report ──> plain data, by the backend's name
-    Code.account() ──┘
+    Code.metrics() ──┐
+    Code.metrics() ──┼──> Compiler.report ──> plain data, by the backend's name
+    Code.metrics() ──┘
 
-Codes are asked when the figures are wanted. The journal holds all that were compiled for a program,
+Codes are asked when the metrics are wanted. The journal holds all that were compiled for a program,
 also those that were lost, given up or compiled again.
 """
 
@@ -22,33 +22,33 @@ from ferryvm.failure import described, kind_of
 FAULT = "fault"
 """The one figure of a backend that failed to give any."""
 
-Figures = Mapping[str, Mapping[str, object]]
+Metrics = Mapping[str, Mapping[str, object]]
 """What JSON can hold, by the name of the backend."""
 
 
-def metrics(placements: Iterable[Placement], find: Find) -> Figures:
-    """The figures of the code that was made for a program; backends that have none are left out."""
-    accounts: dict[str, list[object]] = {}
+def metrics(placements: Iterable[Placement], find: Find) -> Metrics:
+    """The metrics of the code that was made for a program; backends that have none are left out."""
+    all_metrics: dict[str, list[object]] = {}
     faults: dict[str, str] = {}
     for attempt in [one for placement in placements for one in placement.attempts]:
         if attempt.code is None:
             continue
         try:
-            account = attempt.code.account()
+            metrics = attempt.code.metrics()
         except Exception as error:  # noqa: BLE001 - third-party code
-            faults[attempt.backend] = f"its account raised {described(error)}"
+            faults[attempt.backend] = f"its metrics raised {described(error)}"
             continue
-        if account is not None:
-            accounts.setdefault(attempt.backend, []).append(account)
-    found = {name: _report(find, name, given) for name, given in accounts.items()}
+        if metrics is not None:
+            all_metrics.setdefault(attempt.backend, []).append(metrics)
+    found = {name: _report(find, name, given) for name, given in all_metrics.items()}
     return found | {name: {FAULT: what} for name, what in faults.items()}
 
 
-def _report(find: Find, name: str, accounts: list[object]) -> Mapping[str, object]:
+def _report(find: Find, name: str, all_metrics: list[object]) -> Mapping[str, object]:
     try:
         compiler = find(name)
         assert isinstance(compiler, Compiler)
-        return _checked(compiler.report(accounts))
+        return _checked(compiler.report(all_metrics))
     except BackendError as error:
         return {FAULT: str(error)}
     except Exception as error:  # noqa: BLE001 - third-party code

@@ -64,7 +64,7 @@ class Mixed(Interpreter):
         extra_facts: ExtraFacts | None = None,
         strict: bool = False,
     ) -> None:
-        """`find`: the backend of a name, as `Registry.get`; `observe`: keep figures of `Activity`;
+        """`find`: the backend of a name, as `Registry.get`; `observe`: keep metrics of `Activity`;
         `listeners`: told of what happens; `extra_facts`: of a region, from plugins; `strict`: for
         tests, a compiler that fails ends the program, and IR is verified between passes."""
         self._strict = strict
@@ -88,7 +88,7 @@ class Mixed(Interpreter):
         return self._interpreter.accepts(program)
 
     def watch(self, listener: Listener, around: Callable[[Interpreter], Interpreter]) -> None:
-        """Tell a listener too, keep figures of `Activity`, and put something around the
+        """Tell a listener too, keep metrics of `Activity`, and put something around the
         interpreter; what has been prepared already stays as it is."""
         self.observe, self.listeners = True, (*self.listeners, listener)
         self._interpreter = around(self._interpreter)
@@ -207,11 +207,11 @@ class MixedArtifact(Artifact):
                     self._wait_for_verdicts(machine)
                 return status
 
-    def figures(self) -> Mapping[str, Mapping[str, object]]:
+    def metrics(self) -> Mapping[str, Mapping[str, object]]:
         from ferryvm.engine.metric import metrics  # few runs are asked
 
         found = metrics(self.journal.placements, self._compilers.find)
-        return {**self.inner.figures(), **found}
+        return {**self.inner.metrics(), **found}
 
     def _interpret(self, machine: Machine, counting: bool) -> Status:
         if not self._may_stop:

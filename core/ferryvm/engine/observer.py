@@ -227,5 +227,5 @@ class _ObservedArtifact(Artifact):
     def remove(self, pc: int, counting: bool) -> None:
         self._inner.remove(pc, counting)
 
-    def figures(self) -> Mapping[str, Mapping[str, object]]:
-        return self._inner.figures()
+    def metrics(self) -> Mapping[str, Mapping[str, object]]:
+        return self._inner.metrics()

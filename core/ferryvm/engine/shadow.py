@@ -269,8 +269,8 @@ class _CheckedCode(Code):
     def activity(self) -> Activity:
         return self._code.activity()
 
-    def account(self) -> object:
-        return self._code.account()
+    def metrics(self) -> object:
+        return self._code.metrics()
 
 
 def _prepared(program: Verified, backend: Interpreter) -> Artifact:

@@ -8,7 +8,16 @@ passes.
 
 from __future__ import annotations
 
-from ferryvm.ir.graph import TRUTH, Block, Constant, Operation, Static, Terminator, Value, ValueType
+from ferryvm.ir.graph import (
+    BOOLEAN,
+    Block,
+    Constant,
+    Operation,
+    Static,
+    Terminator,
+    Value,
+    ValueType,
+)
 from ferryvm.ir.simplify import simplify
 from ferryvm.isa.emitter import Condition, PureEmitter
 from ferryvm.isa.type import F32, F64, I32, I64, Type
@@ -130,19 +139,19 @@ class Builder(PureEmitter[Value]):
         return self.pure("popcnt", (t,), (a,), t)
 
     def compare(self, t: Type, condition: Condition, a: Value, b: Value) -> Value:
-        return self.pure("compare", (t, condition), (a, b), TRUTH)
+        return self.pure("compare", (t, condition), (a, b), BOOLEAN)
 
     def all(self, p: Value, q: Value) -> Value:
-        return self.pure("all", (), (p, q), TRUTH)
+        return self.pure("all", (), (p, q), BOOLEAN)
 
     def any(self, p: Value, q: Value) -> Value:
-        return self.pure("any", (), (p, q), TRUTH)
+        return self.pure("any", (), (p, q), BOOLEAN)
 
     def none(self, p: Value) -> Value:
-        return self.pure("none", (), (p,), TRUTH)
+        return self.pure("none", (), (p,), BOOLEAN)
 
-    def truth_to_i32(self, p: Value) -> Value:
-        return self.pure("truth_to_i32", (), (p,), I32)
+    def boolean_to_i32(self, p: Value) -> Value:
+        return self.pure("boolean_to_i32", (), (p,), I32)
 
     def select(self, p: Value, a: Value, b: Value) -> Value:
         return self.pure("select", (), (p, a, b), a.type)

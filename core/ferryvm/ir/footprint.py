@@ -83,7 +83,7 @@ class Footprint(NamedTuple):
     bytes: int
 
     def is_apart(self, other: Footprint) -> bool:
-        """Whether two accesses, one of which stores, have no bytes in common, in whichever rounds
+        """Whether two accesses, one of which stores, have no bytes in common, in whichever iterations
         of the nest's loops they are made."""
         return self.nest is other.nest and self.reference is not other.reference
 
@@ -235,7 +235,7 @@ class RuntimeChecks(Builder):
             if isinstance(doubt, Constant) and doubt.bits:
                 raise UnfitError(reason.text, *reason.pcs)
 
-    def is_touched(self, reference: Value, part: AccessRange) -> bool:
+    def may_be_accessed(self, reference: Value, part: AccessRange) -> bool:
         """Whether a part belongs to an object, so that it is asked about."""
         return reference in self.objects and part in self.objects[reference].parts
 
@@ -244,7 +244,7 @@ class RuntimeChecks(Builder):
         if access not in self.accesses:
             return None
         reference, part = self.accesses[access]
-        if not self.is_touched(reference, part):
+        if not self.may_be_accessed(reference, part):
             return None
         scales = [scale.bits for _, scale in part.terms if isinstance(scale, Constant)]
         stride = math.gcd(*scales) if len(scales) == len(part.terms) else None
@@ -397,7 +397,7 @@ class RuntimeChecks(Builder):
             if operation.name == "heap_store":
                 if found is None:
                     raise UnfitError("a store may go anywhere", operation.pc)
-                self._touch(*found, operation.pc).stored[found[1]] = None
+                self._add_access(*found, operation.pc).stored[found[1]] = None
 
     def _check(self, check: Operation, place: int) -> None:
         """Spare a check if it can be asked whether it passes each time."""
@@ -410,7 +410,7 @@ class RuntimeChecks(Builder):
             if found is None or not self.is_outside(limit) or self.limit not in (None, limit):
                 return
             self.limit = limit
-            self._touch(*found, check.pc)
+            self._add_access(*found, check.pc)
         elif self.is_outside(p):
             self._doubt(p, VersioningReason("a check fails", (check.pc,)))
         elif not (is_range and isinstance(p, Operation) and self._index(check, p, place)):
@@ -430,7 +430,7 @@ class RuntimeChecks(Builder):
             found = self._part(address, WORD_BYTES, place)
             if found is None or found[1].terms or limit.fact(0, int) != WORD_BYTES:
                 return False
-            self._touch(*found, check.pc).lengths[found[1]] = None
+            self._add_access(*found, check.pc).lengths[found[1]] = None
         self._ask_line(line, check.pc)
         low, high = self.lines.ends(line, self.ranges)
         self._doubt_below(low, self.zero, VersioningReason("an index may be negative", (check.pc,)))
@@ -464,7 +464,7 @@ class RuntimeChecks(Builder):
                     return reference, offset + by, more
         return base, offset, self.zero
 
-    def _touch(self, reference: Value, part: AccessRange, pc: int) -> HeapObject:
+    def _add_access(self, reference: Value, part: AccessRange, pc: int) -> HeapObject:
         """The object, which will be asked about, of a part that is touched in the nest."""
         found = self.objects.setdefault(reference, HeapObject(reference, pc))
         if part not in found.parts:

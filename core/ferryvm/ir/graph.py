@@ -29,18 +29,18 @@ if TYPE_CHECKING:
     from ferryvm.ir.footprint import Footprint, VersionedNest
 
 
-class Truth(enum.Enum):
-    """The type of truth values."""
+class Boolean(enum.Enum):
+    """The type of boolean values."""
 
-    TRUTH = "truth"
+    BOOLEAN = "boolean"
 
     def __str__(self) -> str:
         return self.value
 
 
-TRUTH = Truth.TRUTH
+BOOLEAN = Boolean.BOOLEAN
 
-ValueType = Type | Truth
+ValueType = Type | Boolean
 
 Static = object
 """What an operation knows besides its operands: types, a condition, a number."""
@@ -58,13 +58,13 @@ class Value:
 
     @property
     def word_type(self) -> Type:
-        """The type of a value that a word of memory can hold: any but a truth."""
+        """The type of a value that a word of memory can hold: any but a boolean."""
         assert isinstance(self.type, Type)
         return self.type
 
 
 class Constant(Value):
-    """A bit pattern; for a truth 0 or 1. Equal constants of one body are one object."""
+    """A bit pattern; for a boolean 0 or 1. Equal constants of one body are one object."""
 
     __slots__ = ("bits",)
 

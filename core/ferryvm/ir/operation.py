@@ -15,7 +15,7 @@ import inspect
 
 from ferryvm.errors import FerryError
 from ferryvm.ir.build import Builder
-from ferryvm.ir.graph import TRUTH, Block, Parameter, Static, Value, ValueType
+from ferryvm.ir.graph import BOOLEAN, Block, Parameter, Static, Value, ValueType
 from ferryvm.isa.emitter import Condition, FunctionField, PureEmitter
 from ferryvm.isa.trap import Trap
 from ferryvm.isa.type import F32, F64, I32, I64, Type
@@ -137,9 +137,9 @@ _DECLARED = {
     "canonicalise": Shape(Role.CHANGES, (AttributeKind.TYPE,), None),
     "tell": Shape(Role.CHANGES, _NUMBER, (I64,)),
     # leaving, perhaps
-    "trap_if": _check(TRUTH, static=(AttributeKind.TRAP,)),
-    "grow_if": _check(TRUTH, I64),
-    "guard": _check(TRUTH, static=_NUMBER),
+    "trap_if": _check(BOOLEAN, static=(AttributeKind.TRAP,)),
+    "grow_if": _check(BOOLEAN, I64),
+    "guard": _check(BOOLEAN, static=_NUMBER),
     "poll": _check(),
     "check_entry": _check(static=(AttributeKind.FLAG,)),
     "pay": _check(static=(AttributeKind.NUMBER, AttributeKind.NUMBER)),
@@ -152,7 +152,7 @@ _DECLARED = {
     ),
     # ends of blocks
     "jump": Shape(Role.ENDS, edges=1),
-    "branch": Shape(Role.ENDS, (), (TRUTH,), edges=2),
+    "branch": Shape(Role.ENDS, (), (BOOLEAN,), edges=2),
     "switch": Shape(Role.ENDS, (), (I64,), edges=None),
     "return": Shape(Role.ENDS, (), None),
     "leave": _stop(),
@@ -221,7 +221,7 @@ def computed_types(
     operands: list[ValueType | AnyType] = []
     for each in list(inspect.signature(method).parameters)[1 + len(static) :]:
         if each in "pq":
-            operands.append(TRUTH)
+            operands.append(BOOLEAN)
         elif name == "select":
             operands.append(AnyType.SAME)
         elif name == "from_slot":

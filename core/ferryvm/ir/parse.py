@@ -16,9 +16,10 @@ from typing import NoReturn, TypeVar
 from ferryvm.errors import suggestion
 from ferryvm.float_environment import in_ours
 from ferryvm.ir.graph import (
-    TRUTH,
+    BOOLEAN,
     Block,
     Body,
+    Boolean,
     Constant,
     Edge,
     FrameState,
@@ -27,7 +28,6 @@ from ferryvm.ir.graph import (
     Parameter,
     Static,
     Terminator,
-    Truth,
     Value,
     ValueType,
     Virtual,
@@ -50,7 +50,7 @@ _TOKEN = re.compile(
     re.VERBOSE | re.ASCII,
 )
 
-_TYPES: dict[str, ValueType] = {**{str(t): t for t in Type}, "truth": TRUTH}
+_TYPES: dict[str, ValueType] = {**{str(t): t for t in Type}, "boolean": BOOLEAN}
 
 N = TypeVar("N")
 
@@ -345,10 +345,10 @@ class _BodyParser:
                 p._fault(f"{token} is not defined")
             return self.values[token]
         if token in ("true", "false"):
-            return self._constant(TRUTH, int(token == "true"))
+            return self._constant(BOOLEAN, int(token == "true"))
         name, colon, text = token.partition(":")
         t = _TYPES.get(name) if colon else None
-        if t is None or isinstance(t, Truth):
+        if t is None or isinstance(t, Boolean):
             p._fault(f"a value expected, found {token!r}")
         return self._constant(t, self._bits(t, text))
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from ferryvm.ir.graph import TRUTH, Constant, Operation, Static, Value, ValueType
+from ferryvm.ir.graph import BOOLEAN, Constant, Operation, Static, Value, ValueType
 from ferryvm.isa.emitter import Condition
 from ferryvm.isa.evaluation import PythonArithmetic
 from ferryvm.isa.numeric import canonical
@@ -147,12 +147,12 @@ def _shift(m: Builder, static: Any, a: Value, b: Value) -> Value | None:
 def _compare(m: Builder, static: Any, a: Value, b: Value) -> Value | None:
     t, condition = static
     if t is I32 and _is(b, 0) and condition in (Condition.EQ, Condition.NE):
-        truth = _made_by(a, "truth_to_i32")
-        if truth is not None:
-            p = truth.arguments[0]
+        boolean = _made_by(a, "boolean_to_i32")
+        if boolean is not None:
+            p = boolean.arguments[0]
             return p if condition is Condition.NE else m.none(p)
     if a is b and not t.is_float:
-        return m.constant(TRUTH, condition in _REFLEXIVE)
+        return m.constant(BOOLEAN, condition in _REFLEXIVE)
     return None
 
 

@@ -19,12 +19,12 @@ from ferryvm.float_environment import in_ours
 from ferryvm.ir.graph import (
     Block,
     Body,
+    Boolean,
     Constant,
     Edge,
     FrameState,
     Module,
     Operation,
-    Truth,
     Value,
     Virtual,
 )
@@ -122,7 +122,7 @@ class _Printer:
 def constant_text(constant: Constant) -> str:
     """A constant: its type, then its value; its bits where no decimal text reads back as them."""
     t = constant.type
-    if isinstance(t, Truth):
+    if isinstance(t, Boolean):
         return "true" if constant.bits else "false"
     value = format_value(t, constant.bits)
     is_exact = t is not F32 or from_float(t, float(value)) == constant.bits

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from ferryvm.ir.flow import Flow
 from ferryvm.ir.graph import (
-    TRUTH,
+    BOOLEAN,
     Block,
     Body,
     Constant,
@@ -172,7 +172,7 @@ class _Check:
     def _define(self, value: Value) -> None:
         if value in self.defined:
             raise self._fault("it is defined twice")
-        if not isinstance(value.type, Type) and value.type is not TRUTH:
+        if not isinstance(value.type, Type) and value.type is not BOOLEAN:
             raise self._fault(f"a type expected, found {value.type!r}")
         self.defined.add(value)
 

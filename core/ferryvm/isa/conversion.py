@@ -33,7 +33,7 @@ def extend_u(m: Emitter[V], a: V) -> V:
 
 
 def _in_range(m: Emitter[V], to: Type, t: Type, is_signed: bool, a: V) -> tuple[V, V]:
-    """The truths that `a`, truncated, is not below and not above what `to` can hold."""
+    """The booleans that `a`, truncated, is not below and not above what `to` can hold."""
     smallest = -(1 << (to.bits - 1)) if is_signed else 0
     past = 1 << (to.bits - 1 if is_signed else to.bits)
     not_above = m.compare(t, Condition.LT, a, m.constant(t, from_float(t, float(past))))

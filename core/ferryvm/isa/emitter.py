@@ -11,8 +11,8 @@ value in the interpreter weavers, text in the documentation. Consequences for a 
 - preconditions stated below (shift counts below the width, divisors not zero) are the meaning's
   to establish: an emitter may assume them.
 
-Values are typed: `t` arguments name the operand type. Truth values (`Truth`) are apart from
-i32: they come from comparisons and go to `select`, `trap_if`, `jump_if` or `truth_to_i32`.
+Values are typed: `t` arguments name the operand type. Boolean values (`Boolean`) are apart from
+i32: they come from comparisons and go to `select`, `trap_if`, `jump_if` or `boolean_to_i32`.
 A *slot* is a word of unknown type, as it stands in memory.
 """
 
@@ -138,26 +138,26 @@ class PureEmitter(abc.ABC, Generic[V]):
     def popcnt(self, t: Type, a: V) -> V:
         """Number of one bits."""
 
-    # --- truth ------------------------------------------------------------------------------
+    # --- boolean ------------------------------------------------------------------------------
 
     @abc.abstractmethod
     def compare(self, t: Type, condition: Condition, a: V, b: V) -> V:
-        """The truth of `a condition b`."""
+        """The boolean of `a condition b`."""
 
     @abc.abstractmethod
     def all(self, p: V, q: V) -> V:
-        """The truth that both hold."""
+        """The boolean that both hold."""
 
     @abc.abstractmethod
     def any(self, p: V, q: V) -> V:
-        """The truth that one holds."""
+        """The boolean that one holds."""
 
     @abc.abstractmethod
     def none(self, p: V) -> V:
-        """The truth that `p` does not hold."""
+        """The boolean that `p` does not hold."""
 
     @abc.abstractmethod
-    def truth_to_i32(self, p: V) -> V:
+    def boolean_to_i32(self, p: V) -> V:
         """i32 1 if `p` holds, else 0."""
 
     @abc.abstractmethod

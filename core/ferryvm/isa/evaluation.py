@@ -31,7 +31,7 @@ def _from_integer(t: Type, value: int) -> int:
 
 
 class PythonArithmetic(PureEmitter[int]):
-    """Values are bit patterns; a truth is a bool; a slot is a word.
+    """Values are bit patterns; a boolean is a bool; a slot is a word.
 
     binary32 results are computed in binary64 and rounded once more. For sum, difference, product,
     quotient and square root that is exact: binary64 has more than twice binary32's digits plus
@@ -112,7 +112,7 @@ class PythonArithmetic(PureEmitter[int]):
     def none(self, p: int) -> int:
         return not p
 
-    def truth_to_i32(self, p: int) -> int:
+    def boolean_to_i32(self, p: int) -> int:
         return 1 if p else 0
 
     def select(self, p: int, a: int, b: int) -> int:

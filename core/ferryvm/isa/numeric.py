@@ -38,11 +38,11 @@ def _integer(t: Type) -> None:
     @instruction(f"{t}.eqz", pops=(t,), pushes=(I32,))
     def eqz(m: Emitter[V], a: V) -> V:
         """1 if the operand is zero, else 0."""
-        return m.truth_to_i32(m.compare(t, Condition.EQ, a, m.constant(t, 0)))
+        return m.boolean_to_i32(m.compare(t, Condition.EQ, a, m.constant(t, 0)))
 
     def comparison(condition: Condition, summary: str) -> None:
         def compare(m: Emitter[V], a: V, b: V) -> V:
-            return m.truth_to_i32(m.compare(t, condition, a, b))
+            return m.boolean_to_i32(m.compare(t, condition, a, b))
 
         compare.__doc__ = summary
         instruction(f"{t}.{condition.value}", pops=(t, t), pushes=(I32,))(compare)
@@ -190,7 +190,7 @@ def _float(t: Type) -> None:
 
     def comparison(condition: Condition, summary: str) -> None:
         def compare(m: Emitter[V], a: V, b: V) -> V:
-            return m.truth_to_i32(m.compare(t, condition, a, b))
+            return m.boolean_to_i32(m.compare(t, condition, a, b))
 
         compare.__doc__ = summary
         instruction(f"{t}.{condition.value}", pops=(t, t), pushes=(I32,))(compare)

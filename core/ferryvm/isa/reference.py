@@ -96,7 +96,7 @@ class TextEmitter(Emitter[str]):
     def none(self, p: str) -> str:
         return f"not {p}"
 
-    def truth_to_i32(self, p: str) -> str:
+    def boolean_to_i32(self, p: str) -> str:
         return f"({p} ? 1 : 0)"
 
     def select(self, p: str, a: str, b: str) -> str:

@@ -95,7 +95,7 @@ for _t in Type:
         INVERSE[f"{_t}.{_left}"] = f"{_t}.{_right}"
         INVERSE[f"{_t}.{_right}"] = f"{_t}.{_left}"
 
-TRUTHS = {"i32.eqz", "i64.eqz", *INVERSE} | {
+BOOLEANS = {"i32.eqz", "i64.eqz", *INVERSE} | {
     f"{t}.{name}" for t in Type if t.is_float for name in ("lt", "gt", "le", "ge")
 }
 """Instructions whose result is 0 or 1."""
@@ -234,7 +234,7 @@ def no_operation(s: Surroundings, nop: Line) -> Sequence[Item]:
     return []
 
 
-# --- truths -----------------------------------------------------------------------------------
+# --- booleans -----------------------------------------------------------------------------------
 
 
 @_rule(_INTEGER_CONSTANTS, [f"{t}.eq" for t in _INTEGERS])
@@ -251,26 +251,26 @@ def zero_test_of_widened(s: Surroundings, widening: Line, test: Line) -> Sequenc
     return [_line("i32.eqz", test)]
 
 
-@_rule(list(TRUTHS), "i32.const", "i32.ne")
-def truth_unequal_zero(
-    s: Surroundings, truth: Line, zero: Line, compare: Line
+@_rule(list(BOOLEANS), "i32.const", "i32.ne")
+def boolean_unequal_zero(
+    s: Surroundings, boolean: Line, zero: Line, compare: Line
 ) -> Sequence[Item] | None:
-    """A truth says itself whether it is not zero."""
-    return [truth] if zero.operand == 0 else None
+    """A boolean says itself whether it is not zero."""
+    return [boolean] if zero.operand == 0 else None
 
 
-@_rule(list(TRUTHS), _WIDENINGS, "i64.const", "i64.ne")
-def widened_truth_unequal_zero(
-    s: Surroundings, truth: Line, widening: Line, zero: Line, compare: Line
+@_rule(list(BOOLEANS), _WIDENINGS, "i64.const", "i64.ne")
+def widened_boolean_unequal_zero(
+    s: Surroundings, boolean: Line, widening: Line, zero: Line, compare: Line
 ) -> Sequence[Item] | None:
-    """A widened truth is not zero where the truth is 1."""
-    return [truth] if zero.operand == 0 else None
+    """A widened boolean is not zero where the boolean is 1."""
+    return [boolean] if zero.operand == 0 else None
 
 
-@_rule(list(TRUTHS), "i32.eqz", "i32.eqz")
-def double_negation(s: Surroundings, truth: Line, no: Line, yes: Line) -> Sequence[Item]:
-    """A truth negated twice is itself."""
-    return [truth]
+@_rule(list(BOOLEANS), "i32.eqz", "i32.eqz")
+def double_negation(s: Surroundings, boolean: Line, no: Line, yes: Line) -> Sequence[Item]:
+    """A boolean negated twice is itself."""
+    return [boolean]
 
 
 @_rule(list(INVERSE), "i32.eqz")

@@ -50,7 +50,7 @@ _EXACT = 20
 _SIZE = f"{LARGEST:.0e}".replace("e+", "e")
 
 ALLOWED = {
-    FactType.TRUTH: "true or false",
+    FactType.BOOLEAN: "true or false",
     FactType.COUNT: f'a whole number from 0 to {_SIZE}, or a comparison such as ">= 10" or '
     '">= 10, < 100"',
     FactType.SHARE: 'a number from 0 to 1, or a comparison such as "< 0.5" or "> 0.1, < 0.5"',
@@ -110,7 +110,7 @@ Condition = Is | Like | Within
 def read(value: object, fact: Fact) -> Condition | None:
     """The condition that a value in a rule stands for; None if the fact can be no such thing."""
     if isinstance(value, bool):
-        return Is(value) if fact.type in (FactType.TRUTH, FactType.OPEN) else None
+        return Is(value) if fact.type in (FactType.BOOLEAN, FactType.OPEN) else None
     if isinstance(value, int | float):
         return Within((("==", value),)) if _can_be(fact.type, value) else None
     if isinstance(value, str):
@@ -150,7 +150,7 @@ def samples(fact: Fact, conditions: Sequence[Condition]) -> Iterator[Value] | No
     """Values of a fact, one at least for every way in which the conditions can turn out; those that
     differ most come first. None where the fact's values cannot be told.
     """
-    if fact.type is FactType.TRUTH:
+    if fact.type is FactType.BOOLEAN:
         return iter((True, False))
     if fact.type is FactType.TEXT:
         return None if fact.values is None else iter(fact.values)

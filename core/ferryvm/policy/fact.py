@@ -32,7 +32,7 @@ _PLUGIN_FACT = re.compile(rf"{PLUGIN}\.[^.]+\.[^.]+")
 class FactType(enum.Enum):
     """What values a fact has; the text is for people."""
 
-    TRUTH = "true or false"
+    BOOLEAN = "true or false"
     COUNT = "whole number from 0"
     SHARE = "number from 0 to 1"
     TEXT = "text"
@@ -49,7 +49,7 @@ class Fact:
     """Of a text: all that it can be; None if it can be anything."""
 
 
-_TYPES = {bool: FactType.TRUTH, int: FactType.COUNT, float: FactType.SHARE, str: FactType.TEXT}
+_TYPES = {bool: FactType.BOOLEAN, int: FactType.COUNT, float: FactType.SHARE, str: FactType.TEXT}
 
 
 def _owners() -> Iterator[tuple[type, str]]:

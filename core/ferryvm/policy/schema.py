@@ -126,7 +126,7 @@ def _wanted(one: Fact) -> dict[str, Any]:
 
 
 def _values(one: Fact) -> Iterator[dict[str, Any]]:
-    if one.type in (FactType.TRUTH, FactType.OPEN):
+    if one.type in (FactType.BOOLEAN, FactType.OPEN):
         yield {"type": "boolean"}
     if one.type in RANGES:
         low, high = RANGES[one.type]

@@ -22,7 +22,7 @@ from ferryvm.region.memo import memoised
 from ferryvm.region.region import Region, RegionKind
 from ferryvm.verify import Verified
 
-ROUNDS = 10
+ITERATIONS = 10
 """How often a loop is taken to go round where `work` is estimated."""
 
 _LEVELS = 9
@@ -216,5 +216,5 @@ def _work(region: Region, above: int) -> int:
             loop = own.loop(first)
             level = max(0, (loop.depth if loop else 0) - base)
             count = sum(pc in region.pcs for pc in range(first, block.last + 1))
-            found += count * ROUNDS ** min(level, _LEVELS)
+            found += count * ITERATIONS ** min(level, _LEVELS)
     return found

@@ -19,8 +19,8 @@ from collections.abc import Iterator, Sequence
 from ferryvm.region.component import components
 from ferryvm.region.dominance import dominators, within
 
-_ROUNDS = 8
-"""Irreducible cycles inside each other that are told apart. In what is left after so many rounds
+_ITERATIONS = 8
+"""Irreducible cycles inside each other that are told apart. In what is left after so many iterations
 every node is dispatched to: so time is linear in the edges for all graphs."""
 
 
@@ -36,7 +36,7 @@ def dispatches(onward: Sequence[Sequence[int]]) -> list[tuple[int, ...]]:
     edges.append([0])
     made: list[tuple[int, ...]] = []
     for number in itertools.count():
-        groups = list(_groups(edges, root, is_last=number >= _ROUNDS))
+        groups = list(_groups(edges, root, is_last=number >= _ITERATIONS))
         if not groups:
             return made
         through = {node: len(edges) + n for n, group in enumerate(groups) for node in group}

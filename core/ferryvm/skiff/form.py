@@ -41,7 +41,7 @@ from ferryvm.skiff.tree import (
 )
 from ferryvm.skiff.type import ERROR, RESULTS, Unknown
 
-TRUTHS = {"#t": Number("#t", 1, Type.I32), "#f": Number("#f", 0, Type.I32)}
+BOOLEANS = {"#t": Number("#t", 1, Type.I32), "#f": Number("#f", 0, Type.I32)}
 
 
 def function_name(datum: Datum) -> Atom | None:
@@ -101,7 +101,7 @@ class FormParser:
         if not datum.items:
             return self.broken(datum.place, "an empty form '()' means nothing")
         head = datum.items[0]
-        if not isinstance(head, Atom) or parse_number(head.text) or head.text in TRUTHS:
+        if not isinstance(head, Atom) or parse_number(head.text) or head.text in BOOLEANS:
             return self.broken(head.place, f"a form starts with a name, found {show(head)}")
         name = head.text
         if name in self.forms:
@@ -132,8 +132,8 @@ class FormParser:
         return self.broken(datum.place, f"'{head.text}' is written {FORMS[head.text]}")
 
     def _atom(self, atom: Atom) -> Node:
-        if atom.text in TRUTHS:
-            return Literal(atom.place, TRUTHS[atom.text])
+        if atom.text in BOOLEANS:
+            return Literal(atom.place, BOOLEANS[atom.text])
         if (number := parse_number(atom.text)) is not None:
             return Literal(atom.place, number)
         if looks_numeric(atom.text):

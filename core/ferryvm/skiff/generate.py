@@ -142,7 +142,7 @@ class _Generator:
     # Conditions
 
     def branch(self, node: Node, target: str, when: bool) -> None:
-        """Code that jumps to the label if the node's truth is `when`, and else falls through."""
+        """Code that jumps to the label if the node's boolean is `when`, and else falls through."""
         if isinstance(node, tree.Not):
             self.branch(node.operand, target, not when)
         elif isinstance(node, tree.Logic):
@@ -235,7 +235,7 @@ class _Generator:
         self.branch(node.condition, top, True)
 
     def _logic(self, node: tree.Logic) -> None:
-        """The truth as a number, where one is asked for."""
+        """The boolean as a number, where one is asked for."""
         false, end = self.label("false"), self.label("end")
         self.branch(node, false, False)
         self.constant(node, Type.I32, 1)

@@ -34,7 +34,7 @@ class Operator:
     float: str = ""
     """After `f32.` or `f64.`"""
     compares: bool = False
-    """Whether the result is a truth: i32, 0 or 1."""
+    """Whether the result is a boolean: i32, 0 or 1."""
 
     def row(self, type_: Type) -> Instruction:
         """The instruction for operands of this type."""

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Random loops over vectors, run in strips of a few rounds, end as those of the reference do."""
+"""Random loops over vectors, run in strips of a few iterations, end as those of the reference do."""
 
 from __future__ import annotations
 

@@ -93,14 +93,14 @@ class Loop:
 
     def exit(self, value: Operand) -> None:
         """Leave if a value is negative."""
-        truth = self.register(FileKind.BOOLEAN)
+        predicate = self.register(FileKind.BOOLEAN)
         static = (I64, Condition.LT_S)
         self.body.operations += [
-            MachineOperation("compare", static, (value, 0), truth),
-            MachineOperation("exit", (), (truth,), target=self.done),
+            MachineOperation("compare", static, (value, 0), predicate),
+            MachineOperation("exit", (), (predicate,), target=self.done),
         ]
 
-    def round(self, rounds: int = 1) -> Iteration:
+    def round(self, iterations: int = 1) -> Iteration:
         """The graph of the loop, with its end."""
         block = MachineBlock(self.body.label, [*self.body.operations])
         block.operations.append(MachineOperation("jump", target=block))
@@ -109,7 +109,7 @@ class Loop:
         ]
         self.done.operations = [*reads, MachineOperation("stop")]
         self.code.blocks = [block, self.done]
-        return Iteration(block, live_at_entry(self.code), rounds)
+        return Iteration(block, live_at_entry(self.code), iterations)
 
 
 def nodes(loop: Iteration, name: str) -> list[DependenceNode]:
@@ -128,11 +128,11 @@ def waits(loop: Iteration, first: str, second: str) -> set[DependenceEdge]:
 
 
 def loops_of(
-    part: Region, machine: Machine, rounds: int = 1
+    part: Region, machine: Machine, iterations: int = 1
 ) -> tuple[MachineCode, list[Iteration]]:
     """The code of a region, and graphs of those of its loops that are one block."""
     code = lower(optimised(part, Options(), machine), {})
     blocks = [block for block in code.blocks if block.operations[-1].target is block]
     live = live_at_entry(code)
     assign_files(code, machine, frozenset(blocks))
-    return code, [Iteration(block, live, rounds) for block in blocks]
+    return code, [Iteration(block, live, iterations) for block in blocks]

@@ -44,7 +44,7 @@ class Proved:
         prove(self.code, program or self.program, self.claim)
 
     def reached(self) -> set[int]:
-        """The bundles that the proof comes to: an exit of a later round that asks what an earlier one
+        """The bundles that the proof comes to: an exit of a later iteration that asks what an earlier one
         has asked is never taken."""
         found: set[int] = set()
         with pytest.MonkeyPatch.context() as patch:
@@ -147,7 +147,7 @@ def _other_way(program: Program) -> Iterator[Program]:
 
 
 def _other_copy(program: Program) -> Iterator[Program]:
-    """Registers of the round before or behind."""
+    """Registers of the iteration before or behind."""
     for loop, (number, slot) in _kernels(program):
         length = loop.end - loop.begin
         for step in (-loop.interval, loop.interval):

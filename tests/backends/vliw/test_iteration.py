@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One round of a loop: what its operations wait for, and how fast rounds can follow each other."""
+"""One iteration of a loop: what its operations wait for, and how fast iterations can follow each other."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def test_what_is_taken_two_rounds_later_has_the_time_of_two() -> None:
     new = loop.do("mul", before, 3)
     loop.do("move", x, to=before)
     loop.do("move", new, to=x)
-    # A product and the move that passes it on: four cycles, in two rounds.
+    # A product and the move that passes it on: four cycles, in two iterations.
     assert bounds(loop.round(), MACHINE).recurrence == 2
 
 
@@ -163,7 +163,7 @@ def test_registers_that_swap_take_each_others_place() -> None:
     loop.do("sub", a, b)
     one, move = (node for node in loop.round().nodes if node.operation.name != "repeat")
     assert one.operation.name == "sub"
-    # What one held a round before, the other holds now, and two rounds before itself.
+    # What one held an iteration before, the other holds now, and two iterations before itself.
     assert move.sources == (NodeResult(move.number, 2),)
     assert {*one.sources} == {NodeResult(move.number, 1), NodeResult(move.number, 2)}
     near, far = (source.distance for source in one.sources if isinstance(source, NodeResult))
@@ -300,7 +300,7 @@ def test_what_the_base_of_an_access_grows_by_is_known() -> None:
 def test_a_base_before_the_first_round_is_on_no_line_of_another_address() -> None:
     loop = Loop()
     at, other = loop.register(), loop.register()
-    loop.load(other)  # in the first round this is anything
+    loop.load(other)  # in the first iteration this is anything
     loop.do("add", at, 8, to=at)
     loop.load(loop.do("add", at, 8, to=other))
     assert [node.step for node in nodes(loop.round(), "load")] == [None, 8]
@@ -348,7 +348,7 @@ def test_a_base_of_another_round_needs_another_offset() -> None:
     round_ = loop.round()
     (load,) = nodes(round_, "load")
     (other,) = nodes(round_.with_bases({load.number: -2}), "load")
-    # Three rounds later the base is 24 more.
+    # Three iterations later the base is 24 more.
     assert other.operation.place is not None
     assert other.operation.place.offset == 0
     assert other.sources == (NodeResult(load.sources[0].node, -2),)  # type: ignore[union-attr]
@@ -403,7 +403,7 @@ def test_sums_of_other_words_stay_as_they_are() -> None:
 
 
 def _turns(load: int, store: int) -> Loop:
-    """A loop with two pointers; each round uses one, and the other one is next."""
+    """A loop with two pointers; each iteration uses one, and the other one is next."""
     loop = Loop()
     now, other = loop.register(), loop.register()
     loop.store(now, loop.do("mul", loop.load(now, load), 3), store)

@@ -36,7 +36,7 @@ from ferryvm_backends.vliw.simulate.native import NativeProgram
 
 from .looping import HEAP, MACHINE, STACK, Loop, loops_of, nodes
 from .program import compiled, run, whole
-from .test_prove_by_hand import EIGHT, NIL, TOP, TRUTH, do, go, load, r, store
+from .test_prove_by_hand import BOOLEAN, EIGHT, NIL, TOP, do, go, load, r, store
 from .test_prove_by_hand import HEAP as HEAP_AT
 from .test_prove_by_hand import MACHINE as HAND
 from .test_prove_by_hand import STACK as STACK_AT
@@ -125,7 +125,7 @@ def test_the_interval_is_the_bound(text: str) -> None:
 
 def test_a_filter_of_sixteen_taps_takes_four_cycles_of_four_multipliers() -> None:
     loops = compiled(whole(FILTER), find("multi16")).loops
-    found = {(e.interval, e.rounds) for e in loops if e.resource == "float_multiplier"}
+    found = {(e.interval, e.iterations) for e in loops if e.resource == "float_multiplier"}
     assert (4, 1) in found
 
 
@@ -148,7 +148,7 @@ def test_division_is_pipelined_with_as_many_rounds_as_there_are_units_for() -> N
     """
     (loop,) = compiled(whole(text), find("multi16")).loops
     assert loop.is_pipelined
-    assert loop.rounds == 4
+    assert loop.iterations == 4
     assert loop.interval <= 1.2 * loop.resource_bound
 
 
@@ -163,19 +163,19 @@ def _taken(table: ModuloReservationTable) -> tuple[object, ...]:
 
 
 TEXTS = {"dot": DOT, "fir": FIR, "counts": COUNTS}
-ROUNDS = {
+ITERATIONS = {
     (name, machine): loops_of(whole(text), find(machine))[1]
     for name, text in TEXTS.items()
     for machine in ("dsp4", "multi16")
 }
 
 
-@given(st.data(), st.sampled_from(sorted(ROUNDS)))
+@given(st.data(), st.sampled_from(sorted(ITERATIONS)))
 @settings(max_examples=60, deadline=None)
 def test_an_operation_that_loses_its_place_leaves_nothing(
     data: st.DataObject, which: tuple[str, str]
 ) -> None:
-    loop, machine = data.draw(st.sampled_from(ROUNDS[which])), find(which[1])
+    loop, machine = data.draw(st.sampled_from(ITERATIONS[which])), find(which[1])
     interval = data.draw(st.integers(2, 20))
     table = ModuloReservationTable(loop, machine, interval, frozenset())
     numbers = st.integers(0, len(loop.nodes) - 1)
@@ -259,7 +259,7 @@ def _interval(found: IterationSchedule, number: int, machine: Machine) -> int:
 
 def _pointed() -> Loop:
     """A loop that adds what it loads from 8 bytes on of an address to a product, and stores it there.
-    The product takes several rounds."""
+    The product takes several iterations."""
     loop = Loop()
     at, x = loop.register(), loop.register()
     slow = loop.do("mul", loop.do("mul", loop.do("mul", x, 3), 5), 7)
@@ -283,11 +283,11 @@ def test_an_access_takes_the_last_base_that_is_there() -> None:
         assert old.operation.place is not None
         waited = spots[node.number].cycle + 3 * base.distance - spots[pointer.number].landing
         assert 0 <= waited < 3
-        rounds = 1 - base.distance
-        assert place.offset == old.operation.place.offset - 16 * rounds
-        later += rounds > 0
+        iterations = 1 - base.distance
+        assert place.offset == old.operation.place.offset - 16 * iterations
+        later += iterations > 0
     assert later
-    assert Lifetimes(found.loop, MACHINE, found.table).rounds(pointer.number) == 1
+    assert Lifetimes(found.loop, MACHINE, found.table).iterations(pointer.number) == 1
 
 
 @pytest.mark.nightly
@@ -318,11 +318,11 @@ def test_the_first_round_reads_from_a_file_what_later_ones_take_from_a_unit() ->
         for number, index in from_before:
             spot, operation = found.table.spots[number], found.loop.nodes[number].operation
             same = [p for p in placed if (p.unit, p.operation.name) == (spot.unit, operation.name)]
-            rounds = [p for p in same if p.operation.place is operation.place]
-            rounds = [p for p in rounds if p.operation.static == operation.static]
-            rounds.sort(key=lambda p: p.cycle)
-            assert rounds[0].bypassed[index] is None
-            assert any(p.bypassed[index] is not None for p in rounds[1:])
+            iterations = [p for p in same if p.operation.place is operation.place]
+            iterations = [p for p in iterations if p.operation.static == operation.static]
+            iterations.sort(key=lambda p: p.cycle)
+            assert iterations[0].bypassed[index] is None
+            assert any(p.bypassed[index] is not None for p in iterations[1:])
             seen += 1
     assert seen
 
@@ -369,7 +369,7 @@ def test_simulators_agree_wherever_a_pipelined_loop_is_left(machine: str) -> Non
 def test_loops_of_any_number_of_rounds_leave_the_state_of_the_reference(
     monkeypatch: pytest.MonkeyPatch, machine: str, cycles: int, is_native: bool
 ) -> None:
-    """0 to 20 rounds: control leaves in each round of prologue and kernel; it also does, and comes
+    """0 to 20 iterations: control leaves in each iteration of prologue and kernel; it also does, and comes
     back, whenever a slice of time is over."""
     monkeypatch.setattr(entry, "SLICE", cycles)
     if not is_native:
@@ -484,7 +484,7 @@ def test_a_large_loop_whose_rounds_wait_for_each_other_is_not_tried() -> None:
     sums = " ".join(f"(set! s (+ (* s {n}) i))" for n in range(2, 50))
     text = f"(define s 1) (define i 0) (while (< i 5) {sums} (set! i (+ i 1))) s"
     (loop,) = compiled(whole(text), find("multi16")).loops
-    assert loop.reason == "its rounds would hardly overlap"
+    assert loop.reason == "its iterations would hardly overlap"
 
 
 # --- an exit behind a jump ------------------------------------------------------------------
@@ -510,8 +510,8 @@ def test_an_exit_behind_a_jump_takes_effect_in_its_turn(
     bundles = (
         (load(TOP, NIL, r(0)),),
         (),
-        (do(0, "compare", r(0), EIGHT, to=TRUTH), go("jump", 4)),
-        (go("exit", 8, TRUTH), do(0, "move", EIGHT, to=r(2))),
+        (do(0, "compare", r(0), EIGHT, to=BOOLEAN), go("jump", 4)),
+        (go("exit", 8, BOOLEAN), do(0, "move", EIGHT, to=r(2))),
         (do(0, "add", r(0), EIGHT, to=r(1)), do(1, "add", r(2), EIGHT, to=r(2))),
         (store(HEAP_AT, NIL, r(1)),),
         (go("stop", None),),

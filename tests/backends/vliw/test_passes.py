@@ -15,7 +15,7 @@ from ferryvm_backends.vliw.passes import registers_for_forwarding
 
 
 def _loop(loads: int, products: int, before: int = 0, stores: int = 1) -> list[Operation]:
-    """Operations of a round, in which so many values from in front of the loop are used."""
+    """Operations of an iteration, in which so many values from in front of the loop are used."""
     at, x = Parameter(I64), Parameter(I64)
     given = [Operation("heap_pointer", I64) for _ in range(before)]
     return [

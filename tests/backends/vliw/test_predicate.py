@@ -59,7 +59,7 @@ PROGRAMS = {
           (+ a (* 3 b)))
         (+ (f v 60) (vector-ref v 6))
     """,
-    # Stores on both sides, to words that later rounds load.
+    # Stores on both sides, to words that later iterations load.
     "swap": """
         (define v (make-vector i64 12)) (define i 0)
         (while (< i 12) (vector-set! v i (% (* i 7919) 31)) (set! i (+ i 1)))
@@ -123,7 +123,7 @@ MACHINES = sorted(shipped())
 
 
 def predicated(program: Program) -> list[tuple[int, Slot]]:
-    """What depends on truths."""
+    """What depends on predicates."""
     return [each for each in slots(program) if each[1].predicate is not None]
 
 
@@ -224,9 +224,9 @@ def test_stores_alone_depend_on_truths_where_the_machine_has_that(machine: str) 
 
 def test_units_that_store_have_to_read_truths() -> None:
     given = find("multi16")
-    truths = {file.name for file in given.files if file.kind is FileKind.BOOLEAN}
+    predicates = {file.name for file in given.files if file.kind is FileKind.BOOLEAN}
     units = tuple(
-        dataclasses.replace(unit, reads=unit.reads - truths) if unit.group == "memory" else unit
+        dataclasses.replace(unit, reads=unit.reads - predicates) if unit.group == "memory" else unit
         for unit in given.units
     )
     assert not predicated(
@@ -316,11 +316,11 @@ def test_a_predicate_that_is_dropped_or_inverted_is_found(name: str, machine: st
 @pytest.mark.nightly
 def test_a_store_that_came_to_depend_on_something_is_found() -> None:
     right = proved(whole(PROGRAMS["swap"]), find("multi16"))
-    truth = next(slot.predicate for _, slot in predicated(right.program))
+    predicate = next(slot.predicate for _, slot in predicated(right.program))
     always = [each for each in slots(right.program) if each[1].name == "store"]
     for where in (each for each in always if each[1].predicate is None):
         with pytest.raises(ScheduleError):
-            right.prove(altered(right.program, where, predicate=truth))
+            right.prove(altered(right.program, where, predicate=predicate))
 
 
 @pytest.mark.nightly

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Programs written by hand: rounds that overlap, exits in delay slots of jumps, orders of stores."""
+"""Programs written by hand: iterations that overlap, exits in delay slots of jumps, orders of stores."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def r(number: int) -> Read:
     return Read(0, number)
 
 
-TRUTH = Read(1, 0)
+BOOLEAN = Read(1, 0)
 
 
 def do(unit: int, name: str, *sources: Source, to: Read | None = None) -> Slot:
@@ -131,14 +131,14 @@ def op(
 
 NO_LOOP = LoopSummary("", -1, 1, 0, 0, 1, 1, 1, "", 1)
 
-# Of two rounds that overlap: A and B are v0 of each other round, S the sum, V what was loaded.
+# Of two iterations that overlap: A and B are v0 of each other iteration, S the sum, V what was loaded.
 A, END, V, S, B = (r(number) for number in range(5))
 BEGIN, ROUND, AGAIN, LAST, DRAIN, MOVE, DONE, OVER, SIZE = 0, 4, 8, 16, 16, 20, 23, 25, 27
 
 
 def pipelined() -> list[Bundle]:
-    """Stores of one round are in the next; the loop's own bundles are those from AGAIN on."""
-    ask = lambda of: do(ALU, "compare", of, END, to=TRUTH)
+    """Stores of one iteration are in the next; the loop's own bundles are those from AGAIN on."""
+    ask = lambda of: do(ALU, "compare", of, END, to=BOOLEAN)
     step = lambda of, to: do(ALU, "add", of, EIGHT, to=to)
     double = do(OTHER, "add", V, V, to=S)
     return [
@@ -147,15 +147,15 @@ def pipelined() -> list[Bundle]:
         (),
         (),
         (ask(A), load(HEAP, A, V)),
-        (go("exit_unless", DONE, TRUTH),),
+        (go("exit_unless", DONE, BOOLEAN),),
         (),
         (step(A, B), double),
         (ask(B), load(HEAP, B, V), store(STACK, A, S)),
-        (go("exit_unless", MOVE, TRUTH),),
+        (go("exit_unless", MOVE, BOOLEAN),),
         (),
         (step(B, A), double),
         (ask(A), load(HEAP, A, V), store(STACK, B, S)),
-        (go("exit_unless", DONE, TRUTH),),
+        (go("exit_unless", DONE, BOOLEAN),),
         (dataclasses.replace(go("repeat", DRAIN), again=AGAIN),),
         (step(A, B), double),
         (store(STACK, A, S),),
@@ -274,8 +274,8 @@ def _leaving(*first: Slot) -> None:
     bundles = [
         (load(TOP, NIL, r(0)),),
         (),
-        (do(ALU, "compare", r(0), EIGHT, to=TRUTH), go("jump", 4)),
-        (go("exit", 7, TRUTH),),
+        (do(ALU, "compare", r(0), EIGHT, to=BOOLEAN), go("jump", 4)),
+        (go("exit", 7, BOOLEAN),),
         first,
         (store(TOP, NIL, r(1)), go("stop", None)),
         (),
@@ -379,8 +379,8 @@ def test_a_block_has_an_end() -> None:
 # --- predicates -----------------------------------------------------------------------------
 
 
-def _depending(truth: bool = True, may: bool = True) -> None:
-    """Prove code with a sum that is either of two, and a store that is done in one case; `truth`: of
+def _depending(predicate: bool = True, may: bool = True) -> None:
+    """Prove code with a sum that is either of two, and a store that is done in one case; `predicate`: of
     the slot of one sum."""
     hand = Hand()
     (entry,) = (hand.block("entry"),)
@@ -391,7 +391,7 @@ def _depending(truth: bool = True, may: bool = True) -> None:
         return dataclasses.replace(operation, operands=(*operation.operands, p), holds=holds)
 
     def if_(holds: bool, slot: Slot) -> Slot:
-        return dataclasses.replace(slot, predicate=(TRUTH, holds))
+        return dataclasses.replace(slot, predicate=(BOOLEAN, holds))
 
     entry.operations = [
         op("load", 0, to=v0, place=TOP),
@@ -405,9 +405,9 @@ def _depending(truth: bool = True, may: bool = True) -> None:
     bundles = [
         (load(TOP, NIL, r(0)),),
         (),
-        (do(ALU, "compare", r(0), EIGHT, to=TRUTH),),
+        (do(ALU, "compare", r(0), EIGHT, to=BOOLEAN),),
         (if_(False, do(ALU, "add", r(0), Immediate(2), to=r(1))),),
-        (if_(truth, do(ALU, "add", r(0), Immediate(1), to=r(1))),),
+        (if_(predicate, do(ALU, "add", r(0), Immediate(1), to=r(1))),),
         (if_(False, store(HEAP, r(0), r(1))),),
         (store(TOP, NIL, r(1)), go("stop", None)),
         (),
@@ -420,7 +420,7 @@ def test_what_depends_on_a_truth_is_done_if_that_holds() -> None:
     with pytest.raises(
         ScheduleError, match=r"what is stored to heap\[.* should be .*#1 instead of #2"
     ):
-        _depending(truth=False)
+        _depending(predicate=False)
 
 
 def test_predicates_are_for_machines_that_have_them() -> None:

@@ -144,8 +144,8 @@ def _after(memory: MemoryAliasing, order: list[int]) -> Trace:
 
 def test_what_depends_on_a_truth_is_one_or_the_other() -> None:
     terms = Terms()
-    truth, a, b = (terms.register(Register(n, FileKind.INTEGER)) for n in range(3))
-    yes, no = Guard(truth, True), Guard(truth, False)
+    predicate, a, b = (terms.register(Register(n, FileKind.INTEGER)) for n in range(3))
+    yes, no = Guard(predicate, True), Guard(predicate, False)
     both = terms.choice(no, b, terms.choice(yes, a, POISON))
     assert both == terms.choice(yes, a, terms.choice(no, b, POISON)) == terms.choice(yes, a, b)
     assert (terms.under(yes, both), terms.under(no, both), terms.under(None, both)) == (a, b, both)

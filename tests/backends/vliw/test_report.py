@@ -38,7 +38,7 @@ TEXT = """
 
 
 def machines(execution: Execution) -> list[dict[str, Any]]:
-    found: Any = execution.figures()["vliw"]["machines"]
+    found: Any = execution.metrics()["vliw"]["machines"]
     return found
 
 
@@ -57,14 +57,14 @@ def test_the_figures_of_a_run_fit_together(name: str) -> None:
     assert total["milliseconds"] == pytest.approx(total["cycles"] / machine.clock / 1e3)
     groups = total["units"]
     assert set(groups) == {unit.group for unit in machine.units}
-    for group, figures in groups.items():
-        each = figures["each"]
+    for group, metrics in groups.items():
+        each = metrics["each"]
         assert list(each) == [unit.name for unit in machine.units if unit.group == group]
-        assert figures["operations"] == sum(one["operations"] for one in each.values())
+        assert metrics["operations"] == sum(one["operations"] for one in each.values())
         for one in each.values():
             assert one["utilization"] == round(one["operations"] / total["cycles"], 6)
             assert one["utilization"] <= one["occupancy"] <= 1
-    assert total["operations"] == sum(figures["operations"] for figures in groups.values())
+    assert total["operations"] == sum(metrics["operations"] for metrics in groups.values())
     assert total["operations_per_cycle"] == round(total["operations"] / total["cycles"], 6)
     assert total["stall_cycles"] == sum(total["stalls"].values())
     assert 0 < total["stall_cycles"] < total["cycles"]
@@ -89,14 +89,14 @@ def test_cycles_with_nothing_issued_are_those_of_the_empty_bundles() -> None:
     program = compiled(part, find("dsp4"))
     counts = run(program, part, is_native=True).counts
     empty = np.array([not bundle for bundle in program.bundles])
-    found = figures(program, counts.bundles)["total"]
+    found = metrics(program, counts.bundles)["total"]
     assert found["stall_cycles"] == counts.bundles[empty].sum()
     assert found["cycles"] == counts.cycles
     assert found["operations"] == counts.issued.total()
     assert found["stalls"]["branch_delay"] > 0
 
 
-def figures(program: Program, bundles: np.ndarray[Any, Any]) -> Any:
+def metrics(program: Program, bundles: np.ndarray[Any, Any]) -> Any:
     """Of a program whose bundles were fetched so many times, in one entry."""
     totals = Totals(bundles, entries=1, cycles=int(bundles.sum()))
     places = {3: Position("p.skiff", 7, 1)}
@@ -106,7 +106,7 @@ def figures(program: Program, bundles: np.ndarray[Any, Any]) -> Any:
 def test_a_divider_that_takes_no_more_is_occupied_and_hardly_used() -> None:
     part = whole("(define d 3) (define i 0) (while (< i 50) (set! d (/ 900 d)) (set! i (+ i 1))) d")
     program = compiled(part, find("multi16"))
-    units = figures(program, run(program, part, is_native=True).counts.bundles)["total"]["units"]
+    units = metrics(program, run(program, part, is_native=True).counts.bundles)["total"]["units"]
     assert units["alu"]["each"]["alu0"]["occupancy"] > 0.5
     assert units["alu"]["each"]["alu0"]["utilization"] < 0.3
 
@@ -116,7 +116,7 @@ def test_spills_are_counted_as_they_were_done() -> None:
     for machine in (find("single"), with_registers(find("single"), 6)):
         program = compiled(part, machine)
         counts = run(program, part, is_native=True).counts
-        spills = figures(program, counts.bundles)["total"]["spills"]
+        spills = metrics(program, counts.bundles)["total"]["spills"]
         assert spills["registers"] == program.spilled
     assert spills["registers"] > 10
     assert spills["loads"] > 20
@@ -136,7 +136,7 @@ def test_a_loop_is_told_with_its_bounds_its_line_and_the_passes_that_were_run() 
     some = next(each for each in program.bundles if each)
     filled = tuple(each or some for each in program.bundles)  # kernels do something
     forged = dataclasses.replace(program, loops=loops, bundles=filled)
-    found = figures(forged, bundles)["regions"][0]["loops"]
+    found = metrics(forged, bundles)["regions"][0]["loops"]
     page = (Path(__file__).parents[3] / "docs" / "vliw.md").read_text(encoding="utf-8")
     assert all(f"`{key}`" in page for key in found[0])
     assert found == [
@@ -220,7 +220,7 @@ def test_what_code_took_that_is_lost_is_kept(caplog: pytest.LogCaptureFixture) -
         """(define (fill n) (define v (make-vector i64 n)) (vector-set! v 1 n) (vector-ref v 1))
         (define i 0) (while (< i 40) (print! (fill 400)) (set! i (+ i 1)))""",
     )
-    found: Any = execution.figures()["tight"]["machines"]
+    found: Any = execution.metrics()["tight"]["machines"]
     (region,) = [one for one in found[0]["regions"] if one["region"] == "fill"]
     assert region["entries"] > 4
     assert region["cycles"] > 100
@@ -230,18 +230,18 @@ def test_what_code_took_that_is_lost_is_kept(caplog: pytest.LogCaptureFixture) -
 
 def test_an_account_is_a_copy_that_later_entries_do_not_change() -> None:
     code = VliwBackend(find("single")).compile(whole("1"), Options())
-    account = code.account()
-    assert isinstance(account, ProgramMetrics)
-    assert account.totals.bundles is not code.totals.bundles  # type: ignore[attr-defined]  # of this backend
-    assert account.totals is not code.totals  # type: ignore[attr-defined]  # of this backend
+    metrics = code.metrics()
+    assert isinstance(metrics, ProgramMetrics)
+    assert metrics.totals.bundles is not code.totals.bundles  # type: ignore[attr-defined]  # of this backend
+    assert metrics.totals is not code.totals  # type: ignore[attr-defined]  # of this backend
 
 
 def test_the_figures_are_what_json_can_hold() -> None:
-    found = ran(Engine("vliw")).figures()
+    found = ran(Engine("vliw")).metrics()
     assert json.loads(json.dumps(found, allow_nan=False)) == found
 
 
 def test_a_machine_without_a_run_has_figures_of_nothing() -> None:
     program = compiled(whole("1"), find("multi16"))
-    total = figures(program, np.zeros(len(program.bundles), np.int64))["total"]
+    total = metrics(program, np.zeros(len(program.bundles), np.int64))["total"]
     assert (total["cycles"], total["operations_per_cycle"]) == (0, 0.0)

@@ -70,9 +70,9 @@ def sums(count: int) -> tuple[Loop, list[Register]]:
 
 def narrow(registers: int = 16, ports: int = 16) -> Machine:
     """The machine of these tests with another file for words."""
-    words, truths = MACHINE.files
+    words, predicates = MACHINE.files
     words = dataclasses.replace(words, registers=registers, read_ports=ports)
-    return dataclasses.replace(MACHINE, files=(words, truths))
+    return dataclasses.replace(MACHINE, files=(words, predicates))
 
 
 # --- what is loaded -------------------------------------------------------------------------
@@ -177,8 +177,8 @@ def test_the_state_is_the_same_with_registers_and_with_loads(
     text = MIX.format(taps=12, n=20, step="(* i 2)")
     description = find(machine)
     if machine == "single":
-        words, truths = description.files
-        files = dataclasses.replace(words, registers=24), truths
+        words, predicates = description.files
+        files = dataclasses.replace(words, registers=24), predicates
         description = dataclasses.replace(description, files=files)
     part = whole(text)
     loading = compiled(part, description)
@@ -210,7 +210,7 @@ def test_a_loop_that_is_given_up_after_its_registers_went_to_memory_is_right(
     _is_right(few, text)
 
 
-# --- lives ----------------------------------------------------------------------------------
+# --- lifetimes ----------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("machine", sorted(shipped()))
@@ -223,7 +223,7 @@ def test_a_schedule_has_no_more_lives_than_its_files_have_registers(machine: str
         if found is None:
             assert failures or least > 60
             continue
-        assert Lifetimes(found.loop, description, found.table).fullest()[0] <= 1
+        assert Lifetimes(found.loop, description, found.table).highest()[0] <= 1
         # One register less than is needed anywhere is told.
         needed = Lifetimes(found.loop, description, found.table)._needed()
         name = max(needed, key=lambda each: needed[each])
@@ -232,8 +232,8 @@ def test_a_schedule_has_no_more_lives_than_its_files_have_registers(machine: str
             for f in description.files
         )
         tight = dataclasses.replace(description, files=files)
-        part, fullest = Lifetimes(found.loop, tight, found.table).fullest()
-        assert fullest == name
+        part, highest = Lifetimes(found.loop, tight, found.table).highest()
+        assert highest == name
         assert part > 1
 
 
@@ -250,15 +250,15 @@ COLUMN = """
 
 def test_of_schedules_of_one_interval_one_that_needs_few_registers_is_taken() -> None:
     description = find("single")
-    (loop, *_) = loops_of(whole(COLUMN), description, rounds=3)[1]
+    (loop, *_) = loops_of(whole(COLUMN), description, iterations=3)[1]
     least = bounds(loop, description).least
     first = next(orders(loop, edges(loop, description), least))
     attempt = ScheduleAttempt(loop, description, least, *first, frozenset()).run()
     assert attempt is not None
-    assert Lifetimes(attempt.loop, description, attempt.table).fullest()[0] > 0.6
+    assert Lifetimes(attempt.loop, description, attempt.table).highest()[0] > 0.6
     found = schedule_iteration(loop, description, least, least, frozenset(), Counter())
     assert found is not None
-    assert Lifetimes(found.loop, description, found.table).fullest()[0] < 0.5
+    assert Lifetimes(found.loop, description, found.table).highest()[0] < 0.5
 
 
 # --- windows that move ----------------------------------------------------------------------

@@ -34,7 +34,7 @@ ROOT = Path(__file__).parents[3]
 MULTI = find("multi16")
 UNIT = {unit.name: number for number, unit in enumerate(MULTI.units)}
 A, B, C, D = (Read(0, number) for number in range(4))
-TRUTH = Read(4, 0)
+BOOLEAN = Read(4, 0)
 ONE = Immediate(1)
 
 LOAD, FLOAT, LATENCY, BRANCH = Cause.LOAD, Cause.FLOAT, Cause.LATENCY, Cause.BRANCH
@@ -78,7 +78,7 @@ def branch(name: str, *sources: Source, target: int | None = None) -> Slot:
 
 
 STOP = branch("stop")
-EXIT = branch("exit", TRUTH, target=0)
+EXIT = branch("exit", BOOLEAN, target=0)
 
 
 def program(cycles: Sequence[Bundle | int]) -> Program:

@@ -18,7 +18,7 @@ from ferryvm.errors import FerryError
 from ferryvm.verify import Verified, verify
 from ferryvm_backends.vliw.machine.read import find, path_of
 from ferryvm_backends.vliw.sweep import measure as measuring
-from ferryvm_backends.vliw.sweep.measure import Figures, Result, front, measure
+from ferryvm_backends.vliw.sweep.measure import Metrics, Result, front, measure
 from ferryvm_backends.vliw.sweep.plot import check, draw
 from ferryvm_backends.vliw.sweep.variant import Value, read_axes, variants
 
@@ -41,13 +41,13 @@ def swept(text: str, *varied: str, machine: str = "multi16") -> list[Result]:
 
 def test_cycles_are_those_of_the_program_on_the_machine() -> None:
     (result,) = swept(ALONE, "delay_slots=3")
-    figures = result.figures
-    assert figures is not None
+    metrics = result.metrics
+    assert metrics is not None
     part = whole(ALONE)
     alone = run(compiled(part, find("multi16")), part, is_native=True).counts.cycles
-    assert figures.cycles - figures.transfer_cycles == alone > 0
-    assert figures.transfer_cycles > 0
-    assert figures.milliseconds == figures.cycles / 100_000  # at 100 MHz
+    assert metrics.cycles - metrics.transfer_cycles == alone > 0
+    assert metrics.transfer_cycles > 0
+    assert metrics.milliseconds == metrics.cycles / 100_000  # at 100 MHz
     assert result.cost == find("multi16").cost
 
 
@@ -58,24 +58,24 @@ def test_the_same_machine_takes_the_same_cycles_again() -> None:
 
 def test_what_every_code_of_a_run_took_is_counted() -> None:
     (once,), (twice,) = (swept(text, "alu=2") for text in (ALONE, LEAVING))
-    assert once.figures is not None
-    assert twice.figures is not None
-    assert twice.figures.transfer_cycles > once.figures.transfer_cycles  # it is entered again
+    assert once.metrics is not None
+    assert twice.metrics is not None
+    assert twice.metrics.transfer_cycles > once.metrics.transfer_cycles  # it is entered again
 
 
 def test_more_units_cost_more_and_a_slower_clock_takes_longer() -> None:
     one, two, slow, slower = swept(ALONE, "alu=1,2", "clock=100,50")[:4]
     assert [result.cost for result in (one, two, slow, slower)] == [51.05, 51.05, 52.05, 52.05]
     for fast, half in ((one, two), (slow, slower)):
-        assert fast.figures is not None
-        assert half.figures is not None
-        assert fast.figures.cycles == half.figures.cycles
-        assert half.figures.milliseconds == 2 * fast.figures.milliseconds
+        assert fast.metrics is not None
+        assert half.metrics is not None
+        assert fast.metrics.cycles == half.metrics.cycles
+        assert half.metrics.milliseconds == 2 * fast.metrics.milliseconds
 
 
 def test_delay_slots_cost_cycles() -> None:
     results = swept(ALONE, "delay_slots=0..3", machine="single")
-    cycles = [result.figures.cycles for result in results if result.figures]
+    cycles = [result.metrics.cycles for result in results if result.metrics]
     assert len(cycles) == 4
     assert cycles == sorted(set(cycles))
 
@@ -93,11 +93,11 @@ REFUSED = {
 @pytest.mark.parametrize("varied", REFUSED)
 def test_a_variant_that_cannot_be_used_is_a_result_with_the_reason(varied: str) -> None:
     bad, good = swept(DIVIDING, varied)
-    assert bad.figures is None
+    assert bad.metrics is None
     assert REFUSED[varied] in bad.reason
     assert "\n" not in bad.reason
     assert "backend 'vliw'" not in bad.reason
-    assert good.figures is not None
+    assert good.metrics is not None
     assert not good.reason
 
 
@@ -106,7 +106,7 @@ def test_a_variant_without_a_unit_says_which_operation_needs_one() -> None:
     del document["unit"][0]["work"]["divide"]
     axes = read_axes(["alu=1"], document)
     (result,) = measure(program(DIVIDING), variants(axes, document))
-    assert (result.cost, result.figures) == (51.05, None)
+    assert (result.cost, result.metrics) == (51.05, None)
     assert re.match(r"region program: .*no unit for divide, which div_s at pc \d+ ", result.reason)
 
 
@@ -132,13 +132,13 @@ def test_another_result_on_another_machine_is_an_error(monkeypatch: pytest.Monke
 
 def points(*pairs: tuple[float, int]) -> list[Result]:
     return [
-        Result({"n": number}, cost, Figures(cycles, 0, 1.0))
+        Result({"n": number}, cost, Metrics(cycles, 0, 1.0))
         for number, (cost, cycles) in enumerate(pairs)
     ]
 
 
 def pairs(results: Sequence[Result]) -> list[tuple[float | None, int]]:
-    return [(one.cost, one.figures.cycles) for one in results if one.figures]
+    return [(one.cost, one.metrics.cycles) for one in results if one.metrics]
 
 
 def test_the_front_has_what_nothing_is_cheaper_and_as_fast_as() -> None:
@@ -163,7 +163,7 @@ SETTINGS: dict[str, Value] = {"alu": 2, "bypass": True}
 
 def test_a_plot_names_the_front_and_says_what_its_axes_are() -> None:
     results = [*points((1, 100), (2, 70), (3, 90)), Result({}, 1.0, None, "no")]
-    results.append(Result(SETTINGS, 4.0, Figures(10, 0, 1.0)))
+    results.append(Result(SETTINGS, 4.0, Metrics(10, 0, 1.0)))
     text = draw(results, "$x_1$ <b>.skiff", "svg").decode()
     found = ElementTree.fromstring(text)
     texts = [e.text for e in found.iter("{http://www.w3.org/2000/svg}text")]

@@ -281,7 +281,7 @@ _put(
     "range-with-a-negative-start",
     "A count may begin below zero.",
     "            self._is_above(self.count.start, LARGEST_COUNT),\n",
-    "            self.constant(TRUTH, 0),\n",
+    "            self.constant(BOOLEAN, 0),\n",
 )
 _put(
     "passes.unswitch",
@@ -312,8 +312,8 @@ _put(
     "opencl",
     "pairs-of-trips",
     "The sum of the first n numbers is taken for that of n + 1.",
-    "less = self.sub(I64, rounds, self.one)",
-    "less = self.add(I64, rounds, self.one)",
+    "less = self.sub(I64, iterations, self.one)",
+    "less = self.add(I64, iterations, self.one)",
 )
 
 # --- NaNs -----------------------------------------------------------------------------------------

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from ferryvm.ir.c import C11
 from ferryvm.ir.c.expression import Arithmetic
-from ferryvm.ir.graph import TRUTH, Static, ValueType
+from ferryvm.ir.graph import BOOLEAN, Static, ValueType
 from ferryvm.ir.operation import PURE, SHAPES, AttributeKind, IrError, computed_types
 from ferryvm.ir.simplify import evaluate
 from ferryvm.isa.emitter import Condition
@@ -21,7 +21,7 @@ from ferryvm.machine.declaration import declarations
 from .native import each_compiler, load, needs_compiler
 
 PLAIN: dict[ValueType, list[int]] = {
-    TRUTH: [0, 1],
+    BOOLEAN: [0, 1],
     I32: [0, 1, 2, 31, 0x7FFF_FFFF, 0x8000_0000, 0xFFFF_FFFF, 0xDEAD_BEEF],
     I64: [0, 1, 63, 0x7FFF_FFFF_FFFF_FFFF, 1 << 63, (1 << 64) - 1, 0x1234_5678_9ABC_DEF0],
 }
@@ -46,8 +46,8 @@ def cases() -> Iterator[Case]:
                 continue
             kinds: tuple[ValueType, ...] = (I32, I64, F32, F64) if name == "select" else (I64,)
             for t in kinds:
-                types = tuple(o if isinstance(o, Type) or o is TRUTH else t for o in operands)
-                made = result if isinstance(result, Type) or result is TRUTH else t
+                types = tuple(o if isinstance(o, Type) or o is BOOLEAN else t for o in operands)
+                made = result if isinstance(result, Type) or result is BOOLEAN else t
                 yield name, static, types, made  # type: ignore[misc]  # what is left is a type
 
 

@@ -13,7 +13,7 @@ import pytest
 from ferryvm.ir.c import C11, Choices, module_text
 from ferryvm.ir.c.structure import DEEPEST, structure
 from ferryvm.ir.graph import (
-    TRUTH,
+    BOOLEAN,
     Block,
     Body,
     Constant,
@@ -63,7 +63,7 @@ def random_body(number: int, random_: random.Random, blocks: int) -> Body:
         mixed = pure(block, "add", pure(block, "mul", x, constant(6364136223846793005)), y)
         mixed = pure(block, "add", mixed, constant(place * 2 + 1))
         rest = pure(block, "sub", n, constant(1))
-        is_over = Operation("compare", TRUTH, (I64, Condition.EQ), (rest, constant(0)))
+        is_over = Operation("compare", BOOLEAN, (I64, Condition.EQ), (rest, constant(0)))
         state = FrameState(place, (None, None, mixed, y))
         block.operations += [is_over, Operation("guard", None, (place,), (is_over,), state)]
         block.terminator = _end(block, made, random_, mixed, y, rest)
@@ -88,7 +88,7 @@ def _end(
         return Terminator("switch", (), (high,), edges=tuple(edges))
     if kind == "jump":
         return Terminator("jump", edges=tuple(edges))
-    p = Operation("compare", TRUTH, (I64, Condition.LT_U), (high, constant(4)))
+    p = Operation("compare", BOOLEAN, (I64, Condition.LT_U), (high, constant(4)))
     block.operations.append(p)
     return Terminator("branch", (), (p,), edges=tuple(edges))
 
@@ -186,7 +186,7 @@ def chain(length: int) -> Body:
     body.blocks = [Block(f"b{place}", place) for place in range(length)]
     body.blocks[0].parameters = [Parameter(I64)]
     for block, to in zip(body.blocks, body.blocks[1:], strict=False):
-        p = Operation("compare", TRUTH, (I64, Condition.EQ), (body.blocks[0].parameters[0],) * 2)
+        p = Operation("compare", BOOLEAN, (I64, Condition.EQ), (body.blocks[0].parameters[0],) * 2)
         block.operations = [p]
         last = Edge(body.blocks[-1], [])
         block.terminator = Terminator("branch", (), (p,), edges=(Edge(to, []), last))

@@ -147,20 +147,20 @@ def _memory(operations: list[MachineOperation], other: int, number: int) -> Iter
     """Whether one access waits for an earlier one."""
     a, b = operations[other], operations[number]
     is_needed = "store" in (a.name, b.name)
-    if is_needed and _may_touch(a, b, operations[other + 1 : number]):
+    if is_needed and _may_overlap(a, b, operations[other + 1 : number]):
         yield Dependence(other, DependenceKind.MEMORY if a.name == "load" else DependenceKind.ORDER)
 
 
 def is_apart(one: MemoryOperand, other: MemoryOperand) -> bool:
     """Whether two accesses, one of which stores, have no byte in common, whatever their addresses are
-    and in whichever rounds of loops they are made."""
+    and in whichever iterations of loops they are made."""
     if one.segment is not other.segment:
         return True
     a, b = one.object, other.object
     return a is not None and b is not None and a.is_apart(b)
 
 
-def _may_touch(a: MachineOperation, b: MachineOperation, between: list[MachineOperation]) -> bool:
+def _may_overlap(a: MachineOperation, b: MachineOperation, between: list[MachineOperation]) -> bool:
     """Whether two accesses may have a byte in common."""
     assert a.place is not None
     assert b.place is not None

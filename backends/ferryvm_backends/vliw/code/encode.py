@@ -89,8 +89,8 @@ def encode(
         sources = tuple(source(operand, unit) for operand, unit in pairs)
         predicate = None
         if operation.holds is not None:
-            *rest, truth = sources
-            sources, predicate = tuple(rest), (truth, operation.holds)
+            *rest, condition = sources
+            sources, predicate = tuple(rest), (condition, operation.holds)
         is_written = operation.result is not None and placed in allocation.written
         return Slot(
             placed.unit,
@@ -143,7 +143,7 @@ def _loops(
         yield LoopSummary(
             block.label,
             plan.operations[0].pc,
-            plan.rounds,
+            plan.iterations,
             first + (scheduled.again or 0),
             first + scheduled.length,
             1 if pipelined is None else pipelined.copies,

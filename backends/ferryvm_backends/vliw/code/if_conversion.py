@@ -21,7 +21,7 @@ from collections import Counter
 
 from ferryvm.ir.flow import Flow
 from ferryvm.ir.graph import (
-    TRUTH,
+    BOOLEAN,
     Block,
     Body,
     Constant,
@@ -49,7 +49,7 @@ _CYCLES = 6
 their branch takes."""
 
 Predicates = dict[Operation, tuple[Value, bool]]
-"""Stores that are done only if a truth is so."""
+"""Stores that are done only if a predicate is so."""
 
 
 def convert_conditions(module: Module, machine: Machine) -> Predicates:
@@ -68,7 +68,7 @@ class _Side:
     edge: Edge
     """Of the branch."""
     holds: bool
-    """What the truth is that leads there."""
+    """What the predicate is that leads there."""
     block: Block | None
     """None: it leads to the meeting directly."""
 
@@ -107,8 +107,8 @@ class _Conversion:
 
     def _sides(self, flow: Flow, block: Block) -> tuple[_Side, _Side] | None:
         """Both sides of a branch that can be converted."""
-        truth, (yes, no) = block.end.arguments[0], block.end.edges
-        if not isinstance(truth, Operation):
+        predicate, (yes, no) = block.end.arguments[0], block.end.edges
+        if not isinstance(predicate, Operation):
             return None
         for through in ((True, True), (True, False), (False, True), (False, False)):
             sides = [
@@ -179,7 +179,7 @@ class _ExtendedBlock:
 
     def __init__(self, block: Block, found: Predicates) -> None:
         self.block, self.found = block, found
-        self.truth = block.end.arguments[0]
+        self.predicate = block.end.arguments[0]
         self.pc = block.end.pc
         self._no: Value | None = None
 
@@ -195,7 +195,7 @@ class _ExtendedBlock:
                 operation.arguments = (self._both(self._is_taken(side.holds), p), *rest)
             elif operation.name in _STORES:
                 before = self.found.get(operation)
-                self.found[operation] = self.truth, side.holds
+                self.found[operation] = self.predicate, side.holds
                 if before is not None:
                     inner = before[0] if before[1] else self._pure("none", before[0])
                     both = self._both(self._is_taken(side.holds), inner)
@@ -203,20 +203,20 @@ class _ExtendedBlock:
             self.block.operations.append(operation)
 
     def choice(self, yes: Value, no: Value) -> Value:
-        """One value if the truth holds, else the other."""
+        """One value if the predicate holds, else the other."""
         if yes is no:
             return yes
-        if yes.type is not TRUTH:
-            return self._pure("select", self.truth, yes, no)
-        one = self._both(self.truth, yes)
+        if yes.type is not BOOLEAN:
+            return self._pure("select", self.predicate, yes, no)
+        one = self._both(self.predicate, yes)
         return self._pure("any", one, self._both(self._is_taken(False), no))
 
     def _is_taken(self, holds: bool) -> Value:
-        """The truth that a side is gone to."""
+        """The predicate that a side is gone to."""
         if holds:
-            return self.truth
+            return self.predicate
         if self._no is None:
-            self._no = self._pure("none", self.truth)
+            self._no = self._pure("none", self.predicate)
         return self._no
 
     def _both(self, p: Value, q: Value) -> Value:
@@ -225,7 +225,7 @@ class _ExtendedBlock:
         return self._pure("all", p, q)
 
     def _pure(self, name: str, *arguments: Value) -> Value:
-        type_ = arguments[-1].type if name == "select" else TRUTH
+        type_ = arguments[-1].type if name == "select" else BOOLEAN
         operation = Operation(name, type_, (), arguments)
         operation.pc = self.pc
         self.block.operations.append(operation)
@@ -255,14 +255,14 @@ def _work(operation: Operation) -> Work:
         return Work.BRANCH
     if operation.name in _STORES:
         return Work.STORE
-    if operation.name in PURE and operation.name != "truth_to_i32":
+    if operation.name in PURE and operation.name != "boolean_to_i32":
         return work_of(operation.name, operation.static)
-    return Work.SELECT if operation.name == "truth_to_i32" else Work.LOAD
+    return Work.SELECT if operation.name == "boolean_to_i32" else Work.LOAD
 
 
 def _can_store(machine: Machine) -> bool:
-    """Whether stores can have predicates: all units that store read all truths."""
-    truths = {file.name for file in machine.files if file.kind is FileKind.BOOLEAN}
+    """Whether stores can have predicates: all units that store read all predicates."""
+    predicates = {file.name for file in machine.files if file.kind is FileKind.BOOLEAN}
     return machine.predication and all(
-        truths <= unit.reads for unit in machine.units_for(Work.STORE)
+        predicates <= unit.reads for unit in machine.units_for(Work.STORE)
     )

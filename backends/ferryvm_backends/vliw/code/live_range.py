@@ -92,7 +92,7 @@ class LiveRanges:
         """The cycles from `again` on come again and again.
 
         They are looked at as often as it takes for everything that was issued in front of them to
-        have landed, and once more for all later times: what a round brings that is under way when
+        have landed, and once more for all later times: what an iteration brings that is under way when
         the first one is asked for its value is what was moved there in front.
         """
         length = scheduled.length - again

@@ -4,7 +4,7 @@
 A block is entered at its top alone, may be left in the middle by an `exit`, and ends with a `jump` or
 with `stop`. Operations that compute are those of the region IR. Besides them there are
 
-    move a                    a; of words or of truths
+    move a                    a; of words or of predicates
     load  segment a + offset  1, 2, 4 or 8 bytes, zeros above
     store segment a + offset, b
     exit p, block             go on there if p holds
@@ -17,7 +17,7 @@ with `stop`. Operations that compute are those of the region IR. Besides them th
 
 A register may be set in several places, as blocks' parameters are.
 
-A store may have a *predicate*: one more operand, its last, a truth. `store … if p` and `store … unless p`
+A store may have a *predicate*: one more operand, its last, a predicate. `store … if p` and `store … unless p`
 do nothing where that does not, or does, hold.
 """
 
@@ -93,7 +93,7 @@ class MachineOperation:
 
     @property
     def predicate(self) -> tuple[Operand, bool] | None:
-        """The truth that it depends on, and what that is to be."""
+        """The predicate that it depends on, and what that is to be."""
         return None if self.holds is None else (self.operands[-1], self.holds)
 
     @property
@@ -119,9 +119,9 @@ class MachineOperation:
 
     def kind_of(self, number: int) -> FileKind:
         """What an operand is."""
-        is_truth = self.name in _TRUTHS and (number == 0 or self.name != "select")
-        is_truth |= self.holds is not None and number == len(self.operands) - 1
-        return FileKind.BOOLEAN if is_truth else FileKind.INTEGER
+        is_predicate = self.name in _PREDICATES and (number == 0 or self.name != "select")
+        is_predicate |= self.holds is not None and number == len(self.operands) - 1
+        return FileKind.BOOLEAN if is_predicate else FileKind.INTEGER
 
     def targets(self) -> tuple[MachineBlock, ...]:
         """Where control may go on after it, other than at the next operation."""
@@ -216,8 +216,8 @@ def _shown(operand: Operand) -> str:
 EXITS = frozenset({"exit", "exit_unless", "exit_expired", "repeat"})
 """Operations by which control may leave a block in the middle."""
 BRANCHES = EXITS | {"jump", "jump_to", "stop"}
-_TRUTHS = frozenset({"all", "any", "none", "exit", "exit_unless", "select"})
-"""Operations with truths among their operands: all of them, or the first of `select`."""
+_PREDICATES = frozenset({"all", "any", "none", "exit", "exit_unless", "select"})
+"""Operations with predicates among their operands: all of them, or the first of `select`."""
 _NAMES = {
     Work.MOVE: "move",
     Work.ADD: "add sub",

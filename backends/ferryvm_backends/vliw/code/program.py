@@ -47,7 +47,7 @@ class Slot:
     written: Read | None = None
     """The register that the result goes to, if it goes to one."""
     has_result: bool = False
-    is_truth: bool = False
+    is_predicate: bool = False
     """Whether the result is one."""
     place: MemoryOperand | None = None
     target: int | None = None
@@ -56,7 +56,7 @@ class Slot:
     """Number of the bundle that a `repeat` goes back to."""
     pc: int = -1
     predicate: tuple[Source, bool] | None = None
-    """A truth, and what it has to be for the operation to do anything."""
+    """A predicate, and what it has to be for the operation to do anything."""
 
     @property
     def reads(self) -> tuple[Source, ...]:
@@ -71,14 +71,14 @@ Bundle = tuple[Slot, ...]
 class LoopSummary:
     """A loop that is one block, and how fast it goes round.
 
-    A *pass* is what goes round at once: so many rounds of the program's loop as it was unrolled by.
+    A *pass* is what goes round at once: so many iterations of the program's loop as it was unrolled by.
     """
 
     label: str
     """Of its block."""
     pc: int
     """Its first instruction."""
-    rounds: int
+    iterations: int
     """Rounds of the program's loop in a pass."""
     begin: int
     """The first bundle of those that go round."""

@@ -31,7 +31,7 @@ from ferryvm_backends.vliw.code.reservation import ScheduledOperation
 from ferryvm_backends.vliw.code.schedule import Known, Schedule, schedule
 from ferryvm_backends.vliw.machine.model import FileKind, Machine
 
-_ROUNDS = 64
+_ITERATIONS = 64
 _WINDOW = 64
 """How far operations of a crowded block are looked at ahead, at first: then half as far each time."""
 
@@ -53,7 +53,7 @@ def allocate(code: MachineCode, loops: PipelinableLoops, machine: Machine) -> Al
     spilled = 0
     windows: dict[MachineBlock, int] = {}
     known: Known = {}
-    for _ in range(_ROUNDS):
+    for _ in range(_ITERATIONS):
         pipelined = {block: each.scheduled for block, each in loops.pipelined.items()}
         assign_files(code, machine, pipelined)
         found = schedule(code, machine, pipelined, windows, known)
@@ -164,7 +164,7 @@ def _spill(code: MachineCode, register: Register) -> None:
     """Have a register in memory: stored where it is set, loaded where it is read."""
     place = MemoryOperand(Segment.SPILL, 8 * code.spills)
     code.spills += 1
-    is_truth = register.kind is FileKind.BOOLEAN
+    is_predicate = register.kind is FileKind.BOOLEAN
     for block in code.blocks:
         operations: list[MachineOperation] = []
         for operation in block.operations:
@@ -173,7 +173,7 @@ def _spill(code: MachineCode, register: Register) -> None:
                 load = MachineOperation("load", (), (0,), word, place, pc=operation.pc)
                 operations.append(load)
                 fresh = word
-                if is_truth:
+                if is_predicate:
                     fresh = code.register(FileKind.BOOLEAN, is_spill=True)
                     operations.append(_is_set(word, fresh, operation.pc))
                 operation.operands = tuple(
@@ -183,7 +183,7 @@ def _spill(code: MachineCode, register: Register) -> None:
             if operation.result is register:
                 fresh = code.register(register.kind, is_spill=True)
                 operation.result = value = fresh
-                if is_truth:
+                if is_predicate:
                     value = code.register(FileKind.INTEGER, is_spill=True)
                     operations.append(
                         MachineOperation("select", (), (fresh, 1, 0), value, pc=operation.pc)
@@ -194,5 +194,5 @@ def _spill(code: MachineCode, register: Register) -> None:
         block.operations = operations
 
 
-def _is_set(word: Register, truth: Register, pc: int) -> MachineOperation:
-    return MachineOperation("compare", (I64, Condition.NE), (word, 0), truth, pc=pc)
+def _is_set(word: Register, predicate: Register, pc: int) -> MachineOperation:
+    return MachineOperation("compare", (I64, Condition.NE), (word, 0), predicate, pc=pc)

@@ -61,8 +61,8 @@ def slot_text(program: Program, slot: Slot) -> str:
     if slot.target is not None:
         parts.append(f"b{slot.target}")
     if slot.predicate is not None:
-        truth, holds = slot.predicate
-        parts += ["if" if holds else "unless", _source(program, truth)]
+        predicate, holds = slot.predicate
+        parts += ["if" if holds else "unless", _source(program, predicate)]
     said = " ".join(parts)
     if not slot.has_result:
         return said

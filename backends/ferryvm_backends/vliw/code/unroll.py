@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Several rounds of a loop as one block, so that what they have in common with nothing overlaps.
+"""Several iterations of a loop as one block, so that what they have in common with nothing overlaps.
 
     b0: … exit … v = move w; jump b0   ─>   b0: … exit … … exit' … v = move w'; jump b0
                                                           └─> what the target wants in its registers
 
-Each round gets registers of its own, and takes what the round before passed to it without a move.
+Each iteration gets registers of its own, and takes what the iteration before passed to it without a move.
 Whether the time is over is looked at once a pass. For loops that are one block and not pipelined.
 """
 
@@ -23,20 +23,20 @@ from ferryvm_backends.vliw.code.operation import (
 )
 from ferryvm_backends.vliw.code.parallel_copy import sequential_moves
 
-_MOST_ROUNDS = 8
+_MOST_ITERATIONS = 8
 _LARGEST = 96
 """Operations of a block that is made."""
 
 
 def unroll_factor(block: MachineBlock) -> int:
-    """How many rounds of a loop are to be one block."""
-    return max(1, min(_MOST_ROUNDS, _LARGEST // len(block.operations)))
+    """How many iterations of a loop are to be one block."""
+    return max(1, min(_MOST_ITERATIONS, _LARGEST // len(block.operations)))
 
 
-def unroll(code: MachineCode, block: MachineBlock, live: Live, rounds: int) -> None:
-    """Have a loop's block hold so many rounds."""
-    if rounds > 1:
-        _Unrolling(code, block, live).run(rounds)
+def unroll(code: MachineCode, block: MachineBlock, live: Live, iterations: int) -> None:
+    """Have a loop's block hold so many iterations."""
+    if iterations > 1:
+        _Unrolling(code, block, live).run(iterations)
 
 
 class _Unrolling:
@@ -46,12 +46,12 @@ class _Unrolling:
         """What is in place of a register, where something is."""
         self.ways: list[MachineBlock] = []
 
-    def run(self, rounds: int) -> None:
-        """Replace the block's operations by those of so many rounds."""
+    def run(self, iterations: int) -> None:
+        """Replace the block's operations by those of so many iterations."""
         found: list[MachineOperation] = []
-        for number in range(rounds):
+        for number in range(iterations):
             for operation in self.block.operations[:-1]:
-                if operation.name != "exit_expired" or number == rounds - 1:
+                if operation.name != "exit_expired" or number == iterations - 1:
                     found += self._operation(operation)
         carried = sorted(self.live[self.block], key=lambda each: each.number)
         found += sequential_moves(self.code, [(r, self.now[r]) for r in carried if r in self.now])

@@ -17,17 +17,17 @@ from ferryvm_backends.vliw.machine.model import FileKind, Work
 _INTEGER, _BOOLEAN = FileKind.INTEGER, FileKind.BOOLEAN
 
 _NO_RESULT = {Work.STORE, Work.BRANCH}
-_TRUTHS = {Work.COMPARE, Work.FLOAT_COMPARE, Work.BOOLEAN}
-"""What yields truths; all else that has a result yields words."""
+_PREDICATES = {Work.COMPARE, Work.FLOAT_COMPARE, Work.BOOLEAN}
+"""What yields predicates; all else that has a result yields words."""
 
 WRITES: Mapping[FileKind, Collection[Work]] = {
-    _INTEGER: [work for work in Work if work not in _NO_RESULT | _TRUTHS],
-    _BOOLEAN: _TRUTHS,
+    _INTEGER: [work for work in Work if work not in _NO_RESULT | _PREDICATES],
+    _BOOLEAN: _PREDICATES,
 }
 """What has results for files of a kind."""
 
 READS: Mapping[FileKind, Collection[Work]] = {
-    # A constant can be moved without a register, and truths are no words.
+    # A constant can be moved without a register, and predicates are no words.
     _INTEGER: [work for work in Work if work not in {Work.MOVE, Work.BOOLEAN, Work.BRANCH}],
     _BOOLEAN: {Work.SELECT, Work.BOOLEAN, Work.BRANCH},
 }

@@ -44,7 +44,7 @@ class FileKeys(Table):
     name: Name
     """What units call it; of several it names all, and each is this with its number from 0."""
     kind: Annotated[FileKind, pydantic.Field(strict=False)]
-    """`integer` holds words of 64 bits, `boolean` truths."""
+    """`integer` holds words of 64 bits, `boolean` predicates."""
     count: Count = 1
     """How many such files there are."""
     registers: Annotated[int, pydantic.Field(ge=2, le=1024)]

@@ -17,7 +17,7 @@ A cycle is a *bundle*: at most one operation for each unit. What holds of time:
   output register, and what that is to be when the store is issued. Where it is not so the store does
   nothing, but has taken its slot, unit, ports and constants. The predicate takes a read port as an operand
   does, of a file that the unit is connected to. Nothing else has one: what yields a result is done in any
-  case, so what an output register holds depends on the bundles alone, and not on truths.
+  case, so what an output register holds depends on the bundles alone, and not on predicates.
 """
 
 from __future__ import annotations

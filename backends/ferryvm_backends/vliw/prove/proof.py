@@ -4,7 +4,7 @@
 From the first bundle of each block of the code, with a term for each register that is live there,
 the bundles are followed until control is at the first bundle of a block again. What stands in the
 machine then, and which stores were done, has to be what the block's operations say, one after
-another, when the truths that were asked on the way are as they were found.
+another, when the predicates that were asked on the way are as they were found.
 
 What is on its way when a block begins is its *context*. Each block is followed in each context in
 which a way ends at it, from the entry of the program on; so all that holds at the end of each way
@@ -42,7 +42,7 @@ from ferryvm_backends.vliw.prove.symbolic import (
 )
 from ferryvm_backends.vliw.prove.term import POISON, Term, Terms
 
-_ROUNDS = 4
+_ITERATIONS = 4
 """Rounds of a block that jumps to itself that are looked at, besides those under way."""
 _NEVER_LOOKED = "whether the time is over is never looked at"
 
@@ -199,16 +199,18 @@ class _Proof:
     ) -> None:
         """Compare with what the block means; `target`: where control is, if at a block."""
         loops = self.program.loops
-        most = _ROUNDS + sum(each.rounds * (3 * each.stages + 4 * each.copies) for each in loops)
+        most = _ITERATIONS + sum(
+            each.iterations * (3 * each.stages + 4 * each.copies) for each in loops
+        )
         wrong = elsewhere = ""
         polls = False
         for way in self.references[block].ways():
             if way.leaves is Leaves.EXIT:
-                truth = self._truth(state, way)
-                if truth is None:
+                predicate = self._predicate(state, way)
+                if predicate is None:
                     elsewhere = elsewhere or self._unasked(target, way)
                     break
-                if not way.is_taken(truth):
+                if not way.is_taken(predicate):
                     continue
             elif way.leaves is Leaves.POLL:
                 polls = True
@@ -231,10 +233,10 @@ class _Proof:
                 break
         raise self._error(state, wrong or elsewhere or self._elsewhere(target, None))
 
-    def _truth(self, state: SymbolicState, way: WayOut) -> bool | None:
+    def _predicate(self, state: SymbolicState, way: WayOut) -> bool | None:
         assert way.asked is not None
         bits = self.terms.bits(way.asked)
-        return state.truths.get(way.asked) if bits is None else bool(bits)
+        return state.predicates.get(way.asked) if bits is None else bool(bits)
 
     def _is_there(self, state: SymbolicState, way: WayOut, target: MachineBlock | None) -> bool:
         if target is not None:

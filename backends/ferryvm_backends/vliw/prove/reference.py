@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """What a block means: its operations one after another, on terms.
 
-A block is left by its exits and at its end. One that jumps to itself goes on with the next round,
+A block is left by its exits and at its end. One that jumps to itself goes on with the next iteration,
 so its ways out are without end, and found as they are asked for. Each way out says what it needs of
-the truths that are asked: that all exits before it do not leave.
+the predicates that are asked: that all exits before it do not leave.
 """
 
 from __future__ import annotations
@@ -43,11 +43,11 @@ class WayOut:
     asked: Term | None = None
     """What an exit depends on, or where a computed jump goes."""
     holds: bool = True
-    """What an exit's truth is where it leaves."""
+    """What an exit's predicate is where it leaves."""
 
-    def is_taken(self, truth: bool) -> bool:
-        """Whether an exit leaves, with its truth known."""
-        return truth == self.holds
+    def is_taken(self, predicate: bool) -> bool:
+        """Whether an exit leaves, with its predicate known."""
+        return predicate == self.holds
 
 
 class Reference:

@@ -101,7 +101,7 @@ def _slot_faults(program: Program, slot: Slot) -> Iterator[str]:
         said = f"{what} on {unit.name} writes"
         yield from _register_faults(machine, slot.written, unit.writes, said)
         file = machine.files[slot.written.file]
-        if slot.is_truth != (file.kind is FileKind.BOOLEAN):
+        if slot.is_predicate != (file.kind is FileKind.BOOLEAN):
             yield f"{said} file {file.name}, which is {file.kind.value}"
     if (slot.name == "store" or slot.name in BRANCHES) and slot.has_result:
         yield f"{what} cannot have a result"

@@ -3,7 +3,7 @@
 
     results land ─> operands ─> issue ─> stores ─> branches ─> the next bundle
 
-It is `machine/model.py` once more, for all values at once: where a branch depends on a truth that
+It is `machine/model.py` once more, for all values at once: where a branch depends on a predicate that
 is not known there are two states afterwards, one in which it holds and one in which it does not.
 
 Branches that are always taken can be on their way together; each takes effect in its own turn, and
@@ -81,7 +81,7 @@ class SymbolicState:
     last: int = -1
     """The bundle of the branch that was taken last."""
     trace: Trace = ()
-    truths: dict[Term, bool] = dataclasses.field(default_factory=dict)
+    predicates: dict[Term, bool] = dataclasses.field(default_factory=dict)
     """What has been found out on the way."""
     is_over: bool = False
     """Whether the time was found to be over."""
@@ -110,7 +110,7 @@ class SymbolicState:
             outputs=self.outputs.copy(),
             landing=self.landing.copy(),
             ready=self.ready.copy(),
-            truths=self.truths.copy(),
+            predicates=self.predicates.copy(),
             arrivals=self.arrivals.copy(),
         )
 
@@ -284,13 +284,13 @@ class SymbolicExecutor:
             raise self._error(state, f"{slot.name} (pc {slot.pc}) depends on what was never set")
         leaves = slot.name == "exit"
         bits = self.terms.bits(asked)
-        truth = state.truths.get(asked) if bits is None else bool(bits)
-        if truth is not None:
-            state.branches += (branch,) if truth == leaves else ()
+        predicate = state.predicates.get(asked) if bits is None else bool(bits)
+        if predicate is not None:
+            state.branches += (branch,) if predicate == leaves else ()
             return []
         taken = state.copy()
         taken.branches += (branch,)
-        taken.truths[asked], state.truths[asked] = leaves, not leaves
+        taken.predicates[asked], state.predicates[asked] = leaves, not leaves
         return [taken]
 
     def _advance(self, state: SymbolicState) -> None:

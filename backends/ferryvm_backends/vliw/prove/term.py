@@ -66,9 +66,9 @@ class SymbolicAccess:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Guard:
-    """The condition on which an operation is done: a truth, and what it has to be."""
+    """The condition on which an operation is done: a predicate, and what it has to be."""
 
-    truth: Term
+    predicate: Term
     holds: bool
 
 
@@ -150,18 +150,18 @@ class Terms:
 
     def choice(self, guard: Guard, value: Term, other: Term) -> Term:
         """One term where a guard holds, else another one."""
-        truth = guard.truth
+        predicate = guard.predicate
         yes, no = (value, other) if guard.holds else (other, value)
-        yes, no = self.under(Guard(truth, True), yes), self.under(Guard(truth, False), no)
-        bits = self.bits(truth)
+        yes, no = self.under(Guard(predicate, True), yes), self.under(Guard(predicate, False), no)
+        bits = self.bits(predicate)
         if yes == no or bits is not None:
             return no if bits == 0 else yes
-        return POISON if truth == POISON else self._term((_CHOICE, truth, yes, no))
+        return POISON if predicate == POISON else self._term((_CHOICE, predicate, yes, no))
 
     def under(self, guard: Guard | None, term: Term) -> Term:
         """A term where a guard holds."""
         key = self._keys[term]
-        if guard is not None and key[:2] == (_CHOICE, guard.truth):
+        if guard is not None and key[:2] == (_CHOICE, guard.predicate):
             return key[2] if guard.holds else key[3]
         return term
 

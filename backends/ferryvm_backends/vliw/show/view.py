@@ -101,7 +101,7 @@ class LoopRow:
     line: str
     interval: int
     bundles: int
-    rounds: int
+    iterations: int
     copies: int
     stages: int
     resource: str
@@ -203,7 +203,7 @@ class _Painter:
             self.position(self.line(loop.pc)),
             loop.interval,
             loop.end - loop.begin,
-            loop.rounds,
+            loop.iterations,
             loop.copies,
             loop.stages,
             f"{bound} ({shown(loop.resource)})" if loop.resource else bound,

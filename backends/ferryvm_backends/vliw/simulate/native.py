@@ -176,8 +176,8 @@ class _Translation(Arithmetic):
     def _variable(self, key: _Key) -> ir.Value:
         if key not in self.variables:
             kind, file, _ = key
-            is_truth = kind == "register" and self.machine.files[file].kind is FileKind.BOOLEAN
-            t = I1 if is_truth else WORD
+            is_predicate = kind == "register" and self.machine.files[file].kind is FileKind.BOOLEAN
+            t = I1 if is_predicate else WORD
             with self.builder.goto_block(self.function.blocks[0]):
                 self.variables[key] = self.builder.alloca(t)
                 self.builder.store(ir.Constant(t, 0), self.variables[key])
@@ -188,7 +188,7 @@ class _Translation(Arithmetic):
         bundle = self.program.bundles[state.at]
         given = [self._operands(slot) for slot in bundle]
         predicates = [
-            None if slot.predicate is None else self._read(slot.predicate[0], is_truth=True)
+            None if slot.predicate is None else self._read(slot.predicate[0], is_predicate=True)
             for slot in bundle
         ]
         results = [
@@ -204,9 +204,9 @@ class _Translation(Arithmetic):
                 if result.type == I1:
                     result = self.builder.zext(result, WORD)
                 self._set(("flight", slot.unit, self.paths.latency(slot) - 1), result)
-        for slot, operands, truth in zip(bundle, given, predicates, strict=True):
+        for slot, operands, predicate in zip(bundle, given, predicates, strict=True):
             if slot.name == "store":
-                self._store(slot, operands, truth)
+                self._store(slot, operands, predicate)
 
     def _leave(self, state: FetchState, begin: ir.Value, cycle: int) -> None:
         """Go on from the last state of a run, so many cycles after it began."""
@@ -241,8 +241,8 @@ class _Translation(Arithmetic):
             is_told = b.icmp_unsigned("!=", flag, ir.Constant(flag.type, 0))
             now = b.add(begin, word(cycle))
             return b.or_(is_told, b.icmp_unsigned(">=", now, self.budget))
-        truth = self._operands(slot)[0]
-        return truth if slot.name == "exit" else b.not_(truth)
+        predicate = self._operands(slot)[0]
+        return predicate if slot.name == "exit" else b.not_(predicate)
 
     def _next(self, following: Next) -> None:
         b = self.builder
@@ -272,19 +272,19 @@ class _Translation(Arithmetic):
 
     def _operands(self, slot: Slot) -> tuple[ir.Value, ...]:
         return tuple(
-            self._read(source, _is_truth(slot, n)) for n, source in enumerate(slot.sources)
+            self._read(source, _is_predicate(slot, n)) for n, source in enumerate(slot.sources)
         )
 
-    def _read(self, source: Source, is_truth: bool) -> ir.Value:
-        """An operand: a word, or an i1 for a truth."""
+    def _read(self, source: Source, is_predicate: bool) -> ir.Value:
+        """An operand: a word, or an i1 for a predicate."""
         match source:
             case Immediate(bits):
-                return ir.Constant(I1 if is_truth else WORD, bits)
+                return ir.Constant(I1 if is_predicate else WORD, bits)
             case Read(file, register):
                 return self._get(("register", file, register))
             case Bypass(unit):
                 value = self._get(("output", unit, 0))
-                return self.builder.trunc(value, I1) if is_truth else value
+                return self.builder.trunc(value, I1) if is_predicate else value
 
     def _result(self, slot: Slot, operands: tuple[ir.Value, ...]) -> ir.Value:
         b = self.builder
@@ -301,7 +301,7 @@ class _Translation(Arithmetic):
         return self._word(value)
 
     def _word(self, value: ir.Value) -> ir.Value:
-        """A typed value as a word; a truth stays."""
+        """A typed value as a word; a predicate stays."""
         if value.type == I1:
             return value
         t = next(t for t, each in LLVM_TYPE.items() if each == value.type)
@@ -387,16 +387,18 @@ class _Translation(Arithmetic):
             found = b.zext(found, WORD)
         return b.select(is_there, found, word(0))
 
-    def _store(self, slot: Slot, operands: tuple[ir.Value, ...], truth: ir.Value | None) -> None:
-        """A store; `truth`: what it depends on."""
+    def _store(
+        self, slot: Slot, operands: tuple[ir.Value, ...], predicate: ir.Value | None
+    ) -> None:
+        """A store; `predicate`: what it depends on."""
         b = self.builder
         assert slot.place is not None
         after = None
         if slot.predicate is not None:
             _, holds = slot.predicate
             do, after = (self.function.append_basic_block(name) for name in ("do", "after"))
-            assert truth is not None
-            b.cbranch(truth, *((do, after) if holds else (after, do)))
+            assert predicate is not None
+            b.cbranch(predicate, *((do, after) if holds else (after, do)))
             b.position_at_end(do)
         place, is_there = self._where(slot, operands[0])
         onward = self.function.append_basic_block("stored")
@@ -411,13 +413,13 @@ class _Translation(Arithmetic):
             b.position_at_end(after)
 
 
-_TRUTHS = {"all": (0, 1), "any": (0, 1), "none": (0,), "select": (0,)}
+_PREDICATES = {"all": (0, 1), "any": (0, 1), "none": (0,), "select": (0,)}
 
 
-def _is_truth(slot: Slot, number: int) -> bool:
-    """Whether an operand is a truth."""
+def _is_predicate(slot: Slot, number: int) -> bool:
+    """Whether an operand is a predicate."""
     if slot.name in EXITS:
         return True
     if slot.name == "move":
-        return slot.is_truth
-    return number in _TRUTHS.get(slot.name, ())
+        return slot.is_predicate
+    return number in _PREDICATES.get(slot.name, ())

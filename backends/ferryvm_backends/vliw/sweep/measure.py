@@ -23,7 +23,7 @@ from ferryvm_backends.vliw.sweep.variant import Value, Variant
 
 
 @dataclasses.dataclass(frozen=True)
-class Figures:
+class Metrics:
     """What a run took."""
 
     cycles: int
@@ -41,7 +41,7 @@ class Result:
     settings: Mapping[str, Value]
     cost: float | None
     """None where it is no machine."""
-    figures: Figures | None
+    metrics: Metrics | None
     """None where the program could not be run on it."""
     reason: str = ""
     """Why not."""
@@ -61,7 +61,7 @@ def measure(program: Verified, variants: Iterable[Variant]) -> Iterator[Result]:
             yield Result(variant.settings, None, None, reason)
             continue
         try:
-            figures, end = _run(program, machine)
+            metrics, end = _run(program, machine)
         except BackendError as error:
             reason = one_line(str(error)).removeprefix(f"backend {VliwBackend.name!r}: ")
             yield Result(variant.settings, machine.cost, None, reason)
@@ -71,10 +71,10 @@ def measure(program: Verified, variants: Iterable[Variant]) -> Iterator[Result]:
                 f"with {variant} the program ends otherwise than before: a fault of vliw"
             )
         ended = end
-        yield Result(variant.settings, machine.cost, figures)
+        yield Result(variant.settings, machine.cost, metrics)
 
 
-def _run(program: Verified, machine: Machine) -> tuple[Figures, tuple[object, str]]:
+def _run(program: Verified, machine: Machine) -> tuple[Metrics, tuple[object, str]]:
     """What a run took, and how it ended: its result's bits and its output.
 
     Raises BackendError for what is refused or lost: the backend is required, nothing replaces it.
@@ -85,8 +85,8 @@ def _run(program: Verified, machine: Machine) -> tuple[Figures, tuple[object, st
     result = Engine(VliwBackend.name, registry=registry).start(program).run()
     transfer = sum(code.totals.transfer_cycles for code in backend.codes)
     cycles = transfer + sum(code.totals.cycles for code in backend.codes)
-    figures = Figures(cycles, transfer, cycles / machine.clock / 1e3)
-    return figures, (result.bits, result.output)
+    metrics = Metrics(cycles, transfer, cycles / machine.clock / 1e3)
+    return metrics, (result.bits, result.output)
 
 
 class _Recorder(VliwBackend):
@@ -111,12 +111,12 @@ class _Recorder(VliwBackend):
 def front(results: Sequence[Result]) -> list[Result]:
     """The Pareto front, cheapest first: those that nothing is both cheaper and as fast as, or as
     cheap and faster."""
-    ran = [one for one in results if one.figures is not None and one.cost is not None]
+    ran = [one for one in results if one.metrics is not None and one.cost is not None]
 
     def key(one: Result) -> tuple[float, int]:
         assert one.cost is not None
-        assert one.figures is not None
-        return one.cost, one.figures.cycles
+        assert one.metrics is not None
+        return one.cost, one.metrics.cycles
 
     found: list[Result] = []
     for one in sorted(ran, key=key):

@@ -35,7 +35,7 @@ def draw(results: Sequence[Result], title: str, form: str) -> bytes:
     from matplotlib.figure import Figure
 
     best = front(results)
-    ran = [one for one in results if one.figures is not None]
+    ran = [one for one in results if one.metrics is not None]
     # The same results make the same file; texts of a picture of lines stay texts.
     with matplotlib.rc_context({"svg.hashsalt": "ferryvm", "svg.fonttype": "none"}):
         figure = Figure(figsize=(8, 5), layout="constrained")
@@ -64,8 +64,8 @@ def draw(results: Sequence[Result], title: str, form: str) -> bytes:
 
 def _points(results: Sequence[Result]) -> tuple[list[float], list[int]]:
     pairs = [
-        (one.cost, one.figures.cycles)
+        (one.cost, one.metrics.cycles)
         for one in results
-        if one.cost is not None and one.figures is not None
+        if one.cost is not None and one.metrics is not None
     ]
     return [cost for cost, _ in pairs], [cycles for _, cycles in pairs]

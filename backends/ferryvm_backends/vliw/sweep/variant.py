@@ -35,7 +35,7 @@ _VARIED = ("a whole number", "a number", "true or false", "a latency")
 """How the words begin for what can be varied."""
 _RANGE = re.compile(r"(\d{1,12})\.\.(\d{1,12})")
 _NUMBER = re.compile(r"\d{1,12}(\.\d{1,12})?")
-_TRUTHS = {"true": True, "false": False}
+_PREDICATES = {"true": True, "false": False}
 _EXPECTED = "NAME=VALUES is expected, such as alu=1..8 or int.registers=8,16,32"
 
 
@@ -182,8 +182,8 @@ def _values(name: str, text: str) -> Sequence[Value]:
 
 
 def _part(name: str, text: str) -> Sequence[Value]:
-    if text in _TRUTHS:
-        return (_TRUTHS[text],)
+    if text in _PREDICATES:
+        return (_PREDICATES[text],)
     if _NUMBER.fullmatch(text):
         return (float(text) if "." in text else int(text),)
     match = _RANGE.fullmatch(text)

@@ -11,7 +11,7 @@ conversion of a float is defined where the result fits (6.3.1.4), which the IR h
 from __future__ import annotations
 
 from ferryvm.ir.c.dialect import Dialect, helper_text
-from ferryvm.ir.graph import TRUTH, ValueType
+from ferryvm.ir.graph import BOOLEAN, ValueType
 from ferryvm.isa.type import CANONICAL_NAN, F32, F64, I32, I64, Type
 
 _TYPES: dict[ValueType, str] = {
@@ -19,7 +19,7 @@ _TYPES: dict[ValueType, str] = {
     I64: "uint64_t",
     F32: "float",
     F64: "double",
-    TRUTH: "bool",
+    BOOLEAN: "bool",
 }
 
 _PRELUDE = """\

@@ -16,7 +16,7 @@ function with a fixed name, which the dialect defines in its own way:
 | `store_1(heap, address, value)`, `_2 _4 _8` | nothing: stores the low bytes |
 | `interrupted(control)` | whether somebody asks the program to stop: asked in loops, now and then |
 | `entered(control)` | the same: asked where a function begins, each time |
-| `carried(a)` | `a`, an f64 that a loop without checks passes to its next round; may be left out |
+| `carried(a)` | `a`, an f64 that a loop without checks passes to its next iteration; may be left out |
 | `host_stack()` | the lowest address in use of the host's stack |
 | `nanoseconds()` | a clock |
 """

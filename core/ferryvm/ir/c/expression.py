@@ -20,7 +20,7 @@ _SMALL = 1 << 16
 
 
 class Arithmetic(PureEmitter[str]):
-    """Constants, integers, truths, floats and conversions in a dialect."""
+    """Constants, integers, booleans, floats and conversions in a dialect."""
 
     def __init__(self, dialect: Dialect) -> None:
         self.dialect = dialect
@@ -113,7 +113,7 @@ class Arithmetic(PureEmitter[str]):
     def none(self, p: str) -> str:
         return f"!{p}"
 
-    def truth_to_i32(self, p: str) -> str:
+    def boolean_to_i32(self, p: str) -> str:
         return f"{p} ? {self.constant(I32, 1)} : {self.constant(I32, 0)}"
 
     def select(self, p: str, a: str, b: str) -> str:

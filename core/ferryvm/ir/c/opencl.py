@@ -16,7 +16,7 @@ import functools
 
 from ferryvm.ir.c.context import SLICE_WORD
 from ferryvm.ir.c.dialect import Dialect, helper_text
-from ferryvm.ir.graph import TRUTH, ValueType
+from ferryvm.ir.graph import BOOLEAN, ValueType
 from ferryvm.isa.type import CANONICAL_NAN, F32, F64, I32, I64, Type
 
 _TYPES: dict[ValueType, str] = {
@@ -24,7 +24,7 @@ _TYPES: dict[ValueType, str] = {
     I64: "ulong",
     F32: "float",
     F64: "double",
-    TRUTH: "bool",
+    BOOLEAN: "bool",
 }
 _BYTES = {1: "uchar", 2: "ushort", 4: "uint", 8: "ulong"}
 
@@ -42,7 +42,7 @@ PACKET_WORDS = 64
 """Words of statics and frames that a kernel can be given with its arguments."""
 
 LOOK = 256
-"""Calls of a function for one look of a loop, which comes after some thousand rounds of it."""
+"""Calls of a function for one look of a loop, which comes after some thousand iterations of it."""
 
 _PRELUDE = """\
 #ifdef cl_khr_fp64
@@ -128,7 +128,7 @@ static inline bool is_spent(__global struct ferry_control *control, ulong cost)
 """
 
 # LLVM 14 packs pairs of floats that a loop passes on into vectors, which lengthens the way from one
-# round to the next. Not where a loop is to be made two of: assembly may not be copied.
+# iteration to the next. Not where a loop is to be made two of: assembly may not be copied.
 _CARRIED = """\
 static inline double carried(double a)
 {

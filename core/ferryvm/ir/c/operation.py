@@ -23,7 +23,7 @@ from ferryvm.ir.c.context import (
 from ferryvm.ir.c.expression import Arithmetic
 from ferryvm.ir.c.text import Lines
 from ferryvm.ir.flow import poll_costs
-from ferryvm.ir.graph import Body, Constant, FrameState, Operation, Truth, Value, Virtual
+from ferryvm.ir.graph import Body, Boolean, Constant, FrameState, Operation, Value, Virtual
 from ferryvm.ir.headroom import frame_headroom
 from ferryvm.ir.operation import SAFEPOINTS
 from ferryvm.isa.emitter import Condition
@@ -62,7 +62,7 @@ class OperationPrinter(Arithmetic):
 
     def _value(self, value: Value) -> str:
         if isinstance(value, Constant):
-            if isinstance(value.type, Truth):
+            if isinstance(value.type, Boolean):
                 return "true" if value.bits else "false"
             return self.constant(value.type, value.bits)
         self.lines.use(value)

@@ -14,7 +14,7 @@ blocks and edges.
 from __future__ import annotations
 
 from ferryvm.ir.flow import Flow
-from ferryvm.ir.graph import TRUTH, Body, Constant, Operation, Value
+from ferryvm.ir.graph import BOOLEAN, Body, Constant, Operation, Value
 from ferryvm.ir.headroom import headroom
 from ferryvm.isa.emitter import Condition
 from ferryvm.isa.type import I64, Type, signed
@@ -48,7 +48,7 @@ class _Walk:
 
     def __init__(self, body: Body) -> None:
         self.body, self.flow = body, Flow(body)
-        self.truths: dict[Fact, list[tuple[int, bool]]] = {}
+        self.booleans: dict[Fact, list[tuple[int, bool]]] = {}
         self.extents: dict[tuple[Value, Value], list[tuple[int, int, int]]] = {}
         """By limit and address, each with its block: from which offset to which one, both ends
         included, address plus offset does not wrap and is below the limit."""
@@ -79,7 +79,7 @@ class _Walk:
     def _decide(self, end: Operation) -> None:
         known = self._known(end.arguments[0])
         if known is not None:
-            key = (TRUTH, int(known))
+            key = (BOOLEAN, int(known))
             constant = self.body.constants.setdefault(key, Constant(*key))
             end.arguments = (constant,)
 
@@ -87,7 +87,7 @@ class _Walk:
 
     def _learn(self, p: Value, holds: bool) -> None:
         if not isinstance(p, Operation):
-            self.truths.setdefault((p,), []).append((self.place, holds))
+            self.booleans.setdefault((p,), []).append((self.place, holds))
         elif p.name == "none":
             self._learn(p.arguments[0], not holds)
         elif p.name == ("all" if holds else "any"):
@@ -95,7 +95,7 @@ class _Walk:
                 self._learn(part, holds)
         else:
             fact, is_so = _normal(p)
-            self.truths.setdefault(fact, []).append((self.place, holds is is_so))
+            self.booleans.setdefault(fact, []).append((self.place, holds is is_so))
             if holds is is_so and fact[0] is Condition.LT_U and fact[1] is I64:
                 self._learn_extent(*_extent(fact))
 
@@ -118,7 +118,7 @@ class _Walk:
             if p.name in ("all", "any"):
                 return self._known_parts(p, decisive=p.name == "any")
             fact, is_so = _normal(p)
-        for place, holds in self.truths.get(fact, ()):
+        for place, holds in self.booleans.get(fact, ()):
             if self.flow.dominates(place, self.place):
                 return holds is is_so
         if fact[0] is Condition.LT_U and fact[1] is I64:

@@ -41,7 +41,7 @@ class _Round:
         self.has_changed = False
 
     def run(self) -> bool:
-        """One round over all blocks; whether it changed anything."""
+        """One iteration over all blocks; whether it changed anything."""
         self._decide()
         self._pass_by()
         self._remove_unreached()

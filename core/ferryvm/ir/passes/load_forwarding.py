@@ -59,7 +59,7 @@ def forward_loads(
     """Have inner loops keep what they load.
 
     `footprints`: what is known of accesses; `most`: how many values a loop of some operations may pass
-    from round to round.
+    from iteration to iteration.
     """
     flow = Flow(body)
     loops = flow.loops()
@@ -75,7 +75,7 @@ def forward_loads(
 
 
 def _chain(flow: Flow, loop: Loop) -> list[Block]:
-    """The blocks of a loop if each round does all of them, in their order; else none."""
+    """The blocks of a loop if each iteration does all of them, in their order; else none."""
     if len(flow.incoming[loop.head]) != 2:
         return []
     place = loop.head
@@ -149,7 +149,7 @@ class _Keeping(Builder):
         return {load: new.get(value, value) for load, value in new.items()}
 
     def _steps(self) -> Iterator[tuple[Parameter, int]]:
-        """Parameters that a constant is added to in each round, with these."""
+        """Parameters that a constant is added to in each iteration, with these."""
         for parameter, next_ in zip(self.head.parameters, self.back.arguments, strict=True):
             step = step_of(parameter, next_, lambda value: isinstance(value, Constant))
             if parameter.type is I64 and isinstance(step, Constant) and step.bits:
@@ -169,14 +169,14 @@ class _Keeping(Builder):
     def _earlier(
         self, values: Mapping[int, Operation], newest: int, step: int, most: int
     ) -> list[int]:
-        """Offsets of loads that yield what the newest one did a round, two, … before."""
+        """Offsets of loads that yield what the newest one did an iteration, two, … before."""
         found: list[int] = []
         while len(found) < most and newest - (len(found) + 1) * step in values:
             found.append(newest - (len(found) + 1) * step)
         return found
 
     def _passed_on(self, value: Value, base: Parameter, offset: int, shape: _Shape) -> Parameter:
-        """A parameter that is what a value was in the round before, and in the first one what lies
+        """A parameter that is what a value was in the iteration before, and in the first one what lies
         at an offset from a base."""
         start = self.entry.arguments[self.head.parameters.index(base)]
         first = self.add(I64, start, self.constant(I64, offset & I64.mask))
@@ -189,7 +189,7 @@ class _Keeping(Builder):
         self.back.arguments.append(value)
         return found
 
-    # --- in one round -----------------------------------------------------------------------
+    # --- in one iteration -----------------------------------------------------------------------
 
     def _in_round(self) -> Iterator[tuple[Operation, Operation]]:
         """Loads, with earlier ones that yield the same."""

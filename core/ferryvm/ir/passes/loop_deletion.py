@@ -92,8 +92,8 @@ class _Counting(Builder):
             return False
         self.next = dict(zip(self.head.parameters, back.arguments, strict=True))
         self.open(Block("formula", self.head.pc))
-        self.rounds = self._rounds(count)
-        if self.rounds is None:
+        self.iterations = self._iterations(count)
+        if self.iterations is None:
             return False
         last: dict[Value, Value] = {}
         for parameter in self.head.parameters:
@@ -115,7 +115,7 @@ class _Counting(Builder):
                     return None
         return find_induction_variable(self.flow, self.loop, self._is_outside)
 
-    def _rounds(self, count: InductionVariable) -> Value | None:
+    def _iterations(self, count: InductionVariable) -> Value | None:
         """How often the loop goes round; None where that may be for ever."""
         if not isinstance(count.step, Constant):
             return None
@@ -138,39 +138,41 @@ class _Counting(Builder):
 
     def _last(self, parameter: Parameter) -> Value | None:
         """What a parameter of the head is when the loop ends; here it is what it begins with."""
-        rounds, next_ = self.rounds, self.next[parameter]
-        assert rounds is not None
+        iterations, next_ = self.iterations, self.next[parameter]
+        assert iterations is not None
         if next_ is parameter:
             return parameter
         if self._is_outside(next_):
-            begins = self.compare(I64, Condition.NE, rounds, self.zero)
+            begins = self.compare(I64, Condition.NE, iterations, self.zero)
             return self.select(begins, next_, parameter)
         if parameter.type is not I64:
             return None
         added = self._added(parameter)
         if added is not None:
             base, slope = added
-            whole = self.mul(I64, rounds, base)
+            whole = self.mul(I64, iterations, base)
             if slope is not self.zero:
-                whole = self.add(I64, whole, self.mul(I64, self._pairs(rounds), slope))
+                whole = self.add(I64, whole, self.mul(I64, self._pairs(iterations), slope))
             return self.add(I64, parameter, whole)
         straight = self._straight(next_)
         if straight is None:
             return None
         base, slope = straight
-        before = self.mul(I64, self.sub(I64, rounds, self.one), slope)
-        begins = self.compare(I64, Condition.NE, rounds, self.zero)
+        before = self.mul(I64, self.sub(I64, iterations, self.one), slope)
+        begins = self.compare(I64, Condition.NE, iterations, self.zero)
         return self.select(begins, self.add(I64, base, before), parameter)
 
-    def _pairs(self, rounds: Value) -> Value:
-        """rounds * (rounds - 1) / 2: the even one of both is halved before it is too late."""
-        half = self.shr_u(I64, rounds, self.one)
-        less = self.sub(I64, rounds, self.one)
-        is_even = self.compare(I64, Condition.EQ, self.bit_and(I64, rounds, self.one), self.zero)
-        return self.select(is_even, self.mul(I64, half, less), self.mul(I64, half, rounds))
+    def _pairs(self, iterations: Value) -> Value:
+        """iterations * (iterations - 1) / 2: the even one of both is halved before it is too late."""
+        half = self.shr_u(I64, iterations, self.one)
+        less = self.sub(I64, iterations, self.one)
+        is_even = self.compare(
+            I64, Condition.EQ, self.bit_and(I64, iterations, self.one), self.zero
+        )
+        return self.select(is_even, self.mul(I64, half, less), self.mul(I64, half, iterations))
 
     def _step(self, parameter: Parameter) -> tuple[str, Value] | None:
-        """`add` or `sub`, and what a round adds to a parameter or takes from it."""
+        """`add` or `sub`, and what an iteration adds to a parameter or takes from it."""
         next_ = self.next.get(parameter)
         if not isinstance(next_, Operation) or next_.name not in ("add", "sub"):
             return None
@@ -183,7 +185,7 @@ class _Counting(Builder):
         return self.sub(I64, self.zero, value)
 
     def _added(self, parameter: Parameter) -> Straight | None:
-        """The straight value that each round adds to a parameter."""
+        """The straight value that each iteration adds to a parameter."""
         step = self._step(parameter)
         straight = self._straight(step[1]) if step is not None else None
         if step is None or straight is None or step[0] == "add":

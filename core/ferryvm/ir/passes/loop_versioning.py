@@ -42,7 +42,7 @@ from ferryvm.ir.footprint import (
     VersioningReason,
     extent,
 )
-from ferryvm.ir.graph import TRUTH, Block, Body, Constant, Edge, Operation, Terminator, Value
+from ferryvm.ir.graph import BOOLEAN, Block, Body, Constant, Edge, Operation, Terminator, Value
 from ferryvm.ir.passes.dead_code import remove_dead_code
 from ferryvm.isa.emitter import Condition
 from ferryvm.isa.type import I64, WORD_BYTES
@@ -177,7 +177,7 @@ class _Split:
     # --- what is asked ----------------------------------------------------------------------
 
     def _any(self, doubts: Iterable[Doubt]) -> Value:
-        found: Value = self.m.constant(TRUTH, 0)
+        found: Value = self.m.constant(BOOLEAN, 0)
         for doubt, _ in doubts:
             found = self.m.any(found, doubt)
         return found
@@ -243,7 +243,7 @@ class _Split:
         if self.told is None:
             return self.plain
         block, m = self._block("why"), self.m
-        asking = m.block
+        question = m.block
         first = len(self.reasons) + 1
         self.reasons += (reason for _, reason in doubts)
         m.open(block)
@@ -252,7 +252,7 @@ class _Split:
             number = m.select(doubt, m.constant(I64, place), number)
         m.emit(Operation("tell", None, (len(self.told),), (number,)))
         m.close(Terminator("jump", edges=(Edge(self.plain, []),)))
-        m.open(asking)
+        m.open(question)
         self.tellers.append(block)
         return block
 
@@ -306,4 +306,4 @@ class _Split:
 
     def _is_sure(self, load: Operation) -> bool:
         """Whether what is loaded lies in an object."""
-        return self.checks.is_touched(*self.checks.accesses[load])
+        return self.checks.may_be_accessed(*self.checks.accesses[load])

@@ -39,7 +39,7 @@ from ferryvm.ir.affine import (
 from ferryvm.ir.build import Builder
 from ferryvm.ir.flow import Flow, Loop
 from ferryvm.ir.graph import (
-    TRUTH,
+    BOOLEAN,
     Block,
     Body,
     Constant,
@@ -73,7 +73,7 @@ def hoist_range_checks(body: Body) -> int:
     for loop in loops:
         if heads & loop.blocks == {loop.head}:
             question = _Question(body, flow, loop, home)
-            if question.is_worth_asking:
+            if question.is_profitable:
                 made[question.head] = question.ask()
     body.blocks[:] = [each for block in body.blocks for each in (*made.get(block, ()), block)]
     return len(made)
@@ -107,7 +107,7 @@ class _Question(Builder):
             self._find_checks()
 
     @property
-    def is_worth_asking(self) -> bool:
+    def is_profitable(self) -> bool:
         """Whether there is a check that may be saved."""
         return bool(self.ranges)
 
@@ -181,11 +181,11 @@ class _Question(Builder):
         first, second, last = (self._new_block(name) for name in ("ask", "range", "asked"))
         self.open(first)
         doubt = self._doubt_of_count()
-        yes = Edge(last, [self.constant(TRUTH, 1)])
+        yes = Edge(last, [self.constant(BOOLEAN, 1)])
         self.close(Terminator("branch", (), (doubt,), edges=(yes, Edge(second, []))))
         self._open(second)
         self.close(Terminator("jump", edges=(Edge(last, [self._doubt_of_ranges()]),)))
-        last.parameters = [Parameter(TRUTH)]
+        last.parameters = [Parameter(BOOLEAN)]
         last.terminator = Terminator("jump", edges=(Edge(self.head, entry.arguments),))
         entry.block, entry.arguments = first, []
         self._spare_checks(last.parameters[0])
@@ -207,7 +207,7 @@ class _Question(Builder):
 
     def _doubt_of_ranges(self) -> Value:
         """Whether a check may fail."""
-        doubt: Value = self.constant(TRUTH, 0)
+        doubt: Value = self.constant(BOOLEAN, 0)
         zero = self.constant(I64, 0)
         ends = Interval(self.count.start, self.sub(I64, self.count.bound, self.one))
         for each in self.ranges:
@@ -231,7 +231,7 @@ class _Question(Builder):
             operations = []
             for operation in block.operations:
                 if operation in spared:
-                    p = Operation("all", TRUTH, (), (operation.arguments[0], doubt))
+                    p = Operation("all", BOOLEAN, (), (operation.arguments[0], doubt))
                     p.pc = operation.pc
                     operation.arguments = (p,)
                     operations.append(p)

@@ -130,7 +130,7 @@ class _Reduction(Builder):
                         yield base
 
     def _step(self, line: AffineExpression, steps: dict[Value, Value]) -> Value:
-        """What a line rises by in a round."""
+        """What a line rises by in an iteration."""
         total: Value = self.constant(I64, 0)
         for count, scale in line.terms:
             total = self.add(I64, total, self.mul(I64, scale, steps[count]))

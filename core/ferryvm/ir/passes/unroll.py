@@ -37,9 +37,9 @@ from ferryvm.ir.graph import (
 )
 from ferryvm.isa.type import I64, signed
 
-MOST_ROUNDS = 16
+MOST_ITERATIONS = 16
 LARGEST = 2200
-"""Operations that the rounds of a loop may have together, polls left out."""
+"""Operations that the iterations of a loop may have together, polls left out."""
 
 _CALLS = frozenset({"call", "call_indirect"})
 
@@ -71,12 +71,12 @@ def _next(body: Body, done: set[Block]) -> tuple[Nest, Loop, InductionVariable, 
             continue
         done.add(head)
         count = find_induction_variable(flow, loop, functools.partial(_is_outside, home, loop))
-        rounds = None if count is None else _rounds(count)
-        if count is None or rounds is None:
+        iterations = None if count is None else _iterations(count)
+        if count is None or iterations is None:
             continue
         nest = Nest(flow, loop)
-        if _is_fit(nest, head, rounds):
-            return nest, loop, count, rounds
+        if _is_fit(nest, head, iterations):
+            return nest, loop, count, iterations
     return None
 
 
@@ -85,21 +85,21 @@ def _is_outside(home: dict[Value, int], loop: Loop, value: Value) -> bool:
     return home.get(value) not in loop.blocks
 
 
-def _rounds(count: InductionVariable) -> int | None:
+def _iterations(count: InductionVariable) -> int | None:
     """How often a loop goes round; None if that is not known, or too often."""
     numbers = [each.bits for each in count[1:] if isinstance(each, Constant)]
     if len(numbers) < 3:
         return None
     value, bound, step = numbers
-    for rounds in range(MOST_ROUNDS + 1):
+    for iterations in range(MOST_ITERATIONS + 1):
         if signed(I64, value) >= signed(I64, bound):
-            return rounds
+            return iterations
         value = (value + step) & I64.mask
     return None
 
 
-def _is_fit(nest: Nest, head: Block, rounds: int) -> bool:
-    """Whether only the head leads out of the loop, to one block, and the rounds are short."""
+def _is_fit(nest: Nest, head: Block, iterations: int) -> bool:
+    """Whether only the head leads out of the loop, to one block, and the iterations are short."""
     inside = {nest.flow.blocks[place] for place in nest.numbers}
     operations = [o.name for block in inside for o in block.operations if o.name != "poll"]
     ways = [
@@ -113,18 +113,18 @@ def _is_fit(nest: Nest, head: Block, rounds: int) -> bool:
     return (
         not out.is_back  # the head looks at the interrupt flag for it, then
         and others <= set(nest.blocks) - inside - {out.block}
-        and len(operations) * rounds <= LARGEST
+        and len(operations) * iterations <= LARGEST
         and _CALLS.isdisjoint(operations)
     )
 
 
 class _Unrolling:
-    """The rounds of one loop."""
+    """The iterations of one loop."""
 
     def __init__(
-        self, body: Body, nest: Nest, loop: Loop, count: InductionVariable, rounds: int
+        self, body: Body, nest: Nest, loop: Loop, count: InductionVariable, iterations: int
     ) -> None:
-        self.body, self.count, self.rounds = body, count, rounds
+        self.body, self.count, self.iterations = body, count, iterations
         self.head = nest.flow.blocks[loop.head]
         inside = {nest.flow.blocks[place] for place in nest.numbers}
         (self.out,) = (edge for edge in self.head.end.edges if edge.block not in inside)
@@ -137,11 +137,11 @@ class _Unrolling:
         """Put them in place of the loop."""
         place = self.body.blocks.index(self.head)
         made: list[Block] = []
-        heads = [Block(self._label(self.head, n), self.head.pc) for n in range(self.rounds + 1)]
+        heads = [Block(self._label(self.head, n), self.head.pc) for n in range(self.iterations + 1)]
         value, step = self.count.start, self.count.step
         assert isinstance(value, Constant)
         assert isinstance(step, Constant)
-        for number in range(self.rounds):
+        for number in range(self.iterations):
             made += self._round(number, value, heads)
             value = _constant(self.body, I64, (value.bits + step.bits) & I64.mask)
         last = OperationClones()
@@ -158,7 +158,7 @@ class _Unrolling:
 
     def _label(self, old: Block, number: int) -> str:
         labels = {block.label for block in self.body.blocks}
-        label = f"round{number}.{old.label}"
+        label = f"iteration{number}.{old.label}"
         while label in labels:
             label += "."
         return label
@@ -176,7 +176,7 @@ class _Unrolling:
         head.operations = _copied(twins, self.head)
 
     def _round(self, number: int, count: Constant, heads: list[Block]) -> list[Block]:
-        """A round, from its head up to the next one."""
+        """An iteration, from its head up to the next one."""
         twins = OperationClones()
         new = {self.head: heads[number]}
         for old in self.copied:

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from ferryvm.ir.build import Builder
 from ferryvm.ir.flow import Flow
-from ferryvm.ir.graph import TRUTH, Body, FrameState, Operation, Static, Value, ValueType
+from ferryvm.ir.graph import BOOLEAN, Body, FrameState, Operation, Static, Value, ValueType
 from ferryvm.ir.operation import FIXED, PURE
 from ferryvm.ir.simplify import simplify
 
@@ -42,7 +42,7 @@ class _Numbering(Builder):
         self.new: dict[Value, Value] = {}
         self.states: dict[FrameState, FrameState] = {}
         self.memory = _memories(self.flow)
-        self.false = self.constant(TRUTH, 0)
+        self.false = self.constant(BOOLEAN, 0)
 
     def run(self) -> None:
         """Walk over all blocks."""

@@ -284,7 +284,7 @@ class Expressions:
         operands = f"{self.value(t, depth)} {self.value(t, depth)}"
         return f"(select {operands} {self.condition(0)})"
 
-    def value_truth(self, t: int, depth: int) -> str:
+    def value_boolean(self, t: int, depth: int) -> str:
         """Whether a condition holds, as a number."""
         condition = self.condition(depth)
         if t == I32:

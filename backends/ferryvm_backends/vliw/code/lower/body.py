@@ -159,9 +159,9 @@ class _Lowering(Calls):
         if operation in self.predicates:
             self._depend(begin, *self.predicates[operation])
 
-    def _depend(self, begin: int, truth: Value, holds: bool) -> None:
-        """Have the stores of one operation be done only if a truth is so."""
-        p = self._value(truth)
+    def _depend(self, begin: int, predicate: Value, holds: bool) -> None:
+        """Have the stores of one operation be done only if a predicate is so."""
+        p = self._value(predicate)
         assert isinstance(p, Register)
         for each in self.block.operations[begin:]:
             if each.name == "store":
@@ -173,7 +173,7 @@ class _Lowering(Calls):
             return a  # a register has zeros above it already
         return self._do("wrap", (), (a,))
 
-    def _do_truth_to_i32(self, operation: Operation, p: Operand) -> Operand:
+    def _do_boolean_to_i32(self, operation: Operation, p: Operand) -> Operand:
         return self._do("select", (), (p, 1, 0))
 
     def _do_canonical(self, operation: Operation, a: Operand) -> Operand:
@@ -280,7 +280,7 @@ class _Lowering(Calls):
         return self._go(yes)
 
     def _exit(self, name: str, p: Operand, edge: Edge) -> None:
-        """Go along an edge if a truth holds, or does not: by way of a block of its own."""
+        """Go along an edge if a predicate holds, or does not: by way of a block of its own."""
         here = self.block
         block = MachineBlock(f"{here.label}.{edge.block.label}.{self.code.registers}")
         self._emit(MachineOperation(name, (), (p,), None, None, block))

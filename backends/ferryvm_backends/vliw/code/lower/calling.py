@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from ferryvm.ir.graph import TRUTH, Body, Module, Operation, Value
+from ferryvm.ir.graph import BOOLEAN, Body, Module, Operation, Value
 from ferryvm.isa.emitter import Condition
 from ferryvm.isa.type import I64, WORD_BYTES
 from ferryvm_backends.vliw.code.call_liveness import live_across_calls
@@ -28,13 +28,13 @@ class Calling:
     """
 
     def __init__(self, module: Module, code: MachineCode) -> None:
-        word, truth = FileKind.INTEGER, FileKind.BOOLEAN
+        word, predicate = FileKind.INTEGER, FileKind.BOOLEAN
         self.frame = code.register(word)
         """Address of the running frame on the program's stack, where its parameters begin."""
         self.base = code.register(word)
         """Address of what the running function notes."""
         self.result = code.register(word)
-        self.has_left = code.register(truth)
+        self.has_left = code.register(predicate)
         """Whether the callee has left, and its caller has to."""
         self.entries = {number: MachineBlock(f"f{number}") for number in module.functions}
         self.parameters = {
@@ -125,7 +125,7 @@ class Calls(Leaving):
 
     def _store_kept(self, value: Value) -> None:
         operand = self._value(value)
-        if value.type is TRUTH:
+        if value.type is BOOLEAN:
             operand = self._do("select", (), (operand, 1, 0))
         self._store(Segment.CALLS, self.base, WORD_BYTES * self.slots[value], operand)
 
@@ -133,7 +133,7 @@ class Calls(Leaving):
         register = self.values[value]
         assert isinstance(register, Register)
         place = MemoryOperand(Segment.CALLS, WORD_BYTES * self.slots[value])
-        if value.type is TRUTH:
+        if value.type is BOOLEAN:
             word = self.code.register(FileKind.INTEGER)
             self._emit(MachineOperation("load", (), (self.base,), word, place))
             self._set(register, "compare", (I64, Condition.NE), (word, 0))

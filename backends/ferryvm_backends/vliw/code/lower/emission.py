@@ -7,7 +7,7 @@ import math
 from collections.abc import Iterable
 
 from ferryvm.ir import footprint
-from ferryvm.ir.graph import TRUTH, Constant, Operation, Value
+from ferryvm.ir.graph import BOOLEAN, Constant, Operation, Value
 from ferryvm.isa.emitter import Condition
 from ferryvm.isa.type import CANONICAL_NAN, Type, to_float
 from ferryvm.machine.control import ControlBlock
@@ -46,7 +46,7 @@ class Emission:
         (self.cold if block.is_cold else self.code.blocks).append(block)
 
     def _register(self, value: Value) -> Register:
-        return self.code.register(FileKind.BOOLEAN if value.type is TRUTH else FileKind.INTEGER)
+        return self.code.register(FileKind.BOOLEAN if value.type is BOOLEAN else FileKind.INTEGER)
 
     def _value(self, value: Value) -> Operand:
         if isinstance(value, Constant):

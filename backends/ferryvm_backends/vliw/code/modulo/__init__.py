@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Software pipelining: the next round of a loop begins before this one has ended.
+"""Software pipelining: the next iteration of a loop begins before this one has ended.
 
-    block ─ graph ─> what waits for what, in a round and from round to round
-                       │ bound      fewest cycles from one round to the next
+    block ─ graph ─> what waits for what, in an iteration and from iteration to iteration
+                       │ bound      fewest cycles from one iteration to the next
                        ▼
-                     schedule, table ─> the cycle and unit of each operation of a round
+                     schedule, table ─> the cycle and unit of each operation of an iteration
                        │ expand
                        ▼
                      front ─ prologue ─ kernel ⟲       exits ─ ways ─> where they went before

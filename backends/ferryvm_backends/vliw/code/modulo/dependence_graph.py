@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One round of a loop: its operations, where their operands come from, and what waits for what.
+"""One iteration of a loop: its operations, where their operands come from, and what waits for what.
 
-Registers that a round passes to the next one are gone here: whoever reads one takes the value of the
-round before, or of one still earlier where rounds only pass it on. Accesses alone may read what a later
-round makes, once that has a place (`with_bases`). An edge with distance d says that
-an operation waits for another one d rounds earlier.
+Registers that an iteration passes to the next one are gone here: whoever reads one takes the value of the
+iteration before, or of one still earlier where iterations only pass it on. Accesses alone may read what a later
+iteration makes, once that has a place (`with_bases`). An edge with distance d says that
+an operation waits for another one d iterations earlier.
 """
 
 from __future__ import annotations
@@ -30,12 +30,12 @@ _FARTHEST = 64
 """Rounds that are looked at for two accesses of one line to meet."""
 _LONGEST_STEP = 1 << 20
 _LARGEST_OFFSET = 1 << 30
-"""Of an access whose base may be another round's: its offset has to have room for what that changes."""
+"""Of an access whose base may be another iteration's: its offset has to have room for what that changes."""
 
 
 @dataclasses.dataclass(frozen=True)
 class NodeResult:
-    """The result of an operation, of so many rounds before this one; of a later one if less than 0."""
+    """The result of an operation, of so many iterations before this one; of a later one if less than 0."""
 
     node: int
     distance: int = 0
@@ -50,7 +50,7 @@ class Invariant:
 
 @dataclasses.dataclass(frozen=True)
 class _Entry:
-    """What a register holds as the round begins; only while a graph is made."""
+    """What a register holds as the iteration begins; only while a graph is made."""
 
     register: Register
 
@@ -72,9 +72,9 @@ class DependenceNode:
     needed: dict[Register, Source]
     """Of an exit: what its target wants in which register."""
     initial: Mapping[int, Register] = dataclasses.field(default_factory=dict)
-    """What holds the results of so many rounds before the first one, as far as anyone reads them."""
+    """What holds the results of so many iterations before the first one, as far as anyone reads them."""
     step: int | None = None
-    """Of an access: what its base is more in each round, if one of a later round serves as well."""
+    """Of an access: what its base is more in each iteration, if one of a later iteration serves as well."""
 
     @property
     def is_exit(self) -> bool:
@@ -84,7 +84,7 @@ class DependenceNode:
 
 @dataclasses.dataclass(frozen=True)
 class DependenceEdge:
-    """The second operation waits for the first, so many rounds earlier."""
+    """The second operation waits for the first, so many iterations earlier."""
 
     first: int
     second: int
@@ -93,12 +93,12 @@ class DependenceEdge:
 
 
 class Iteration:
-    """A round of a loop that is one block, or several rounds of the program's together."""
+    """An iteration of a loop that is one block, or several iterations of the program's together."""
 
-    def __init__(self, block: MachineBlock, live: Live, rounds: int = 1) -> None:
+    def __init__(self, block: MachineBlock, live: Live, iterations: int = 1) -> None:
         self.block = block
         self.nodes: list[DependenceNode] = []
-        self._read(block, live, rounds)
+        self._read(block, live, iterations)
         for node in self.nodes:
             node.step = self._step_of_base(node)
         self.repeat = next(n.number for n in self.nodes if n.operation.name == "repeat")
@@ -106,7 +106,7 @@ class Iteration:
 
     # --- operations -------------------------------------------------------------------------
 
-    def _read(self, block: MachineBlock, live: Live, rounds: int) -> None:
+    def _read(self, block: MachineBlock, live: Live, iterations: int) -> None:
         operations = block.operations[:-1]
         changed = {o.result for o in operations if o.result is not None}
         now: dict[Register, _Value] = {}
@@ -119,10 +119,10 @@ class Iteration:
                 return operand
             return now.get(operand, _Entry(operand) if operand in changed else Invariant(operand))
 
-        for round_, operation in ((n, each) for n in range(rounds) for each in operations):
-            is_last = round_ == rounds - 1
+        for round_, operation in ((n, each) for n in range(iterations) for each in operations):
+            is_last = round_ == iterations - 1
             if operation.name == "exit_expired" and not (is_last and operation is polls[-1]):
-                continue  # the time is looked at once a round
+                continue  # the time is looked at once an iteration
             if operation.name == "move":
                 assert operation.result is not None
                 now[operation.result] = value(operation.operands[0])
@@ -149,21 +149,21 @@ class Iteration:
         now: dict[Register, _Value],
         carried: list[Register],
     ) -> None:
-        """Have the next round take what this one leaves in registers."""
+        """Have the next iteration take what this one leaves in registers."""
         passed = {r: now.get(r, _Entry(r)) for r in carried}
         left = [register for register in carried if passed[register] != _Entry(register)]
         next_: dict[Register, Source] = {r: Invariant(r) for r in carried if r not in left}
         initial: dict[int, dict[int, Register]] = defaultdict(dict)
 
         def made_before(register: Register) -> NodeResult | None:
-            """What made what a register holds as the next round begins, if that is to be told."""
+            """What made what a register holds as the next iteration begins, if that is to be told."""
             value, distance = passed[register], 1
             if isinstance(value, _Entry):
                 before = next_.get(value.register)
                 if isinstance(before, NodeResult):
                     value, distance = before, before.distance + 1
             if not isinstance(value, NodeResult) or distance in initial[value.node]:
-                return None  # one operation has one result of each round before the first
+                return None  # one operation has one result of each iteration before the first
             return NodeResult(value.node, distance)
 
         while left:
@@ -192,7 +192,7 @@ class Iteration:
             )
 
     def with_bases(self, distances: Mapping[int, int]) -> Iteration:
-        """The round with the bases of some accesses, by their numbers, of so many rounds before, and
+        """The iteration with the bases of some accesses, by their numbers, of so many iterations before, and
         what is added to them as it has to be for that."""
         found = copy.copy(self)
         found.nodes = self.nodes.copy()
@@ -218,7 +218,7 @@ class Iteration:
         if place is None or not isinstance(base, NodeResult):
             return None
         root, _ = self._line(NodeResult(base.node))
-        # What is read of rounds before the first one is on the line only if it is the line's root.
+        # What is read of iterations before the first one is on the line only if it is the line's root.
         if not isinstance(root, NodeResult) or base.distance > (root.node == base.node):
             return None
         step = self._step(root)
@@ -278,7 +278,7 @@ class Iteration:
                     yield DependenceEdge(one.number, other.number, reason, distance)
 
     def _meet(self, one: DependenceNode, other: DependenceNode) -> int | None:
-        """The fewest rounds after which the second access may touch what the first one does."""
+        """The fewest iterations after which the second access may touch what the first one does."""
         first, second = one.operation.place, other.operation.place
         assert first is not None
         assert second is not None
@@ -315,7 +315,7 @@ class Iteration:
         return source, offset
 
     def _step(self, root: Source) -> int | None:
-        """What is added to a line's root in each round; None if that is not known."""
+        """What is added to a line's root in each iteration; None if that is not known."""
         if not isinstance(root, NodeResult):
             return 0
         if root.distance != 1:  # what is passed on twice is on two lines, that take turns
@@ -336,7 +336,7 @@ def _constant(operation: MachineOperation, operands: Sequence[_Value]) -> int | 
 
 def _folded(found: list[_Found], now: Mapping[Register, _Value]) -> list[_Found]:
     """Accesses and sums that count from the same as others do where only sums with constants are between,
-    which then may not be needed: several rounds share one pointer."""
+    which then may not be needed: several iterations share one pointer."""
     new = [_from_root(found, each) for each in found]
     wanted = {*now.values()}
     for operation, operands, needed in new:

@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Bundles of a pipelined loop: what sets it up, the rounds that begin it, and the kernel.
+"""Bundles of a pipelined loop: what sets it up, the iterations that begin it, and the kernel.
 
     front      moves: what does not change into the files that it is read from, first values of what changes
-    prologue   the first rounds, one begins every `interval` cycles
-    kernel     `copies` rounds begin; the last branch goes back to its top
+    prologue   the first iterations, one begins every `interval` cycles
+    kernel     `copies` iterations begin; the last branch goes back to its top
 
-A value that outlives the interval has several registers, one for each of the rounds that need it at
-a time, so the kernel holds as many rounds (modulo variable expansion, Lam: Software Pipelining, PLDI
-1988). The register of a round r is number r modulo how many there are. An exit goes to a way of its
+A value that outlives the interval has several registers, one for each of the iterations that need it at
+a time, so the kernel holds as many iterations (modulo variable expansion, Lam: Software Pipelining, PLDI
+1988). The register of an iteration r is number r modulo how many there are. An exit goes to a way of its
 own, which brings values to where its target wants them.
 """
 
@@ -54,7 +54,7 @@ class Pipelined:
 
 
 class PrologueError(Exception):
-    """The rounds cannot be begun so."""
+    """The iterations cannot be begun so."""
 
     def __init__(self, operands: frozenset[Operand] = frozenset()) -> None:
         """`operands`: those that had better come from files."""
@@ -74,16 +74,16 @@ class _Expansion:
         self.spots: dict[int, IssueSlot] = found.table.spots
         stages = 1 + max(spot.cycle for spot in self.spots.values()) // self.interval
         self.stages = stages
-        lives = Lifetimes(found.loop, machine, found.table)
-        needs = {number: lives.rounds(number) for number in self.table.files}
+        lifetimes = Lifetimes(found.loop, machine, found.table)
+        needs = {number: lifetimes.iterations(number) for number in self.table.files}
         self.farthest: Counter[int] = Counter()
-        """How many rounds before it whoever needs a result is at most."""
+        """How many iterations before it whoever needs a result is at most."""
         for node in self.loop.nodes:
             for source in (*node.sources, *node.needed.values()):
                 if isinstance(source, NodeResult):
                     far = max(self.farthest[source.node], source.distance)
                     self.farthest[source.node] = far
-        self.rounds = max([stages - 1, *self._early(needs)])
+        self.iterations = max([stages - 1, *self._early(needs)])
         """That begin before the kernel."""
         least = -(-(machine.delay_slots + 1) // self.interval)
         self.copies = max([least, *needs.values()])
@@ -96,7 +96,7 @@ class _Expansion:
             self.loop,
             machine,
             self.table,
-            self.rounds,
+            self.iterations,
             self._is_rotating,
             self._in_file,
             lambda like: self._register(like, ""),
@@ -109,17 +109,17 @@ class _Expansion:
         begin = max((placed.landing for placed in front), default=0)
         begin += max((-move.cycle for move in self.beginning.moves if move.cycle < 0), default=0)
         length = self.copies * self.interval
-        again = begin + self.rounds * self.interval
+        again = begin + self.iterations * self.interval
         made: list[tuple[int, int, ScheduledOperation]] = []
         for node in self.loop.nodes:
             spot = self.spots[node.number]
             stage = spot.cycle // self.interval
             if node.number != self.loop.repeat:
-                for number in range(self.rounds - stage):
+                for number in range(self.iterations - stage):
                     cycle = begin + spot.cycle + number * self.interval
                     made.append((number, node.number, self._placed(node, number, cycle)))
             for copy in range(self.copies):
-                number = self.rounds + copy - stage
+                number = self.iterations + copy - stage
                 cycle = again + copy * self.interval + spot.cycle % self.interval
                 is_last = cycle == again + length - self.machine.delay_slots - 1
                 if is_last or node.number != self.loop.repeat:
@@ -140,7 +140,7 @@ class _Expansion:
         return placed.cycle + (self.machine.delay_slots + 1 if is_exit else 0)
 
     def _brought(self, begin: int) -> Iterator[ScheduledOperation]:
-        """What is brought to units for the first rounds."""
+        """What is brought to units for the first iterations."""
         pc = self.loop.nodes[0].operation.pc
         for each in self.beginning.moves:
             move = MachineOperation("move", (), (each.value,), each.result, pc=pc)
@@ -153,7 +153,7 @@ class _Expansion:
 
     def _early(self, needs: Mapping[int, int]) -> Iterator[int]:
         """Rounds that have to begin in front of the kernel for what the first ones read to be told
-        from where others find it: in units, or in registers that there are fewer of than rounds.
+        from where others find it: in units, or in registers that there are fewer of than iterations.
 
         `needs`: how many each result has.
         """
@@ -172,7 +172,7 @@ class _Expansion:
                     yield stage + source.distance
 
     def _is_rotating(self, maker: int) -> bool:
-        """Whether what a result was before the first round is where it will be later."""
+        """Whether what a result was before the first iteration is where it will be later."""
         return len(self.registers[maker]) >= self.farthest[maker]
 
     def _copies(self, maker: int, count: int) -> list[Register]:
@@ -190,7 +190,7 @@ class _Expansion:
     # --- in front ---------------------------------------------------------------------------
 
     def _set_up(self) -> None:
-        """Decide what is moved in front of the rounds."""
+        """Decide what is moved in front of the iterations."""
         for number, registers in self.registers.items():
             if self._is_rotating(number):
                 for distance, initial in self.loop.nodes[number].initial.items():
@@ -238,10 +238,10 @@ class _Expansion:
             found.append(placed)
         return found
 
-    # --- rounds -----------------------------------------------------------------------------
+    # --- iterations -----------------------------------------------------------------------------
 
     def _placed(self, node: DependenceNode, number: int, cycle: int) -> ScheduledOperation:
-        """An operation of a round."""
+        """An operation of an iteration."""
         old, spot = node.operation, self.spots[node.number]
         operands, bypassed = [], []
         for index, source in enumerate(node.sources):
@@ -271,7 +271,7 @@ class _Expansion:
         return self._result(source.node, made), way.unit if isinstance(way, FromUnit) else None
 
     def _result(self, maker: int, number: int) -> Register:
-        """The register of an operation's result in a round."""
+        """The register of an operation's result in an iteration."""
         registers = self.registers.get(maker)
         if registers is None:  # it stays in its unit
             result = self.loop.nodes[maker].operation.result
@@ -280,7 +280,7 @@ class _Expansion:
         return registers[number % len(registers)]
 
     def _way(self, node: DependenceNode, number: int) -> MachineBlock:
-        """Where an exit of a round goes."""
+        """Where an exit of an iteration goes."""
         target = node.operation.target
         assert target is not None
         wanted: list[tuple[Register, Register | int]] = []

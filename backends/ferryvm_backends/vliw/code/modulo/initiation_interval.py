@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The fewest cycles from one round of a loop to the next that could be (Rau 1994, section 2)."""
+"""The fewest cycles from one iteration of a loop to the next that could be (Rau 1994, section 2)."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _NEVER = -(1 << 40)
 
 @dataclasses.dataclass(frozen=True)
 class Bounds:
-    """Cycles from one round to the next, at least."""
+    """Cycles from one iteration to the next, at least."""
 
     resource: int
     resource_name: str
@@ -42,12 +42,12 @@ class DependenceEdges:
     distance: npt.NDArray[np.int64]
 
     def heights(self, count: int, interval: int) -> npt.NDArray[np.int64] | None:
-        """Cycles from each operation's issue to the end of its round, at least; None where an
+        """Cycles from each operation's issue to the end of its iteration, at least; None where an
         operation would have to wait for itself."""
         return self._longest(count, interval, self.second, self.first)
 
     def depths(self, count: int, interval: int) -> npt.NDArray[np.int64] | None:
-        """Cycles from the beginning of its round to each operation's issue, at least."""
+        """Cycles from the beginning of its iteration to each operation's issue, at least."""
         return self._longest(count, interval, self.first, self.second)
 
     def _longest(
@@ -64,7 +64,7 @@ class DependenceEdges:
 
 
 def edges(loop: Iteration, machine: Machine) -> DependenceEdges:
-    """The edges of a round, with the fastest units."""
+    """The edges of an iteration, with the fastest units."""
     latencies = [latency(node.operation, machine) for node in loop.nodes]
     rows = [
         (
@@ -96,7 +96,7 @@ def bounds(loop: Iteration, machine: Machine) -> Bounds:
 
 
 def critical_path(loop: Iteration, machine: Machine) -> int:
-    """Cycles that a round takes, at least."""
+    """Cycles that an iteration takes, at least."""
     found = edges(loop, machine).heights(len(loop.nodes), 1 << 32)
     assert found is not None
     return int(found.max())
@@ -109,7 +109,7 @@ def latency(operation: MachineOperation, machine: Machine) -> int:
 
 
 class Usage:
-    """What a round takes of slots and units."""
+    """What an iteration takes of slots and units."""
 
     def __init__(self, loop: Iteration, machine: Machine) -> None:
         self.machine, self.count = machine, len(loop.nodes)
@@ -132,7 +132,7 @@ class Usage:
         for units in self.needs:
             found.append((-(-self._together(units) // len(units)), self._names(units)))
         for (units, interval), count in self.alike.items():
-            # A unit does the same in each round, so what it takes is whole operations.
+            # A unit does the same in each iteration, so what it takes is whole operations.
             found.append((interval * -(-count // len(units)), self._names(units)))
         for kind in FileKind:
             found.append((self._port_cycles(kind), f"ports of {kind.value} files"))

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which loops of code are pipelined, and with how many rounds of the program's in one of theirs.
+"""Which loops of code are pipelined, and with how many iterations of the program's in one of theirs.
 
-Candidates are loops that are one block. Several rounds are taken together where that brings the
+Candidates are loops that are one block. Several iterations are taken together where that brings the
 bound down: three operations on two units take two cycles, six take three. A loop that is not
 pipelined is unrolled, and there is a reason for it.
 """
@@ -29,22 +29,22 @@ from ferryvm_backends.vliw.code.register_file import assign_files
 from ferryvm_backends.vliw.code.unroll import unroll, unroll_factor
 from ferryvm_backends.vliw.machine.model import Machine
 
-_ROUNDS = (1, 2, 3, 4, 6, 8)
+_ITERATIONS = (1, 2, 3, 4, 6, 8)
 """Of the program's loop that are tried together."""
 _LARGEST = 320
-"""Operations of a round."""
+"""Operations of an iteration."""
 _SMALL = 64
-"""Operations of a round that is pipelined in any case."""
+"""Operations of an iteration that is pipelined in any case."""
 _FULL = 0.9
-"""Part of its longest path that the shortest interval of a round with more may be."""
+"""Part of its longest path that the shortest interval of an iteration with more may be."""
 _WORTH = 0.9
-"""More rounds have to bring the bound down to less than this part of it."""
+"""More iterations have to bring the bound down to less than this part of it."""
 _MISSED = 1.05
-"""How many times the bound an interval may be before other numbers of rounds are tried."""
+"""How many times the bound an interval may be before other numbers of iterations are tried."""
 _SEARCHED = 160
-"""Operations that so many rounds may have."""
+"""Operations that so many iterations may have."""
 _SLOWEST = 2
-"""How many times the bound an interval may be, if what one round takes is not more."""
+"""How many times the bound an interval may be, if what one iteration takes is not more."""
 _LONGER = 16
 """Part of an interval that the next one is longer by that is tried where registers are too few; then
 twice as much, three times…"""
@@ -61,22 +61,22 @@ class LoopPlan:
 
     block: MachineBlock
     operations: list[MachineOperation]
-    """Of one round of the program's."""
-    rounds: int
+    """Of one iteration of the program's."""
+    iterations: int
     bounds: Bounds
     pipelined: Pipelined | None = None
     reason: str = ""
     """Why it is not pipelined."""
     interval: int = 0
-    """Cycles from one round to the next, of one that is."""
+    """Cycles from one iteration to the next, of one that is."""
     room: float = _ROOM
     reloads: Spills | None = None
     """What was changed for registers to be loaded in each round."""
 
     @property
     def rate(self) -> float:
-        """Cycles for one round of the program's."""
-        return self.interval / self.rounds
+        """Cycles for one iteration of the program's."""
+        return self.interval / self.iterations
 
     def install(self, code: MachineCode) -> None:
         """Have the loop be the pipelined one."""
@@ -96,20 +96,20 @@ class LoopPlan:
 
 @dataclasses.dataclass
 class _Option:
-    """So many rounds of the program's together."""
+    """So many iterations of the program's together."""
 
-    rounds: int
+    iterations: int
     loop: Iteration
     bounds: Bounds
 
     @property
     def rate(self) -> float:
         """Cycles for one of them, at least."""
-        return self.bounds.least / self.rounds
+        return self.bounds.least / self.iterations
 
 
 def _best_bound(options: list[_Option]) -> int:
-    """Which has the best bound, if more rounds have to make it better by much."""
+    """Which has the best bound, if more iterations have to make it better by much."""
     best = 0
     for number, option in enumerate(options):
         if option.rate < _WORTH * options[best].rate:
@@ -130,7 +130,7 @@ class PipelinableLoops:
         self._given_up: Counter[MachineBlock] = Counter()
         """How often each was made longer."""
         self._bounds: dict[tuple[MachineBlock, int], Bounds] = {}
-        """Of loops as the program has them, by rounds together."""
+        """Of loops as the program has them, by iterations together."""
         for block in blocks:
             self.plans[block] = self._plan(block, live)
 
@@ -164,8 +164,8 @@ class PipelinableLoops:
         return dataclasses.replace(self.code, blocks=list(copies.values())), copies
 
     def give_up(self, file: str, among: Collection[MachineBlock]) -> bool:
-        """Have the pipelined loop with the most registers in a file take fewer: with fewer rounds
-        together, then with a longer interval or more that is loaded in each round, then not pipelined.
+        """Have the pipelined loop with the most registers in a file take fewer: with fewer iterations
+        together, then with a longer interval or more that is loaded in each iteration, then not pipelined.
         False if there is none `among` some blocks."""
         found = {block: each for block, each in self.pipelined.items() if block in among}
         if not found:
@@ -177,8 +177,8 @@ class PipelinableLoops:
         # What it loads it goes on to load: it may not be in registers any more.
         block.operations = plan.operations
         reason, live = f"file {file} has too few registers", live_at_entry(self.code)
-        if plan.rounds > 1:
-            self.plans[block] = self._plan(block, live, plan.rounds - 1, reason)
+        if plan.iterations > 1:
+            self.plans[block] = self._plan(block, live, plan.iterations - 1, reason)
             return True
         self._given_up[block] += 1
         times = self._given_up[block]
@@ -193,14 +193,14 @@ class PipelinableLoops:
         self,
         block: MachineBlock,
         live: Live,
-        most: int = _ROUNDS[-1],
+        most: int = _ITERATIONS[-1],
         reason: str = "no schedule was found",
         shortest: int = 1,
         room: float = _ROOM,
     ) -> LoopPlan:
         """What becomes of a loop.
 
-        `most`: rounds together; `shortest`: interval; `reason`: of what becomes of it where nothing
+        `most`: iterations together; `shortest`: interval; `reason`: of what becomes of it where nothing
         else keeps it from being pipelined; `room`: part of the registers for what does not change.
         """
         options = self._options(block, live, most)
@@ -210,7 +210,7 @@ class PipelinableLoops:
         while first >= 0 and not self._overlaps(options[first]):
             first -= 1
         if first < 0:
-            return self._unrolled(block, live, "its rounds would hardly overlap")
+            return self._unrolled(block, live, "its iterations would hardly overlap")
         best: LoopPlan | None = None
         waiting, goal = [first], _MISSED * options[first].rate
         while waiting:
@@ -230,7 +230,7 @@ class PipelinableLoops:
         return best
 
     def _others(self, options: list[_Option], number: int, first: int, rate: float) -> list[int]:
-        """Which numbers of rounds may do better than what was found with one of them."""
+        """Which numbers of iterations may do better than what was found with one of them."""
         found = []
         more = options[number + 1 : number + 2] if number >= first else []
         if more and len(more[0].loop.nodes) <= _SEARCHED:
@@ -246,17 +246,19 @@ class PipelinableLoops:
     def _attempt(
         self, block: MachineBlock, live: Live, option: _Option, shortest: int, room: float
     ) -> LoopPlan:
-        """A plan with so many rounds, not installed; with a reason if it is not pipelined."""
+        """A plan with so many iterations, not installed; with a reason if it is not pipelined."""
         loop, least = option.loop, option.bounds.least
         begin, path = max(least, shortest), critical_path(loop, self.machine)
         longest = max(_SLOWEST * least, path)
         reloads = self._reloads(block, loop, begin, room)
         if reloads is not None:
-            loop = Iteration(block, live, option.rounds)
+            loop = Iteration(block, live, option.iterations)
             now = bounds(loop, self.machine).least
             begin, longest = max(begin, now), max(longest, _SLOWEST * now)
-        told = self._bounds[block, option.rounds]
-        plan = LoopPlan(block, block.operations, option.rounds, told, room=room, reloads=reloads)
+        told = self._bounds[block, option.iterations]
+        plan = LoopPlan(
+            block, block.operations, option.iterations, told, room=room, reloads=reloads
+        )
         unbypassed: frozenset[Operand] = frozenset()
         for _ in range(_TRIES):
             failures: Counter[str] = Counter()
@@ -292,24 +294,24 @@ class PipelinableLoops:
         return reload(self.code, block, front, chosen)
 
     def _options(self, block: MachineBlock, live: Live, most: int) -> list[_Option]:
-        """How many rounds may be taken together."""
+        """How many iterations may be taken together."""
         found = []
-        for rounds in (each for each in _ROUNDS if each <= most):
-            loop = Iteration(block, live, rounds)
+        for iterations in (each for each in _ITERATIONS if each <= most):
+            loop = Iteration(block, live, iterations)
             if len(loop.nodes) > _LARGEST:
                 break
             least = bounds(loop, self.machine)
-            self._bounds.setdefault((block, rounds), least)
-            found.append(_Option(rounds, loop, least))
+            self._bounds.setdefault((block, iterations), least)
+            found.append(_Option(iterations, loop, least))
         return found
 
     def _unrolled(self, block: MachineBlock, live: Live, reason: str) -> LoopPlan:
-        operations, rounds = block.operations, unroll_factor(block)
-        least = self._bounds.get((block, rounds)) or bounds(
-            Iteration(block, live, rounds), self.machine
+        operations, iterations = block.operations, unroll_factor(block)
+        least = self._bounds.get((block, iterations)) or bounds(
+            Iteration(block, live, iterations), self.machine
         )
-        unroll(self.code, block, live, rounds)
-        return LoopPlan(block, operations, rounds, least, reason=reason)
+        unroll(self.code, block, live, iterations)
+        return LoopPlan(block, operations, iterations, least, reason=reason)
 
 
 def _is_loop(block: MachineBlock) -> bool:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where the first rounds of a pipelined loop find what later ones take from units' output registers.
+"""Where the first iterations of a pipelined loop find what later ones take from units' output registers.
 
 That is in registers as the loop begins, and so takes a port when it is read. Where there is none left a
 unit that has nothing to do yet brings it to its own output register somewhat earlier.
@@ -22,7 +22,7 @@ _EARLIER = 24
 
 @dataclasses.dataclass(frozen=True)
 class ForwardedValue:
-    """A move to a unit's output register; its cycle counts from the first round on."""
+    """A move to a unit's output register; its cycle counts from the first iteration on."""
 
     cycle: int
     unit: int
@@ -39,18 +39,18 @@ class Prologue:
         loop: Iteration,
         machine: Machine,
         table: ModuloReservationTable,
-        rounds: int,
+        iterations: int,
         is_rotating: Callable[[int], bool],
         copy: Callable[[Register, str], Register],
         fresh: Callable[[Register], Register],
     ) -> None:
-        """`rounds`: that begin before the kernel; `is_rotating`: whether what an operation's result was
-        before the first round is in a register where it will be later, too; `copy`: what a register is
+        """`iterations`: that begin before the kernel; `is_rotating`: whether what an operation's result was
+        before the first iteration is in a register where it will be later, too; `copy`: what a register is
         as the loop begins, in some file; `fresh`: a register like another one that is in no file."""
         self.loop, self.machine, self.table = loop, machine, table
         self.is_rotating, self.copy, self.fresh = is_rotating, copy, fresh
         self.found: dict[tuple[Operand, int], tuple[Register, int | None]] = {}
-        """What an operand is that was made so many rounds before the first one; and the unit that has it."""
+        """What an operand is that was made so many iterations before the first one; and the unit that has it."""
         self.moves: list[ForwardedValue] = []
         self.unfit: set[Operand] = set()
         """Operands that are not to be had."""
@@ -59,11 +59,11 @@ class Prologue:
         self._busy: set[tuple[int, int]] = set()
         self._landing: set[tuple[int, int]] = set()
         self._held: set[tuple[int, int]] = set()
-        for number in range(rounds):
+        for number in range(iterations):
             self._add_round(number)
 
     def find(self, operand: Operand, source: NodeResult) -> None:
-        """Decide where the first rounds have an operand that later ones take from a unit."""
+        """Decide where the first iterations have an operand that later ones take from a unit."""
         spot = self.table.spots[operand[0]]
         for distance in range(1, source.distance + 1):
             cycle = spot.cycle + (source.distance - distance) * self.table.interval
@@ -94,7 +94,7 @@ class Prologue:
                     self._held |= {(maker.unit, each) for each in range(landed, cycle + 1)}
 
     def _register(self, source: Source, number: int) -> object:
-        """What stands for the register that a round reads a source from."""
+        """What stands for the register that an iteration reads a source from."""
         if not isinstance(source, NodeResult):
             return source
         made = number - source.distance

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How long the results of a pipelined loop's round are needed, and so how many registers there must be."""
+"""How long the results of a pipelined loop's iteration are needed, and so how many registers there must be."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ class Lifetimes:
         for maker, cycle in (*self._reads(), *self._leaves()):
             self.last[maker] = max(self.last[maker], cycle)
 
-    def rounds(self, maker: int) -> int:
+    def iterations(self, maker: int) -> int:
         """Rounds that need a result's register at the same time."""
         return (self.last[maker] - self.spots[maker].landing) // self.interval + 1
 
-    def fullest(self) -> tuple[float, str]:
+    def highest(self) -> tuple[float, str]:
         """The part of a file's registers that is needed in some cycle, of the file that it is most of, and
         that file. More than 1 is too many."""
         parts = (
@@ -42,14 +42,14 @@ class Lifetimes:
             source = self.loop.nodes[number].sources[index]
             if isinstance(source, Invariant) and isinstance(way, FromFile):
                 kept[way.file].add(source.register)
-        lives: dict[str, Counter[int]] = defaultdict(Counter)
+        lifetimes: dict[str, Counter[int]] = defaultdict(Counter)
         for maker, last in self.last.items():
-            there = lives[self.table.files[maker]]
+            there = lifetimes[self.table.files[maker]]
             for cycle in range(self.spots[maker].landing, last + 1):
                 there[cycle % self.interval] += 1
         return {
-            name: len(kept[name]) + max(lives[name].values(), default=0)
-            for name in kept.keys() | lives.keys()
+            name: len(kept[name]) + max(lifetimes[name].values(), default=0)
+            for name in kept.keys() | lifetimes.keys()
         }
 
     def _reads(self) -> Iterator[tuple[int, int]]:
@@ -72,6 +72,6 @@ class Lifetimes:
         """Cycles that what has been issued when an exit takes effect needs to land after that."""
         late = 0
         for spot in self.spots.values():
-            rounds = (left - 1 - spot.cycle) // self.interval
-            late = max(late, spot.landing + rounds * self.interval - left)
+            iterations = (left - 1 - spot.cycle) // self.interval
+            late = max(late, spot.landing + iterations * self.interval - left)
         return late

@@ -37,7 +37,7 @@ Operand = tuple[int, int]
 
 @dataclasses.dataclass(frozen=True)
 class IssueSlot:
-    """Where an operation of the round is."""
+    """Where an operation of the iteration is."""
 
     cycle: int
     unit: int
@@ -64,7 +64,7 @@ class FromFile:
 
 
 class ModuloReservationTable:
-    """The reservations of a loop whose rounds begin every `interval` cycles."""
+    """The reservations of a loop whose iterations begin every `interval` cycles."""
 
     def __init__(
         self, loop: Iteration, machine: Machine, interval: int, unbypassed: frozenset[Operand]
@@ -75,7 +75,7 @@ class ModuloReservationTable:
         self.spots: dict[int, IssueSlot] = {}
         self.ways: dict[Operand, FromUnit | FromFile] = {}
         self.bases: dict[int, int] = {}
-        """Of accesses that may have another round's base: how many rounds before the one they have is."""
+        """Of accesses that may have another iteration's base: how many iterations before the one they have is."""
         self.files: dict[int, str] = {}
         """The file that each written result goes to."""
         self._held: dict[_Key, dict[object, int]] = defaultdict(dict)
@@ -93,7 +93,7 @@ class ModuloReservationTable:
         }
         self._kinds = {file.name: file.kind for file in machine.files}
         self._uses: dict[int, list[tuple[Operand, int]]] = defaultdict(list)
-        """Who reads the result of each operation, and how many rounds later."""
+        """Who reads the result of each operation, and how many iterations later."""
         self.needed: set[int] = set()
         """Operations whose results exits need, and so have to be in registers."""
         self._shares = self._unit_shares()
@@ -295,7 +295,7 @@ class ModuloReservationTable:
         return False
 
     def _is_base(self, operand: Operand) -> bool:
-        """Whether an operand is an access's base that another round's may stand for."""
+        """Whether an operand is an access's base that another iteration's may stand for."""
         number, index = operand
         return index == 0 and self.loop.nodes[number].step is not None
 

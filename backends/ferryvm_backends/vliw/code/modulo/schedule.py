@@ -10,7 +10,7 @@ patience ends, and the interval is made longer. Three orders are tried:
   ports want.
 - that of the program, each operation as long after the beginning as its place says. So few values are
   there at the same time, which single files with few registers want.
-- whatever has the longest way to the end of the round, as early as can be (Rau's).
+- whatever has the longest way to the end of the iteration, as early as can be (Rau's).
 
 Where nearly all slots are taken the second one is tried with many distances between operations. A
 schedule that some file has too few registers for is none, and of several the one is taken that leaves
@@ -57,7 +57,7 @@ _ALL = 20_000
 
 @dataclasses.dataclass
 class IterationSchedule:
-    """A round whose operations have cycles from 0 on."""
+    """An iteration whose operations have cycles from 0 on."""
 
     loop: Iteration
     interval: int
@@ -91,7 +91,7 @@ def schedule_iteration(
             ).run()
             if found is None:
                 continue
-            part, file = Lifetimes(found.loop, machine, found.table).fullest()
+            part, file = Lifetimes(found.loop, machine, found.table).highest()
             if part > 1:
                 failures[file] += 1
             elif best is None or part < best[0]:
@@ -152,7 +152,7 @@ def _spaced(loop: Iteration, graph: DependenceEdges, interval: int) -> Iterator[
 
 
 def _in_turn(depths: npt.NDArray[np.int64], interval: int, tenths: int) -> Order:
-    """The program's order, from the beginning of a round over so many tenths of an interval."""
+    """The program's order, from the beginning of an iteration over so many tenths of an interval."""
     count = len(depths)
     numbers = range(count)
     begins = {n: max(int(depths[n]), n * interval * tenths // (10 * count)) for n in numbers}
@@ -262,7 +262,7 @@ class ScheduleAttempt:
         return True
 
     def _fits(self, node: DependenceNode, cycle: int) -> bool:
-        """Whether the branch back is where a round ends."""
+        """Whether the branch back is where an iteration ends."""
         if node.number != self.loop.repeat:
             return True
         return (cycle + self.machine.delay_slots + 1) % self.interval == 0
@@ -295,7 +295,7 @@ class ScheduleAttempt:
         return evicted
 
     def _far(self, wait: DependenceEdge) -> int:
-        """Cycles from the issue of one operation to the other's, of the same round's number."""
+        """Cycles from the issue of one operation to the other's, of the same iteration's number."""
         spots = self.table.spots
         first, second = (
             spots[n].latency if n in spots else self.fastest[n] for n in (wait.first, wait.second)

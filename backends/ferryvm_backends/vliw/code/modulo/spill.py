@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Registers that a loop only reads, loaded in each round from where they are stored in front of it.
+"""Registers that a loop only reads, loaded in each iteration from where they are stored in front of it.
 
 A register that does not change in a loop takes a number all the time, and a port of its file whenever it is
 read; a load of a constant address takes neither, since its result mostly is taken from the unit. So what
@@ -32,7 +32,7 @@ _BUSY = 0.95
 
 
 def choose(loop: Iteration, machine: Machine, interval: int, room: float) -> list[Register]:
-    """Registers that had better be loaded in each round, if one begins every `interval` cycles.
+    """Registers that had better be loaded in each iteration, if one begins every `interval` cycles.
 
     `room`: part of the registers of all files that may hold what does not change.
     """
