@@ -129,8 +129,8 @@ class Report:
     def ratio(self, program: str, peer: str, baseline: str) -> float | None:
         """How many times as long as the baseline the peer takes.
 
-        The median over the rounds, each by itself: where a machine has two speeds, and goes from one
-        to the other every few seconds, two medians may well be of different ones.
+        The median over the rounds, each by itself: where a machine has two speeds, and goes from
+        one to the other every few seconds, two medians may well be of different ones.
         """
         mine, theirs = self.cell(program, peer), self.cell(program, baseline)
         if mine is None or theirs is None or not (mine.median and theirs.median):

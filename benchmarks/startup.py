@@ -21,7 +21,8 @@ IMPORTS = "import numpy, llvmlite.binding"
 
 
 def ferry() -> list[str]:
-    """The command of this very Python, not another installation's that happens to be on the path."""
+    """The command of this very Python, not another installation's that happens to be on the
+    path."""
     command = Path(sys.executable).with_name("ferry")
     return [str(command)] if command.exists() else [sys.executable, "-c", RUN]
 

@@ -3,10 +3,11 @@
 
     ferry("run", path)        (exit code, standard output, standard error)
 
-A test process has one server. The server reads a request, a line of JSON, forks, and answers with the
-exit code and what the command used of processors; the child has the request's arguments, environment, folder and files, and ends as the command
-does. That saves the third of a second that imports take. What a process does while it starts is tested
-with processes that start: tests/cli/test_signal.py, test_end.py, test_cli.py. Run as `python FILE`.
+A test process has one server. The server reads a request, a line of JSON, forks, and answers with
+the exit code and what the command used of processors; the child has the request's arguments,
+environment, folder and files, and ends as the command does. That saves the third of a second that
+imports take. What a process does while it starts is tested with processes that start:
+tests/cli/test_signal.py, test_end.py, test_cli.py. Run as `python FILE`.
 """
 
 from __future__ import annotations

@@ -45,14 +45,15 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 def pytest_collection_finish() -> None:
-    """Have the garbage collector leave alone what was collected: ten thousand tests live to the end."""
+    """Have the garbage collector leave alone what was collected: ten thousand tests live to the
+    end."""
     gc.collect()
     gc.freeze()
 
 
 _seconds: dict[str, float] = {}
-"""What each test took of the processors, with its fixtures: a clock would blame a test for whatever else
-the machine is busy with. What a process used that a test did not wait for is not counted."""
+"""What each test took of the processors, with its fixtures: a clock would blame a test for whatever
+else the machine is busy with. What a process used that a test did not wait for is not counted."""
 
 
 def _used() -> float:

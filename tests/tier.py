@@ -5,8 +5,8 @@
     python -m pytest -m nightly             the rest
     python -m pytest -m ""                  both
 
-A test that is marked `nightly` is in the second tier. Of a product of parameters the marker `rotate`
-keeps so many combinations in the first one that each value of each parameter is there:
+A test that is marked `nightly` is in the second tier. Of a product of parameters the marker
+`rotate` keeps so many combinations in the first one that each value of each parameter is there:
 
     @pytest.mark.rotate("program", "machine")
     @pytest.mark.parametrize("machine", MACHINES)

@@ -66,7 +66,8 @@ PARTS: dict[str, Callable[[Settings, Device, Progress], Part]] = {
 def measure(
     names: Sequence[str], settings: Settings, on: Device, progress: Progress
 ) -> Iterator[Part]:
-    """The parts as they are done; one that cannot be measured is a fault, and the next one goes on."""
+    """The parts as they are done; one that cannot be measured is a fault, and the next one goes
+    on."""
     for name in names:
         progress(f"--- {name}")
         try:

@@ -21,8 +21,8 @@ from ferryvm.policy.model import INTERPRETER, PROMPT
 
 
 def hot_to_opencl(scale: Scale | None = None) -> Policy:
-    """The default policy's counts, with opencl for whatever they find hot; at smaller sizes than the
-    usual ones little gets so hot, and counts are smaller too."""
+    """The default policy's counts, with opencl for whatever they find hot; at smaller sizes than
+    the usual ones little gets so hot, and counts are smaller too."""
     usual = policy.default().profile if scale is None else PROMPT
     profile = dataclasses.replace(usual, delay_ms=0)
     rule = Rule("hot", backends=(Choice(OPENCL, Options(background=False)),))

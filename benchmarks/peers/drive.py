@@ -31,7 +31,8 @@ def main() -> None:
 
 
 def _loaded(path: str) -> ModuleType:
-    """The twin as a module that `sys.modules` knows, without which Numba cannot compile recursion."""
+    """The twin as a module that `sys.modules` knows, without which Numba cannot compile
+    recursion."""
     spec = importlib.util.spec_from_file_location("twin", path)
     if spec is None or spec.loader is None:
         sys.exit(f"{path} is no Python file")

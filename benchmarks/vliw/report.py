@@ -107,7 +107,14 @@ class Simulations:
         )
         for column in ("program", "loop"):
             shown.add_column(column)
-        for column in ("% of cycles", "iterations", "interval", "units allow", "recurrence", "ratio"):
+        for column in (
+            "% of cycles",
+            "iterations",
+            "interval",
+            "units allow",
+            "recurrence",
+            "ratio",
+        ):
             shown.add_column(column, justify="right")
         shown.add_column("stages", justify="right")
         shown.add_column("not pipelined because")

@@ -110,7 +110,8 @@ def read(path: str | Path, optimize: bool | None = None) -> Program:
     """The program in a file, by its suffix: .skiff, .fasm or .fvm.
 
     `optimize`: run the peephole over what is read from text; left open, over Skiff only, since what
-    was written in assembly should run as it stands. Raises FerryError where the file cannot be read or its text has faults.
+    was written in assembly should run as it stands. Raises FerryError where the file cannot be read
+    or its text has faults.
     """
     from pathlib import Path
 

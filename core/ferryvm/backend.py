@@ -145,8 +145,8 @@ class Artifact(abc.ABC):
 
 @dataclasses.dataclass(frozen=True)
 class Finding:
-    """What a backend found out about one thing of this machine, for `ferry doctor`. Texts are of one
-    line."""
+    """What a backend found out about one thing of this machine, for `ferry doctor`. Texts are of
+    one line."""
 
     subject: str
     """What it is about: a device, a library, a folder."""
@@ -220,8 +220,8 @@ class Options:
     check: bool = False
     """Verify the IR before and after each pass; an IrError is then a fault of the compiler."""
     quick: bool = False
-    """For tests: have machine code soon that may be slow. All that the compiler does itself stays as
-    it is; what it leaves to a library, such as LLVM, is done at its lowest level."""
+    """For tests: have machine code soon that may be slow. All that the compiler does itself stays
+    as it is; what it leaves to a library, such as LLVM, is done at its lowest level."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -231,7 +231,8 @@ class NestActivity:
     pc: int
     """Of the condition of its outermost loop."""
     has_versions: bool
-    """Whether there is a fast version, without checks; it is asked each time whether it may be run."""
+    """Whether there is a fast version, without checks; it is asked each time whether it may be
+    run."""
     fast: int
     """Times that the fast version was run."""
     slow: int
@@ -313,8 +314,8 @@ class Compiler(Backend):
         return
 
     def report(self, all_metrics: Sequence[object]) -> Mapping[str, object]:
-        """The backend's own metrics of a program, as data that JSON can hold. `all_metrics`: what its
-        codes gave, in the order in which places of the program got hot."""
+        """The backend's own metrics of a program, as data that JSON can hold. `all_metrics`: what
+        its codes gave, in the order in which places of the program got hot."""
         return {}
 
     def show(self, region: Region, options: Options, stage: str) -> str:

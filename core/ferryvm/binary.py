@@ -2,9 +2,9 @@
 """Why bytes are no object file that a loader may be given: loaders crash on what is none.
 
 Not a linker: of an ELF file is asked that each table, name, symbol and relocation lies inside of
-the file and of the section that it speaks of (System V Application Binary Interface, chapters 4
-and 5); of one of macOS, what it begins with. Without NumPy, which may crash where fields of a structured
-array get no memory.
+the file and of the section that it speaks of (System V Application Binary Interface, chapters 4 and
+5); of one of macOS, what it begins with. Without NumPy, which may crash where fields of a
+structured array get no memory.
 """
 
 from __future__ import annotations
@@ -49,7 +49,8 @@ class _Segment(NamedTuple):
 
 _SECTION, _SEGMENT = struct.Struct("<IIQQQQIIQQ"), struct.Struct("<IIQQQQQQ")
 _SYMBOL_BYTES = _RELOCATION_BYTES = 24
-"""A symbol: name (4 bytes), info, other, section (2), value, size; a relocation: offset, info, addend."""
+"""A symbol: name (4 bytes), info, other, section (2), value, size; a relocation: offset, info,
+addend."""
 _SYMBOLS, _STRINGS, _RELOCATIONS, _NO_BITS = 2, 3, 4, 8
 """Types of sections."""
 _RESERVED_SECTION = 0xFF00

@@ -5,7 +5,8 @@
     left_behind()                 files that nobody has locked: their processes ended meanwhile
 
 The lock is the kernel's (flock): it goes when the process does, by `os._exit`, a crash or SIGKILL,
-and no number of a process can be another one's. Processes may do so at once; each note is told once.
+and no number of a process can be another one's. Processes may do so at once; each note is told
+once.
 """
 
 from __future__ import annotations

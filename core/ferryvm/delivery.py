@@ -4,8 +4,8 @@
     program, compilations ── put ──> bounded queue ──> a thread a plugin ──> its hook
 
 Whoever tells an event waits for nobody. The end of a run waits until all have been delivered, for
-LONGEST at most: a plugin that has not taken its events by then is told of none any more. Events that a
-full queue has no room for are counted. Both are told in a line.
+LONGEST at most: a plugin that has not taken its events by then is told of none any more. Events
+that a full queue has no room for are counted. Both are told in a line.
 """
 
 from __future__ import annotations
@@ -39,8 +39,8 @@ class Delivery:
         longest: float = LONGEST,
         most: int = MOST,
     ) -> None:
-        """`tell`: calls a hook with an event; `complain`: logs what goes wrong; `longest`, `most`: see
-        LONGEST and MOST."""
+        """`tell`: calls a hook with an event; `complain`: logs what goes wrong; `longest`, `most`:
+        see LONGEST and MOST."""
         self._name, self._tell, self._complain = name, tell, complain
         self._longest, self._most = longest, most
         self._waiting: collections.deque[_Told] = collections.deque()
@@ -71,7 +71,8 @@ class Delivery:
             self._changed.notify_all()
 
     def settle(self) -> None:
-        """Wait until the plugin has been told of all events, or give it up. Called at a run's end."""
+        """Wait until the plugin has been told of all events, or give it up. Called at a run's
+        end."""
         if threading.current_thread() is self._thread:
             return  # a hook that runs programs
         until = time.monotonic() + self._longest

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """What code that is not ours raised or returned, in words for a message of one line.
 
-Showing such a value runs code that is not ours again: `__str__`, `__repr__` and properties may raise,
-return anything, or make a text of a gigabyte. Nothing here lets that through.
+Showing such a value runs code that is not ours again: `__str__`, `__repr__` and properties may
+raise, return anything, or make a text of a gigabyte. Nothing here lets that through.
 """
 
 from __future__ import annotations
@@ -61,9 +61,9 @@ def is_out_of_memory(error: BaseException) -> bool:
     """True if it was raised for want of memory, under whatever name CPython gives that.
 
     A lock that gets none is a RuntimeError. `os.fspath` says of a path that it is none where the
-    method that would tell cannot be bound; a path is one, so that is false in every other case. C code
-    that passes on a failure and forgets to say which is a SystemError: such a defect shows where memory
-    fails, which is what nobody tries.
+    method that would tell cannot be bound; a path is one, so that is false in every other case. C
+    code that passes on a failure and forgets to say which is a SystemError: such a defect shows
+    where memory fails, which is what nobody tries.
     """
     if isinstance(error, OSError):
         return error.errno == errno.ENOMEM

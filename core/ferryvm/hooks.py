@@ -133,7 +133,7 @@ def ferryvm_transfer(event: TransferEvent) -> None:
 def ferryvm_policy_facts(region: Region) -> Mapping[str, FactValue]:
     """Facts about a region that rules of policies can ask for, by name.
 
-    The fact `cost` of a plugin whose entry point is `tally` is `plugin.tally.cost` in a rule. Called
-    when a policy is asked about a region, which is once or a few times in a run.
+    The fact `cost` of a plugin whose entry point is `tally` is `plugin.tally.cost` in a rule.
+    Called when a policy is asked about a region, which is once or a few times in a run.
     """
     raise NotImplementedError  # a specification: plugins implement it

@@ -28,8 +28,8 @@ def read_bytes(
 ) -> bytes | None:
     """The content of a regular file of at most `most` bytes.
 
-    None if it does not begin with `magic`: then no more than that is read, and it may be of any size
-    and kind. Raises `error`, which names the file and the cause.
+    None if it does not begin with `magic`: then no more than that is read, and it may be of any
+    size and kind. Raises `error`, which names the file and the cause.
     """
     try:
         # A pipe that nobody writes to would keep us waiting, and a terminal become ours.

@@ -23,8 +23,8 @@ from ferryvm.errors import FerryError
 def template(
     package: str, filters: Mapping[str, Callable[..., object]] | None = None
 ) -> jinja2.Template:
-    """The template of a package, which also finds `script`, `style` and `digest`: the texts of these
-    files, and what the policy allows the script by."""
+    """The template of a package, which also finds `script`, `style` and `digest`: the texts of
+    these files, and what the policy allows the script by."""
 
     def file(name: str) -> str:
         return (resources.files(package) / "template" / name).read_text(encoding="utf-8")

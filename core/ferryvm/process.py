@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Whose process this is: the `ferry` command's, which deals with signals, or somebody's who uses the
-library. What nobody has said is as a library has to assume. A child process is its parent's."""
+"""Whose process this is: the `ferry` command's, which deals with signals, or somebody's who uses
+the library. What nobody has said is as a library has to assume. A child process is its parent's."""
 
 from __future__ import annotations
 
@@ -50,9 +50,9 @@ _LOOK = 0.2
 def end_with_parent(parent: int, clean_up: Callable[[], object] | None = None) -> None:
     """Have this process end soon after whoever started it, process `parent`, however that ended.
 
-    `clean_up` is called before. Without one Linux does it itself, and at once, where the thread that
-    started this process ends: it has to wait for it. Elsewhere a thread looks at the parent, which
-    native code delays that holds Python's interpreter lock.
+    `clean_up` is called before. Without one Linux does it itself, and at once, where the thread
+    that started this process ends: it has to wait for it. Elsewhere a thread looks at the parent,
+    which native code delays that holds Python's interpreter lock.
     """
     if clean_up is None and sys.platform == "linux":
         import ctypes

@@ -45,8 +45,8 @@ MAX_RESULTS = 1000
 """Results that a function may have; `return` moves them all for one unit of fuel."""
 
 MAX_LOCALS = 1 << 15
-"""Locals that a function may have, parameters not included. A call zeroes them for one unit of fuel:
-without a limit, fuel would not bound time (docs/decisions/2026-11-23-fuel-and-locals.md)."""
+"""Locals that a function may have, parameters not included. A call zeroes them for one unit of
+fuel: without a limit, fuel would not bound time (docs/decisions/2026-11-23-fuel-and-locals.md)."""
 
 
 class VerifyCode(enum.Enum):
@@ -134,8 +134,8 @@ _STATIC_INDIRECT = [_OPCODE["static.load"], _OPCODE["static.store"]]
 class Verified:
     """A program that passed, with what the verifier learned. Only `verify` makes one.
 
-    What comes out of a pickle, or is a deep copy, is verified again: a pickle proves nothing, and NumPy
-    forgets in both that an array cannot be written. A shallow copy is the same object.
+    What comes out of a pickle, or is a deep copy, is verified again: a pickle proves nothing, and
+    NumPy forgets in both that an array cannot be written. A shallow copy is the same object.
     """
 
     def __init__(

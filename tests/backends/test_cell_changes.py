@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Cells set, replaced and taken away: between runs, by another thread, around fused instructions."""
+"""Cells set, replaced and taken away: between runs, by another thread, around fused
+instructions."""
 
 from __future__ import annotations
 

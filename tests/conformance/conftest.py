@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Which cases of the suite are in the default tier.
 
-Every case is there, in a part of its manners, by rotation: the first case in its first manner, the next
-one in its second, and so on. All of them are run every night.
+Every case is there, in a part of its manners, by rotation: the first case in its first manner, the
+next one in its second, and so on. All of them are run every night.
 """
 
 from __future__ import annotations

@@ -13,7 +13,8 @@ SOURCE = Path(__file__).with_name("faulty.py")
 def install(folder: Path, name: str, backend: str) -> None:
     """A distribution in a folder for sys.path, as pip would install it.
 
-    `backend`: lines that end with an expression for the backend, after `import` of all of faulty.py.
+    `backend`: lines that end with an expression for the backend, after `import` of all of
+    faulty.py.
     """
     folder.mkdir(exist_ok=True)
     shutil.copy(SOURCE, folder / "faulty_backends.py")

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The interpreters under the conformance suite; `ferry conformance` has each golden case in every dressing."""
+"""The interpreters under the conformance suite; `ferry conformance` has each golden case in every
+dressing."""
 
 from ferryvm.testing.conformance import *
 

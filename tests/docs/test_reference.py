@@ -178,7 +178,8 @@ def test_the_glossary_is_sorted_and_has_each_term_once() -> None:
 
 
 def _names(path: Path) -> Iterator[str]:
-    """The names that a module defines: its own, classes, functions, parameters, attributes, variables."""
+    """The names that a module defines: its own, classes, functions, parameters, attributes,
+    variables."""
     yield path.parent.name if path.stem == "__init__" else path.stem
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
         match node:

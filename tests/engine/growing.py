@@ -3,8 +3,8 @@
 
     python -m tests.engine.growing BACKEND WAY PROGRAMS [MOST]
 
-With MOST it fails where more than that is still allocated. A third as many programs are run before it
-is measured. Two metrics are shown, which a leak raises alike:
+With MOST it fails where more than that is still allocated. A third as many programs are run before
+it is measured. Two metrics are shown, which a leak raises alike:
 
 - allocated: what was asked of the allocators of C and Python and not given back; exact, but without
   pages that code was mapped to. It is the median of several parts of the run: Python's table of

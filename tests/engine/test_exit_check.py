@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a backend left is checked before the engine believes it: one line, and the program is over."""
+"""What a backend left is checked before the engine believes it: one line, and the program is
+over."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The floating-point environment is ours while we compute, and the caller's before, after, and where
-others' code is called."""
+"""The floating-point environment is ours while we compute, and the caller's before, after, and
+where others' code is called."""
 
 from __future__ import annotations
 
@@ -137,8 +137,8 @@ def test_results_are_the_same_in_every_environment(name: str, word: int, backend
     assert after == word & ~FLAGS, "the caller's environment changed"
 
 
-# Loading others' plugins, which an engine does, is their own code in the caller's environment: it sets
-# flags, and would end the process where exceptions are trapped.
+# Loading others' plugins, which an engine does, is their own code in the caller's environment: it
+# sets flags, and would end the process where exceptions are trapped.
 @pytest.mark.parametrize("word", ENVIRONMENTS.values(), ids=ENVIRONMENTS.keys())
 def test_everything_from_text_to_result_may_be_done_in_an_odd_environment(word: int) -> None:
     usual = expected()

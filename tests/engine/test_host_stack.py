@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Threads and processes with small stacks: compiled code stays within them, and says where it cannot
-be entered."""
+"""Threads and processes with small stacks: compiled code stays within them, and says where it
+cannot be entered."""
 
 from __future__ import annotations
 

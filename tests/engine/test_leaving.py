@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Wherever compiled code leaves the state is the reference's: traps, growth, host calls, fuel, interrupts."""
+"""Wherever compiled code leaves the state is the reference's: traps, growth, host calls, fuel,
+interrupts."""
 
 from __future__ import annotations
 

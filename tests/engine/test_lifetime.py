@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Code goes with what can enter it, compilations with the process, which ends as it would without."""
+"""Code goes with what can enter it, compilations with the process, which ends as it would
+without."""
 
 from __future__ import annotations
 

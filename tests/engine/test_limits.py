@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Programs beyond the limits of compilers: compiled by function, or interpreted with the reason told."""
+"""Programs beyond the limits of compilers: compiled by function, or interpreted with the reason
+told."""
 
 from __future__ import annotations
 

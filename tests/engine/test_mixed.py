@@ -122,7 +122,8 @@ def test_running_loops_are_entered_in_their_middle_inner_ones_too() -> None:
     execution = start(NEST, policy(threshold=7))
     same_as_reference(NEST, execution)
     found = placements(execution)
-    # The whole nest, by its innermost head, which is hot first, and by its own when it begins again.
+    # The whole nest, by its innermost head, which is hot first, and by its own when it begins
+    # again.
     assert [p.region for p in found] == ["main/nest.1"] * 2
     assert len({p.pc for p in found}) == 2
     assert all(p.state == "installed" and entries(p) > 0 for p in found)

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Recursion in compiled code is as deep as the stack of the VM allows, on a host's stack that is not."""
+"""Recursion in compiled code is as deep as the stack of the VM allows, on a host's stack that is
+not."""
 
 from __future__ import annotations
 

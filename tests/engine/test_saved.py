@@ -370,8 +370,9 @@ def heap(size: int) -> Callable[[Parts], None]:
     return alter
 
 
-# At the third i64.eqz main's frame begins at word 0 (it called down at 13); those of down(3), down(2) and
-# down(1) have their headers at words 6, 10 and 14, each behind its parameter, and the first two are at their calls.
+# At the third i64.eqz main's frame begins at word 0 (it called down at 13); those of down(3),
+# down(2) and down(1) have their headers at words 6, 10 and 14, each behind its parameter, and the
+# first two are at their calls.
 LIES: list[tuple[Callable[[Parts], None], str]] = [
     *((register("status", n), f"status {n}, none of 0, 1, 4, 7, 8") for n in (2, 3, 5, 6, 9, MAX)),
     (register("trap", 2), "trap 2 with status 8"),

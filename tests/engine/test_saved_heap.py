@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Large heaps: saving, loading and copying cost what was touched, and a save that ends early nothing."""
+"""Large heaps: saving, loading and copying cost what was touched, and a save that ends early
+nothing."""
 
 from __future__ import annotations
 

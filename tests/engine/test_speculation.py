@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Code without the ways that were never taken: its guards, and what becomes of it when they fail."""
+"""Code without the ways that were never taken: its guards, and what becomes of it when they
+fail."""
 
 from __future__ import annotations
 

@@ -209,7 +209,8 @@ add(
     ".function f (i64 i64) -> i64 / i64.const 7 / return",
 )
 def argument_left_behind(right: Body, m: Any, counts: Any) -> Any:
-    """return leaves the first argument of a function of several parameters on the caller's stack."""
+    """return leaves the first argument of a function of several parameters on the caller's
+    stack."""
     one = m.constant(I64, 1 << RESULTS_BITS)
     several = m.compare(I64, Condition.GE_U, counts, m.constant(I64, 2 << RESULTS_BITS))
     return right(m, m.select(several, m.sub(I64, counts, one), counts))

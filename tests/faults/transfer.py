@@ -362,6 +362,7 @@ add(
     native=False,
 )
 def callers_environment(enter: Enter, machine: Machine, counting: bool) -> Status:
-    """It computes in the caller's floating-point environment, as an interpreter that nobody protects."""
+    """It computes in the caller's floating-point environment, as an interpreter that nobody
+    protects."""
     with callers():
         return enter(machine, counting)

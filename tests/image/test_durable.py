@@ -39,7 +39,8 @@ def test_failure_leaves_the_old_content_and_no_other_file(tmp_path: Path) -> Non
 def test_nothing_is_left_behind_where_memory_is_short(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The file is there already, and its name has not been returned yet; then removing it fails once."""
+    """The file is there already, and its name has not been returned yet; then removing it fails
+    once."""
     unlink, failures = os.unlink, [MemoryError()]
 
     def short(*_: object) -> None:

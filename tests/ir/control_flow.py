@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Random programs whose control flow is any graph: most have cycles that are entered in several places.
+"""Random programs whose control flow is any graph: most have cycles that are entered in several
+places.
 
 Blocks go anywhere, by every kind of jump, with operands on the stack where the target wants some.
-Each block does a little: arithmetic on locals, a static, a store or load, a division. Some conditions
-are constants, so that passes find edges that are never taken. A local counts blocks and ends the
-program.
+Each block does a little: arithmetic on locals, a static, a store or load, a division. Some
+conditions are constants, so that passes find edges that are never taken. A local counts blocks and
+ends the program.
 """
 
 from __future__ import annotations

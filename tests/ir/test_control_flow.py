@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""No pass leaves malformed IR, and none changes what a program does, whatever its control flow is."""
+"""No pass leaves malformed IR, and none changes what a program does, whatever its control flow
+is."""
 
 from __future__ import annotations
 

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Nests of usual programs run without their checks; what may fail at the limits of numbers does not."""
+"""Nests of usual programs run without their checks; what may fail at the limits of numbers does
+not."""
 
 from __future__ import annotations
 

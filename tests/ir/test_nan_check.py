@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Floats that are stored close to each other are made canonical together, where nothing can tell."""
+"""Floats that are stored close to each other are made canonical together, where nothing can
+tell."""
 
 from __future__ import annotations
 

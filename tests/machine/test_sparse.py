@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Runs of bytes that are not zero: whole, canonical, and found without touching what is untouched."""
+"""Runs of bytes that are not zero: whole, canonical, and found without touching what is
+untouched."""
 
 from __future__ import annotations
 

@@ -78,7 +78,8 @@ def main(words: list[str] | None = None) -> int:
 
 
 def run(job: Job, log: Path) -> Result:
-    """What becomes of a job; what it prints is in the log. Ctrl-C ends it, with all that it started."""
+    """What becomes of a job; what it prints is in the log. Ctrl-C ends it, with all that it
+    started."""
     if obstacle := job.obstacle():
         return Result(job.name, job.command, None, 0.0, obstacle)
     environment = {**os.environ, **job.environment}

@@ -63,7 +63,8 @@ def jobs(file: Path = TABLE) -> list[Job]:
 
 
 def chosen(every: list[Job], patterns: list[str]) -> list[Job]:
-    """Those that patterns name, all if there are none. Raises JobError for one that names nothing."""
+    """Those that patterns name, all if there are none. Raises JobError for one that names
+    nothing."""
     for pattern in patterns:
         if not any(job.is_named_by(pattern) for job in every):
             groups = ", ".join(dict.fromkeys(job.name.split(".")[0] for job in every))

@@ -5,8 +5,8 @@
     nightly/STATE/NAME.json     what became of it, written when it has ended
     nightly/STATE/README.md     the summary
 
-STATE is the commit and, where the tree differs from it, a digest of the difference: no result counts
-for other sources than it was had with.
+STATE is the commit and, where the tree differs from it, a digest of the difference: no result
+counts for other sources than it was had with.
 """
 
 from __future__ import annotations

@@ -84,7 +84,8 @@ def test_a_backend_asked_for_by_name_that_cannot_run_is_one_line(installed: Path
     assert "no-such-compiler" in done.stderr
 
 
-# Of its own tests the default tier has the smallest files; test_program.py is the conformance suite.
+# Of its own tests the default tier has the smallest files; test_program.py is the conformance
+# suite.
 @pytest.mark.parametrize("files", sample(["test_interface.py", ""], 1))
 def test_its_own_tests_pass(installed: Path, files: str) -> None:
     done = run(

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The JSON schema and the checker give the same verdict on a document, but for what is listed here."""
+"""The JSON schema and the checker give the same verdict on a document, but for what is listed
+here."""
 
 from __future__ import annotations
 

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Compilers of plugins that do what they should not: a line that names them, and the program runs."""
+"""Compilers of plugins that do what they should not: a line that names them, and the program
+runs."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The arithmetic half of the emitter protocol over LLVM values.
 
-A boolean is an i1, a slot an i64, a value of type t an LLVM value of the matching type. No fast-math
-flag is ever set, so LLVM keeps IEEE 754 results; NaN payloads are the meanings' business.
+A boolean is an i1, a slot an i64, a value of type t an LLVM value of the matching type. No
+fast-math flag is ever set, so LLVM keeps IEEE 754 results; NaN payloads are the meanings' business.
 """
 
 from __future__ import annotations

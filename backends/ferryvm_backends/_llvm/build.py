@@ -23,7 +23,8 @@ from ferryvm_backends._llvm.passes import Pipeline
 
 
 def compile_quickly(module: ir.Module) -> bytes:
-    """The object code of a module, as soon as it can be had: a tenth of the time, and several times slower."""
+    """The object code of a module, as soon as it can be had: a tenth of the time, and several times
+    slower."""
     reference = passes.improve(_parsed(module), Pipeline.SHORTEST)
     return bytes(target_machine(0).emit_object(reference))
 
@@ -52,8 +53,8 @@ def _parsed(module: ir.Module) -> llvm.ModuleRef:
 
 
 def build(package: str, merge_tails: bool) -> bytes:
-    """What the cache keeps for the backend in `package`. The backend's `module.build()` returns the LLVM
-    module and the notes."""
+    """What the cache keeps for the backend in `package`. The backend's `module.build()` returns the
+    LLVM module and the notes."""
     module: ir.Module
     notes: bytes
     module, notes = importlib.import_module(f"{package}.module").build()

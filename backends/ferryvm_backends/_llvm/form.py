@@ -6,9 +6,10 @@
     counters    │ word │ word │ …                                       what a count cell has left
     entries     │ address │ address │ …                                 what an enter cell calls
 
-A count or enter cell is another operation in the instruction's place. Cells change while the program
-runs in another thread: each change is one store of a word, made after the stores of all that the
-new operation needs. What runs meanwhile sees the old operation or the new one, and both are right.
+A count or enter cell is another operation in the instruction's place. Cells change while the
+program runs in another thread: each change is one store of a word, made after the stores of all
+that the new operation needs. What runs meanwhile sees the old operation or the new one, and both
+are right.
 """
 
 from __future__ import annotations

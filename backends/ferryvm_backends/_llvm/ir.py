@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """LLVM IR as text, written as it is built.
 
-An instruction is a line of its block from the start, a value no more than its type and its name: the
-part of `llvmlite.ir` that the backends use, in a fifth of its time, which was half of what a small
-region took. Types are not compared here; LLVM does that when it parses the text, and refuses it.
+An instruction is a line of its block from the start, a value no more than its type and its name:
+the part of `llvmlite.ir` that the backends use, in a fifth of its time, which was half of what a
+small region took. Types are not compared here; LLVM does that when it parses the text, and refuses
+it.
 
     Module ── globals: Function ── Block: phis, lines, end
               GlobalVariable

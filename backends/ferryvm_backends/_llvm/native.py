@@ -94,8 +94,8 @@ def key(package: str, *others: str) -> str:
 class _Module(llvm.ModuleRef):  # type: ignore[misc]  # llvmlite has no types
     """An LLVM module in a context of its own, which goes with it.
 
-    A context keeps the constants and types of its modules until it is disposed of, which LLVM's global
-    one never is: 0.5 KiB for each region of llvm, 12 KiB for one of vliw.
+    A context keeps the constants and types of its modules until it is disposed of, which LLVM's
+    global one never is: 0.5 KiB for each region of llvm, 12 KiB for one of vliw.
     """
 
     def _dispose(self) -> None:

@@ -54,7 +54,8 @@ class Pipeline(enum.Enum):
 
 
 def improve(module: llvm.ModuleRef, pipeline: Pipeline) -> llvm.ModuleRef:
-    """The module after a pipeline; it may be the same one. Raises BackendError where the child ends."""
+    """The module after a pipeline; it may be the same one. Raises BackendError where the child
+    ends."""
     with _lock:
         if _children.runs < HERE:
             _children.runs += 1

@@ -93,7 +93,8 @@ def llvm_type(t: ValueType) -> ir.Type:
 
 
 def result_type(body: Body) -> ir.Type:
-    """What the native function of a body returns: its result, if it has one, and whether it left."""
+    """What the native function of a body returns: its result, if it has one, and whether it
+    left."""
     return ir.LiteralStructType([LLVM_TYPE[body.result], INT32]) if body.result else INT32
 
 

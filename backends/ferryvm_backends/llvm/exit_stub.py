@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Functions that write frames and registers where control leaves, out of the way of what runs often.
+"""Functions that write frames and registers where control leaves, out of the way of what runs
+often.
 
 Exits that write words of the same types share one, so that a check costs the optimiser one call and
 not a store for each word of the frame.
@@ -43,7 +44,8 @@ class ExitStubs:
     def write_frame(
         self, builder: ir.IRBuilder, frame: ir.Value, types: Layout, words: list[ir.Value]
     ) -> None:
-        """Store words into a frame; `types`: of every word of it, as far as it is one of `words`."""
+        """Store words into a frame; `types`: of every word of it, as far as it is one of
+        `words`."""
 
         def body(arithmetic: _StraightLine, frame: ir.Value, *words: ir.Value) -> None:
             _store_words(arithmetic, frame, types, words)
@@ -61,8 +63,8 @@ class ExitStubs:
         types: Layout,
         words: list[ir.Value],
     ) -> None:
-        """As `write_frame`, and write the registers; `where`: control block and frame; `parameters`: words
-        of it in front of the header."""
+        """As `write_frame`, and write the registers; `where`: control block and frame;
+        `parameters`: words of it in front of the header."""
 
         def body(
             arithmetic: _StraightLine,

@@ -80,7 +80,8 @@ def emitted(module: llvm.ModuleRef, level: int = 2) -> bytes:
 
 
 def stack_bytes(module: llvm.ModuleRef, code: bytes) -> int:
-    """Bytes of the host's stack that the functions of a module take together; `code`: its object."""
+    """Bytes of the host's stack that the functions of a module take together; `code`: its
+    object."""
     functions = sum(not function.is_declaration for function in module.functions)
     sections = llvm.ObjectFileRef.from_data(code).sections()
     return sum(
@@ -89,8 +90,8 @@ def stack_bytes(module: llvm.ModuleRef, code: bytes) -> int:
 
 
 def packed(module: Module, stack: int, code: bytes) -> bytes:
-    """What the cache keeps of a region: the notes are bytes of the host's stack that its frames take,
-    the pcs of its guards, and its nests."""
+    """What the cache keeps of a region: the notes are bytes of the host's stack that its frames
+    take, the pcs of its guards, and its nests."""
     return cache_entry.packed(json.dumps([stack, module.guards, module.nests]).encode(), code)
 
 

@@ -27,12 +27,13 @@ DEEPEST = 8
 """Copies of itself that are inlined into a function, at most."""
 
 LARGEST = {0: 0, 1: 0, 2: 800, 3: 3200}
-"""Operations of a function with all copies of itself, at most, by optimisation level; the words that
-their states name may be twice as many."""
+"""Operations of a function with all copies of itself, at most, by optimisation level; the words
+that their states name may be twice as many."""
 
 
 SMALL = 40
-"""Operations of a function, at most, that is copied: in larger ones a call costs little of the whole."""
+"""Operations of a function, at most, that is copied: in larger ones a call costs little of the
+whole."""
 
 
 def lower_function(shared: LoweringContext, number: int, body: Body) -> None:

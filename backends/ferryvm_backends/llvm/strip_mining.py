@@ -7,8 +7,8 @@
         poll                           poll
     }                              }
 
-How often the inner loop goes round is known as it begins, and it leaves in one way only, so LLVM can
-vectorise it. (Loop strip mining; Wolfe: High Performance Compilers, 1996, section 9.7.)
+How often the inner loop goes round is known as it begins, and it leaves in one way only, so LLVM
+can vectorise it. (Loop strip mining; Wolfe: High Performance Compilers, 1996, section 9.7.)
 """
 
 from __future__ import annotations

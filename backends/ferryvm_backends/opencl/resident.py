@@ -5,9 +5,9 @@
     memory ── differs from the mirror? ── push ──> buffers ── kernel ──┐ notes the chunks it stores to
     memory <── noted chunks, frames, statics ─── pull ─────────────────┘
 
-The *mirror* is what the device has, kept on the host: whatever wrote into the host's memory since, an
-interpreter, native code or a host function, is found by comparing. That takes as long as reading the
-memory in use twice; a kernel that goes on after a slice is not waited for by any of it.
+The *mirror* is what the device has, kept on the host: whatever wrote into the host's memory since,
+an interpreter, native code or a host function, is found by comparing. That takes as long as reading
+the memory in use twice; a kernel that goes on after a slice is not waited for by any of it.
 
 What comes back is written into the machine when all of it is there: if the device fails meanwhile
 the machine is as it was at the entry.

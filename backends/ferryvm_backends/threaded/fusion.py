@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """The list of fused instructions, and finding them in code.
 
-A trie over opcodes gives, at every pc, the listed sequences that start there. Since every pc keeps a
-cell of its own, sequences may overlap and be entered in the middle: no analysis of jump targets is
-needed.
+A trie over opcodes gives, at every pc, the listed sequences that start there. Since every pc keeps
+a cell of its own, sequences may overlap and be entered in the middle: no analysis of jump targets
+is needed.
 """
 
 from __future__ import annotations

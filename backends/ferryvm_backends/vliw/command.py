@@ -83,7 +83,8 @@ def sweep(file: Path, machine: str | None, varied: tuple[str, ...], plot: Path |
     took, transfers of memory included; `of first` compares them with the first variant that ran.
     `Pareto` marks what nothing cheaper is as fast as. Ctrl-C prints what there is.
 
-    Exit code 0: done; 1: the program trapped; 2: something was unusable, or no variant could run it.
+    Exit code 0: done; 1: the program trapped; 2: something was unusable, or no variant could run
+    it.
     """
     from ferryvm.atomic_file import replace_file
     from ferryvm.toml.reading import text_of

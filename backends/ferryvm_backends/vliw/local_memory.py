@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The machine's own memory, and what goes to and fro between it and the host's.
+"""The machine's own memory, and the transfer of its segments from and to the host's memory.
 
-    host's memory ── pieces that differ ──> the machine's ── program ──> the machine's ── pieces ──> host's
+    host ── differing pieces ──> machine ── program ──> machine ── differing pieces ──> host
 
-Pieces have 4 KiB. Whoever changed something, it is found by comparing.
+Pieces have 4 KiB. Changes are found by comparison, whatever made them.
 """
 
 from __future__ import annotations

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The region IR as a machine wants it: the passes, and what of them depends on the machine."""
+"""The passes of the region IR that run for a machine, and the choices that depend on the
+machine."""
 
 from __future__ import annotations
 
@@ -66,12 +67,12 @@ def optimised(region: Region, options: Options, machine: Machine) -> Module:
 
 
 def registers_for_forwarding(machine: Machine, operations: Sequence[Operation]) -> int:
-    """How many values a loop of some operations had better keep from iteration to iteration instead of
-    loading them: as few as bring the interval between iterations down.
+    """How many values a loop of some operations had better keep from iteration to iteration instead
+    of loading them: as few as bring the interval between iterations down.
 
-    A value that is kept takes registers and ports, one that is loaded a unit and a slot. An estimate
-    of the interval: what the units for loads, other units, and slots are taken for, where each value
-    from in front of the loop may have to be loaded in each iteration too.
+    A value that is kept takes registers and ports, one that is loaded a unit and a slot. An
+    estimate of the interval: what the units for loads, other units, and slots are taken for, where
+    each value from in front of the loop may have to be loaded in each iteration too.
     """
     files = (file for file in machine.files if file.kind is FileKind.INTEGER)
     most = max(sum(file.registers for file in files) - _NEEDED, 0) // _KEPT

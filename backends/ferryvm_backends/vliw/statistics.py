@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a program of the machine has taken so far: counts, from which `report` makes metrics."""
+"""Counters of a program of the machine, from which `report` derives metrics."""
 
 from __future__ import annotations
 

@@ -65,7 +65,8 @@ def key(facts: Iterable[str | bytes], sources: Iterable[Path] = ()) -> str:
 
 
 def why_not_usable() -> str:
-    """Why nothing can be kept, `; ` and what to do; nothing if it can. Programs run all the same."""
+    """Why nothing can be kept, `; ` and what to do; nothing if it can. Programs run all the
+    same."""
     try:
         secret.mac("", "", b"")
         with _folder(_FOLDERS[0], is_made=True) as folder:

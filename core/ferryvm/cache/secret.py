@@ -39,7 +39,8 @@ def path() -> Path:
 
 
 def mac(name: str, key: str, payload: bytes) -> bytes:
-    """What proves that this user stored the payload in that entry: 32 bytes. Raises NoSecretError."""
+    """What proves that this user stored the payload in that entry: 32 bytes. Raises
+    NoSecretError."""
     digest = hashlib.blake2b(key=_secret(path()), digest_size=32, person=b"ferryvm cache")
     for part in (name.encode(), key.encode()):
         digest.update(len(part).to_bytes(8, "little") + part)  # no two pairs look the same

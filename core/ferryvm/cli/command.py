@@ -48,7 +48,8 @@ _COMMANDS = {
 
 
 class _Commands(click.Group):
-    """Our own commands, then those of plugins, which are looked for where a name is none of ours."""
+    """Our own commands, then those of plugins, which are looked for where a name is none of
+    ours."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return sorted({*_COMMANDS, *_brought(ctx).loadable})

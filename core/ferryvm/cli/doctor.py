@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`ferry doctor`: what each backend finds on this machine, what is wrong, and what to do about it."""
+"""`ferry doctor`: what each backend finds on this machine, what is wrong, and what to do about
+it."""
 
 from __future__ import annotations
 

@@ -5,9 +5,9 @@
               a signal: at once   KeyboardInterrupt,      a signal: at once
                                   a second one: at once
 
-SIGINT is told in one line, with exit code 130. After SIGTERM or SIGHUP, when what has to be written is
-written, the process dies by that signal, so that whoever started it sees it. A signal that was ignored
-when the process began stays ignored. What is loaded before `begin` is next to nothing.
+SIGINT is told in one line, with exit code 130. After SIGTERM or SIGHUP, when what has to be written
+is written, the process dies by that signal, so that whoever started it sees it. A signal that was
+ignored when the process began stays ignored. What is loaded before `begin` is next to nothing.
 """
 
 from __future__ import annotations
@@ -70,8 +70,8 @@ def run() -> None:
 
 
 def loading() -> AbstractContextManager[None]:
-    """While active, our own code is imported: in the middle of that a signal ends the process at once,
-    since an extension module makes anything of a KeyboardInterrupt, or nothing."""
+    """While active, our own code is imported: in the middle of that a signal ends the process at
+    once, since an extension module makes anything of a KeyboardInterrupt, or nothing."""
     import contextlib
 
     @contextlib.contextmanager
@@ -172,8 +172,8 @@ def die(number: int) -> None:
 
 
 def end(code: int) -> None:
-    """End the process after a command. What runs in other threads is not waited for, be it a compiler
-    (which Python's own end would take memory from) or a plugin's."""
+    """End the process after a command. What runs in other threads is not waited for, be it a
+    compiler (which Python's own end would take memory from) or a plugin's."""
     global _phase
     _phase = "ending"
     import atexit

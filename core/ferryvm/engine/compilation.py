@@ -4,8 +4,8 @@ are due.
 
 A program waits for a job only where its policy says so, and Ctrl-C ends the waiting. The thread is
 started by the first job. At the end of the process the job under way is waited for (a compiler that
-works while its library is taken down may crash), those behind it are dropped; Ctrl-C ends the process
-without waiting. Who has nothing more to do in the process can `abandon` the job, too.
+works while its library is taken down may crash), those behind it are dropped; Ctrl-C ends the
+process without waiting. Who has nothing more to do in the process can `abandon` the job, too.
 """
 
 from __future__ import annotations
@@ -34,8 +34,8 @@ _LOOK = 0.1
 """Seconds between two looks for a signal at the end of the process."""
 
 _TURN = 0.00005
-"""Seconds that compiling holds Python's interpreter lock when another thread wants it. A program that
-ends meanwhile, or calls its host, waits that long; a change of threads takes a tenth of it."""
+"""Seconds that compiling holds Python's interpreter lock when another thread wants it. A program
+that ends meanwhile, or calls its host, waits that long; a change of threads takes a tenth of it."""
 
 
 class Job:

@@ -2,9 +2,9 @@
 """The state in which a backend left, checked before the engine acts on it.
 
 Only the engine's own exits are looked at: a host call, growth, an end. What is checked is what the
-engine is about to rely on: an instruction that control can get to, a frame as large as its stack map
-says and within the stack, a host call of that number, a trap that there is. What the words of the
-stack and the heap hold is not checked.
+engine is about to rely on: an instruction that control can get to, a frame as large as its stack
+map says and within the stack, a host call of that number, a trap that there is. What the words of
+the stack and the heap hold is not checked.
 """
 
 from __future__ import annotations
@@ -28,7 +28,8 @@ class ExitChecker:
         self._shapes: dict[int, tuple[int, int]] = {}
 
     def fault(self, status: Status, counting: bool) -> str | None:
-        """What is wrong with the state that was left with a status; None if it can be gone on from."""
+        """What is wrong with the state that was left with a status; None if it can be gone on
+        from."""
         control = self._control  # reading a field takes long where a host call is short
         pc, sp, fp = control.pc, control.sp, control.fp
         shape = self._shapes.get(pc)
@@ -71,7 +72,8 @@ class ExitChecker:
         return None
 
     def _shape(self, pc: int) -> tuple[int, int] | None:
-        """Words of the frame at `pc` from its header on, and the host import that is called there, or -1."""
+        """Words of the frame at `pc` from its header on, and the host import that is called there,
+        or -1."""
         program, verified = self._machine.program, self._machine.verified
         if not 0 <= pc < len(program.code) or not verified.is_reachable(pc):
             return None

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """What mixed execution did with a program and why, as data for people and for JSON.
 
-Times of compiled code are what the code itself measured; the interpreter's is that of its stays, less
-these. The rest of a run is the engine's. Instructions are known where they were counted.
+Times of compiled code are what the code itself measured; the interpreter's is that of its stays,
+less these. The rest of a run is the engine's. Instructions are known where they were counted.
 """
 
 from __future__ import annotations

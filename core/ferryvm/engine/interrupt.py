@@ -99,7 +99,8 @@ os.register_at_fork(after_in_child=_forget)
 
 @contextlib.contextmanager
 def interruptible(control: ControlBlock) -> Iterator[None]:
-    """While active, SIGINT (and what else the process's owner says) sets `control.interrupt` and does nothing else.
+    """While active, SIGINT (and what else the process's owner says) sets `control.interrupt` and
+    does nothing else.
 
     Where the program has ended by itself, a signal that came is raised again, for the handler
     that was there before: no Ctrl-C is lost.

@@ -77,7 +77,8 @@ class Placement:
     decision: str = ""
     """Which rule of the policy matched, and why."""
     considered: list[Considered] = dataclasses.field(default_factory=list)
-    """The regions that start here in the order in which the policy was asked, the chosen one last."""
+    """The regions that start here in the order in which the policy was asked, the chosen one
+    last."""
     attempts: list[Attempt] = dataclasses.field(default_factory=list)
     recompilations: int = 0
     """Times that guards failed too often."""

@@ -166,7 +166,8 @@ def _restore(machine: Machine, sections: Mapping[str, memoryview], name: str) ->
 
 
 def _heap_runs(section: memoryview, hp: int) -> list[tuple[int, memoryview]]:
-    """Where each run of a saved heap begins, and its bytes; they are as `sparse.runs` makes them."""
+    """Where each run of a saved heap begins, and its bytes; they are as `sparse.runs` makes
+    them."""
     if len(section) < _RUN.size:
         raise _Misfit(f"{len(section)} bytes in section HEAP, {_RUN.size} at least")
     count, size = _RUN.unpack_from(section)
@@ -271,7 +272,8 @@ class _Part:
 
 
 def _check_frames(verified: Verified, content: memoryview, pc: int, fp: int) -> int:
-    """Check the stack, from the innermost frame at `fp` outwards; words that it may come to need."""
+    """Check the stack, from the innermost frame at `fp` outwards; words that it may come to
+    need."""
     shapes: dict[tuple[int, int | None], _Shape] = {}
     words = content.cast("Q")
     array = np.frombuffer(words, np.uint64)

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The shadow run: a second backend repeats each stay in compiled code, and both states are compared.
+"""The shadow run: a second backend repeats each stay in compiled code, and both states are
+compared.
 
     interpreter ──> code entered ──> copy of the machine ─────────────────────┐
                          │                                                    │
@@ -8,10 +9,10 @@
                          └────────────────> equal, to the bit? <──────────────┘
                                yes: go on        no: stop, with the shadow's state
 
-Code that counts is what makes it possible: the fuel that a stay has used says how far the shadow has
-to go. So under a shadow a program runs in the counting form, asked for or not. A stay is cut after
-`LONGEST` instructions, as if fuel had run out, since the shadow is slow and a loop may be endless.
-Only compiled code is checked: interpreters are compared by `ferry diff`.
+Code that counts is what makes it possible: the fuel that a stay has used says how far the shadow
+has to go. So under a shadow a program runs in the counting form, asked for or not. A stay is cut
+after `LONGEST` instructions, as if fuel had run out, since the shadow is slow and a loop may be
+endless. Only compiled code is checked: interpreters are compared by `ferry diff`.
 """
 
 from __future__ import annotations
@@ -45,7 +46,8 @@ LONGEST = 200_000
 """Instructions of one stay in compiled code, at most."""
 
 SLICE = 2_000
-"""Instructions that the shadow runs between two looks at the interrupt flag: some 10 ms in Python."""
+"""Instructions that the shadow runs between two looks at the interrupt flag: some 10 ms in
+Python."""
 
 _GOES_ON = frozenset(
     [Status.LEAVE, Status.GUARD, Status.INTERRUPTED, Status.FUEL, Status.SLICED, Status.LOST]

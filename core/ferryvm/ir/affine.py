@@ -165,11 +165,12 @@ class AffineAnalysis:
         return total
 
     def ends(self, line: AffineExpression, ranges: Mapping[Value, Interval]) -> Interval:
-        """The smallest and the largest value of a line whose counts are in their ranges, modulo 2^64.
+        """The smallest and the largest value of a line whose counts are in their ranges, modulo
+        2^64.
 
         Scales have to be of the sign that they look like. Only whole sums say anything: `p - n` is
-        not negative where its smallest value is not, though its base is. Where a count has no values,
-        the smallest may be above the largest.
+        not negative where its smallest value is not, though its base is. Where a count has no
+        values, the smallest may be above the largest.
         """
         m, low, high = self._builder, line.base, line.base
         for count, scale in line.terms:

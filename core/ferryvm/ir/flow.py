@@ -14,8 +14,8 @@ from ferryvm.ir.graph import Block, Body, Edge, Operation, Value
 from ferryvm.region.dominance import Span, dominators, within
 
 _CHEAP = 32
-"""Operations of a loop whose polls cost 1. Twice as many, twice the price: what is between two looks
-at the interrupt flag is some 10^5 operations, however long the loops are."""
+"""Operations of a loop whose polls cost 1. Twice as many, twice the price: what is between two
+looks at the interrupt flag is some 10^5 operations, however long the loops are."""
 
 
 @dataclasses.dataclass(eq=False)

@@ -2,13 +2,13 @@
 """What a loop nest touches in the heap, and what has to be asked for its checks to pass each time.
 
 What is touched are *objects*: a reference with bytes around it. Each access names a *part* of one,
-whose offset varies in a line with the counts of loops; so its first and its last byte are found where
-each count is at one of its ends. A check is *spared* if it passes wherever the object is in bounds,
-or wherever its smallest index is not negative and its largest is below a length that nothing in the
-nest changes.
+whose offset varies in a line with the counts of loops; so its first and its last byte are found
+where each count is at one of its ends. A check is *spared* if it passes wherever the object is in
+bounds, or wherever its smallest index is not negative and its largest is below a length that
+nothing in the nest changes.
 
-Numbers are asked to be so small, whatever their sign, that nothing wraps: a line stays within
-2^60 + 4 * 2^59 < 2^62 of zero, and differences of two are exact. What they add up to is asked of the
+Numbers are asked to be so small, whatever their sign, that nothing wraps: a line stays within 2^60
++ 4 * 2^59 < 2^62 of zero, and differences of two are exact. What they add up to is asked of the
 whole sum only, so a base or a scale may be negative. Where a loop's count has no values the ends
 may be in wrong order; then nothing in it is touched, and nothing that is asked of them matters.
 Making a plan changes nothing in the body.
@@ -52,7 +52,8 @@ LARGEST_NEST = 1000
 
 MOST_OBJECTS = 16
 FEWEST_OBJECTS = 2
-"""Of a loop that has no other in it: with one alone, asking was measured to cost more than it saves."""
+"""Of a loop that has no other in it: with one alone, asking was measured to cost more than it
+saves."""
 
 OUTSIDE = "an address may be outside of the heap or of its vector"
 TOO_LARGE = "an index may be past the last element"
@@ -79,12 +80,13 @@ class Footprint(NamedTuple):
     reference: Value
     offset: int
     stride: int | None
-    """Whatever is added to the offset is a multiple of it; 0: nothing is; None: that is not known."""
+    """Whatever is added to the offset is a multiple of it; 0: nothing is; None: that is not
+    known."""
     bytes: int
 
     def is_apart(self, other: Footprint) -> bool:
-        """Whether two accesses, one of which stores, have no bytes in common, in whichever iterations
-        of the nest's loops they are made."""
+        """Whether two accesses, one of which stores, have no bytes in common, in whichever
+        iterations of the nest's loops they are made."""
         return self.nest is other.nest and self.reference is not other.reference
 
     def is_in_step(self, other: Footprint) -> bool:
@@ -172,7 +174,8 @@ class RuntimeChecks(Builder):
         loops: list[Loop],
         largest: int = LARGEST_NEST,
     ) -> None:
-        """Raises UnfitError for a nest that is left alone. `largest`: operations that it may have."""
+        """Raises UnfitError for a nest that is left alone. `largest`: operations that it may
+        have."""
         super().__init__(body.constants)
         self.flow, self.loop = flow, loop
         self.blocks = [*flow.blocks]  # since the body's own list will change
@@ -453,8 +456,8 @@ class RuntimeChecks(Builder):
         return reference, AccessRange(offset, line.terms, size, more)
 
     def _vector(self, base: Operation, offset: int) -> tuple[Value, int, Value]:
-        """The reference of the vector that a base lies in, with what is added to it: first a number;
-        the base itself, if no sum tells of a vector."""
+        """The reference of the vector that a base lies in, with what is added to it: first a
+        number; the base itself, if no sum tells of a vector."""
         if base.name in ("add", "sub"):
             a, b = base.arguments
             for one, other in ((a, b), (b, a)) if base.name == "add" else ((a, b),):

@@ -171,8 +171,8 @@ class Operation(Value):
 
 
 class Virtual(Operation):
-    """The canonical value of a float, which only states name: it has no place in a block, and is made
-    where control leaves."""
+    """The canonical value of a float, which only states name: it has no place in a block, and is
+    made where control leaves."""
 
     __slots__ = ()
 
@@ -264,7 +264,8 @@ class Body:
         return self.results[0] if self.results else None
 
     def place_of(self, result: int) -> int:
-        """The word of the function's frame in which it leaves a result after the first: behind the header."""
+        """The word of the function's frame in which it leaves a result after the first: behind the
+        header."""
         return self.parameters + HEADER_WORDS + result - 1
 
     @property

@@ -7,8 +7,8 @@
                                          statics, heap pointer as values
 
 Words of the running frame, statics and the heap pointer are values while a body is lifted; memory
-is read for them at the entry and written at exits, from the `FrameState` that each exit carries. Around
-a call those statics are stored that the callee may see.
+is read for them at the entry and written at exits, from the `FrameState` that each exit carries.
+Around a call those statics are stored that the callee may see.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Whether IR is as compilers may rely on it. docs/ir.md lists the rules.
 
-Every rule is checked in one pass over the blocks, along the dominator tree; the first fault is raised.
-It costs about as much as lifting, so nobody does it unasked: tests check between passes, and the
-environment variable `FERRYVM_CHECK_IR=1` makes `optimise` do so.
+Every rule is checked in one pass over the blocks, along the dominator tree; the first fault is
+raised. It costs about as much as lifting, so nobody does it unasked: tests check between passes,
+and the environment variable `FERRYVM_CHECK_IR=1` makes `optimise` do so.
 """
 
 from __future__ import annotations
@@ -42,8 +42,8 @@ def verify_module(module: Module, verified: Verified | None = None) -> None:
 
 
 class IrVerifier:
-    """Verifies a module between passes: an operation that is as it was is not held against its shape
-    again, but where it stands and what it uses there is looked at each time."""
+    """Verifies a module between passes: an operation that is as it was is not held against its
+    shape again, but where it stands and what it uses there is looked at each time."""
 
     def __init__(self, module: Module, verified: Verified | None = None) -> None:
         """`verified`: the program; without it states and statics are not held against its types."""
@@ -387,8 +387,8 @@ class _Check:
             self._stack_map(operation, state, self.verified)
 
     def _words(self, operation: Operation, state: FrameState) -> None:
-        """A state has every word of the frame but its header. Where a call leaves, it also has the header
-        of the callee's frame, whose arguments are the callee's to write."""
+        """A state has every word of the frame but its header. Where a call leaves, it also has the
+        header of the callee's frame, whose arguments are the callee's to write."""
         first, length = self.body.parameters, len(state.words)
         absent = {*range(first, first + HEADER_WORDS)}
         if SHAPES[operation.name].role is Role.CALLS:

@@ -367,8 +367,9 @@ class Emitter(PureEmitter[V]):
 
     @abc.abstractmethod
     def move_results(self, to: V, end: V, count: V) -> None:
-        """Move the `count` (i64) words below the stack address `end` down to `to`, the lowest first.
-        Where `count` is 0 the word at `to` may become anything: it is above the stack from there on."""
+        """Move the `count` (i64) words below the stack address `end` down to `to`, the lowest
+        first. Where `count` is 0 the word at `to` may become anything: it is above the stack from
+        there on."""
 
     @abc.abstractmethod
     def next_pc(self) -> V:

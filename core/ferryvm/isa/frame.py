@@ -5,14 +5,14 @@
     │ parameters … │ return pc │ distance │ locals … │ operands … │ <─ sp
        word -n …      slot        slot      word 2 …    deepest first
 
-The arguments of a call are on top of the caller's operand stack. They become the callee's parameters
-where they are; `call` puts the header behind them. *Distance* is the number of words from the caller's
-header to this one, so a frame names no absolute address. (The alternative, a header below the arguments,
-has to be reserved before they are pushed.)
+The arguments of a call are on top of the caller's operand stack. They become the callee's
+parameters where they are; `call` puts the header behind them. *Distance* is the number of words
+from the caller's header to this one, so a frame names no absolute address. (The alternative, a
+header below the arguments, has to be reserved before they are pushed.)
 
-In code, `local.get` and `local.set` name a word of the frame, counted from its header and negative for a
-parameter, so that interpreters need not know how many parameters there are; `return` says that number
-beside its own of results.
+In code, `local.get` and `local.set` name a word of the frame, counted from its header and negative
+for a parameter, so that interpreters need not know how many parameters there are; `return` says
+that number beside its own of results.
 """
 
 from __future__ import annotations
@@ -34,8 +34,8 @@ def word_of(number: int, parameters: int) -> int:
 
 def number_of(word: int, parameters: int) -> int | None:
     """The number of the local that a word of the frame is, as an immediate (unsigned, 64 bits) or a
-    signed number; None for one that is no local whatever the function has: of the header, or further
-    below it than the parameters."""
+    signed number; None for one that is no local whatever the function has: of the header, or
+    further below it than the parameters."""
     word = ((word & (2 * _SIGN - 1)) ^ _SIGN) - _SIGN
     if word < 0:
         return word + parameters if word >= -parameters else None

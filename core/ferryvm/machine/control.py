@@ -42,11 +42,11 @@ class Status(enum.IntEnum):
     HOT = 9
     """A loop head or function entry became hot; pc is that place."""
     SLICED = 10
-    """Compiled code has run for as long as it may at a time; pc is the loop head or function entry to
-    go on with."""
+    """Compiled code has run for as long as it may at a time; pc is the loop head or function entry
+    to go on with."""
     LOST = 11
-    """Compiled code cannot be run any more, `Code.lost` says why; state is as at its entry, or where
-    it was left last."""
+    """Compiled code cannot be run any more, `Code.lost` says why; state is as at its entry, or
+    where it was left last."""
 
 
 class ControlBlock(ctypes.Structure):

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Where two states of one program differ first.
 
-Equal means equal bits, with one exception: where a word is known to hold a float (a static, a local,
-an operand), any NaN equals any NaN. Nothing is known of heap bytes, so there the exception does not
-hold; arithmetic yields one NaN only, so a difference there is a fault too.
+Equal means equal bits, with one exception: where a word is known to hold a float (a static, a
+local, an operand), any NaN equals any NaN. Nothing is known of heap bytes, so there the exception
+does not hold; arithmetic yields one NaN only, so a difference there is a fault too.
 """
 
 from __future__ import annotations
@@ -25,7 +25,8 @@ class Difference:
     """The first field in which two states differ."""
 
     field: str
-    """`status`, `trap`, `pc`, ... or a place such as `local 2 of fib`, `static 0 (count)`, `heap`."""
+    """`status`, `trap`, `pc`, ... or a place such as `local 2 of fib`, `static 0 (count)`,
+    `heap`."""
     left: str
     right: str
 

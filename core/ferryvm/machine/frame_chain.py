@@ -3,8 +3,8 @@
 
 Each frame names the distance to its caller's, so the outermost frames are only found by going past
 all others. Where recursion is deep its frames repeat: after every few steps the walk looks for a
-period of distances, and NumPy then says how often it goes on. What does not repeat is followed frame
-by frame, for at most MOST_STEPS.
+period of distances, and NumPy then says how often it goes on. What does not repeat is followed
+frame by frame, for at most MOST_STEPS.
 """
 
 from __future__ import annotations

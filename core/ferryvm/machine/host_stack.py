@@ -3,10 +3,10 @@
 
     lowest address ── RESERVE ──> floor ── frames of a region ──> its limit <── recursion ── entered
 
-The VM's stack is never the host's, but VM functions that are compiled call each other as native ones.
-The engine writes the floor of the running thread into the control block. A region leaves at once
-where less is left above it than all its frames take once, and a recursive function leaves to the
-interpreter where it has come so low.
+The VM's stack is never the host's, but VM functions that are compiled call each other as native
+ones. The engine writes the floor of the running thread into the control block. A region leaves at
+once where less is left above it than all its frames take once, and a recursive function leaves to
+the interpreter where it has come so low.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ ROOMY: Final = 16 << 20
 walks what it compiles by recursion. They are taken only as they are used."""
 
 SMALLEST: Final = 64 << 10
-"""Bytes of stack of a thread that may run programs. The engine and compilers written in Python take half
-of it; Python itself does not start with 64 KiB for its main thread."""
+"""Bytes of stack of a thread that may run programs. The engine and compilers written in Python take
+half of it; Python itself does not start with 64 KiB for its main thread."""
 
 _GUARD: Final = 8 << 10
 """Bytes that the C library may take of a thread's stack for itself."""
@@ -45,12 +45,13 @@ RESERVE: Final = (16 << 10) + max(os.sysconf("SC_MINSIGSTKSZ"), 0)
 Python's C code on top of it, and the calls of a region that leaves."""
 
 _PUSHED: Final = 96
-"""Bytes that a function takes besides what it subtracts: return address, saved registers, alignment."""
+"""Bytes that a function takes besides what it subtracts: return address, saved registers,
+alignment."""
 
 
 def _limits() -> tuple[int, int]:
-    """Lowest address and size of this thread's stack; zeros where the system cannot say. Of the main
-    thread it is what the limit of the process lets it grow to."""
+    """Lowest address and size of this thread's stack; zeros where the system cannot say. Of the
+    main thread it is what the limit of the process lets it grow to."""
     libc = ctypes.CDLL(None)
     if not hasattr(libc, "pthread_getattr_np"):  # glibc and musl have it
         return 0, 0

@@ -4,9 +4,10 @@
     control block │ guard │ statics │ guard │ stack (grows up) │ guard │ heap: in use │ usable
                                                                     │ reserved │ guard
 
-The control block stands in front, so that one buffer can give all of it to a device. The heap's limit is reserved at once, so growing moves nothing; pages cost nothing until they are
-touched, and those past the usable part cannot be touched at all. Program code never gets past a
-segment (the verifier and bounds checks see to it); the guards are there for when we are wrong.
+The control block stands in front, so that one buffer can give all of it to a device. The heap's
+limit is reserved at once, so growing moves nothing; pages cost nothing until they are touched, and
+those past the usable part cannot be touched at all. Program code never gets past a segment (the
+verifier and bounds checks see to it); the guards are there for when we are wrong.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The pages of this process that may hold something: those that were ever touched.
 
-A page of private memory that nobody has touched is zero and costs nothing, until somebody reads it to
-find that out. Linux says which pages there are in /proc/self/pagemap (its documentation:
+A page of private memory that nobody has touched is zero and costs nothing, until somebody reads it
+to find that out. Linux says which pages there are in /proc/self/pagemap (its documentation:
 admin-guide/mm/pagemap): 8 bytes a page; bit 63 is set for a page in memory, bit 62 for one that is
 swapped out or on the move. `mincore` would not do: to it a page that is swapped out is none.
 """

@@ -2,8 +2,8 @@
 """Bytes most of which may be zero: what is not, in runs.
 
 Bytes are looked at in *granules* of 4096, whatever the page of the machine: a granule with a byte
-that is not zero belongs to a run, and runs are as long as can be. So equal bytes have equal runs, in
-memory, in files and on every machine.
+that is not zero belongs to a run, and runs are as long as can be. So equal bytes have equal runs,
+in memory, in files and on every machine.
 """
 
 from __future__ import annotations

@@ -74,7 +74,8 @@ class ChoiceKeys(Table):
     guard_limit: Count = Options.guard_limit
     """Failures of one guard after which the region is compiled again without it."""
     recompile_limit: CountOrNever = Options.recompile_limit
-    """How many times a region is compiled again with what is left of its guesses; then without any."""
+    """How many times a region is compiled again with what is left of its guesses; then without
+    any."""
     retry_after: CountOrNever = Options.retry_after
     """Further counts after which a region that was given up is tried again; 0 is never."""
     device: str = Options.device

@@ -248,7 +248,8 @@ def _read_test(name: str, path: Path, value: object, report: Report, known: Know
 
 @functools.lru_cache(maxsize=1024)
 def _usual_test(name: str, value: str, known: Known) -> Test | None:
-    """The test of a fact for a text, None if there is a fault; rules ask for the same again and again."""
+    """The test of a fact for a text, None if there is a fault; rules ask for the same again and
+    again."""
     faults: list[TomlFault] = []
     test = _read_test(name, (), [value], faults.append, known)
     return None if faults else test

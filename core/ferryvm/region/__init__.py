@@ -7,9 +7,9 @@
                              │
                              └── region_effects ──> Effects         what a compiler must keep
 
-Names load what they need when they are first used: an engine in whose program nothing gets hot needs
-`loop_head` only. The functions `graph.graph` and `region.region` have their modules' names and so are
-imported from there.
+Names load what they need when they are first used: an engine in whose program nothing gets hot
+needs `loop_head` only. The functions `graph.graph` and `region.region` have their modules' names
+and so are imported from there.
 """
 
 from __future__ import annotations

@@ -50,7 +50,8 @@ def components(onward: Sequence[Sequence[int]]) -> Iterator[tuple[int, ...]]:
 
 
 def cycle_without(onward: Sequence[Sequence[int]], passed: Collection[int]) -> tuple[int, ...]:
-    """The nodes of cycles that pass none of some nodes, one component of them; none if there is none.
+    """The nodes of cycles that pass none of some nodes, one component of them; none if there is
+    none.
 
     In time linear in the edges: without these nodes the graph has to be acyclic.
     """

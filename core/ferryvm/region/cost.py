@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a region costs to compile, told before anything is lifted; and the parts of one that are in bounds.
+"""What a region costs to compile, told before anything is lifted; and the parts of one that are in
+bounds.
 
 Time and memory of a compiler go with two numbers: instructions, and the words that frames have
 where control may leave or comes together, since each of them is a value that has to be there.

@@ -18,8 +18,8 @@ def dominators(before: Sequence[Sequence[int]]) -> tuple[list[int], list[Span]]:
     """The immediate dominator of each node (the entry's is itself), and the span of each.
 
     `before`: the nodes from which control comes to each. Cooper, Harvey, Kennedy: A Simple, Fast
-    Dominance Algorithm, 2001. The first pass goes by edges that lead on. Edges that lead back change
-    nothing if each one's head dominates its tail, so the passes that are to see that nothing
+    Dominance Algorithm, 2001. The first pass goes by edges that lead on. Edges that lead back
+    change nothing if each one's head dominates its tail, so the passes that are to see that nothing
     changes are made only where one does not.
     """
     above = [-1] * len(before)

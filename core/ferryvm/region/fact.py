@@ -77,7 +77,8 @@ class Facts:
     """Share that jumps, branches, calls, returns or ends."""
     work: int
     """Estimated instructions for one time round from the entry: each counts ten times for every
-    loop around it in the region (one time round of a loop is one iteration). Callees do not count."""
+    loop around it in the region (one time round of a loop is one iteration). Callees do not
+    count."""
     hotness: int
     """How often the profile saw its entry."""
     mix: dict[str, int]

@@ -6,8 +6,8 @@
                                 entry   a ──┐  b ──┤
                                             └──────┘
 
-In a reducible graph every cycle is a natural loop: it has a head that dominates all of it. Passes of
-the region IR rely on that. Copying nodes would do it, too, but takes exponential space (Carter,
+In a reducible graph every cycle is a natural loop: it has a head that dominates all of it. Passes
+of the region IR rely on that. Copying nodes would do it, too, but takes exponential space (Carter,
 Ferrante, Thomborson: Folklore Confirmed: Reducible Flow Graphs are Exponentially Larger, 2003).
 """
 
@@ -20,12 +20,13 @@ from ferryvm.region.component import components
 from ferryvm.region.dominance import dominators, within
 
 _ITERATIONS = 8
-"""Irreducible cycles inside each other that are told apart. In what is left after so many iterations
-every node is dispatched to: so time is linear in the edges for all graphs."""
+"""Irreducible cycles inside each other that are told apart. In what is left after so many
+iterations every node is dispatched to: so time is linear in the edges for all graphs."""
 
 
 def dispatches(onward: Sequence[Sequence[int]]) -> list[tuple[int, ...]]:
-    """The groups of nodes that are entered through a dispatch each, so that no irreducible cycle is left.
+    """The groups of nodes that are entered through a dispatch each, so that no irreducible cycle is
+    left.
 
     `onward`: the nodes to which edges lead from each; all can be reached from node 0, which is the
     entry. Every edge to a node of a group, one from outside of the graph included, has to go to the

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Text to datums: atoms and lists with their places. No name has a meaning here.
 
-The reader keeps its own stack, so a text of any depth is read or refused, never too deep for Python.
-It refuses more than MAX_NESTING levels because the phases after it are recursive.
+The reader keeps its own stack, so a text of any depth is read or refused, never too deep for
+Python. It refuses more than MAX_NESTING levels because the phases after it are recursive.
 
 An unclosed parenthesis would swallow the rest of the text. When a text ends inside a form, the
 reader goes back to the next parenthesis in column 1 (where forms start in any laid out text) and

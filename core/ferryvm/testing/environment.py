@@ -59,8 +59,8 @@ def set_control_word(word: int) -> None:
 
 @contextlib.contextmanager
 def environment(word: int) -> Iterator[None]:
-    """An environment for a block, in which as little as possible should be computed: as if the caller
-    of ferryvm had it, also in a block of `ours`."""
+    """An environment for a block, in which as little as possible should be computed: as if the
+    caller of ferryvm had it, also in a block of `ours`."""
     with callers():
         before: ctypes.Array[ctypes.c_ubyte] = saved()
         set_control_word(word)

@@ -26,8 +26,8 @@ class MixedRegistry(Registry):
         self._mixed: Backend | None = None
 
     def get(self, name: str) -> Backend:
-        """As a registry's; `mixed` is what the policy makes of the others, which must all be usable:
-        it would go on without one that is not, and nothing would be compared."""
+        """As a registry's; `mixed` is what the policy makes of the others, which must all be
+        usable: it would go on without one that is not, and nothing would be compared."""
         if name != MIXED or self.policy is None:
             return super().get(name)
         if self._mixed is None:

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The pytest plugin: `--ferry-backend`, the `ferry_backend` fixture, the conformance suite's tests.
 
-Every pytest run where ferryvm is installed loads this module, so it imports nothing of ferryvm until
-a test asks for one of its fixtures.
+Every pytest run where ferryvm is installed loads this module, so it imports nothing of ferryvm
+until a test asks for one of its fixtures.
 """
 
 from __future__ import annotations

@@ -22,7 +22,8 @@ from ferryvm.testing.environment import ENVIRONMENTS
 
 _LONGEST_STEP = 11
 """Binary logarithm of the most instructions that a random schedule runs before it moves on.
-Logarithms are uniform, that of each schedule's own longest step too, so that short programs move."""
+Logarithms are uniform, that of each schedule's own longest step too, so that short programs
+move."""
 
 _LATEST_UNCOUNTED = 20
 """Moves after which, at the latest, a random schedule goes on to the end without counting."""

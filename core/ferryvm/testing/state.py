@@ -2,8 +2,8 @@
 """What a program's state is when backends are compared.
 
 A state is status, trap kind, pc, sp, fp, hp, fuel left, every word of the statics, of the stack in
-use and every byte of the heap in use, the output, the result. `ferryvm.machine.difference` says when
-two are equal.
+use and every byte of the heap in use, the output, the result. `ferryvm.machine.difference` says
+when two are equal.
 """
 
 from __future__ import annotations

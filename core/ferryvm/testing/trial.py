@@ -141,7 +141,8 @@ class Trial:
             self.seconds += self.execution.statistics.seconds.run
 
     def _run_in_environment(self, backend: str, fuel: int | None) -> Status:
-        """As `_run`. Raises AssertionError where the caller's environment is another one after it."""
+        """As `_run`. Raises AssertionError where the caller's environment is another one after
+        it."""
         word, self.environment = self.environment, CONTROL
         try:
             with environment(word):

@@ -91,7 +91,8 @@ def _position(file: str, where: Mapping[Path, Place], path: Path) -> Position:
 
 
 def settle(value: Value | None, faults: Sequence[PlacedFault], error: type[DocumentError]) -> Value:
-    """What `examine` found, if it can be used: warnings go to the log. Raises `error` with all else."""
+    """What `examine` found, if it can be used: warnings go to the log. Raises `error` with all
+    else."""
     if value is None:
         raise error([placed for placed in faults if not placed.fault.is_warning])
     for warning in faults:

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A compiler that is missing, fails, hangs or writes nonsense is one line with culprit and remedy."""
+"""A compiler that is missing, fails, hangs or writes nonsense is one line with culprit and
+remedy."""
 
 from __future__ import annotations
 

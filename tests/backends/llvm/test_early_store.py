@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Bodies with many exits and locals: words that are stored before control leaves, and what that costs."""
+"""Bodies with many exits and locals: words that are stored before control leaves, and what that
+costs."""
 
 from __future__ import annotations
 

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Random loops over vectors, run in strips of a few iterations, end as those of the reference do."""
+"""Random loops over vectors, run in strips of a few iterations, end as those of the reference
+do."""
 
 from __future__ import annotations
 
@@ -78,8 +79,8 @@ class Loops:
         return f"(set! i {start}) (while {head} {body} (set! i (+ i {step})))"
 
     def wrapping(self) -> str:
-        """A loop whose index wraps: it is in bounds for the first and the last value of the count, if
-        that is above zero, and not between them."""
+        """A loop whose index wraps: it is in bounds for the first and the last value of the count,
+        if that is above zero, and not between them."""
         scale = self.pick((4, 8, 64))
         start = f"(<< -1 {66 - int(scale).bit_length() - 1})"
         load = f"(vector-ref {self.pick('ab')} (* i {scale}))"

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Random runs of stores and loads of floats, full of NaNs, leave the memory that the reference does.
+"""Random runs of stores and loads of floats, full of NaNs, leave the memory that the reference
+does.
 
 All checks are made in front, so that nothing leaves between the stores and the passes may have them
 raw: on x86 an operation that makes a NaN makes another than the canonical one.

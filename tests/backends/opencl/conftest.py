@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The opencl backend in each way to give a device a machine's memory, and on a GPU where there is one.
+"""The opencl backend in each way to give a device a machine's memory, and on a GPU where there is
+one.
 
 `pytest -m gpu` runs what is for a GPU alone.
 """

@@ -4,9 +4,10 @@ buffers, races, values that nobody set.
 
     python -m tests.backends.opencl.grind SEED FIRST COUNT [--without-bounds]
 
-Run with an .icd file of Oclgrind in OCL_ICD_VENDORS. Prints how many programs there were and how many
-kernels were entered, and fails on a state that is not the reference's. What Oclgrind finds it writes
-to OCLGRIND_LOG. `--without-bounds`: leave the checks of the heap's bounds out of the kernels.
+Run with an .icd file of Oclgrind in OCL_ICD_VENDORS. Prints how many programs there were and how
+many kernels were entered, and fails on a state that is not the reference's. What Oclgrind finds it
+writes to OCLGRIND_LOG. `--without-bounds`: leave the checks of the heap's bounds out of the
+kernels.
 """
 
 from __future__ import annotations

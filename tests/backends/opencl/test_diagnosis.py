@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What `ferry doctor` says of OpenCL, on machines that exist only here: planted drivers, devices."""
+"""What `ferry doctor` says of OpenCL, on machines that exist only here: planted drivers,
+devices."""
 
 from __future__ import annotations
 

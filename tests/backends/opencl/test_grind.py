@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Kernels of random programs under Oclgrind: no access outside of a buffer, no race, no value that
-nobody set. And it would see them: without their checks the same programs do access what is not theirs.
+nobody set. And it would see them: without their checks the same programs do access what is not
+theirs.
 """
 
 from __future__ import annotations

@@ -83,8 +83,8 @@ def backs(monkeypatch: pytest.MonkeyPatch) -> Counter[int]:
 
 
 def _entries(backend: OpenClBackend, text: str) -> int:
-    """Run a program with its scopes on the device, see that it ends as it should; how often a kernel
-    was entered."""
+    """Run a program with its scopes on the device, see that it ends as it should; how often a
+    kernel was entered."""
     rule = Rule(backends=(Choice(NAME, PolicyOptions(background=False, required=True)),))
     profile = Profile(loop_threshold=1 << 40, function_threshold=1 << 40)
     program = ferryvm.compile(text)

@@ -44,8 +44,8 @@ class Proved:
         prove(self.code, program or self.program, self.claim)
 
     def reached(self) -> set[int]:
-        """The bundles that the proof comes to: an exit of a later iteration that asks what an earlier one
-        has asked is never taken."""
+        """The bundles that the proof comes to: an exit of a later iteration that asks what an
+        earlier one has asked is never taken."""
         found: set[int] = set()
         with pytest.MonkeyPatch.context() as patch:
             cycle = SymbolicExecutor.cycle

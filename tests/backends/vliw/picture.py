@@ -48,7 +48,8 @@ def drawn(name: str, folder: Path | None = None, text: str = TEXT) -> Drawn:
 
 
 def with_loops(program: Program) -> Program:
-    """The program as if two of its blocks were its loops: a kernel of two copies, and a plain one."""
+    """The program as if two of its blocks were its loops: a kernel of two copies, and a plain
+    one."""
     starts = sorted(program.labels)
     ends = [*starts[1:], len(program.bundles)]
     (first, _), (last, last_end) = [

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One iteration of a loop: what its operations wait for, and how fast iterations can follow each other."""
+"""One iteration of a loop: what its operations wait for, and how fast iterations can follow each
+other."""
 
 from __future__ import annotations
 

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Machine descriptions with mistakes: each is one line that says where, what, and what is allowed."""
+"""Machine descriptions with mistakes: each is one line that says where, what, and what is
+allowed."""
 
 from __future__ import annotations
 

@@ -108,7 +108,8 @@ def test_the_element_loop_of_a_filter_has_little_besides_its_arithmetic(
     )
     names = [operation.name for operation in loop.operations]
     assert names.count("fmul") == names.count("fadd") == 4
-    # Other samples are those of iterations before, where units for loads, or slots, are what is scarce.
+    # Other samples are those of iterations before, where units for loads, or slots, are what is
+    # scarce.
     assert names.count("load") == loaded
     assert names.count("store") == names.count("exit_expired") == names.count("exit_unless") == 1
     assert "exit" not in names

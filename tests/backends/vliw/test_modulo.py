@@ -258,8 +258,8 @@ def _interval(found: IterationSchedule, number: int, machine: Machine) -> int:
 
 
 def _pointed() -> Loop:
-    """A loop that adds what it loads from 8 bytes on of an address to a product, and stores it there.
-    The product takes several iterations."""
+    """A loop that adds what it loads from 8 bytes on of an address to a product, and stores it
+    there. The product takes several iterations."""
     loop = Loop()
     at, x = loop.register(), loop.register()
     slow = loop.do("mul", loop.do("mul", loop.do("mul", x, 3), 5), 7)
@@ -369,8 +369,8 @@ def test_simulators_agree_wherever_a_pipelined_loop_is_left(machine: str) -> Non
 def test_loops_of_any_number_of_rounds_leave_the_state_of_the_reference(
     monkeypatch: pytest.MonkeyPatch, machine: str, cycles: int, is_native: bool
 ) -> None:
-    """0 to 20 iterations: control leaves in each iteration of prologue and kernel; it also does, and comes
-    back, whenever a slice of time is over."""
+    """0 to 20 iterations: control leaves in each iteration of prologue and kernel; it also does,
+    and comes back, whenever a slice of time is over."""
     monkeypatch.setattr(entry, "SLICE", cycles)
     if not is_native:
         monkeypatch.setattr(entry, "NativeProgram", _Interpreted)
@@ -445,7 +445,8 @@ def test_a_loop_that_finds_too_few_registers_is_unrolled_and_says_in_which_file(
 def test_what_a_loop_leaves_is_in_registers_also_when_it_is_given_up(
     monkeypatch: pytest.MonkeyPatch, is_given_up: bool
 ) -> None:
-    """Whatever may be in memory is, and then a loop is given up: what its exits need is not lost."""
+    """Whatever may be in memory is, and then a loop is given up: what its exits need is not
+    lost."""
     part, machine = whole(TRAP), find("wide16")
     right = run(compiled(part, machine), part, is_native=True)
     colour, spilled = register_allocation._colour, list[Register]()

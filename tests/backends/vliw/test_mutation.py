@@ -46,8 +46,8 @@ PROGRAMS = {
     "division": "(define d 3) (define s 0) (while (> d -3) (set! s (+ s (/ 100 d))) (set! d (- d 1))) s",
 }
 _BUDGETS = {40: range(20, 220, 4), 1 << 40: [1 << 40]}
-"""Cycles after which the time is over, with those after which what the right program leaves is right,
-too: it is free when it looks at the time."""
+"""Cycles after which the time is over, with those after which what the right program leaves is
+right, too: it is free when it looks at the time."""
 _MOST = 20_000
 
 
@@ -80,7 +80,8 @@ def _outcome(given: Proved, program: Program, budget: int) -> tuple[object, set[
 
 
 def search(given: Proved, seed: int, count: int) -> tuple[int, int, list[str]]:
-    """How many of some random changes matter, how many are found, and those that matter and are not."""
+    """How many of some random changes matter, how many are found, and those that matter and are
+    not."""
     chance = random.Random(seed)
     fetched = set().union(
         *(_outcome(given, given.program, each)[1] for near in _BUDGETS.values() for each in near)

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Programs written by hand: iterations that overlap, exits in delay slots of jumps, orders of stores."""
+"""Programs written by hand: iterations that overlap, exits in delay slots of jumps, orders of
+stores."""
 
 from __future__ import annotations
 
@@ -91,7 +92,7 @@ NIL, EIGHT = Immediate(0), Immediate(8)
 
 
 class Hand:
-    """MachineCode and what it is claimed to be."""
+    """Machine code and what it is claimed to be."""
 
     def __init__(self) -> None:
         self.code = MachineCode("hand", [])
@@ -131,7 +132,8 @@ def op(
 
 NO_LOOP = LoopSummary("", -1, 1, 0, 0, 1, 1, 1, "", 1)
 
-# Of two iterations that overlap: A and B are v0 of each other iteration, S the sum, V what was loaded.
+# Of two iterations that overlap: A and B are v0 of each other iteration, S the sum, V what was
+# loaded.
 A, END, V, S, B = (r(number) for number in range(5))
 BEGIN, ROUND, AGAIN, LAST, DRAIN, MOVE, DONE, OVER, SIZE = 0, 4, 8, 16, 16, 20, 23, 25, 27
 
@@ -311,8 +313,8 @@ AT, BESIDE, FAR = r(0), r(1), r(2)
 
 
 def _storing(far: int, *stores: tuple[Slot, ...]) -> None:
-    """Prove code that stores 1 at v0, 2 at v1, which is anywhere, 3 at v2, which is `far` behind v0,
-    and loads from there."""
+    """Prove code that stores 1 at v0, 2 at v1, which is anywhere, 3 at v2, which is `far` behind
+    v0, and loads from there."""
     hand = Hand()
     (entry,) = (hand.block("entry"),)
     v0, v1, v2, v3 = (hand.code.register(FileKind.INTEGER) for _ in range(4))
@@ -380,8 +382,8 @@ def test_a_block_has_an_end() -> None:
 
 
 def _depending(predicate: bool = True, may: bool = True) -> None:
-    """Prove code with a sum that is either of two, and a store that is done in one case; `predicate`: of
-    the slot of one sum."""
+    """Prove code with a sum that is either of two, and a store that is done in one case;
+    `predicate`: of the slot of one sum."""
     hand = Hand()
     (entry,) = (hand.block("entry"),)
     v0, v1 = (hand.code.register(FileKind.INTEGER) for _ in range(2))

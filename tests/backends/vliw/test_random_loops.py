@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Random loops with short loops in them, over windows of vectors, end as those of the reference do."""
+"""Random loops with short loops in them, over windows of vectors, end as those of the reference
+do."""
 
 from __future__ import annotations
 

@@ -106,7 +106,7 @@ def test_what_is_read_often_stays_in_its_register() -> None:
 
 
 def _entered(loop: Loop) -> tuple[MachineCode, MachineBlock, MachineBlock]:
-    """MachineCode with a loop, and a block in front of it."""
+    """Machine code with a loop, and a block in front of it."""
     loop.round()
     block, _ = loop.code.blocks
     front = MachineBlock("front", [MachineOperation("jump", target=block)])

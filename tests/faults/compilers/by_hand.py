@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Programs by hand that have what compilers treat each in its own way: nests that store, short loops, loops
-that only count, NaNs that are stored, calls that leave, cycles with several entries, words of all sizes.
+"""Programs by hand that have what compilers treat each in its own way: nests that store, short
+loops, loops that only count, NaNs that are stored, calls that leave, cycles with several entries,
+words of all sizes.
 
 They call no host: a host call ends the region that a whole program is.
 """

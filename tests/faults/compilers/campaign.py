@@ -4,9 +4,9 @@
     python -m tests.faults.compilers.campaign [--faults A,B] [--programs N] [--jobs N] [--json FILE]
 
 Each is looked for twice: in generated programs, and in those by hand. Exit code 1 if under 95 % are
-found, or one that no program by hand shows: it may be no fault at all. Each search has a process of its
-own, since faulty code may end it, or never end: then the fault is found, too. These processes are
-forked from one that has made the code without a fault of every program.
+found, or one that no program by hand shows: it may be no fault at all. Each search has a process of
+its own, since faulty code may end it, or never end: then the fault is found, too. These processes
+are forked from one that has made the code without a fault of every program.
 """
 
 from __future__ import annotations

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The part of docs/planted-faults.md about compilers, made of the table and the campaign's results."""
+"""The part of docs/planted-faults.md about compilers, made of the table and the campaign's
+results."""
 
 from __future__ import annotations
 

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """A fault planted in a compiler: other source text in one place of one module.
 
-Functions of a compiler are not wrapped, as meanings of instructions are: mistakes in passes stand in
-the middle of them. So the module is compiled with one piece of its source replaced, and its functions
-get the new code for as long as the fault is planted. Constants of the module change, too.
+Functions of a compiler are not wrapped, as meanings of instructions are: mistakes in passes stand
+in the middle of them. So the module is compiled with one piece of its source replaced, and its
+functions get the new code for as long as the fault is planted. Constants of the module change, too.
 
     with planted(fault):
         ...                     # every function of the module runs the faulty source

@@ -33,13 +33,14 @@ class Origin(enum.Enum):
     """Where programs come from. Faults are looked for in the programs of each by itself."""
 
     GENERATED = "generated"
-    """Random loops, loops over windows of vectors, control-flow graphs, bytecode and Skiff in turn, as tests
-    and `ferry fuzz` make them."""
+    """Random loops, loops over windows of vectors, control-flow graphs, bytecode and Skiff in turn,
+    as tests and `ferry fuzz` make them."""
     BY_HAND = "by hand"
 
 
 _SLOW = {"vliw": 3}
-"""Compilers that take seconds for a program: so many times fewer generated programs are for them."""
+"""Compilers that take seconds for a program: so many times fewer generated programs are for
+them."""
 
 
 def count(origin: Origin, backend: str, most: int = MOST) -> int:

@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """Looking for one planted fault of a compiler with what the project has to find it.
 
-For each program the compiler's code is made with the fault and without it, with the IR verifier between
-passes and the prover of schedules on. Where it is the same text nothing can show, and the next program
-is tried. Else the program is run as `ferry diff` runs it, the whole of it compiled, counting and not.
-What is found first is noted: a fault told by the verifier or the prover, a compiler that raises, or a
-state that differs. What is made without a fault is kept for the next one.
+For each program the compiler's code is made with the fault and without it, with the IR verifier
+between passes and the prover of schedules on. Where it is the same text nothing can show, and the
+next program is tried. Else the program is run as `ferry diff` runs it, the whole of it compiled,
+counting and not. What is found first is noted: a fault told by the verifier or the prover, a
+compiler that raises, or a state that differs. What is made without a fault is kept for the next
+one.
 """
 
 from __future__ import annotations
@@ -41,11 +42,12 @@ MOST_INSTRUCTIONS = 25_000
 """After which a program is compared as it stands."""
 
 PATIENCE = 20.0
-"""Seconds after which compiled code that still runs is stopped: then the fault is found. Without one the
-code of each of these programs runs for milliseconds."""
+"""Seconds after which compiled code that still runs is stopped: then the fault is found. Without
+one the code of each of these programs runs for milliseconds."""
 
 _FEW = 10
-"""Faults: most are found in one of the first programs, and code of the others would never be looked at."""
+"""Faults: most are found in one of the first programs, and code of the others would never be looked
+at."""
 
 CC = Path(__file__).resolve().parents[3] / "plugins" / "ferryvm-cc" / "src"
 
@@ -129,7 +131,8 @@ def _right(backend: str, stage: str, origin: Origin, number: int) -> list[str]:
 
 
 def texts(backend: str, stage: str, verified: Verified) -> list[str]:
-    """What a compiler makes of a program, not counting and counting; what it raises stands for that."""
+    """What a compiler makes of a program, not counting and counting; what it raises stands for
+    that."""
     compiler = _registry().get(backend)
     assert isinstance(compiler, Compiler)
     found = []
@@ -143,8 +146,8 @@ def texts(backend: str, stage: str, verified: Verified) -> list[str]:
 
 
 def make_right(faults: Iterable[CompilerFault], origin: Origin, most: int) -> None:
-    """Have the code without a fault at hand, in this process and those forked from it, for each compiler
-    and stage that more than a few faults are in."""
+    """Have the code without a fault at hand, in this process and those forked from it, for each
+    compiler and stage that more than a few faults are in."""
     wanted = Counter((fault.backend, _stage(fault)) for fault in faults)
     with checks():
         for (backend, stage), faulty in wanted.items():

@@ -3,11 +3,11 @@
 
     python -m tests.faults.compilers.tiers [--faults A,B] [--tier default] [--jobs N] [--json FILE]
 
-For each fault the tests of its compiler run with the fault planted: first the default tier, then, where
-that does not find it, the nightly one. Found means that a test fails, or that the tests do not end. What
-the page or the table of faults says is no test of a compiler, so tests/faults is left out. A fault that
-a file of results has already is not looked for again. Exit code 1 if the default tier finds less
-than 90 % of what both find.
+For each fault the tests of its compiler run with the fault planted: first the default tier, then,
+where that does not find it, the nightly one. Found means that a test fails, or that the tests do
+not end. What the page or the table of faults says is no test of a compiler, so tests/faults is left
+out. A fault that a file of results has already is not looked for again. Exit code 1 if the default
+tier finds less than 90 % of what both find.
 """
 
 from __future__ import annotations
@@ -53,7 +53,8 @@ TESTS = {
     "opencl": (*_COMMON, "tests/conformance/test_opencl.py", "tests/backends/opencl"),
     "vliw": (*_COMMON, "tests/conformance/test_vliw.py", "tests/backends/vliw"),
 }
-"""What is run for a fault of each compiler, the quickest first. That of `cc` is tested in its own folder."""
+"""What is run for a fault of each compiler, the quickest first. That of `cc` is tested in its own
+folder."""
 
 TIERS = {"default": "not nightly", "nightly": "nightly"}
 
@@ -71,7 +72,8 @@ class Found:
 
 
 def look(fault: CompilerFault, cache: Path, tiers: list[str]) -> Found:
-    """Run the tests with a fault planted; `cache` is copied, since what is put there is faulty code."""
+    """Run the tests with a fault planted; `cache` is copied, since what is put there is faulty
+    code."""
     began = time.perf_counter()
     for tier in tiers:
         with tempfile.TemporaryDirectory() as folder:

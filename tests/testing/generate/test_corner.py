@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is rare in random programs, and what compilers get wrong: it occurs, ends, and runs alike."""
+"""What is rare in random programs, and what compilers get wrong: it occurs, ends, and runs
+alike."""
 
 from __future__ import annotations
 

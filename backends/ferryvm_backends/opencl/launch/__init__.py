@@ -17,15 +17,15 @@ import threading
 from ferryvm_backends._llvm.native import NativeCode, load_or_build
 
 STACK = 32 << 10
-"""Bytes of the thread's stack for a driver's functions and a kernel, which PoCL runs in the thread that
-launches it."""
+"""Bytes of the thread's stack for a driver's functions and a kernel, which PoCL runs in the thread
+that launches it."""
 
 DOORS = 256
 """Doors of one object; there may be several."""
 
 BACK = ctypes.CFUNCTYPE(ctypes.c_uint32, ctypes.c_uint64, ctypes.c_uint64, ctypes.c_uint64)
-"""Called with a record's `key`, a control block's address, and why: one of the following. It returns
-a status to leave with, or RUNNING to go on."""
+"""Called with a record's `key`, a control block's address, and why: one of the following. It
+returns a status to leave with, or RUNNING to go on."""
 
 ENTER, GO_ON, FAILED = range(3)
 """Native code cannot do it this time; a slice has ended; a call of OpenCL has failed."""
@@ -104,8 +104,8 @@ class Record(ctypes.Structure):
 
 
 class Residence(ctypes.Structure):
-    """A machine and its copy on a device: a buffer of control block, statics and stack, and one of the
-    heap."""
+    """A machine and its copy on a device: a buffer of control block, statics and stack, and one of
+    the heap."""
 
     control: int
     heap: int
@@ -166,7 +166,8 @@ def _objects() -> list[Doors]:
 
 
 def door(launch: str) -> Door:
-    """A door that nobody uses, and what is to be behind it: one of `module`'s functions. Raises BackendError where native code cannot be had."""
+    """A door that nobody uses, and what is to be behind it: one of `module`'s functions. Raises
+    BackendError where native code cannot be had."""
     with _lock:
         objects = _objects()
         found = next((each for each in objects if each.free), None)

@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""From the region IR to bundles.
+"""Code generation: from the region IR to bundles.
 
-Module ─ convert, lower ─> Code ─ modulo, unroll ─> Code ─ bank, schedule ─> cycles ─ span, allocate ─> registers ─ encode ─> Program
+Module ─ if_conversion, lower ─> MachineCode ─ modulo, unroll ─> MachineCode
+       ─ register_file, schedule ─> cycles ─ live_range, register_allocation ─> registers
+       ─ encode ─> Program
 """

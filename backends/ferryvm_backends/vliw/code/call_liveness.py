@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a body needs after each of its calls."""
+"""Liveness across calls: the values that a body needs after each of its calls."""
 
 from __future__ import annotations
 

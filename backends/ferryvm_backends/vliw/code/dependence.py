@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What has to wait for what in a block.
+"""The dependences between the operations of a block, and their latencies.
 
-An operation may be issued above an exit that stands before it if it has no effect and nothing behind
-the exit reads what it overwrites; or below one that stands behind it, as long as that is in the
-exit's delay slots.
+An operation may be scheduled above an earlier exit if it has no effect and the exit's target does
+not read the register that it overwrites. It may be scheduled below a later exit as long as it stays
+in the exit's delay slots. (Extended blocks as in Hwu et al.: The Superblock, J. Supercomputing
+1993.)
 """
 
 from __future__ import annotations
@@ -58,7 +59,8 @@ class Dependence:
 
 
 def distance(reason: DependenceKind, latency: int, mine: int, machine: Machine) -> int:
-    """Cycles from the other's issue to its own, at least. `latency`: the other's; `mine`: its own."""
+    """Cycles from the other's issue to its own, at least. `latency`: the other's; `mine`: its
+    own."""
     match reason:
         case DependenceKind.VALUE:
             return latency
@@ -152,8 +154,8 @@ def _memory(operations: list[MachineOperation], other: int, number: int) -> Iter
 
 
 def is_apart(one: MemoryOperand, other: MemoryOperand) -> bool:
-    """Whether two accesses, one of which stores, have no byte in common, whatever their addresses are
-    and in whichever iterations of loops they are made."""
+    """Whether two accesses, one of which stores, have no byte in common, whatever their addresses
+    are and in whichever iterations of loops they are made."""
     if one.segment is not other.segment:
         return True
     a, b = one.object, other.object

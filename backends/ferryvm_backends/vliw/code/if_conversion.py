@@ -1,16 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Conditions in loops without branches: what either side does is done, and the results are chosen from.
+"""If-conversion: compute both sides of a condition in a loop, and select the results.
 
     branch p  ├─ yes: a = …; store x ─┐                a = …; store x if p; b = …
               └─ no:  b = …  ─────────┴─> join(c)  ─>  c = select p, a, b; join
 
-(Allen, Kennedy, Porterfield, Warren: Conversion of Control Dependence to Data Dependence, POPL 1983.)
-A side is one block that only computes, loads, stores and checks. The machine computes and loads
-without harm whatever the operands are; a store gets a predicate; a check leaves if the side would have been
-gone to, too, so each exit is the same in the same state, after the same stores.
+(Allen, Kennedy, Porterfield, Warren: Conversion of Control Dependence to Data Dependence, POPL
+1983.) A side is one block that only computes, loads, stores and checks. Computations and loads
+cannot fault on this machine, so they are speculated. A store gets a predicate. A check exits only
+if control would have reached the side, so each exit has the same state as before, after the same
+stores.
 
-Inner conditions come first, so nested ones go away as well. A loop all of whose conditions go is one
-block then, which can be pipelined. For one machine alone, and the last thing before `lower`.
+Inner conditions are converted first, so nested ones disappear as well. A loop without conditions is
+one block, which can be pipelined. The pass is specific to the machine and runs last before `lower`.
 """
 
 from __future__ import annotations
@@ -45,8 +46,8 @@ _FREE = frozenset({"extend_u", "reinterpret", "to_slot", "from_slot", "canonical
 _LARGEST = 24
 """Operations of a side."""
 _CYCLES = 6
-"""Cycles that both sides may take of what there is least of, units or slots, beyond the delay slots that
-their branch takes."""
+"""Cycles that both sides may take of what there is least of, units or slots, beyond the delay slots
+that their branch takes."""
 
 Predicates = dict[Operation, tuple[Value, bool]]
 """Stores that are done only if a predicate is so."""

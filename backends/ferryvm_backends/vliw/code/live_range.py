@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""When registers are taken: in which cycles of which blocks a register must not be written for another.
+"""Live ranges of registers after scheduling, in cycles of blocks.
 
-A register is taken from the cycle in which its value lands to the last that reads it, or in which
-something that was issued before an exit could still land on the way that reads it. A result that is
-only taken from its unit's output register takes none.
+A register is occupied from the cycle in which its value is written back to its last read, or to the
+last cycle in which an operation issued before an exit could still write back on a path that reads
+it. A result that is read only from its unit's output register occupies none.
 """
 
 from __future__ import annotations
@@ -92,8 +92,8 @@ class LiveRanges:
         """The cycles from `again` on come again and again.
 
         They are looked at as often as it takes for everything that was issued in front of them to
-        have landed, and once more for all later times: what an iteration brings that is under way when
-        the first one is asked for its value is what was moved there in front.
+        have landed, and once more for all later times: what an iteration brings that is under way
+        when the first one is asked for its value is what was moved there in front.
         """
         length = scheduled.length - again
         longest = max(placed.latency for placed in scheduled.placed)

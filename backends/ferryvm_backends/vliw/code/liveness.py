@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which registers are needed where a block begins.
+"""Live-in registers of blocks, by backward data-flow analysis (Aho, Lam, Sethi, Ullman, section
+9.2.5).
 
-An exit needs what its target does, so what is needed in the middle of a block is needed above it.
+Whatever is live at an exit's target is live above the exit.
 """
 
 from __future__ import annotations

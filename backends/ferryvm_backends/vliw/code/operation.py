@@ -1,24 +1,24 @@
 # SPDX-License-Identifier: Apache-2.0
-"""MachineCode of the machine before it is scheduled: operations on registers without end.
+"""The machine's code before scheduling: operations on virtual registers.
 
-A block is entered at its top alone, may be left in the middle by an `exit`, and ends with a `jump` or
-with `stop`. Operations that compute are those of the region IR. Besides them there are
+A block is entered at its top alone, may be left in the middle by an `exit`, and ends with a `jump`
+or with `stop`. Operations that compute are those of the region IR. Besides them there are
 
     move a                    a; of words or of predicates
-    load  segment a + offset  1, 2, 4 or 8 bytes, zeros above
+    load  segment a + offset  1, 2, 4 or 8 bytes, zero-extended
     store segment a + offset, b
-    exit p, block             go on there if p holds
-    exit_unless p, block      go on there if it does not
-    exit_expired block        go on there if the time that the program was given is over
-    repeat [block]            go round a pipelined loop; with a block: go on there if the time is over
+    exit p, block             branch there if p holds
+    exit_unless p, block      branch there if it does not
+    exit_expired block        branch there if the program's time slice is over
+    repeat [block]            back edge of a pipelined loop; with a block: to it if time is over
     jump block
-    jump_to a                 go on in the block that a is the number of
-    stop                      give control back
+    jump_to a                 branch to the block whose number is in a
+    stop                      return control
 
-A register may be set in several places, as blocks' parameters are.
+A register may be written in several places, as block parameters are.
 
-A store may have a *predicate*: one more operand, its last, a predicate. `store … if p` and `store … unless p`
-do nothing where that does not, or does, hold.
+A store may have a *predicate*: one more operand, its last. `store … if p` does nothing if p does
+not hold, `store … unless p` nothing if p holds.
 """
 
 from __future__ import annotations
@@ -89,7 +89,8 @@ class MachineOperation:
     pc: int = -1
     """The instruction of the program that it was made for."""
     holds: bool | None = None
-    """What its last operand, the predicate, is to be for it to be done; None: there is no predicate."""
+    """What its last operand, the predicate, is to be for it to be done; None: there is no
+    predicate."""
 
     @property
     def predicate(self) -> tuple[Operand, bool] | None:
@@ -197,7 +198,8 @@ def work_of(name: str, static: tuple[Static, ...]) -> Work:
 
 
 def canonical_type(name: str, static: tuple[Static, ...]) -> Type | None:
-    """The type of an operation's result if that is a float whose NaN the machine makes canonical."""
+    """The type of an operation's result if that is a float whose NaN the machine makes
+    canonical."""
     if name in _CONVERTED:
         return _CONVERTED[name]
     if _WORK.get(name) not in _FLOAT_ARITHMETIC:

@@ -1,5 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Setting several registers at once, with moves one after another."""
+"""Sequentialisation of parallel copies: moves, one after another, that set several registers at
+once.
+
+(Boissinot et al.: Revisiting Out-of-SSA Translation for Correctness, Code Quality and Efficiency,
+CGO 2009.)
+"""
 
 from __future__ import annotations
 

@@ -71,7 +71,8 @@ Bundle = tuple[Slot, ...]
 class LoopSummary:
     """A loop that is one block, and how fast it goes round.
 
-    A *pass* is what goes round at once: so many iterations of the program's loop as it was unrolled by.
+    A *pass* is what goes round at once: so many iterations of the program's loop as it was unrolled
+    by.
     """
 
     label: str
@@ -88,8 +89,8 @@ class LoopSummary:
     """Passes that these bundles hold: more than one where values outlive a pass (modulo variable
     expansion, Lam 1988)."""
     stages: int
-    """Passes that are under way at the same time; 1 for a loop that is not pipelined, and for one in
-    which a pass ends as the next one begins."""
+    """Passes that are under way at the same time; 1 for a loop that is not pipelined, and for one
+    in which a pass ends as the next one begins."""
     resource_bound: int
     """Cycles of a pass that the machine has units for, at least (Rau 1994, section 2.1)."""
     resource: str

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which number each register has in its file.
+"""Register allocation: numbers in the register files.
 
-Registers that are taken at the same time anywhere (`span.py`) get different numbers (Chaitin: Register
-Allocation and Spilling via Graph Coloring, 1982; greedily here). Where a file has too few, some
-registers become words of memory. Registers of pipelined loops cannot: there loops are given up.
-Nor can what spilled words are loaded into: where there are too few for these the block is done more in the
-order that it has, so that each is needed for a shorter time.
+Registers whose live ranges (`live_range`) overlap get different numbers (Chaitin: Register
+Allocation and Spilling via Graph Coloring, 1982; greedily here). Where a file has too few
+registers, some are spilled to memory. Registers of pipelined loops cannot be spilled: such a loop
+is not pipelined then. Nor can the registers that spilled words are loaded into: where even these
+are too many, the block is scheduled closer to program order, so that live ranges get shorter.
 """
 
 from __future__ import annotations
@@ -33,7 +33,8 @@ from ferryvm_backends.vliw.machine.model import FileKind, Machine
 
 _ITERATIONS = 64
 _WINDOW = 64
-"""How far operations of a crowded block are looked at ahead, at first: then half as far each time."""
+"""How far operations of a crowded block are looked at ahead, at first: then half as far each
+time."""
 
 
 @dataclasses.dataclass

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which file each register is in.
+"""Register-file assignment: the file of each register.
 
-Files have few ports, so what one operation reads together is put into different ones where that is
-needed; where it cannot be, a move in front brings one of them elsewhere. (A greedy colouring of the
-graph of registers that are read together, as in Hiser, Carr, Sweany: Global Register Partitioning,
-PACT 2000.)
+Files have few ports, so operands that one operation reads together are put into different files
+where necessary; where that is impossible, a move copies one of them to another file. (A greedy
+colouring of the graph of registers that are read together, as in Hiser, Carr, Sweany: Global
+Register Partitioning, PACT 2000.)
 """
 
 from __future__ import annotations

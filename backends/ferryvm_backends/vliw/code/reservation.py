@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is taken in each cycle: slots, units, ports, constants."""
+"""The reservation table of a block: slots, units, ports and constants that are taken in each
+cycle."""
 
 from __future__ import annotations
 

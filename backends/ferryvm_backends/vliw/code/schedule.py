@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which operation is issued in which cycle, on which unit: list scheduling of extended blocks.
+"""List scheduling of extended blocks: the cycle and the unit of each operation.
 
-Cycle after cycle, of the operations that wait for nothing any more the one with the longest way to
-the end of the block comes first (Fisher: The Optimization of Horizontal Microcode, 1979; blocks with
-exits as in Hwu et al.: The Superblock, J. Supercomputing 1993).
+In each cycle, of the operations whose dependences are satisfied the one with the longest path to
+the end of the block is issued first (Fisher: The Optimization of Horizontal Microcode, 1979; blocks
+with exits as in Hwu et al.: The Superblock, J. Supercomputing 1993).
 """
 
 from __future__ import annotations
@@ -87,9 +87,9 @@ def schedule(
 ) -> Schedule:
     """The schedule of all blocks. Raises RefusalError where there is none.
 
-    `pipelined`: the schedules of some; `windows`: how far behind the first operation that is left others
-    are looked at in some blocks: with few registers, what is not needed soon had better wait;
-    `known`: schedules from before, which are taken for blocks that have not changed.
+    `pipelined`: the schedules of some; `windows`: how far behind the first operation that is left
+    others are looked at in some blocks: with few registers, what is not needed soon had better
+    wait; `known`: schedules from before, which are taken for blocks that have not changed.
     """
     live = live_at_entry(code)
     windows = windows or {}

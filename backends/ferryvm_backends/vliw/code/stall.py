@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Why nothing is issued in a bundle that is empty: what the next operation was waiting for.
+"""Stall causes: why no operation is issued in an empty bundle.
 
     cycle   issued
     7       load          b
@@ -32,8 +32,8 @@ class Cause(enum.Enum):
     LATENCY = "latency"
     """It waits for another result."""
     BRANCH = "branch_delay"
-    """There is nothing to do in the delay slots of a branch, or it has to wait for whether the branch
-    is taken."""
+    """There is nothing to do in the delay slots of a branch, or it has to wait for whether the
+    branch is taken."""
     UNIT = "unit_busy"
     """A unit takes no operation yet: its interval."""
     PORT = "port_conflict"

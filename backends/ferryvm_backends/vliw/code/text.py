@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A program as text: for each block a table, a row a cycle and a column a unit that does something there.
+"""A program as text: for each block a table, a row a cycle and a column a unit that does something
+there.
 
 r1.4=add.i64 r0.2 #8      register 4 of file r1 becomes register 2 of file r0, and 8
 =fmul.f64 <load0 r0.1     the result stays in the output register; one operand is what load0 has

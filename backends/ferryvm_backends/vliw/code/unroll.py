@@ -1,11 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Several iterations of a loop as one block, so that what they have in common with nothing overlaps.
+"""Loop unrolling: several iterations of a loop as one block, so that independent operations
+overlap.
 
     b0: … exit … v = move w; jump b0   ─>   b0: … exit … … exit' … v = move w'; jump b0
-                                                          └─> what the target wants in its registers
+                                                          └─> the target's registers
 
-Each iteration gets registers of its own, and takes what the iteration before passed to it without a move.
-Whether the time is over is looked at once a pass. For loops that are one block and not pipelined.
+Each iteration gets registers of its own, and reads the values of the iteration before without a
+move. The time slice is checked once a pass. For loops of one block that are not pipelined.
+(Muchnick: Advanced Compiler Design and Implementation, 1997, section 17.4.3.)
 """
 
 from __future__ import annotations

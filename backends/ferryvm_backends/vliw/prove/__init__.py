@@ -1,12 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Whether a schedule is right, found out without the scheduler.
+"""Translation validation: prove a schedule right, independently of the scheduler.
 
-code ─ reference ─> what each block means ─┐
-                                           ├─ proof ─> nothing, or a ScheduleError
-bundles ─ resource, follow ─> what is done ┘
+    code ─ reference ─────────────> meaning of each block ─┐
+                                                           ├─ proof ─> nothing, or a ScheduleError
+    bundles ─ resource, symbolic ─> effect of the bundles ─┘
 
-Of the compiler it knows the data alone: operations, programs, and what is live. Both sides are
-worked out on terms (`term`, `memory`), so what is found to be equal is so for all inputs.
+The prover shares only data with the compiler: operations, programs, live registers. Both sides are
+evaluated on terms (`term`, `memory`), so an equality that is found holds for all inputs. (Pnueli,
+Siegel, Singerman: Translation Validation, TACAS 1998; for pipelined loops Tristan, Leroy: A Simple,
+Verified Validator for Software Pipelining, POPL 2010.)
 """
 
 from __future__ import annotations

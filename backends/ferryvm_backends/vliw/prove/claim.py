@@ -29,7 +29,8 @@ class ScheduleError(FerryError):
     """A program is not the code that it was made of, or asks of the machine what it has not."""
 
     def __init__(self, program: str, bundle: int, said: str, *, block: str = "", cycle: int = -1):
-        """`bundle`: its number, or -1; `block` and `cycle`: where it was found from, if from one."""
+        """`bundle`: its number, or -1; `block` and `cycle`: where it was found from, if from
+        one."""
         self.program, self.bundle, self.block, self.cycle = program, bundle, block, cycle
         way = f", cycle {cycle} of block {block}" if block else ""
         super().__init__(f"{program}: bundle {bundle}{way}: {said}")

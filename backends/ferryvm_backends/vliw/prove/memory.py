@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which accesses to memory are apart, and orders of stores that come to the same.
+"""Alias analysis of accesses on terms, and a normal form of sequences of stores.
 
-Two stores that are apart may change places. Of all orders that come of that one is kept, the first
-in the order of numbers (the lexicographic normal form of Anisimov and Knuth: Inhomogeneous Sorting,
-1979): so two traces leave the same memory if they are equal.
+Two stores that do not overlap commute. Of all equivalent orders the first in the order of numbers
+is taken (the lexicographic normal form of Anisimov and Knuth: Inhomogeneous Sorting, 1979), so two
+sequences with equal normal forms leave the same memory.
 """
 
 from __future__ import annotations

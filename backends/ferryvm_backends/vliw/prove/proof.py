@@ -1,18 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Whether a program does what its code says, on every way that control can take.
+"""The proof that a program does what its code says, on every path that control can take.
 
-From the first bundle of each block of the code, with a term for each register that is live there,
-the bundles are followed until control is at the first bundle of a block again. What stands in the
-machine then, and which stores were done, has to be what the block's operations say, one after
-another, when the predicates that were asked on the way are as they were found.
+The prover starts at the first bundle of each block, with a term for each live register, and
+executes the bundles symbolically until control reaches the first bundle of a block again. The
+registers and the sequence of stores have to be those of the block's operations executed in order,
+under the predicates that hold on the path.
 
-What is on its way when a block begins is its *context*. Each block is followed in each context in
-which a way ends at it, from the entry of the program on; so all that holds at the end of each way
-holds always, by induction over ways. Bundles that are no block's own, such as those of a loop that
-is pipelined, are run through. Control may go round in a loop that the program tells of a few times
-more than passes are under way; a way that does so longer is not followed.
+The results and branches in flight when a block begins are its *context*. Each block is followed in
+each context in which some path reaches it, from the entry of the program on; so what holds at the
+end of each path holds always, by induction over paths. Bundles outside of blocks, such as those of
+a pipelined loop, are executed as part of a path. In such a loop control may make a few iterations
+more than the passes that overlap; longer paths are not followed.
 
-Nothing is taken from whoever made the schedule but where blocks begin and registers stand.
+The proof takes only two things from the scheduler: where blocks begin, and which register holds
+what.
 """
 
 from __future__ import annotations
@@ -181,8 +182,8 @@ class _Proof:
         if loop is None:
             said = "control goes round here, and comes to no block"
             raise self._error(state, said)
-        # When all passes that were under way have ended, and once more; and what is on its way comes
-        # again as it was.
+        # When all passes that were under way have ended, and once more; and what is on its way
+        # comes again as it was.
         before, state.shape = state.shape, state.on_its_way()
         is_known = count > -(-loop.stages // max(loop.copies, 1)) + 2 and before == state.shape
         if is_known and not state.has_looked and self._polls(block):

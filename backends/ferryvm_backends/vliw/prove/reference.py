@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a block means: its operations one after another, on terms.
+"""The meaning of a block: its operations in order, on terms.
 
-A block is left by its exits and at its end. One that jumps to itself goes on with the next iteration,
-so its ways out are without end, and found as they are asked for. Each way out says what it needs of
-the predicates that are asked: that all exits before it do not leave.
+A block is left by its exits and at its end. A block that jumps to itself continues with the next
+iteration, so it has infinitely many exits, which are generated on demand. Each exit states its path
+condition: that no exit before it is taken.
 """
 
 from __future__ import annotations

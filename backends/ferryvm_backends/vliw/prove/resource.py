@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What one bundle asks of the machine, without what was issued before it.
+"""The resources that one bundle uses, checked without the bundles before it.
 
-Slots, units, constants, ports that are read, files that units reach, registers and bundles that
-there are. What depends on the bundles before (units that are busy, ports that results land by) is
-in `follow`.
+Slots, units, constants, read ports, connections from units to files, existence of registers and
+bundles. What depends on earlier bundles (busy units, write ports) is checked by `symbolic`.
 """
 
 from __future__ import annotations

@@ -1,13 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The machine's rules of time, on terms: what a bundle does to what stands in the machine.
+"""Symbolic execution of bundles: the timing rules of the machine, on terms.
 
-    results land ─> operands ─> issue ─> stores ─> branches ─> the next bundle
+    write-back ─> operands ─> issue ─> stores ─> branches ─> the next bundle
 
-It is `machine/model.py` once more, for all values at once: where a branch depends on a predicate that
-is not known there are two states afterwards, one in which it holds and one in which it does not.
+This is `machine/model.py` once more, for all inputs at once: a branch on an unknown predicate
+splits the state into one in which it holds and one in which it does not. (King: Symbolic Execution
+and Program Testing, CACM 1976.)
 
-Branches that are always taken can be on their way together; each takes effect in its own turn, and
-so does an exit behind them, when control is at their targets. While an exit is on its way, later
+Several unconditional branches can be in flight together; each takes effect in its own turn, and so
+does an exit behind them, when control is at their targets. While an exit is in flight, later
 branches do nothing.
 """
 

@@ -1,15 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What registers hold, as terms over what they held where a block began.
+"""Symbolic values of registers: terms over the registers at the beginning of a block.
 
-A term is a number; equal terms have equal numbers, so whether two registers hold the same is one
-comparison. Accesses to memory and stores are numbered alike:
+A term is a number, and equal terms have equal numbers (hash-consing), so comparing two registers is
+one comparison. Accesses to memory and stores are numbered alike:
 
     term      a constant, a register as the block began, an operation of terms, a load
     access    segment, address, size
     store     access, value
     load      access, and the stores that it sees
 
-Invariant: nothing is ever changed, so a number that was given out stays what it was.
+Invariant: terms never change, so a number keeps its meaning.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""In which order bundles can be fetched, and what is on its way then.
+"""The bundles that can follow one another, with the results and branches in flight.
 
-Results that have not landed and branches that have not been taken yet are known before a program runs:
-they depend on the bundles in front alone. So a *state* is a bundle with such a *context*, and from each
-state a few others follow. States that can only follow one another are a *run*: whoever gets to its first
-one gets to its last.
+Results that are not yet written back and branches that are not yet taken are known before a program
+runs: they depend on the bundles before alone. So a *state* is a bundle with such a *context*, and
+each state has few successors. States with one successor and one predecessor form a *run*: control
+that enters its first state reaches its last one.
 """
 
 from __future__ import annotations

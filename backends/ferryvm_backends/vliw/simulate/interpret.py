@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The machine, one cycle after another, as `machine/model.py` says it: slow, and plain to see.
+"""The machine, interpreted cycle by cycle as `machine/model.py` defines it: slow and simple.
 
-    fetch the bundle ─> results land ─> operands ─> issue ─> stores ─> branch
+    fetch the bundle ─> write-back ─> operands ─> issue ─> stores ─> branch
 
-Nothing is taken from the scheduler. What a schedule must not do is an error here: two writes through
-one port, two results of one unit in one cycle, a constant or read too many.
+The interpreter shares nothing with the scheduler. What a schedule must not do is an error here: two
+writes through one port, two results of one unit in one cycle, a constant or read too many.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a run took, counted bundle by bundle, and the check that a machine could have done it.
+"""Metrics of a run from the number of fetches of each bundle, and the check of resources.
 
-A bundle is fetched in a cycle of its own, so how often each was says everything: cycles, operations of
+A bundle is fetched in a cycle of its own, so these numbers determine all: cycles, operations of
 each unit, cycles without any. Both simulators end with the check, which needs neither of them.
 """
 

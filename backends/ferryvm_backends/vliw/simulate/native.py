@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Programs of the machine as native code, which takes the same cycles and leaves the same state.
+"""Compiled simulation: programs of the machine as native code, with the same cycles and final
+state.
 
-There is native code for each state that a bundle can be fetched in (`path.py`), so results on their way
-are values there, not entries of a queue. States that can only follow one another are one block, in
-which registers and results are values of it; how often it is entered says what was fetched.
+There is native code for each state that a bundle can be fetched in (`control_flow`), so a result in
+flight is an SSA value, not an entry of a queue. A run of states is one basic block; a counter of
+its entries gives the number of fetches of its bundles.
 """
 
 from __future__ import annotations
@@ -39,7 +40,8 @@ LARGE = 8_000
 
 _SEGMENTS = list(Segment)
 _Key = tuple[str, int, int]
-"""A register by file and number, an output register by unit, or a result by unit and cycles left."""
+"""A register by file and number, an output register by unit, or a result by unit and cycles
+left."""
 _POINTER = ir.PointerType()
 _BYTE = ir.IntType(8)
 _INTERRUPT: int = vars(ControlBlock)["interrupt"].offset
@@ -77,8 +79,9 @@ class NativeProgram:
         self._run = kind(self._code.function_address("run"))
 
     def run(self, memory: Memory, budget: int, control: ControlBlock | None = None) -> RunMetrics:
-        """As `interpret`. Raises HazardError for a store to where there is no memory, and for counts that
-        no machine can have. `control`: the host's; its interrupt flag ends the program's time, too."""
+        """As `interpret`. Raises HazardError for a store to where there is no memory, and for
+        counts that no machine can have. `control`: the host's; its interrupt flag ends the
+        program's time, too."""
         frame = _Frame()
         for number, segment in enumerate(_SEGMENTS):
             bytes_ = memory.segments[segment]

@@ -90,7 +90,8 @@ def _run(program: Verified, machine: Machine) -> tuple[Metrics, tuple[object, st
 
 
 class _Recorder(VliwBackend):
-    """The backend for one machine, in the place of the usual one; it keeps the codes that it made."""
+    """The backend for one machine, in the place of the usual one; it keeps the codes that it
+    made."""
 
     def __init__(self, machine: Machine) -> None:
         super().__init__(machine)

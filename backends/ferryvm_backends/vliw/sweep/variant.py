@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Variants of a machine: the tables of its file with some numbers set to others.
+"""Variants of a machine: the tables of its file with some numbers changed.
 
-They are varied before they are read, so that whatever holds of files holds of variants.
+They are varied before they are read, so that variants pass the same checks as files.
 
-    alu=1..8                   how many there are of a group of units or files
+    alu=1..8                   number of members of a group of units or files
     int.registers=8,16,32      a key of a group
-    alu.work.multiply=1..4     as deep as it goes
+    alu.work.multiply=1..4     a nested key
     slots=1..4                 a key of the machine; where a group has its name, machine.memory
 """
 

@@ -13,9 +13,9 @@ from ferryvm.isa.trap import Trap
 from ferryvm.isa.type import Type
 
 ACTIVITY = "ferry_activity"
-"""Words that a region counts in: entries, nanoseconds, instructions; what its frames take on the host's
-stack, which whoever loads it writes there; entries that it left at once since there was no room for
-them; then failures of guards."""
+"""Words that a region counts in: entries, nanoseconds, instructions; what its frames take on the
+host's stack, which whoever loads it writes there; entries that it left at once since there was no
+room for them; then failures of guards."""
 
 FORCED_WORD, LIMIT_WORD, LOWEST_WORD = range(3)
 """What the words of `scratch` are for."""

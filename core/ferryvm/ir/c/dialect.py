@@ -101,6 +101,7 @@ class Dialect:
 
 
 def helper_text(result: str, name: str, parameters: str, *body: str) -> str:
-    """The definition of a helper that is a function; lines that begin with `#` are the preprocessor's."""
+    """The definition of a helper that is a function; lines that begin with `#` are the
+    preprocessor's."""
     lines = "".join(line + "\n" if line.startswith("#") else f"    {line}\n" for line in body)
     return f"static inline {result} {name}({parameters})\n{{\n{lines}}}\n"

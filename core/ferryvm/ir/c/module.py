@@ -36,8 +36,8 @@ ENTRY = "ferry_region"
 """The C function that enters the region."""
 
 Resumed = Mapping[int, Module]
-"""Regions with which a text goes on where it was left for a call that was too deep, by their entries:
-entries of functions that recur, and where their callers go on."""
+"""Regions with which a text goes on where it was left for a call that was too deep, by their
+entries: entries of functions that recur, and where their callers go on."""
 
 __all__ = [
     "ACTIVITY",

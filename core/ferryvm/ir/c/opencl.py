@@ -4,7 +4,8 @@
 The machine's segments are arguments of the kernel: pointers inside of buffers mean nothing to a
 device. The clauses are those of The OpenCL Specification 1.2: contraction is switched off (6.12.2),
 shifts by less than the width are those of C (6.3), conversions to float round to nearest (6.2.3.2),
-`sqrt` and division of f32 round correctly with the build option for it (5.6.4.2), of f64 always (7.4).
+`sqrt` and division of f32 round correctly with the build option for it (5.6.4.2), of f64 always
+(7.4).
 
 Bytes of the heap are read and written through packed structures (6.11.1), which may stand at any
 address; `may_alias`, where a compiler knows it, says that they overlap what has other types.
@@ -261,8 +262,9 @@ def opencl(aligned: bool = False, apart: bool = False) -> Dialect:
     """The dialect for a device. `aligned`: what does not stand at a multiple of its size is read
     byte by byte there, so see whether it does. `apart`: the device's memory is not the host's; so
     stores note in front of the heap, a byte a chunk downwards, which chunks they change, a kernel
-    leaves after so many looks at the interrupt flag, which it cannot see, and an argument of it, the
-    packet, has the control block and a few words that have changed, since a copy takes microseconds."""
+    leaves after so many looks at the interrupt flag, which it cannot see, and an argument of it,
+    the packet, has the control block and a few words that have changed, since a copy takes
+    microseconds."""
     helpers = {
         "unlikely": _hint("unlikely", "p", "__builtin_expect", "p, 0", "(p)"),
         "unreachable": _hint("unreachable", "", "__builtin_unreachable", "", "do {} while (0)"),

@@ -148,7 +148,8 @@ class _Sharing(Builder):
 
 
 def _add_terms(value: Value, scale: int, terms: dict[Value, int], depth: int) -> int:
-    """Add a value times a constant to the terms of a sum; the constant that is to be added to it."""
+    """Add a value times a constant to the terms of a sum; the constant that is to be added to
+    it."""
     if isinstance(value, Constant):
         return value.bits * scale & I64.mask
     if isinstance(value, Operation) and value.static == (I64,) and depth:

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Deferred canonicalisation: make a NaN canonical where its bits are seen, not where it is computed.
+"""Deferred canonicalisation: make a NaN canonical where its bits are seen, not where it is
+computed.
 
 Arithmetic yields the canonical NaN, which costs a comparison and a selection after each operation,
 on the critical path of a loop. But arithmetic on any NaN yields some NaN, which is made canonical

@@ -58,8 +58,8 @@ def forward_loads(
 ) -> None:
     """Have inner loops keep what they load.
 
-    `footprints`: what is known of accesses; `most`: how many values a loop of some operations may pass
-    from iteration to iteration.
+    `footprints`: what is known of accesses; `most`: how many values a loop of some operations may
+    pass from iteration to iteration.
     """
     flow = Flow(body)
     loops = flow.loops()
@@ -176,8 +176,8 @@ class _Keeping(Builder):
         return found
 
     def _passed_on(self, value: Value, base: Parameter, offset: int, shape: _Shape) -> Parameter:
-        """A parameter that is what a value was in the iteration before, and in the first one what lies
-        at an offset from a base."""
+        """A parameter that is what a value was in the iteration before, and in the first one what
+        lies at an offset from a base."""
         start = self.entry.arguments[self.head.parameters.index(base)]
         first = self.add(I64, start, self.constant(I64, offset & I64.mask))
         for name, static, t in shape:

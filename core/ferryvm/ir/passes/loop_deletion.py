@@ -163,7 +163,8 @@ class _Counting(Builder):
         return self.select(begins, self.add(I64, base, before), parameter)
 
     def _pairs(self, iterations: Value) -> Value:
-        """iterations * (iterations - 1) / 2: the even one of both is halved before it is too late."""
+        """iterations * (iterations - 1) / 2: the even one of both is halved before it is too
+        late."""
         half = self.shr_u(I64, iterations, self.one)
         less = self.sub(I64, iterations, self.one)
         is_even = self.compare(

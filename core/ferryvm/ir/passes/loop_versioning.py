@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Loop versioning: copy a loop nest that stores, without the checks that runtime checks prove to pass.
+"""Loop versioning: copy a loop nest that stores, without the checks that runtime checks prove to
+pass.
 
     preheader:  do all these checks pass in every iteration of the nest?
                   ├─ no  ─> the original nest
@@ -61,8 +62,9 @@ def version_loops(
 ) -> int:
     """Make two versions of nests where that pays; how many nests that were.
 
-    `footprints`: gets what is known of the accesses in the versions without checks; `largest`: operations
-    that a nest may have; `told`: gets what became of nests, and code then tells which version is run.
+    `footprints`: gets what is known of the accesses in the versions without checks; `largest`:
+    operations that a nest may have; `told`: gets what became of nests, and code then tells which
+    version is run.
     """
     footprints = {} if footprints is None else footprints
     made = 0

@@ -152,7 +152,8 @@ class _Reduction(Builder):
 
 
 def _less_constant(address: Value, only: set[Value]) -> Value:
-    """What a constant is added to for an address, if one is and that is used as an address alone."""
+    """What a constant is added to for an address, if one is and that is used as an address
+    alone."""
     if address in only and isinstance(address, Operation) and address.name == "add":
         base, more = address.arguments
         if isinstance(more, Constant):

@@ -10,8 +10,8 @@ A test file of the author's holds this, and nothing else is needed:
     cases/* ──read──> Case ──manner, on the reference──> Script ──perform, on the backend──> Outcome
                                                            └──> JSON, for runners in other languages
 
-docs/conformance.md says what else such a file can state. The pytest plugin of ferryvm makes one test
-of each case and manner; `ferry conformance` runs the same without pytest.
+docs/conformance.md says what else such a file can state. The pytest plugin of ferryvm makes one
+test of each case and manner; `ferry conformance` runs the same without pytest.
 """
 
 from __future__ import annotations

@@ -91,8 +91,8 @@ def _spread_setting(setting: Setting) -> Setting:
 
 @dataclasses.dataclass(frozen=True)
 class Piece:
-    """Code of golden cases that is run from start to end: the body of a function, and what is stated
-    by hand about its end."""
+    """Code of golden cases that is run from start to end: the body of a function, and what is
+    stated by hand about its end."""
 
     about: str
     setting: Setting
@@ -136,8 +136,8 @@ def rotated_pieces(mnemonic: str) -> Iterator[Piece]:
 
 
 def _table_pieces(chosen: Iterable[GoldenCase], name: str) -> Iterator[Piece]:
-    """Table lines in one dressing. Those of one setting that do not trap share a piece, in which each
-    leaves its result on the stack."""
+    """Table lines in one dressing. Those of one setting that do not trap share a piece, in which
+    each leaves its result on the stack."""
     table = [case for case in chosen if case.code is None]
     for setting, group in itertools.groupby(table, key=lambda case: case.setting):
         members = list(group)
@@ -212,8 +212,8 @@ def _trapping(
 def program_of(
     setting: Setting, functions: Iterable[FunctionListing], statics: Iterable[Static] = ()
 ) -> Program:
-    """The program of some functions, the first of which is main, in a setting; `statics` come behind
-    those of the setting."""
+    """The program of some functions, the first of which is main, in a setting; `statics` come
+    behind those of the setting."""
     data = [Data(0, setting.heap)] if setting.heap else []
     every, table, hosts = [*setting.statics, *statics], list(setting.table), list(setting.hosts)
     return encode(Listing(list(functions), every, data, table, hosts))

@@ -56,7 +56,8 @@ class Golden(enum.Enum):
     ROTATED = "rotated"
     """Each in one dressing: a third of that."""
     TOGETHER = "together"
-    """Each in one dressing, in programs that they share, for a backend that takes long to build one."""
+    """Each in one dressing, in programs that they share, for a backend that takes long to build
+    one."""
 
 
 _GOLDEN = "instruction"
@@ -239,7 +240,8 @@ def checks() -> tuple[Item, ...]:
 
 
 def checks_of(golden: Golden, alone: frozenset[str] = frozenset()) -> tuple[Item, ...]:
-    """As `checks`, with golden cases run in some way; but for those of some labels. Raises CaseError."""
+    """As `checks`, with golden cases run in some way; but for those of some labels. Raises
+    CaseError."""
     if golden is Golden.EACH:
         return checks()
     found = []

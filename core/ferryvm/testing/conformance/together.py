@@ -8,9 +8,9 @@ Where programs are shared, each piece of code is a function of one:
     .function piece0        ... / halt
     .function piece1        ... / halt
 
-A script puts a machine at the start with the number of its piece in the static `which`, and runs it.
-So a compiler that takes long for each program builds a few dozen of them instead of thousands. Pieces
-that have statics are programs by themselves.
+A script puts a machine at the start with the number of its piece in the static `which`, and runs
+it. So a compiler that takes long for each program builds a few dozen of them instead of thousands.
+Pieces that have statics are programs by themselves.
 """
 
 from __future__ import annotations
@@ -65,7 +65,8 @@ def batches(left_out: frozenset[str] = frozenset()) -> Iterator[tuple[str, ...]]
 def scripts(
     mnemonics: Iterable[str], is_counting: bool, are_shared: bool, reference: Interpreter
 ) -> Iterator[Script]:
-    """The scripts of all golden cases of some instructions, in programs that they share or alone."""
+    """The scripts of all golden cases of some instructions, in programs that they share or
+    alone."""
     fuel = PLENTY if is_counting else None
     shared: list[Piece] = []
     for mnemonic in mnemonics:

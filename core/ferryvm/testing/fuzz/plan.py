@@ -40,8 +40,9 @@ class CampaignPlan:
     forcing: frozenset[Forcing] = frozenset()
     """What the backends under test are forced to."""
     thorough_every: int = 1
-    """Of so many trials one is thorough; in the others a compiler has its machine code made quickly,
-    and only one form of the code is tried, that which counts instructions or that which does not."""
+    """Of so many trials one is thorough; in the others a compiler has its machine code made
+    quickly, and only one form of the code is tried, that which counts instructions or that which
+    does not."""
     patience: float = 10.0
     """Seconds that a backend may take for a program before it is stopped."""
     memory: int = 1 << 30

@@ -2,10 +2,11 @@
 """A worker of a campaign: a process that tries programs, since what is found may end it.
 
 Its standard input is a line of JSON, the plan; then a line `FIRST END` for each stretch of trials
-that it is dealt, and an empty one when the campaign is over and it is to end after the trial that it
-is at. On its standard output it writes lines of JSON: `ready`, each finding as it is made, `done`
-after each stretch. How far it is stands in the notes, memory shared with the parent. When its input
-ends without that, the parent is no more or wants no more: then it ends, with little delay.
+that it is dealt, and an empty one when the campaign is over and it is to end after the trial that
+it is at. On its standard output it writes lines of JSON: `ready`, each finding as it is made,
+`done` after each stretch. How far it is stands in the notes, memory shared with the parent. When
+its input ends without that, the parent is no more or wants no more: then it ends, with little
+delay.
 """
 
 from __future__ import annotations

@@ -228,7 +228,8 @@ class Functions:
         body = self._function(shape, 25, 20)
         body.is_risky = False
         body.writable[I32].remove(0)
-        # Frames of all sizes, so that the last one misses the end of the stack by any number of words.
+        # Frames of all sizes, so that the last one misses the end of the stack by any number of
+        # words.
         words = _RUNAWAY_FRAME + chance.below(_RUNAWAY_FRAME)
         while len(body.locals) + HEADER_WORDS < words:
             body.new_local(chance.below(4), is_writable=True)

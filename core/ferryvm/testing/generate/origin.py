@@ -37,7 +37,8 @@ def origin(chance: Chance, make: Callable[[], Program], limits: Limits) -> bytes
 
 
 def state_origin(chance: Chance, make: Callable[[], Program], limits: Limits) -> bytes:
-    """A good saved state: of the random program that `make` makes, or one that is always the same."""
+    """A good saved state: of the random program that `make` makes, or one that is always the
+    same."""
     if chance.flip(0.6):
         return _stopped(make(), chance.below(_LATEST), limits)
     return chance.pick([content for content in fixed(limits) if content.startswith(STATE.magic)])

@@ -5,8 +5,8 @@
                           │                              ▲
                           └── no cut shows it: the whole program
 
-Every candidate passes the verifier and shows the same disagreement: the same pair of backends,
-the same kind of field, the same instruction; or the backend fails to make code of it in the same way.
+Every candidate passes the verifier and shows the same disagreement: the same pair of backends, the
+same kind of field, the same instruction; or the backend fails to make code of it in the same way.
 """
 
 from __future__ import annotations

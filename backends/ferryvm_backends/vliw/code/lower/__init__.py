@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""From the region IR to code of the machine.
+"""Instruction selection: from the region IR to operations of the machine.
 
-emission ─> leaving ─> calling ─> body    each is what the next one builds on
+emission ─> leaving ─> calling ─> body    each class extends the one before
 """

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Bodies of the region IR as blocks of the machine's code.
+"""Bodies of the region IR as extended basic blocks of the machine's code.
 
-Blocks with one way in are joined to where it comes from, so that the others are entered at their top
-alone and left by exits in the middle: extended blocks.
+A block with one predecessor is appended to it. So the other blocks are entered only at their top,
+and left by exits in the middle.
 
-The machine's float operations yield the one NaN, so most of `canonical` is nothing here.
+The machine's float operations yield the canonical NaN, so most of `canonical` needs no code.
 """
 
 from __future__ import annotations

@@ -48,7 +48,7 @@ class Calling:
 
 
 class Calls(Leaving):
-    """MachineCode that can call, and be called."""
+    """Machine code that can call, and be called."""
 
     def __init__(self, body: Body, code: MachineCode, calling: Calling, number: int | None) -> None:
         """`number`: of the function; None for the region's own body."""

@@ -29,7 +29,7 @@ _NEVER_RAW = frozenset({"canonical", "to_float_s", "to_float_u"})
 
 
 class Emission:
-    """MachineCode that is being made, and where values of the IR are in it."""
+    """Machine code that is being made, and where values of the IR are in it."""
 
     def __init__(self, code: MachineCode) -> None:
         self.code = code

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Ways out of the code: what is left of the machine's state, and how control goes back.
+"""Exits of the code: write the machine's state, and return control.
 
-What an exit needs to say it says in a block of its own, out of the way.
+An exit that has to write state does so in an exit stub of its own, off the hot path.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ CALLS_BYTES = 64 << 10
 
 
 class Leaving(Emission):
-    """MachineCode that can be left."""
+    """Machine code that can be left."""
 
     def __init__(self, code: MachineCode, frame: Register, base: Register, parameters: int) -> None:
         """`frame`: address of the running frame on the program's stack; `base`: of what the running

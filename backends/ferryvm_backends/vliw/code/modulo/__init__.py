@@ -1,15 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Software pipelining: the next iteration of a loop begins before this one has ended.
+"""Software pipelining by modulo scheduling: iterations of a loop overlap.
 
-    block ─ graph ─> what waits for what, in an iteration and from iteration to iteration
-                       │ bound      fewest cycles from one iteration to the next
-                       ▼
-                     schedule, table ─> the cycle and unit of each operation of an iteration
-                       │ expand
-                       ▼
-                     front ─ prologue ─ kernel ⟲       exits ─ ways ─> where they went before
+    block ─ dependence_graph ─> dependences within an iteration and between iterations
+                  │ initiation_interval    lower bounds of the interval
+                  ▼
+                schedule, reservation ─> the cycle and unit of each operation of an iteration
+                  │ expand
+                  ▼
+                preheader ─ prologue ─ kernel ⟲       exits ─ exit stubs ─> their targets
 
-Rau: Iterative Modulo Scheduling, MICRO 1994. Exits stay branches in the kernel, and there is no epilogue:
-what is done may be done too early, but never too much of it (Tirumalai, Lee, Schlansker: Parallelization
-of Loops with Exits on Pipelined Architectures, Supercomputing 1990).
+Rau: Iterative Modulo Scheduling, MICRO 1994. Exits stay branches in the kernel, and there is no
+epilogue: operations may be executed too early, but their effects never occur too often (Tirumalai,
+Lee, Schlansker: Parallelization of Loops with Exits on Pipelined Architectures, Supercomputing
+1990).
 """

@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One iteration of a loop: its operations, where their operands come from, and what waits for what.
+"""The dependence graph of a loop: operations of one iteration, sources of their operands,
+dependences.
 
-Registers that an iteration passes to the next one are gone here: whoever reads one takes the value of the
-iteration before, or of one still earlier where iterations only pass it on. Accesses alone may read what a later
-iteration makes, once that has a place (`with_bases`). An edge with distance d says that
-an operation waits for another one d iterations earlier.
+Loop-carried registers are replaced by their sources: an operand is a result of the iteration
+before, or of an earlier one where iterations only copy it. Only an access may read a result of a
+later iteration, once that has a register (`with_bases`). An edge with distance d says that an
+operation depends on another one d iterations earlier.
 """
 
 from __future__ import annotations
@@ -30,12 +31,14 @@ _FARTHEST = 64
 """Rounds that are looked at for two accesses of one line to meet."""
 _LONGEST_STEP = 1 << 20
 _LARGEST_OFFSET = 1 << 30
-"""Of an access whose base may be another iteration's: its offset has to have room for what that changes."""
+"""Of an access whose base may be another iteration's: its offset has to have room for what that
+changes."""
 
 
 @dataclasses.dataclass(frozen=True)
 class NodeResult:
-    """The result of an operation, of so many iterations before this one; of a later one if less than 0."""
+    """The result of an operation, of so many iterations before this one; of a later one if less
+    than 0."""
 
     node: int
     distance: int = 0
@@ -58,7 +61,8 @@ class _Entry:
 Source = NodeResult | Invariant | int
 _Value = NodeResult | Invariant | int | _Entry
 _Found = tuple[MachineOperation, list[_Value], dict[Register, _Value]]
-"""An operation, its operands, and what its target needs; `NodeResult` counts operations as they are found."""
+"""An operation, its operands, and what its target needs; `NodeResult` counts operations as they are
+found."""
 
 
 @dataclasses.dataclass(eq=False)
@@ -72,9 +76,11 @@ class DependenceNode:
     needed: dict[Register, Source]
     """Of an exit: what its target wants in which register."""
     initial: Mapping[int, Register] = dataclasses.field(default_factory=dict)
-    """What holds the results of so many iterations before the first one, as far as anyone reads them."""
+    """What holds the results of so many iterations before the first one, as far as anyone reads
+    them."""
     step: int | None = None
-    """Of an access: what its base is more in each iteration, if one of a later iteration serves as well."""
+    """Of an access: what its base is more in each iteration, if one of a later iteration serves as
+    well."""
 
     @property
     def is_exit(self) -> bool:
@@ -156,7 +162,8 @@ class Iteration:
         initial: dict[int, dict[int, Register]] = defaultdict(dict)
 
         def made_before(register: Register) -> NodeResult | None:
-            """What made what a register holds as the next iteration begins, if that is to be told."""
+            """What made what a register holds as the next iteration begins, if that is to be
+            told."""
             value, distance = passed[register], 1
             if isinstance(value, _Entry):
                 before = next_.get(value.register)
@@ -192,8 +199,8 @@ class Iteration:
             )
 
     def with_bases(self, distances: Mapping[int, int]) -> Iteration:
-        """The iteration with the bases of some accesses, by their numbers, of so many iterations before, and
-        what is added to them as it has to be for that."""
+        """The iteration with the bases of some accesses, by their numbers, of so many iterations
+        before, and what is added to them as it has to be for that."""
         found = copy.copy(self)
         found.nodes = self.nodes.copy()
         for number, distance in distances.items():
@@ -218,7 +225,8 @@ class Iteration:
         if place is None or not isinstance(base, NodeResult):
             return None
         root, _ = self._line(NodeResult(base.node))
-        # What is read of iterations before the first one is on the line only if it is the line's root.
+        # What is read of iterations before the first one is on the line only if it is the line's
+        # root.
         if not isinstance(root, NodeResult) or base.distance > (root.node == base.node):
             return None
         step = self._step(root)
@@ -335,8 +343,8 @@ def _constant(operation: MachineOperation, operands: Sequence[_Value]) -> int | 
 
 
 def _folded(found: list[_Found], now: Mapping[Register, _Value]) -> list[_Found]:
-    """Accesses and sums that count from the same as others do where only sums with constants are between,
-    which then may not be needed: several iterations share one pointer."""
+    """Accesses and sums that count from the same as others do where only sums with constants are
+    between, which then may not be needed: several iterations share one pointer."""
     new = [_from_root(found, each) for each in found]
     wanted = {*now.values()}
     for operation, operands, needed in new:

@@ -1,14 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Bundles of a pipelined loop: what sets it up, the iterations that begin it, and the kernel.
+"""Expansion of a modulo schedule: preheader, prologue and kernel.
 
-    front      moves: what does not change into the files that it is read from, first values of what changes
-    prologue   the first iterations, one begins every `interval` cycles
-    kernel     `copies` iterations begin; the last branch goes back to its top
+    preheader  moves: invariants into the files that they are read from, initial values
+    prologue   the first iterations; one starts every `interval` cycles
+    kernel     `copies` iterations start; the last branch goes back to its top
 
-A value that outlives the interval has several registers, one for each of the iterations that need it at
-a time, so the kernel holds as many iterations (modulo variable expansion, Lam: Software Pipelining, PLDI
-1988). The register of an iteration r is number r modulo how many there are. An exit goes to a way of its
-own, which brings values to where its target wants them.
+A value whose lifetime exceeds the interval gets several registers, one for each iteration that
+needs it at the same time, so the kernel contains as many iterations (modulo variable expansion,
+Lam: Software Pipelining, PLDI 1988). Iteration r uses register r modulo their number. Each exit has
+a stub, which moves values to the registers that its target expects.
 """
 
 from __future__ import annotations
@@ -133,9 +133,9 @@ class _Expansion:
         return Pipelined(scheduled, ways, self.copies, self.stages)
 
     def _turn(self, placed: ScheduledOperation) -> int:
-        """The cycle that says which operations an operation comes behind: those that make what it reads,
-        or what the target of an exit needs when that takes effect. Else what is made in the loop would
-        seem to be needed from before."""
+        """The cycle that says which operations an operation comes behind: those that make what it
+        reads, or what the target of an exit needs when that takes effect. Else what is made in the
+        loop would seem to be needed from before."""
         is_exit = placed.operation.name in EXITS
         return placed.cycle + (self.machine.delay_slots + 1 if is_exit else 0)
 
@@ -153,7 +153,8 @@ class _Expansion:
 
     def _early(self, needs: Mapping[int, int]) -> Iterator[int]:
         """Rounds that have to begin in front of the kernel for what the first ones read to be told
-        from where others find it: in units, or in registers that there are fewer of than iterations.
+        from where others find it: in units, or in registers that there are fewer of than
+        iterations.
 
         `needs`: how many each result has.
         """

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The fewest cycles from one iteration of a loop to the next that could be (Rau 1994, section 2)."""
+"""Lower bounds of the initiation interval: by resources and by recurrences (Rau 1994, section
+2)."""
 
 from __future__ import annotations
 

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which loops of code are pipelined, and with how many iterations of the program's in one of theirs.
+"""Selection of the loops that are pipelined, and of their unroll factors.
 
-Candidates are loops that are one block. Several iterations are taken together where that brings the
-bound down: three operations on two units take two cycles, six take three. A loop that is not
-pipelined is unrolled, and there is a reason for it.
+Candidates are loops of one block. Iterations are unrolled before scheduling where that lowers the
+bound per iteration: three operations on two units take two cycles, six take three. A loop that is
+not pipelined is unrolled only, and the reason is recorded.
 """
 
 from __future__ import annotations
@@ -46,8 +46,8 @@ _SEARCHED = 160
 _SLOWEST = 2
 """How many times the bound an interval may be, if what one iteration takes is not more."""
 _LONGER = 16
-"""Part of an interval that the next one is longer by that is tried where registers are too few; then
-twice as much, three times…"""
+"""Part of an interval that the next one is longer by that is tried where registers are too few;
+then twice as much, three times…"""
 _MOST_GIVEN_UP = 6
 """Longer intervals that are tried."""
 _ROOM = 0.75
@@ -153,7 +153,8 @@ class PipelinableLoops:
         return results.union(*(o.registers() for o in operations))
 
     def before(self) -> tuple[MachineCode, dict[MachineBlock, MachineBlock]]:
-        """A copy of the code as if no loop were pipelined: what it means. And what is whose copy."""
+        """A copy of the code as if no loop were pipelined: what it means. And what is whose
+        copy."""
         found = self.pipelined
         ways = {way for each in found.values() for way in each.ways}
         blocks = [block for block in self.code.blocks if block not in ways]
@@ -164,9 +165,9 @@ class PipelinableLoops:
         return dataclasses.replace(self.code, blocks=list(copies.values())), copies
 
     def give_up(self, file: str, among: Collection[MachineBlock]) -> bool:
-        """Have the pipelined loop with the most registers in a file take fewer: with fewer iterations
-        together, then with a longer interval or more that is loaded in each iteration, then not pipelined.
-        False if there is none `among` some blocks."""
+        """Have the pipelined loop with the most registers in a file take fewer: with fewer
+        iterations together, then with a longer interval or more that is loaded in each iteration,
+        then not pipelined. False if there is none `among` some blocks."""
         found = {block: each for block, each in self.pipelined.items() if block in among}
         if not found:
             return False
@@ -200,8 +201,9 @@ class PipelinableLoops:
     ) -> LoopPlan:
         """What becomes of a loop.
 
-        `most`: iterations together; `shortest`: interval; `reason`: of what becomes of it where nothing
-        else keeps it from being pipelined; `room`: part of the registers for what does not change.
+        `most`: iterations together; `shortest`: interval; `reason`: of what becomes of it where
+        nothing else keeps it from being pipelined; `room`: part of the registers for what does not
+        change.
         """
         options = self._options(block, live, most)
         if not options:

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where the first iterations of a pipelined loop find what later ones take from units' output registers.
+"""Operands of the first iterations that later iterations read from units' output registers.
 
-That is in registers as the loop begins, and so takes a port when it is read. Where there is none left a
-unit that has nothing to do yet brings it to its own output register somewhat earlier.
+Before the loop these values are in registers, so a read takes a port. Where no port is left, a unit
+that is idle in the prologue moves the value to its own output register some cycles earlier.
 """
 
 from __future__ import annotations
@@ -44,13 +44,15 @@ class Prologue:
         copy: Callable[[Register, str], Register],
         fresh: Callable[[Register], Register],
     ) -> None:
-        """`iterations`: that begin before the kernel; `is_rotating`: whether what an operation's result was
-        before the first iteration is in a register where it will be later, too; `copy`: what a register is
-        as the loop begins, in some file; `fresh`: a register like another one that is in no file."""
+        """`iterations`: that begin before the kernel; `is_rotating`: whether what an operation's
+        result was before the first iteration is in a register where it will be later, too; `copy`:
+        what a register is as the loop begins, in some file; `fresh`: a register like another one
+        that is in no file."""
         self.loop, self.machine, self.table = loop, machine, table
         self.is_rotating, self.copy, self.fresh = is_rotating, copy, fresh
         self.found: dict[tuple[Operand, int], tuple[Register, int | None]] = {}
-        """What an operand is that was made so many iterations before the first one; and the unit that has it."""
+        """What an operand is that was made so many iterations before the first one; and the unit
+        that has it."""
         self.moves: list[ForwardedValue] = []
         self.unfit: set[Operand] = set()
         """Operands that are not to be had."""
@@ -142,8 +144,8 @@ class Prologue:
         return False
 
     def _is_free(self, unit: int, issue: int, landing: int, until: int) -> bool:
-        """Whether a unit can take an operation, and nothing lands there, nor is needed there, until a
-        cycle is over."""
+        """Whether a unit can take an operation, and nothing lands there, nor is needed there, until
+        a cycle is over."""
         return (
             self._issued[issue] < self.machine.slots
             and (unit, issue) not in self._busy

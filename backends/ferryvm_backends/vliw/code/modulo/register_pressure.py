@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How long the results of a pipelined loop's iteration are needed, and so how many registers there must be."""
+"""Register pressure of a modulo schedule: lifetimes of results, and the registers that they
+need."""
 
 from __future__ import annotations
 
@@ -27,8 +28,8 @@ class Lifetimes:
         return (self.last[maker] - self.spots[maker].landing) // self.interval + 1
 
     def highest(self) -> tuple[float, str]:
-        """The part of a file's registers that is needed in some cycle, of the file that it is most of, and
-        that file. More than 1 is too many."""
+        """The part of a file's registers that is needed in some cycle, of the file that it is most
+        of, and that file. More than 1 is too many."""
         parts = (
             (needed / self.machine.file(name).registers, name)
             for name, needed in self._needed().items()

@@ -1,14 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the operations of a pipelined loop take in each cycle, modulo the initiation interval.
+"""The modulo reservation table: resources that operations take in each cycle modulo the interval.
 
-Besides units, slots and constants these are ways for values. An operand is taken from its unit's
-output register where that still has it; otherwise from a file, and which one is decided here, by
-the ports that are left. A result that is only taken from its unit takes neither port nor register, but keeps
-the unit from yielding another one for so long: past a unit's *share*, the cycles that it has for each of
-its results, files come first. A register that does not change in the loop can be read from any file: it
-gets a copy there.
+Besides units, slots and constants it reserves paths for values. An operand is read from its unit's
+output register if that still holds it, otherwise from a file; the table selects the file, by the
+ports that are left. A result that is read only from its unit takes neither port nor register, but
+blocks the unit's next result for as long: beyond a unit's *share*, the cycles that it has for each
+of its results, files are preferred. A loop-invariant register can be read from any file: it gets a
+copy there.
 
-Whatever is decided between two operations is undone when one of them loses its place.
+Each decision about two operations is undone when one of them is unscheduled.
 """
 
 from __future__ import annotations
@@ -75,7 +75,8 @@ class ModuloReservationTable:
         self.spots: dict[int, IssueSlot] = {}
         self.ways: dict[Operand, FromUnit | FromFile] = {}
         self.bases: dict[int, int] = {}
-        """Of accesses that may have another iteration's base: how many iterations before the one they have is."""
+        """Of accesses that may have another iteration's base: how many iterations before the one
+        they have is."""
         self.files: dict[int, str] = {}
         """The file that each written result goes to."""
         self._held: dict[_Key, dict[object, int]] = defaultdict(dict)
@@ -168,8 +169,9 @@ class ModuloReservationTable:
         del self.spots[number]
 
     def rivals(self, node: DependenceNode, cycle: int) -> list[int]:
-        """Operations that may be in the way of one: those that are issued on its units or land there
-        together with it, then those that are issued with it, then those that it has to do with."""
+        """Operations that may be in the way of one: those that are issued on its units or land
+        there together with it, then those that are issued with it, then those that it has to do
+        with."""
         units = self.units(node)
         found: dict[int, None] = {}
         for name in ("busy", "land"):

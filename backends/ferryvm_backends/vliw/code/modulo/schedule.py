@@ -1,20 +1,20 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The cycle and the unit of each operation of a pipelined loop's round.
+"""Iterative modulo scheduling: the cycle and the unit of each operation of an iteration.
 
-Iterative modulo scheduling (Rau 1994, section 3): operations are placed one after another; one that
-finds no place takes it from others, which have to look for another one, until there is peace or
-patience ends, and the interval is made longer. Three orders are tried:
+(Rau 1994, section 3.) Operations are scheduled one after another. One that finds no free slot
+evicts others, which are scheduled again; when the budget of steps is spent, the interval is
+increased. Three priority orders are tried:
 
-- the longest path first, then what it waits for, right in front of it, by how much time that has (as
-  Llosa et al.: Swing Modulo Scheduling, PACT 1996). So values wait for nobody, which files with few
-  ports want.
-- that of the program, each operation as long after the beginning as its place says. So few values are
-  there at the same time, which single files with few registers want.
-- whatever has the longest way to the end of the iteration, as early as can be (Rau's).
+- the longest path first, then its predecessors by increasing slack, each close to its successor
+  (Llosa et al.: Swing Modulo Scheduling, PACT 1996). Values do not wait, which suits files with few
+  ports.
+- program order, each operation as late after the start as its position says. Few values are live at
+  a time, which suits single files with few registers.
+- the longest path to the end of the iteration first, as early as possible (Rau's height).
 
-Where nearly all slots are taken the second one is tried with many distances between operations. A
-schedule that some file has too few registers for is none, and of several the one is taken that leaves
-most of them.
+Where nearly all slots are taken, the second order is tried with many distances between operations.
+A schedule whose register pressure exceeds a file is rejected; of several, the one with the lowest
+pressure is selected.
 """
 
 from __future__ import annotations
@@ -38,8 +38,9 @@ from ferryvm_backends.vliw.code.modulo.reservation import ModuloReservationTable
 from ferryvm_backends.vliw.machine.model import Machine
 
 _STEP = 32
-"""Part of the shortest interval by which the next one is longer, where that is more than a cycle; then it
-is twice as much each time, and when a schedule was found shorter ones are looked for between the two."""
+"""Part of the shortest interval by which the next one is longer, where that is more than a cycle;
+then it is twice as much each time, and when a schedule was found shorter ones are looked for
+between the two."""
 _PATIENCE = 2
 """Times that an operation may be placed, on average."""
 _MORE = 200
@@ -47,8 +48,8 @@ _MORE = 200
 _LOOKED_AT = 8
 """Cycles in which an operation could be, of which the best is taken."""
 _ROOMY = 0.5
-"""Part of a file's registers that a schedule may need for others, which may need fewer, not to be looked
-for."""
+"""Part of a file's registers that a schedule may need for others, which may need fewer, not to be
+looked for."""
 _FULL = 0.9
 """Part of the slots that operations take where many more orders are tried."""
 _ALL = 20_000
@@ -143,8 +144,8 @@ def orders(loop: Iteration, graph: DependenceEdges, interval: int) -> Iterator[O
 
 
 def _spaced(loop: Iteration, graph: DependenceEdges, interval: int) -> Iterator[Order]:
-    """The program's order with many distances between operations. Where nearly all slots are taken it is
-    a matter of luck whether there is one free for each in time."""
+    """The program's order with many distances between operations. Where nearly all slots are taken
+    it is a matter of luck whether there is one free for each in time."""
     depths = graph.depths(len(loop.nodes), interval)
     if depths is not None:
         for tenths in range(6, 26):
@@ -152,7 +153,8 @@ def _spaced(loop: Iteration, graph: DependenceEdges, interval: int) -> Iterator[
 
 
 def _in_turn(depths: npt.NDArray[np.int64], interval: int, tenths: int) -> Order:
-    """The program's order, from the beginning of an iteration over so many tenths of an interval."""
+    """The program's order, from the beginning of an iteration over so many tenths of an
+    interval."""
     count = len(depths)
     numbers = range(count)
     begins = {n: max(int(depths[n]), n * interval * tenths // (10 * count)) for n in numbers}

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Registers that a loop only reads, loaded in each iteration from where they are stored in front of it.
+"""Spilling of loop invariants: load a register that a loop only reads again in each iteration.
 
-A register that does not change in a loop takes a number all the time, and a port of its file whenever it is
-read; a load of a constant address takes neither, since its result mostly is taken from the unit. So what
-there are too few registers or ports for is loaded, as far as units for loads have time. (Spilling of
-loop invariants: Zalamea, Llosa, Ayguadé, Valero: Improved Spill MachineCode Generation for Software Pipelined
-Loops, PLDI 2000.)
+A loop invariant occupies a register for the whole loop, and a port of its file at each read. A load
+from a constant address takes neither, since its result is mostly read from the unit's output
+register. Invariants for which registers or ports are too few are therefore stored in the preheader
+and loaded in the loop, as far as load units have free slots. (Zalamea, Llosa, Ayguadé, Valero:
+Improved Spill Code Generation for Software Pipelined Loops, PLDI 2000.)
 """
 
 from __future__ import annotations
