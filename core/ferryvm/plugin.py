@@ -57,7 +57,7 @@ class Plugin:
 
     @property
     def is_own(self) -> bool:
-        """Whether it is in-tree."""
+        """True if it is in-tree."""
         return self.distribution == OWN
 
     @property
@@ -243,7 +243,7 @@ class Plugins:
     # --- calling ----------------------------------------------------------------------------
 
     def implement(self, hook: str) -> bool:
-        """Whether some plugin implements a hook."""
+        """True if some plugin implements a hook."""
         return bool(self._implementations.get(hook))
 
     def call(

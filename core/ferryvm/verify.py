@@ -158,7 +158,7 @@ class Verified:
         return verify, (self.program,)
 
     def is_reachable(self, pc: int) -> bool:
-        """Whether control can get to `pc`: only then has it a stack map."""
+        """True if control can get to `pc`: only then has it a stack map."""
         return self._owners[pc] >= 0
 
     def owner(self, pc: int) -> int:

@@ -143,7 +143,7 @@ def optimised(
 
 
 def may_be_closed_form(module: Module) -> bool:
-    """Whether a region's loops do nothing but count, so that LLVM may need none."""
+    """True if a region's loops do nothing but count, so that LLVM may need none."""
     return (
         not module.functions
         and not module.counting

@@ -65,12 +65,12 @@ class Device:
 
     @property
     def is_cpu(self) -> bool:
-        """Whether it is the host's processor."""
+        """True if it is the host's processor."""
         return self.kind == "cpu"
 
     @property
     def is_wrapped(self) -> bool:
-        """Whether a machine's memory is wrapped for it; else it is copied.
+        """True if a machine's memory is wrapped for it; else it is copied.
 
         Not for a GPU that shares the host's: it need not see the host's interrupt flag, so its
         kernels run in slices.

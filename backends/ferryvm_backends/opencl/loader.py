@@ -102,7 +102,7 @@ class Places:
 
     @property
     def is_one(self) -> bool:
-        """Whether OCL_ICD_VENDORS names one driver, and so turns off all others."""
+        """True if OCL_ICD_VENDORS names one driver, and so turns off all others."""
         return bool(os.environ.get(VENDORS)) and not self.asked.is_dir()
 
 
@@ -149,7 +149,7 @@ class Libraries:
             self._linked.setdefault(name, path)  # the first is what the linker takes
 
     def is_loadable(self, registration: Registration) -> bool:
-        """Whether dlopen finds what an .icd file names."""
+        """True if dlopen finds what an .icd file names."""
         name = registration.library
         if "/" in name:
             return Path(name).is_file()

@@ -62,7 +62,7 @@ def _recursing(module: Module) -> frozenset[int]:
 
 
 def _recurs(operation: Operation, recursing: frozenset[int]) -> bool:
-    """Whether it calls a function that recurs."""
+    """True if it calls a function that recurs."""
     match operation.name:
         case "call":
             return operation.static[0] in recursing

@@ -127,7 +127,7 @@ _DIRECTIVES = (".classic", ".statics")
 
 
 def is_classic(source: Source) -> bool:
-    """Whether a text is in the classic form: its first token but labels tells."""
+    """True if a text is in the classic form: its first token but labels tells."""
     for token in source.first_tokens():
         if not token.startswith(":"):
             return token in _DIRECTIVES or _CLASSIC_WORD.fullmatch(token) is not None

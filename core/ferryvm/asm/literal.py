@@ -97,7 +97,7 @@ def _float_bits(type_: Type, text: str) -> int:
 
 
 def integer_like(text: str) -> bool:
-    """Whether a text is written as an integer."""
+    """True if a text is written as an integer."""
     return _INTEGER.fullmatch(text) is not None
 
 

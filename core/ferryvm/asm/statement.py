@@ -82,7 +82,7 @@ class Statement:
         return self.operands[self.at - 1]
 
     def accept(self, text: str) -> bool:
-        """Whether the next token is `text`, which is then taken."""
+        """True if the next token is `text`, which is then taken."""
         if self.peek() != text:
             return False
         self.at += 1

@@ -49,7 +49,7 @@ def mac(name: str, key: str, payload: bytes) -> bytes:
 
 
 def is_right(proof: bytes, name: str, key: str, payload: bytes) -> bool:
-    """Whether `mac` made the proof. Raises NoSecretError."""
+    """True if `mac` made the proof. Raises NoSecretError."""
     return hmac.compare_digest(proof, mac(name, key, payload))
 
 

@@ -31,7 +31,7 @@ class _Section:
 
     @property
     def is_well(self) -> bool:
-        """Whether it is usable, or left out because the user wants it so."""
+        """True if it is usable, or left out because the user wants it so."""
         from ferryvm.registry import Availability
 
         return self.listing.state in (Availability.USABLE, Availability.FORBIDDEN)

@@ -79,7 +79,7 @@ def explain(
 
 
 def _counts_anyway(engine: Engine) -> bool:
-    """Whether code that counts is run unasked: a shadow needs it."""
+    """True if code that counts is run unasked: a shadow needs it."""
     from ferryvm.engine.mixed import Mixed
 
     return isinstance(engine.backend, Mixed) and engine.backend.policy.shadow is not None

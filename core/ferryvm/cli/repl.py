@@ -53,7 +53,7 @@ class Repl:
         sys.stdout.buffer.flush()
 
     def is_complete(self, text: str) -> bool:
-        """Whether an input can be taken as it stands."""
+        """True if an input can be taken as it stands."""
         return text.lstrip().startswith(":") or self.session.is_complete(text)
 
     def enter(self, text: str) -> bool:

@@ -514,7 +514,7 @@ def _taken(backend: Interpreter, artifact: Artifact) -> tuple[float, float]:
 
 
 def _is_list(output: Output) -> bool:
-    """Whether what a program writes is collected in a list, and nobody's code is called for it."""
+    """True if what a program writes is collected in a list, and nobody's code is called for it."""
     return getattr(output, "__self__", None).__class__ is list
 
 

@@ -25,7 +25,7 @@ from ferryvm.isa.type import I64, Type, signed
 
 
 class InductionVariable(NamedTuple):
-    """The value that a loop counts up: while it is below the bound, the step is added.
+    """An induction variable of a loop: while it is below the bound, the step is added.
 
     The bound holds of it in all blocks of the loop but the head.
     """
@@ -37,7 +37,7 @@ class InductionVariable(NamedTuple):
 
 
 class Interval(NamedTuple):
-    """The ends of what a value can be, both included."""
+    """The least and the greatest value that a value can have."""
 
     low: Value
     high: Value
@@ -48,13 +48,13 @@ class AffineExpression(NamedTuple):
 
     base: Value
     terms: tuple[tuple[Parameter, Value], ...]
-    """Counts with their scales; none is twice in it."""
+    """Induction variables with their scales; each occurs once."""
 
 
 def find_induction_variable(
     flow: Flow, loop: Loop, is_outside: Callable[[Value], bool]
 ) -> InductionVariable | None:
-    """The count of a loop with one way in; None if it has none that is seen."""
+    """The induction variable of a loop with one entry; None if none is recognised."""
     head = flow.blocks[loop.head]
     end = head.end
     p = end.arguments[0] if end.name == "branch" else None
@@ -89,7 +89,7 @@ def find_induction_variable(
 
 
 def step_of(value: Value, next_: Value, is_outside: Callable[[Value], bool]) -> Value | None:
-    """What is added to a value to make the next one of it."""
+    """The step that is added to a value in each iteration; None if there is none."""
     if isinstance(next_, Operation) and next_.name == "add" and next_.arguments[0] is value:
         step = next_.arguments[1]
         return step if is_outside(step) else None
@@ -97,18 +97,18 @@ def step_of(value: Value, next_: Value, is_outside: Callable[[Value], bool]) -> 
 
 
 class AffineAnalysis:
-    """Finds lines, with what they are made of computed where a builder is."""
+    """Finds affine expressions; computes their bases and scales where a builder is."""
 
     def __init__(
         self, builder: Builder, counts: Collection[Value], is_outside: Callable[[Value], bool]
     ) -> None:
-        """`counts`: those that lines may have."""
+        """`counts`: the induction variables that expressions may have."""
         self._builder, self._counts, self._is_outside = builder, counts, is_outside
         self._zero = builder.constant(I64, 0)
         self._found: dict[Value, AffineExpression | None] = {}
 
     def line(self, value: Value) -> AffineExpression | None:
-        """A value as a line; None if it is none, or is not seen to be one."""
+        """The affine expression of a value; None if none is recognised."""
         if value not in self._found:
             self._found[value] = self._line(value)
         return self._found[value]
@@ -149,7 +149,7 @@ class AffineAnalysis:
         return self._made(multiply(I64, a.base, factor), scales)
 
     def _made(self, base: Value, scales: dict[Parameter, Value]) -> AffineExpression:
-        """A line whose terms are in the order of counts, so that equal lines are equal."""
+        """An expression with sorted terms, so that equal expressions compare equal."""
         terms = (
             (count, scales[count])
             for count in self._counts
@@ -158,14 +158,14 @@ class AffineAnalysis:
         return AffineExpression(base, tuple(terms))
 
     def at(self, line: AffineExpression, values: Mapping[Value, Value]) -> Value:
-        """A line's value where its counts have some values, modulo 2^64."""
+        """The value of an expression for given values of its variables, modulo 2^64."""
         m, total = self._builder, line.base
         for count, scale in line.terms:
             total = m.add(I64, total, m.mul(I64, scale, values[count]))
         return total
 
     def ends(self, line: AffineExpression, ranges: Mapping[Value, Interval]) -> Interval:
-        """The smallest and the largest value of a line whose counts are in their ranges, modulo
+        """The extremes of an expression whose variables are in their intervals, modulo
         2^64.
 
         Scales have to be of the sign that they look like. Only whole sums say anything: `p - n` is
@@ -182,7 +182,7 @@ class AffineAnalysis:
 
 
 def looks_negative(value: Value) -> bool:
-    """Whether a value is negative if what it is made of is not."""
+    """True if a value is negative if what it is made of is not."""
     if isinstance(value, Constant):
         return signed(I64, value.bits) < 0
     if not isinstance(value, Operation) or value.name not in ("sub", "mul", "shl"):

@@ -36,7 +36,7 @@ class Nest:
         self.out: list[Edge] = [
             edge for block in self.blocks for edge in block.end.edges if edge.block not in own
         ]
-        """The edges by which control goes on behind the loop."""
+        """The exit edges after which control goes on."""
 
     def _tails(self, loop: Loop) -> set[int]:
         flow = self.flow
@@ -53,17 +53,17 @@ class Nest:
         }
 
     @property
-    def has_one_way_out(self) -> bool:
-        """Whether control goes on at one block, which is no loop's head, if it does at all."""
+    def has_one_exit(self) -> bool:
+        """True if control goes on at one block, which is no loop's head, if it does at all."""
         return len({edge.block for edge in self.out}) <= 1 and not any(e.is_back for e in self.out)
 
 
 class OperationClones:
-    """Copies of operations, each with copies of what else is copied for operands."""
+    """Clones of operations, with cloned operands where these are cloned, too."""
 
     def __init__(self) -> None:
         self.values: dict[Value, Value] = {}
-        """What stands in copies for a value, where that is not itself."""
+        """The clone of each cloned value."""
         self._states: dict[FrameState, FrameState] = {}
 
     def parameters(self, old: Block, new: Block) -> None:
@@ -88,11 +88,11 @@ class OperationClones:
         return new
 
     def all(self, values: tuple[Value, ...] | list[Value]) -> tuple[Value, ...]:
-        """What stands for some values."""
+        """The clones of some values; a value without a clone stands for itself."""
         return tuple([self.values.get(value, value) for value in values])
 
     def state(self, old: FrameState | None) -> FrameState | None:
-        """A state with what stands for its values."""
+        """A frame state over the clones of its values."""
         if old is None:
             return None
         if old not in self._states:
@@ -134,7 +134,7 @@ class NestClone(OperationClones):
         self._labels.add(label)
         return label
 
-    # --- the way out ------------------------------------------------------------------------
+    # --- the exit ---------------------------------------------------------------------------
 
     def _left(self) -> Block | None:
         """The block behind both; what is used behind the nest comes from its parameters now."""
@@ -158,7 +158,7 @@ class NestClone(OperationClones):
         return left
 
     def _used_behind(self) -> list[Value]:
-        """What is defined in the nest and used behind it."""
+        """The values that are defined in the nest and used behind it."""
         own = set(self.nest.blocks)
         defined = {v for block in own for v in (*block.parameters, *block.operations)}
         found: dict[Value, None] = {}
@@ -184,7 +184,7 @@ class NestClone(OperationClones):
 
 
 def rename(block: Block, new: dict[Value, Value], states: dict[FrameState, FrameState]) -> None:
-    """Have a block use other values instead of some."""
+    """Replace uses of some values in a block."""
     for operation in (*block.operations, block.end):
         operation.arguments = tuple([new.get(a, a) for a in operation.arguments])
         state = operation.state

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How control goes through a body: predecessors, dominators, natural loops.
+"""The control-flow graph of a body: predecessors, dominators, natural loops.
 
 Made anew by whoever needs it: a body has a few dozen blocks, and passes change them. Blocks are
 called by their places in `body.blocks`, which are in the order that `Body` states.
@@ -24,7 +24,7 @@ class Loop:
 
     head: int
     blocks: set[int]
-    """Its head and all blocks that lead back to it without leaving."""
+    """Its head and all blocks from which a path inside leads back to it."""
 
 
 class Flow:
@@ -35,7 +35,7 @@ class Flow:
         self.blocks: list[Block] = body.blocks
         self.places = {block: place for place, block in enumerate(body.blocks)}
         self.incoming: list[list[tuple[int, Edge]]] = [[] for _ in body.blocks]
-        """The edges to each block, each with the place that it comes from."""
+        """The edges to each block, each with the number of its source."""
         for place, block in enumerate(body.blocks):
             for edge in block.end.edges:
                 self.incoming[self.places[edge.block]].append((place, edge))
@@ -45,24 +45,24 @@ class Flow:
         itself."""
 
     def dominates(self, a: int, b: int) -> bool:
-        """Whether control must pass block `a` to get to block `b`; a block dominates itself."""
+        """True if control must pass block `a` to get to block `b`; a block dominates itself."""
         return within(self._spans, a, b)
 
     def span(self, place: int) -> Span:
-        """Where in the preorder a block and all that it dominates stand."""
+        """The range of a block's subtree in the preorder of the dominator tree."""
         return self._spans[place]
 
     def preorder(self) -> list[int]:
-        """All places, each one directly followed by those that it dominates."""
+        """All block numbers in preorder of the dominator tree."""
         return sorted(range(len(self.blocks)), key=lambda place: self._spans[place][0])
 
     def only_edge(self, place: int) -> tuple[int, Edge] | None:
-        """Where control comes from to a block to which it comes in one way only."""
+        """The predecessor of a block that has exactly one."""
         incoming = self.incoming[place]
         return incoming[0] if len(incoming) == 1 else None
 
     def homes(self) -> dict[Value, int]:
-        """The place of the block that each value is defined in."""
+        """The number of the block that defines each value."""
         return {
             value: place
             for place, block in enumerate(self.blocks)
@@ -70,7 +70,7 @@ class Flow:
         }
 
     def loops(self) -> list[Loop]:
-        """The natural loops, inner ones before those around them."""
+        """The natural loops, inner loops before outer ones."""
         found = []
         for head in reversed(range(len(self.blocks))):
             waiting = [
@@ -90,7 +90,7 @@ class Flow:
 
 
 def poll_costs(body: Body) -> dict[Operation, int]:
-    """What each poll of a body takes of `POLL_BUDGET`, by the length of its loop.
+    """The cost of each poll of a body, in units of `POLL_BUDGET`, by the length of its loop.
 
     All blocks of a loop stand between its head and the block that goes back to it; what else stands
     there may count, too.

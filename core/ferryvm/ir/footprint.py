@@ -1,17 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a loop nest touches in the heap, and what has to be asked for its checks to pass each time.
+"""The heap footprint of a loop nest, and runtime checks that imply its bounds checks.
 
-What is touched are *objects*: a reference with bytes around it. Each access names a *part* of one,
-whose offset varies in a line with the counts of loops; so its first and its last byte are found
-where each count is at one of its ends. A check is *spared* if it passes wherever the object is in
-bounds, or wherever its smallest index is not negative and its largest is below a length that
-nothing in the nest changes.
+The footprint consists of *objects*: a reference with the bytes around it. Each access names a
+*range* of one, whose offset is an affine expression over the loops' induction variables; so its
+first and its last byte are found at the extremes of each variable. A check is *eliminated* if it
+passes wherever the object is in bounds, or if its smallest index is not negative and its largest is
+below a length that nothing in the nest changes.
 
-Numbers are asked to be so small, whatever their sign, that nothing wraps: a line stays within 2^60
-+ 4 * 2^59 < 2^62 of zero, and differences of two are exact. What they add up to is asked of the
-whole sum only, so a base or a scale may be negative. Where a loop's count has no values the ends
-may be in wrong order; then nothing in it is touched, and nothing that is asked of them matters.
-Making a plan changes nothing in the body.
+Numbers are checked to be so small, whatever their sign, that nothing wraps: an expression stays
+within 2^60 + 4 * 2^59 < 2^62 of zero, and differences of two are exact. Only whole sums are
+checked, so a base or a scale may be negative. Where a loop makes no iteration the extremes may be
+in wrong order; then nothing in it is accessed, and the results of their checks do not matter.
+Building the checks changes nothing in the body. (Gupta: Optimizing Array Bound Checks Using Flow
+Analysis, 1993, section 5, for the extremes.)
 """
 
 from __future__ import annotations
@@ -38,17 +39,17 @@ from ferryvm.isa.trap import Trap
 from ferryvm.isa.type import I64, WORD_BYTES, signed
 
 LARGEST_BASE = 1 << 60
-"""Of references and other bases of lines, exclusive; as all of these without a sign."""
+"""Of references and other bases of expressions, exclusive; like all of these for magnitudes."""
 
 LARGEST_COUNT = 1 << 32
 LARGEST_SCALE = 1 << 27
 MOST_TERMS = 4
 
 LARGEST_OFFSET = 1 << 31
-"""Of an address from its reference; one that is further off is a reference itself."""
+"""Of an address from its reference; a base that is further off is a reference itself."""
 
 LARGEST_NEST = 1000
-"""Operations of a nest that gets a copy, at most, if nothing else is said."""
+"""The most operations of a nest that is versioned, by default."""
 
 MOST_OBJECTS = 16
 FEWEST_OBJECTS = 2
@@ -62,35 +63,34 @@ _CALLS = frozenset({"call", "call_indirect"})
 
 
 class AccessRange(NamedTuple):
-    """Bytes of an object: which, as a line over its reference, and how many."""
+    """Bytes of an object: an affine offset from its reference, and a size."""
 
     offset: int
     terms: tuple[tuple[Parameter, Value], ...]
     bytes: int
     more: Value
-    """What is added to the offset, besides."""
+    """An invariant that is added to the offset."""
 
 
 class Footprint(NamedTuple):
-    """What an access touches in a version of a nest where nothing that is stored into overlaps
-    another object, however often its loops go round."""
+    """The bytes of an access in a versioned nest, in which no object that is stored into overlaps
+    another one, in any iteration."""
 
     nest: Block
-    """The head of the nest as it was: of accesses in two nests nothing is known."""
+    """The head of the original nest; accesses in different nests may overlap."""
     reference: Value
     offset: int
     stride: int | None
-    """Whatever is added to the offset is a multiple of it; 0: nothing is; None: that is not
-    known."""
+    """The varying part of the offset is a multiple of it; 0: the offset is constant; None:
+    unknown."""
     bytes: int
 
     def is_apart(self, other: Footprint) -> bool:
-        """Whether two accesses, one of which stores, have no bytes in common, in whichever
-        iterations of the nest's loops they are made."""
+        """True if two accesses, one of which stores, overlap in no pair of iterations."""
         return self.nest is other.nest and self.reference is not other.reference
 
     def is_in_step(self, other: Footprint) -> bool:
-        """Whether two accesses in one object touch the same bytes or none in common."""
+        """True if two accesses to one object are to the same bytes or do not overlap."""
         if self.nest is not other.nest or self.reference is not other.reference:
             return False
         if self.stride is None or other.stride is None:
@@ -101,48 +101,47 @@ class Footprint(NamedTuple):
 
 @dataclasses.dataclass(eq=False)
 class HeapObject:
-    """What is touched from one reference on."""
+    """The bytes that a nest accesses relative to one reference."""
 
     reference: Value
     pc: int
     """Of the first access."""
     parts: dict[AccessRange, None] = dataclasses.field(default_factory=dict)
     stored: dict[AccessRange, None] = dataclasses.field(default_factory=dict)
-    """Parts that are stored into."""
+    """The ranges that are stored into."""
     lengths: dict[AccessRange, None] = dataclasses.field(default_factory=dict)
-    """Parts that must not change."""
+    """The ranges that must not change."""
     extent: Interval | None = None
-    """From the reference, where the first byte is and where the last one ends; set when all parts
-    are known."""
+    """Offsets of the first byte and behind the last one; set when all ranges are known."""
 
 
 def extent(each: HeapObject) -> Interval:
-    """The extent of an object of which all parts are known."""
+    """The extent of an object whose ranges are all known."""
     assert each.extent is not None
     return each.extent
 
 
 class VersioningReason(NamedTuple):
-    """Why a nest has no second version, or why that is not run."""
+    """The reason why a nest is not versioned, or why its versioned copy is not executed."""
 
     text: str
     pcs: tuple[int, ...]
-    """The instructions that it speaks of."""
+    """The instructions concerned."""
 
 
 class VersionedNest(NamedTuple):
-    """A nest that stores, and what its second version depends on."""
+    """A nest that stores, and the runtime checks of its versioned copy."""
 
     pc: int
     """Of its outermost loop's condition."""
     unfit: VersioningReason | None
-    """Why it has no second version."""
+    """The reason why it is not versioned; None if it is."""
     doubts: tuple[VersioningReason, ...] = ()
-    """Why it may be left alone at run time; `tell` numbers them from 1."""
+    """The reasons for which a runtime check can fail; `tell` numbers them from 1."""
 
     @classmethod
     def from_json(cls, data: list[Any]) -> VersionedNest:
-        """A nest from what JSON makes of it."""
+        """The nest that a JSON array describes."""
         pc, unfit, doubts = data
         reasons = [
             None if each is None else VersioningReason(each[0], tuple(each[1]))
@@ -152,7 +151,7 @@ class VersionedNest(NamedTuple):
 
 
 class UnfitError(Exception):
-    """The nest is left alone."""
+    """The nest cannot be versioned."""
 
     def __init__(self, text: str, *pcs: int) -> None:
         super().__init__(text)
@@ -160,11 +159,11 @@ class UnfitError(Exception):
 
 
 class NoNestError(UnfitError):
-    """The loop is none that could have two versions, or needs none."""
+    """The loop is no candidate for versioning, or gains nothing by it."""
 
 
 class RuntimeChecks(Builder):
-    """What is asked in front of one nest so that its checks can be spared."""
+    """The runtime checks in front of one nest, and the checks that they eliminate."""
 
     def __init__(
         self,
@@ -174,34 +173,34 @@ class RuntimeChecks(Builder):
         loops: list[Loop],
         largest: int = LARGEST_NEST,
     ) -> None:
-        """Raises UnfitError for a nest that is left alone. `largest`: operations that it may
+        """Raises UnfitError for a nest that cannot be versioned. `largest`: operations that it may
         have."""
         super().__init__(body.constants)
         self.flow, self.loop = flow, loop
         self.blocks = [*flow.blocks]  # since the body's own list will change
         self.nest = Nest(flow, loop)
         self.head = flow.blocks[loop.head]
-        self.spared: set[Operation] = set()
-        """Checks that the copy does without."""
+        self.eliminated: set[Operation] = set()
+        """The checks that the copy omits."""
         self.objects: dict[Value, HeapObject] = {}
         """By their references."""
         self.accesses: dict[Operation, tuple[Value, AccessRange]] = {}
-        """What loads and stores touch, by reference."""
+        """Reference and range of each load and store."""
         self.limit: Value | None = None
-        """Where the heap in use ends."""
+        """The end of the heap in use."""
         self.first: dict[Value, None] = {}
-        """Addresses, which have to be below `LARGEST_BASE`."""
+        """Addresses that have to be below `LARGEST_BASE`."""
         self.small: dict[Value, None] = {}
         """Numbers of either sign that have to be within `LARGEST_BASE` of zero."""
         self.doubts: dict[Value, VersioningReason] = {}
-        """Each holds if something may fail; known before anything is loaded."""
+        """Conditions that hold if a check may fail; computed before any load."""
         self.late: dict[tuple[Value, Value], int] = {}
-        """Largest indices, and the addresses of the lengths that they are to be below; where the
-        first of the checks is."""
+        """Largest indices, with the addresses of the lengths that they have to be below; the pc of
+        the first check of each."""
         self._refuse(largest)
         self.home: dict[Value, int] = {}
         self.order: dict[Value, int] = {}
-        """Values by how early they are defined."""
+        """The position of each value in the order of definitions."""
         for place, block in enumerate(flow.blocks):
             for value in (*block.parameters, *block.operations):
                 self.home[value] = place
@@ -209,29 +208,29 @@ class RuntimeChecks(Builder):
         self.open(Block("ask", self.head.pc))
         self.zero = self.constant(I64, 0)
         self.references = self._references()
-        """Where vectors begin, as far as their lengths tell."""
+        """References of vectors, recognised by loads of their lengths."""
         self.loops = [each for each in loops if each.blocks <= loop.blocks]
         if any(len(self._entries(each)) != 1 for each in self.loops):
-            raise UnfitError("a loop has more than one way in")  # nothing can be put in front
+            raise UnfitError("a loop has more than one entry")  # nothing can be put in front
         if not any(self._stores(each) for each in self.loops if self._is_innermost(each)):
             raise NoNestError("its inner loops do not store")  # `range` does for those
-        self.counts: dict[Value, tuple[InductionVariable, Loop]] = {}
-        self.ranges: dict[Value, Interval] = {}
-        """What counts can be where they are below their bounds."""
-        self.asked: set[Value] = set()
-        """Counts of which everything has been asked."""
-        self.lines = AffineAnalysis(self, self.counts, self.is_outside)
+        self.variables: dict[Value, tuple[InductionVariable, Loop]] = {}
+        self.intervals: dict[Value, Interval] = {}
+        """The values of induction variables while they are below their bounds."""
+        self.checked: set[Value] = set()
+        """Induction variables whose runtime checks exist."""
+        self.expressions = AffineAnalysis(self, self.variables, self.is_outside)
         for each in reversed(self.loops):
             self._find_induction_variable(each)
         for place in self.nest.numbers:
             for operation in flow.blocks[place].operations:
                 self._operation(operation, place)
         if self.limit is None:
-            raise NoNestError("no check of the heap's bounds could be spared")
+            raise NoNestError("no check of the heap's bounds could be eliminated")
         if len(self.loops) == 1 and len(self.objects) < FEWEST_OBJECTS:
-            raise NoNestError("it touches one object only, so that asking would not pay")
+            raise NoNestError("it accesses one object only, so that runtime checks would not pay")
         if len(self.objects) > MOST_OBJECTS:
-            raise UnfitError(f"it touches more than {MOST_OBJECTS} objects")
+            raise UnfitError(f"it accesses more than {MOST_OBJECTS} objects")
         for one in self.objects.values():
             self._bound(one)
         for doubt, reason in self.doubts.items():
@@ -239,11 +238,11 @@ class RuntimeChecks(Builder):
                 raise UnfitError(reason.text, *reason.pcs)
 
     def may_be_accessed(self, reference: Value, part: AccessRange) -> bool:
-        """Whether a part belongs to an object, so that it is asked about."""
+        """True if a range belongs to an object, and so is covered by the runtime checks."""
         return reference in self.objects and part in self.objects[reference].parts
 
     def footprint(self, access: Operation) -> Footprint | None:
-        """Where a load or store goes, if that is in an object."""
+        """The footprint of a load or store; None if it is in no object."""
         if access not in self.accesses:
             return None
         reference, part = self.accesses[access]
@@ -256,11 +255,11 @@ class RuntimeChecks(Builder):
         return Footprint(self.head, reference, part.offset, stride, part.bytes)
 
     def is_outside(self, value: Value) -> bool:
-        """Whether a value does not vary in the nest."""
+        """True if a value is invariant in the nest."""
         return self.home.get(value) not in self.loop.blocks
 
     def _refuse(self, largest: int) -> None:
-        """Raise UnfitError for a nest that nothing more need be known of."""
+        """Raise UnfitError for a nest that can be rejected without further analysis."""
         operations = [o for block in self.nest.blocks for o in block.operations]
         names = {operation.name for operation in operations}
         if not names >= {"heap_store", "trap_if"}:
@@ -268,8 +267,8 @@ class RuntimeChecks(Builder):
         if not names.isdisjoint(_CALLS):
             call = next(each for each in operations if each.name in _CALLS)
             raise UnfitError("it calls a function", call.pc)
-        if not self.nest.has_one_way_out:
-            raise UnfitError("it has more than one way out")
+        if not self.nest.has_one_exit:
+            raise UnfitError("it has more than one exit")
         if len(operations) > largest:
             raise UnfitError(f"it has more than {largest} operations")
 
@@ -293,27 +292,27 @@ class RuntimeChecks(Builder):
         blocks = (self.flow.blocks[place] for place in loop.blocks)
         return any(each.name == "heap_store" for block in blocks for each in block.operations)
 
-    # --- counts and lines -------------------------------------------------------------------
+    # --- induction variables and affine expressions -------------------------------------------------------------------
 
     def _find_induction_variable(self, loop: Loop) -> None:
         count = find_induction_variable(self.flow, loop, self.is_outside)
         if count is None:
             return
-        start = self._line_at(count.start, self.front(loop))
+        start = self._affine_at(count.start, self.front(loop))
         if start is not None:
-            self.counts[count.value] = count, loop
-            low = self.lines.ends(start, self.ranges).low
-            self.ranges[count.value] = Interval(low, self._top(count))
+            self.variables[count.value] = count, loop
+            low = self.expressions.ends(start, self.intervals).low
+            self.intervals[count.value] = Interval(low, self._top(count))
 
     def _top(self, count: InductionVariable) -> Value:
-        """The largest value that a count has where it is below its bound, or more than that."""
+        """An upper bound of an induction variable while it is below its loop's bound."""
         one = self.constant(I64, 1)
         top = self.sub(I64, count.bound, one)
         step = count.step
         if step is one or not self.is_outside(count.start):
             return top
         distance = self.sub(I64, top, count.start)
-        if not isinstance(step, Constant):  # it may be zero, and then nothing comes of the loop
+        if not isinstance(step, Constant):  # it may be zero; then a check fails
             step = self.select(self.compare(I64, Condition.EQ, step, self.zero), one, step)
         if isinstance(step, Constant) and not step.bits & (step.bits - 1):
             rest = self.bit_and(I64, distance, self.constant(I64, step.bits - 1 & I64.mask))
@@ -322,16 +321,17 @@ class RuntimeChecks(Builder):
         return self.sub(I64, top, rest)
 
     def front(self, loop: Loop) -> int:
-        """The place from which a loop is entered."""
+        """The number of the block from which a loop is entered."""
         (source,) = self._entries(loop)
         return source
 
     def _entries(self, loop: Loop) -> list[int]:
         return [s for s, _ in self.flow.incoming[loop.head] if s not in loop.blocks]
 
-    def _line_at(self, value: Value, place: int) -> AffineExpression | None:
-        """A value as a line that can be asked about, at a place where its counts are in bounds."""
-        line = self.lines.line(value)
+    def _affine_at(self, value: Value, place: int) -> AffineExpression | None:
+        """The affine expression of a value in a block where its variables are below their bounds;
+        None if there is none that can be checked."""
+        line = self.expressions.line(value)
         if line is None or len(line.terms) > MOST_TERMS or not self.holds(line.terms, place):
             return None
         if not _is_within(line.base, LARGEST_BASE - 1):
@@ -341,15 +341,15 @@ class RuntimeChecks(Builder):
         return line
 
     def holds(self, terms: tuple[tuple[Parameter, Value], ...], place: int) -> bool:
-        """Whether the counts of a line are known to be below their bounds at a place."""
+        """True if the induction variables of some terms are below their bounds in a block."""
         for count, _ in terms:
-            _, loop = self.counts[count]
+            _, loop = self.variables[count]
             if place not in loop.blocks or place == loop.head:
                 return False
         return True
 
-    def _ask_line(self, line: AffineExpression, pc: int) -> None:
-        """Have it asked whether a line does not wrap, wherever its counts are."""
+    def _check_expression(self, line: AffineExpression, pc: int) -> None:
+        """Add the checks that an expression does not wrap for any values of its variables."""
         if line.base is not self.zero:
             self.small[line.base] = None
         for value, scale in line.terms:
@@ -357,15 +357,15 @@ class RuntimeChecks(Builder):
             if looks_negative(scale):
                 scale = self.sub(I64, self.zero, scale)
             self._doubt_above(scale, LARGEST_SCALE, reason)
-            if value not in self.asked:
-                self.asked.add(value)
-                self._ask_count(value)
+            if value not in self.checked:
+                self.checked.add(value)
+                self._check_variable(value)
 
-    def _ask_count(self, value: Value) -> None:
-        """Have it asked whether a count rises from one end of its range to the other."""
-        count, loop = self.counts[value]
+    def _check_variable(self, value: Value) -> None:
+        """Add the checks that a variable rises monotonically through its interval."""
+        count, loop = self.variables[value]
         pc = self.flow.blocks[loop.head].pc
-        for end in self.ranges[value]:
+        for end in self.intervals[value]:
             moved = self.add(I64, end, self.constant(I64, LARGEST_COUNT))
             self._doubt_above(
                 moved, 2 * LARGEST_COUNT, VersioningReason("a bound is too large", (pc,))
@@ -374,9 +374,9 @@ class RuntimeChecks(Builder):
         self._doubt_above(
             less, LARGEST_COUNT - 1, VersioningReason("a step is not above zero", (pc,))
         )
-        start = self.lines.line(count.start)
+        start = self.expressions.line(count.start)
         assert start is not None
-        self._ask_line(start, pc)
+        self._check_expression(start, pc)
 
     def _doubt_above(self, value: Value, most: int, reason: VersioningReason) -> None:
         self._doubt(self.compare(I64, Condition.GT_U, value, self.constant(I64, most)), reason)
@@ -394,7 +394,7 @@ class RuntimeChecks(Builder):
         if operation.name == "trap_if":
             self._check(operation, place)
         elif operation.name in ("heap_load", "heap_store"):
-            found = self._part(operation.arguments[0], operation.fact(0, int), place)
+            found = self._range_of(operation.arguments[0], operation.fact(0, int), place)
             if found is not None:
                 self.accesses[operation] = found
             if operation.name == "heap_store":
@@ -403,13 +403,13 @@ class RuntimeChecks(Builder):
                 self._add_access(*found, operation.pc).stored[found[1]] = None
 
     def _check(self, check: Operation, place: int) -> None:
-        """Spare a check if it can be asked whether it passes each time."""
+        """Eliminate a check if runtime checks can establish that it always passes."""
         p = check.arguments[0]
         is_range = isinstance(p, Operation) and p.static == (I64, Condition.GE_U)
         if is_range and check.fact(0, Trap) is Trap.MEMORY_OUT_OF_BOUNDS:
             assert isinstance(p, Operation)
             limit, reach = headroom(p.arguments[1])
-            found = self._part(p.arguments[0], reach + 1, place)
+            found = self._range_of(p.arguments[0], reach + 1, place)
             if found is None or not self.is_outside(limit) or self.limit not in (None, limit):
                 return
             self.limit = limit
@@ -418,24 +418,24 @@ class RuntimeChecks(Builder):
             self._doubt(p, VersioningReason("a check fails", (check.pc,)))
         elif not (is_range and isinstance(p, Operation) and self._index(check, p, place)):
             return
-        self.spared.add(check)
+        self.eliminated.add(check)
 
     def _index(self, check: Operation, p: Operation, place: int) -> bool:
-        """Whether it can be asked if an index is always below a limit; then it will be."""
+        """True if runtime checks can establish that an index is below a limit; adds them."""
         value, limit = p.arguments
-        line = self._line_at(value, place)
+        line = self._affine_at(value, place)
         if line is None:
             return False
         if not self.is_outside(limit):
             if not isinstance(limit, Operation) or limit.name != "heap_load":
                 return False
             address = limit.arguments[0]
-            found = self._part(address, WORD_BYTES, place)
+            found = self._range_of(address, WORD_BYTES, place)
             if found is None or found[1].terms or limit.fact(0, int) != WORD_BYTES:
                 return False
             self._add_access(*found, check.pc).lengths[found[1]] = None
-        self._ask_line(line, check.pc)
-        low, high = self.lines.ends(line, self.ranges)
+        self._check_expression(line, check.pc)
+        low, high = self.expressions.ends(line, self.intervals)
         self._doubt_below(low, self.zero, VersioningReason("an index may be negative", (check.pc,)))
         if self.is_outside(limit):
             over = self.compare(I64, Condition.GE_U, high, limit)
@@ -444,9 +444,9 @@ class RuntimeChecks(Builder):
             self.late.setdefault((high, address), check.pc)
         return True
 
-    def _part(self, address: Value, size: int, place: int) -> tuple[Value, AccessRange] | None:
-        """The reference and the bytes that an address names; None if it is no line."""
-        line = self._line_at(address, place)
+    def _range_of(self, address: Value, size: int, place: int) -> tuple[Value, AccessRange] | None:
+        """The reference and range of an address; None if it is not affine."""
+        line = self._affine_at(address, place)
         if line is None:
             return None
         reference, offset = _split(line.base)
@@ -456,8 +456,8 @@ class RuntimeChecks(Builder):
         return reference, AccessRange(offset, line.terms, size, more)
 
     def _vector(self, base: Operation, offset: int) -> tuple[Value, int, Value]:
-        """The reference of the vector that a base lies in, with what is added to it: first a
-        number; the base itself, if no sum tells of a vector."""
+        """The reference of the vector that a base points into, with the constant and the value
+        added to it; the base itself, if it is no sum with a vector's reference."""
         if base.name in ("add", "sub"):
             a, b = base.arguments
             for one, other in ((a, b), (b, a)) if base.name == "add" else ((a, b),):
@@ -468,18 +468,18 @@ class RuntimeChecks(Builder):
         return base, offset, self.zero
 
     def _add_access(self, reference: Value, part: AccessRange, pc: int) -> HeapObject:
-        """The object, which will be asked about, of a part that is touched in the nest."""
+        """The object of an accessed range; the range is added to it, with its checks."""
         found = self.objects.setdefault(reference, HeapObject(reference, pc))
         if part not in found.parts:
             found.parts[part] = None
-            self._ask_line(AffineExpression(part.more, part.terms), pc)
+            self._check_expression(AffineExpression(part.more, part.terms), pc)
         return found
 
-    # --- ends of objects --------------------------------------------------------------------
+    # --- extents of objects --------------------------------------------------------------------
 
     def _bound(self, each: HeapObject) -> None:
-        """Find the ends of an object, and have it asked whether it begins in the heap, and whether
-        what is stored into it keeps its lengths."""
+        """Compute the extent of an object; add the checks that it begins in the heap, and that
+        stores into it do not change its lengths."""
         low = self._lowest(each)
         each.extent = Interval(low, self._highest(each))
         first = self.add(I64, each.reference, low)
@@ -490,16 +490,16 @@ class RuntimeChecks(Builder):
             self._doubt_below(first, self.zero, VersioningReason(OUTSIDE, (each.pc,)))
         for length in each.lengths:
             for stored in each.stored:
-                self._keep(length, stored, each.pc)
+                self._protect(length, stored, each.pc)
 
     def _ends(self, part: AccessRange) -> Interval:
-        low, high = self.lines.ends(AffineExpression(part.more, part.terms), self.ranges)
+        low, high = self.expressions.ends(AffineExpression(part.more, part.terms), self.intervals)
         first, last = self._number(part.offset), self._number(part.offset + part.bytes)
         return Interval(self.add(I64, low, first), self.add(I64, high, last))
 
     def _lowest(self, each: HeapObject) -> Value:
-        """Where the first byte is. If that is known of one part, the others are asked not to be
-        before it: a vector's length is its first part."""
+        """The offset of the first byte. If it is constant for one range, checks establish that no
+        other range begins before it: a vector's length is its first range."""
         lows = dict.fromkeys(self._ends(part).low for part in each.parts)
         fixed = [signed(I64, low.bits) for low in lows if isinstance(low, Constant)]
         others = [low for low in lows if not isinstance(low, Constant)]
@@ -515,7 +515,7 @@ class RuntimeChecks(Builder):
         return lowest
 
     def _highest(self, each: HeapObject) -> Value:
-        """Where the last byte ends."""
+        """The offset behind the last byte."""
         highs = dict.fromkeys(self._ends(part).high for part in each.parts)
         fixed = [signed(I64, high.bits) for high in highs if isinstance(high, Constant)]
         others = [high for high in highs if not isinstance(high, Constant)]
@@ -525,8 +525,8 @@ class RuntimeChecks(Builder):
             highest = self.select(is_more, high, highest)
         return highest
 
-    def _keep(self, length: AccessRange, stored: AccessRange, pc: int) -> None:
-        """Have it asked that a length is not stored into through its own reference."""
+    def _protect(self, length: AccessRange, stored: AccessRange, pc: int) -> None:
+        """Add the check that a store through the reference does not change a length."""
         end = self._number(length.offset + length.bytes)
         low, high = self._ends(stored)
         if isinstance(high, Constant) and signed(I64, high.bits) <= length.offset:
@@ -539,7 +539,7 @@ class RuntimeChecks(Builder):
 
 
 def _split(address: Value) -> tuple[Value, int]:
-    """What an address is made of by adding a small number, and the number."""
+    """The base of an address, and the small constant that is added to it."""
     if isinstance(address, Operation) and address.name == "add":
         base, more = address.arguments
         if isinstance(more, Constant) and abs(signed(I64, more.bits)) < LARGEST_OFFSET:
@@ -548,5 +548,5 @@ def _split(address: Value) -> tuple[Value, int]:
 
 
 def _is_within(value: Value, most: int) -> bool:
-    """Whether a value is not known to be further off from zero than a number."""
+    """False if a value is known to be further from zero than a number."""
     return not isinstance(value, Constant) or abs(signed(I64, value.bits)) <= most

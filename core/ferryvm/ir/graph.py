@@ -276,7 +276,7 @@ class Body:
 
     @property
     def recurs(self) -> bool:
-        """Whether it is a function that can come to call itself."""
+        """True if it is a function that can come to call itself."""
         entry = self.blocks[0].operations
         return any(o.name == "check_entry" and o.fact(0, bool) for o in entry)
 

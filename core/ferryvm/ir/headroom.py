@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What checks of bounds compare an address with: of the heap, and of the stack."""
+"""The limits of bounds checks: headroom of the heap and of the stack."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from ferryvm.isa.type import I64
 
 
 def headroom(b: Value) -> tuple[Value, int]:
-    """A limit, and how many bytes less than it `b` is; `b` is zero if the limit is not so large.
+    """A limit, and the distance in bytes from `b` to it; `b` is zero if the limit is less.
 
     That is `select(limit > reach, limit - reach, 0)`, as bounds checks of the heap make it; any
     other value is a limit itself.
@@ -34,7 +34,7 @@ def headroom(b: Value) -> tuple[Value, int]:
 
 
 def frame_headroom(operation: Operation) -> int:
-    """Bytes from the frame up to where a check of the stack limit wants room; 0 for others."""
+    """Bytes above the frame that a stack check requires; 0 for other checks."""
     if operation.name != "trap_if" or operation.static[0] is not Trap.STACK_OVERFLOW:
         return 0
     (overflow,) = operation.arguments

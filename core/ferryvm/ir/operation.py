@@ -38,7 +38,7 @@ class AttributeKind(enum.Enum):
     FUNCTIONS = "function numbers"
 
     def holds(self, item: Static) -> bool:
-        """Whether an item is of this kind."""
+        """True if an item is of this kind."""
         match self:
             case (
                 AttributeKind.TYPE

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The way through a region: which blocks its body has, in which order, and how they are joined.
+"""The traversal of a region: the blocks of its body, their order, and the edges between them.
 
 A body has one entry. Where that is the head of a loop inside others that belong to the region too,
 control comes in somewhere in the middle of their iterations, and a graph with all blocks once would
@@ -33,11 +33,11 @@ from ferryvm.region.region import Region
 from ferryvm.verify import Verified
 
 Ways = frozenset[tuple[int, int]]
-"""Ways of control, each from the branch at one pc to another pc."""
+"""Edges, each from the branch at one pc to another pc."""
 
 
 class OrderedBlock(NamedTuple):
-    """A basic block on the way."""
+    """A basic block in the traversal."""
 
     pc: int
     level: int
@@ -45,19 +45,19 @@ class OrderedBlock(NamedTuple):
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Dispatch:
-    """The head of a cycle that is entered in several places."""
+    """The new head of a cycle with several entries."""
 
     targets: tuple[OrderedBlock, ...]
-    """Where it leads; nothing else leads there."""
+    """Its targets, whose only predecessor it is."""
 
     @functools.cached_property
     def numbers(self) -> dict[OrderedBlock, int]:
-        """The places of the targets."""
+        """The number of each target."""
         return {target: number for number, target in enumerate(self.targets)}
 
 
 Stop = OrderedBlock | Dispatch
-"""What becomes a block of a body."""
+"""A node of the traversal; each becomes a block of the body."""
 
 
 class RegionOrder:
@@ -86,7 +86,7 @@ class RegionOrder:
                 self._partial.insert(0, loop)
             loop = loop.parent
         self.first = OrderedBlock(entry, len(self._partial))
-        """Where control comes in."""
+        """The entry of the region."""
         self._dispatches: dict[OrderedBlock, Dispatch] = {}
         """Nodes that are entered through a dispatch."""
         self._order()
@@ -95,7 +95,7 @@ class RegionOrder:
 
     @classmethod
     def of_region(cls, region: Region, unseen: Ways = frozenset()) -> RegionOrder:
-        """The way through a region."""
+        """The traversal of a region."""
         return cls(region.verified, region.function, region.entry, region.pcs, unseen)
 
     def _all(self) -> set[int]:
@@ -127,7 +127,7 @@ class RegionOrder:
         self._onward, self._sources = onward, sources
 
     def _make_reducible(self) -> None:
-        """Give each cycle that is entered in several places a dispatch."""
+        """Insert a dispatch into each cycle with several entries."""
         nodes = [stop for stop in self.stops if isinstance(stop, OrderedBlock)]
         onward = [[self._places[to] for to in self._onward[node]] for node in nodes]
         for group in dispatches(onward):
@@ -138,7 +138,7 @@ class RegionOrder:
 
     @property
     def has_loop(self) -> bool:
-        """Whether control can come to a node twice."""
+        """True if control can come to a node twice."""
         return any(self.is_back(stop, to) for stop in self.stops for to in self._onward[stop])
 
     def stop(self, node: OrderedBlock) -> Stop:
@@ -191,9 +191,9 @@ class RegionOrder:
         return OrderedBlock(pc, level)
 
     def is_join(self, stop: Stop) -> bool:
-        """Whether control comes there in more than one way."""
+        """True if control comes there in more than one way."""
         return self._sources[stop] > 1
 
     def is_back(self, source: Stop, target: Stop) -> bool:
-        """Whether the way from one to the other goes backward: every cycle has such an edge."""
+        """True if the way from one to the other goes backward: every cycle has such an edge."""
         return self._places[target] <= self._places[source]

@@ -101,7 +101,7 @@ class _Rewriter:
             place = self.next[place]
 
     def _look(self, place: int) -> bool:
-        """Whether a rule fired on the window that starts at `place`."""
+        """True if a rule fired on the window that starts at `place`."""
         self.work.looks += 1
         head = self.items[place]
         assert head is not None
@@ -187,11 +187,11 @@ class Window:
         return self._rewriter.listing
 
     def is_used(self, label: str) -> bool:
-        """Whether something jumps to a label."""
+        """True if something jumps to a label."""
         return self._rewriter.references[label] > 0
 
     def is_followed_by(self, label: str) -> bool:
-        """Whether only labels, that one among them, stand between the window and the next line."""
+        """True if only labels, that one among them, stand between the window and the next line."""
         rewriter = self._rewriter
         place = rewriter.next[self._last]
         while isinstance(item := rewriter.items[place], Label):

@@ -35,10 +35,10 @@ class Surroundings(Protocol):
         """The whole listing, for statics and the like."""
 
     def is_used(self, label: str) -> bool:
-        """Whether something jumps to a label."""
+        """True if something jumps to a label."""
 
     def is_followed_by(self, label: str) -> bool:
-        """Whether only labels, that one among them, stand between the window and the next line."""
+        """True if only labels, that one among them, stand between the window and the next line."""
 
     def forward(self, label: str) -> str:
         """The label where control ends up that goes to `label`, through jumps alone."""

@@ -87,7 +87,7 @@ def _word_difference(left: bytes, right: bytes, places: list[Place]) -> Differen
 
 
 def is_nan(t: Type, word: int) -> bool:
-    """Whether a word is a NaN of that type."""
+    """True if a word is a NaN of that type."""
     return t.is_float and word <= t.mask and math.isnan(to_float(t, word))
 
 

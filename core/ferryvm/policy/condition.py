@@ -124,7 +124,7 @@ def read(value: object, fact: Fact) -> Condition | None:
 
 
 def _can_be(kind: FactType, number: int | float) -> bool:
-    """Whether a fact of that type can be that number."""
+    """True if a fact of that type can be that number."""
     low, high = RANGES.get(kind, (1, 0))
     if not low <= number <= high:  # NaN is nowhere
         return False

@@ -44,7 +44,7 @@ def dominators(before: Sequence[Sequence[int]]) -> tuple[list[int], list[Span]]:
 
 
 def within(spans: Sequence[Span], a: int, b: int) -> bool:
-    """Whether control must pass node `a` to get to node `b`; a node dominates itself."""
+    """True if control must pass node `a` to get to node `b`; a node dominates itself."""
     first, past = spans[a]
     return first <= spans[b][0] < past
 

@@ -160,27 +160,27 @@ class Effects:
 
     @property
     def reads_heap(self) -> bool:
-        """Whether heap bytes are loaded."""
+        """True if heap bytes are loaded."""
         return Effect.READS_HEAP in self.kinds
 
     @property
     def writes_heap(self) -> bool:
-        """Whether heap bytes are stored."""
+        """True if heap bytes are stored."""
         return Effect.WRITES_HEAP in self.kinds
 
     @property
     def reads_heap_pointer(self) -> bool:
-        """Whether the heap pointer matters: for each bounds check and allocation it does."""
+        """True if the heap pointer matters: for each bounds check and allocation it does."""
         return Effect.READS_HEAP_POINTER in self.kinds
 
     @property
     def allocates(self) -> bool:
-        """Whether the heap pointer is moved."""
+        """True if the heap pointer is moved."""
         return Effect.ALLOCATES in self.kinds
 
     @property
     def calls_host(self) -> bool:
-        """Whether host functions are called."""
+        """True if host functions are called."""
         return Effect.CALLS_HOST in self.kinds
 
     def __or__(self, other: Effects) -> Effects:

@@ -79,11 +79,11 @@ class Graph:
 
     @property
     def irreducible(self) -> bool:
-        """Whether there is a cycle that is no natural loop."""
+        """True if there is a cycle that is no natural loop."""
         return bool(self.irreducible_edges)
 
     def dominates(self, a: int, b: int) -> bool:
-        """Whether control must pass block `a` to get to block `b`; a block dominates itself."""
+        """True if control must pass block `a` to get to block `b`; a block dominates itself."""
         return within(self._spans, self._order[a], self._order[b])
 
     def loop(self, block: int) -> Loop | None:

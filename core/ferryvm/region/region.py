@@ -135,7 +135,7 @@ class Region:
 
     @functools.cached_property
     def marked(self) -> bool:
-        """Whether it has a marked scope in it, lies in one, or is one."""
+        """True if it has a marked scope in it, lies in one, or is one."""
         if self.entry in marked_pcs(self.verified, self.function):
             return True
         return any(

@@ -72,7 +72,7 @@ def infer(program: Tree, faults: Faults) -> None:
 
 
 def yields_nothing(node: Node) -> bool:
-    """Whether a form plainly leaves no value, whatever the types turn out to be."""
+    """True if a form plainly leaves no value, whatever the types turn out to be."""
     if isinstance(node, Block):
         return not node.body or yields_nothing(node.body[-1])
     if isinstance(node, Choice):

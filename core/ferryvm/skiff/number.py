@@ -40,12 +40,12 @@ class Number:
 
     @property
     def is_float(self) -> bool:
-        """Whether it is written as a float."""
+        """True if it is written as a float."""
         return isinstance(self.value, str)
 
 
 def looks_numeric(text: str) -> bool:
-    """Whether an atom can only be meant as a number."""
+    """True if an atom can only be meant as a number."""
     return _NUMERIC.match(text) is not None
 
 

@@ -64,7 +64,7 @@ def read(text: str, file: str, faults: Faults) -> list[Datum]:
 
 
 def is_complete(text: str) -> bool:
-    """Whether no parenthesis and no block comment is open at the end of the text."""
+    """True if no parenthesis and no block comment is open at the end of the text."""
     depth = 0
     for kind, start, _ in _tokens(text, 0):
         if kind == "open comment":

@@ -97,7 +97,7 @@ class Scope:
         return None
 
     def define_global(self, name: str, place: SourceSpan) -> bool:
-        """Whether the name is defined for the first time in this text; else a fault."""
+        """True if the name is defined for the first time in this text; else a fault."""
         first = self.defined_here.setdefault(name, place)
         if first is not place:
             line = first.position.line

@@ -73,7 +73,7 @@ class Session:
         return sorted({*self._visible, *self._functions, *BUILT_IN})
 
     def is_complete(self, text: str) -> bool:
-        """Whether the text can be compiled, rather than needs another line to close a form."""
+        """True if the text can be compiled, rather than needs another line to close a form."""
         return reader.is_complete(text)
 
     def _number(self, parsed: Parsed) -> list[Variable]:

@@ -80,7 +80,7 @@ def _narrow(unknown: Unknown, domain: frozenset[str]) -> None:
 
 
 def unify(a: SkiffType, b: SkiffType) -> bool:
-    """Whether two types can be one; if so they are from now on."""
+    """True if two types can be one; if so they are from now on."""
     a, b = find(a), find(b)
     if a is b or ERROR in (a, b):
         return True

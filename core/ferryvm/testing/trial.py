@@ -111,7 +111,7 @@ class Trial:
 
     @property
     def has_ended(self) -> bool:
-        """Whether it halted, trapped, or used up its fuel: running it on does nothing."""
+        """True if it halted, trapped, or used up its fuel: running it on does nothing."""
         return self.status in (Status.HALT, Status.TRAP) or not self.left
 
     def run(self, backend: str, fuel: int = MOST_INSTRUCTIONS) -> bool:

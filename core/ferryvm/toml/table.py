@@ -52,7 +52,7 @@ def key_faults(keys: type[Table], document: Mapping[str, Any]) -> Iterator[TomlF
 
 
 def _is_key(kind: str, path: Path) -> bool:
-    """Whether an error is about a key, of a table whose keys are the values of a type."""
+    """True if an error is about a key, of a table whose keys are the values of a type."""
     return kind != _EXTRA and path[-1] == _KEY
 
 

@@ -154,7 +154,7 @@ def _memory(operations: list[MachineOperation], other: int, number: int) -> Iter
 
 
 def is_apart(one: MemoryOperand, other: MemoryOperand) -> bool:
-    """Whether two accesses, one of which stores, have no byte in common, whatever their addresses
+    """True if two accesses, one of which stores, have no byte in common, whatever their addresses
     are and in whichever iterations of loops they are made."""
     if one.segment is not other.segment:
         return True
@@ -163,7 +163,7 @@ def is_apart(one: MemoryOperand, other: MemoryOperand) -> bool:
 
 
 def _may_overlap(a: MachineOperation, b: MachineOperation, between: list[MachineOperation]) -> bool:
-    """Whether two accesses may have a byte in common."""
+    """True if two accesses may have a byte in common."""
     assert a.place is not None
     assert b.place is not None
     if is_apart(a.place, b.place):

@@ -124,14 +124,14 @@ class _Conversion:
         return None
 
     def _fits(self, flow: Flow, block: Block) -> bool:
-        """Whether a block may be a side."""
+        """True if a block may be a side."""
         place = flow.places[block]
         if len(flow.incoming[place]) != 1 or block.end.name != "jump":
             return False
         return all(map(self._may_be_done, block.operations))
 
     def _may_be_done(self, operation: Operation) -> bool:
-        """Whether an operation can be done, or not be done, where there is no branch."""
+        """True if an operation can be done, or not be done, where there is no branch."""
         if operation.name in _STORES:
             return self.can_store
         if operation.name in _CHECKS or operation.name in _LOADS or operation.name in FIXED:
@@ -146,7 +146,7 @@ class _Conversion:
         return any(unit.work[work].interval == 1 for unit in units)
 
     def _is_worth(self, one: _Side, other: _Side) -> bool:
-        """Whether doing both sides takes few enough cycles."""
+        """True if doing both sides takes few enough cycles."""
         works = [
             [_work(o) for o in each.operations if o.name not in _FREE] for each in (one, other)
         ]
@@ -262,7 +262,7 @@ def _work(operation: Operation) -> Work:
 
 
 def _can_store(machine: Machine) -> bool:
-    """Whether stores can have predicates: all units that store read all predicates."""
+    """True if stores can have predicates: all units that store read all predicates."""
     predicates = {file.name for file in machine.files if file.kind is FileKind.BOOLEAN}
     return machine.predication and all(
         predicates <= unit.reads for unit in machine.units_for(Work.STORE)

@@ -107,7 +107,7 @@ class LoopSummary:
 
     @property
     def is_pipelined(self) -> bool:
-        """Whether it was scheduled as one whose passes may overlap."""
+        """True if it was scheduled as one whose passes may overlap."""
         return not self.reason
 
 

@@ -19,7 +19,7 @@ class MemoryAliasing:
         self._apart: dict[tuple[AccessNumber, AccessNumber], bool] = {}
 
     def are_apart(self, one: AccessNumber, other: AccessNumber) -> bool:
-        """Whether two accesses have no byte in common, whatever registers hold."""
+        """True if two accesses have no byte in common, whatever registers hold."""
         key = (one, other) if one < other else (other, one)
         found = self._apart.get(key)
         if found is None:

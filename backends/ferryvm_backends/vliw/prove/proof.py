@@ -174,7 +174,7 @@ class _Proof:
         return state
 
     def _is_followed(self, state: SymbolicState, block: MachineBlock) -> bool:
-        """Whether what a way does further on is not known from what it did before."""
+        """True if what a way does further on is not known from what it did before."""
         count = state.arrivals.get(state.at, 0)
         if count <= 1:
             return True

@@ -46,7 +46,7 @@ class WayOut:
     """What an exit's predicate is where it leaves."""
 
     def is_taken(self, predicate: bool) -> bool:
-        """Whether an exit leaves, with its predicate known."""
+        """True if an exit leaves, with its predicate known."""
         return predicate == self.holds
 
 

@@ -107,7 +107,7 @@ class FetchGraph:
                 left += found.states
 
     def is_cyclic(self) -> bool:
-        """Whether a state can come again."""
+        """True if a state can come again."""
         following = {state: found.states for state, found in self.onward.items()}
         try:
             graphlib.TopologicalSorter(following).prepare()

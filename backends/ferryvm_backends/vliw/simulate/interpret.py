@@ -108,7 +108,7 @@ class _Run:
             self.cycle += 1
 
     def _is_done(self, slot: Slot) -> bool:
-        """Whether what an operation depends on is as it has to be."""
+        """True if what an operation depends on is as it has to be."""
         return slot.predicate is None or bool(self._read(slot.predicate[0])) is slot.predicate[1]
 
     def _taken(self, slot: Slot, given: tuple[int, ...]) -> Iterator[_Branch]:

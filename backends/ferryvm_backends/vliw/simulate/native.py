@@ -420,7 +420,7 @@ _PREDICATES = {"all": (0, 1), "any": (0, 1), "none": (0,), "select": (0,)}
 
 
 def _is_predicate(slot: Slot, number: int) -> bool:
-    """Whether an operand is a predicate."""
+    """True if an operand is a predicate."""
     if slot.name in EXITS:
         return True
     if slot.name == "move":

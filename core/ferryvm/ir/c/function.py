@@ -255,7 +255,7 @@ class FunctionPrinter(OperationPrinter):
         return True
 
     def _is_short(self, edge: Edge, follow: Block | None) -> bool:
-        """Whether an edge is one jump, or leads to what leaves."""
+        """True if an edge is one jump, or leads to what leaves."""
         block = edge.block
         if edge.arguments or block is follow:
             return False

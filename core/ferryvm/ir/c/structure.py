@@ -125,7 +125,7 @@ class _Nesting:
         return found
 
     def has_other_cycles(self) -> bool:
-        """Whether there is a cycle that can be entered in two ways."""
+        """True if there is a cycle that can be entered in two ways."""
         return any(
             not self._dominates(block, source)
             for block in self.order

@@ -207,7 +207,7 @@ class _Keeping(Builder):
         return all(self._is_apart(load, each) for each in changes)
 
     def _is_apart(self, load: Operation, change: Operation) -> bool:
-        """Whether it is known that something does not touch what is loaded, in whichever round."""
+        """True if it is known that something does not touch what is loaded, in whichever round."""
         here = self.footprints.get(load)
         if here is None:
             return False

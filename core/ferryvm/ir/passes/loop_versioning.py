@@ -60,7 +60,7 @@ def version_loops(
     largest: int = LARGEST_NEST,
     told: list[VersionedNest] | None = None,
 ) -> int:
-    """Make two versions of nests where that pays; how many nests that were.
+    """Version all nests for which that pays; the number of these nests.
 
     `footprints`: gets what is known of the accesses in the versions without checks; `largest`:
     operations that a nest may have; `told`: gets what became of nests, and code then tells which
@@ -103,7 +103,7 @@ def _next_checks(
 
 
 class _Split:
-    """Two versions of a nest, and the blocks in front of them."""
+    """The two versions of a nest, and the blocks of the runtime checks."""
 
     def __init__(self, body: Body, checks: RuntimeChecks, told: list[VersionedNest] | None) -> None:
         self.told = told
@@ -151,7 +151,7 @@ class _Split:
         return heads | {self.copy.blocks[head] for head in heads}
 
     def footprints(self) -> dict[Operation, Footprint]:
-        """Where loads and stores of the copy go, as far as that is known."""
+        """The footprints of the copy's loads and stores, as far as they are known."""
         found = {access: self.checks.footprint(access) for access in self.checks.accesses}
         return {self.copy.operation(a): place for a, place in found.items() if place is not None}
 
@@ -185,7 +185,8 @@ class _Split:
         return found
 
     def _early(self) -> Iterator[Doubt]:
-        """Doubts about numbers: whether values are small, lines rise, and what is fixed passes."""
+        """Doubts about numbers: whether values are small, expressions are monotonic, and what is
+        fixed passes."""
         m, checks = self.m, self.checks
         outside = VersioningReason(OUTSIDE, (checks.head.pc,))
         yield self._is_any_above([self.limit, *checks.first], LARGEST_BASE - 1), outside
@@ -268,13 +269,13 @@ class _Split:
     # --- the copy ---------------------------------------------------------------------------
 
     def _spare_checks(self) -> None:
-        spared = self.checks.spared
+        eliminated = self.checks.eliminated
         for old, new in self.copy.blocks.items():
             pairs = zip(old.operations, new.operations, strict=True)
-            new.operations = [copy for each, copy in pairs if each not in spared]
+            new.operations = [copy for each, copy in pairs if each not in eliminated]
 
     def _advance_loads(self) -> None:
-        """Load in front of a loop what the loop does not store into."""
+        """Hoist loads from ranges that a loop does not store into."""
         checks = self.checks
         at = {
             operation: checks.home[operation]
@@ -307,5 +308,5 @@ class _Split:
         return self.copy.blocks.get(self.checks.blocks[place], self.sure)
 
     def _is_sure(self, load: Operation) -> bool:
-        """Whether what is loaded lies in an object."""
+        """True if what is loaded lies in an object."""
         return self.checks.may_be_accessed(*self.checks.accesses[load])

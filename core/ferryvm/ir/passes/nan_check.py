@@ -72,12 +72,12 @@ def _raw(store: Operation) -> Value | None:
 
 
 def _has_stride(place: Footprint | None) -> TypeGuard[Footprint]:
-    """Whether it is known where an access goes, and in which steps; others end a group."""
+    """True if it is known where an access goes, and in which steps; others end a group."""
     return place is not None and place.stride is not None
 
 
 def _is_in_step(load: Operation, store: Operation) -> bool:
-    """Whether the addresses show that two accesses touch the same bytes or none in common."""
+    """True if the addresses show that two accesses touch the same bytes or none in common."""
     (base, offset), (other, from_) = split(load.arguments[0]), split(store.arguments[0])
     return (
         base is other and load.static == store.static and not (offset - from_) % load.fact(0, int)
@@ -118,13 +118,13 @@ class _Groups:
         return bool(self.raw)
 
     def _is_blind(self, operation: Operation) -> bool:
-        """Whether an operation cannot tell which bits the NaNs of the group have."""
+        """True if an operation cannot tell which bits the NaNs of the group have."""
         if operation.name == "heap_load":
             return all(self._cannot_tell(operation, store) for store in self.group)
         return operation.name in _BESIDE
 
     def _cannot_tell(self, load: Operation, store: Operation) -> bool:
-        """Whether what is loaded does not depend on which bits a stored NaN has."""
+        """True if what is loaded does not depend on which bits a stored NaN has."""
         here, there = self.footprints.get(load), self.footprints.get(store)
         is_in_step = _is_in_step(load, store)
         if _has_stride(here) and _has_stride(there):
@@ -134,7 +134,7 @@ class _Groups:
         return is_in_step and self._is_operand(load)
 
     def _is_operand(self, load: Operation) -> bool:
-        """Whether all of what is loaded is used only as an operand of float arithmetic."""
+        """True if all of what is loaded is used only as an operand of float arithmetic."""
         values: list[Value] = [load]
         for name in ("reinterpret",) if load.fact(0, int) == 8 else ("wrap", "reinterpret"):
             users = [user for value in values for user in self.users.get(value, ())]

@@ -62,7 +62,7 @@ LARGEST_BASE = 1 << 61
 
 
 def hoist_range_checks(body: Body) -> int:
-    """Ask in front of loops whether their range checks pass; of how many loops it is asked."""
+    """Hoist range checks of all loops that it pays for; the number of these loops."""
     if not any(edge.is_back for block in body.blocks for edge in block.end.edges):
         return 0
     flow = Flow(body)
@@ -80,7 +80,7 @@ def hoist_range_checks(body: Body) -> int:
 
 
 class _RangeCheck(NamedTuple):
-    """A check that leaves unless a value is below a limit."""
+    """A check that exits unless a value is below a limit."""
 
     check: Operation
     value: Value
@@ -88,7 +88,7 @@ class _RangeCheck(NamedTuple):
 
 
 class _Question(Builder):
-    """What is asked in front of one loop."""
+    """The runtime checks in front of one loop."""
 
     def __init__(self, body: Body, flow: Flow, loop: Loop, home: dict[Value, int]) -> None:
         super().__init__(body.constants)
@@ -98,7 +98,7 @@ class _Question(Builder):
         self.one = self.constant(I64, 1)
         self.entries = [edge for s, edge in flow.incoming[loop.head] if s not in loop.blocks]
         self.fixed: list[Operation] = []
-        """Checks of what does not vary."""
+        """Checks of loop invariants."""
         self.ranges: list[_RangeCheck] = []
         count = self._find_induction_variable() if self._is_simple() else None
         if count is not None:
@@ -108,22 +108,22 @@ class _Question(Builder):
 
     @property
     def is_profitable(self) -> bool:
-        """Whether there is a check that may be saved."""
+        """True if there is a check that may be saved."""
         return bool(self.ranges)
 
     def _open(self, block: Block) -> None:
-        """Build in a block, and find lines there."""
+        """Build in a block, and find affine expressions there."""
         self.open(block)
         self.lines = AffineAnalysis(self, (self.count.value,), self._is_outside)
 
     # --- what there is in the loop ----------------------------------------------------------
 
     def _is_outside(self, value: Value) -> bool:
-        """Whether a value does not vary in the loop."""
+        """True if a value does not vary in the loop."""
         return self.home.get(value) not in self.loop.blocks
 
     def _is_simple(self) -> bool:
-        """Whether the loop has one way in, and leaves the heap as it is."""
+        """True if the loop has one entry, and does not change the heap."""
         names = {o.name for block in self.inside for o in block.operations}
         return len(self.entries) == 1 and names.isdisjoint(_CHANGES_HEAP)
 
@@ -156,7 +156,7 @@ class _Question(Builder):
         return self._is_outside(value) or self._is_length(value)
 
     def _is_length(self, value: Value) -> TypeGuard[Operation]:
-        """Whether a value is loaded from one address in the loop."""
+        """True if a value is loaded from one address in the loop."""
         return (
             isinstance(value, Operation)
             and not self._is_outside(value)
@@ -166,7 +166,7 @@ class _Question(Builder):
         )
 
     def _is_rising(self, value: Value) -> bool:
-        """Whether a value is a line that may be found not to wrap."""
+        """True if a value is affine, and can be checked not to wrap."""
         line = self.lines.line(value)
         return line is not None and not any(
             isinstance(part, Constant) and abs(signed(I64, part.bits)) > most
@@ -176,7 +176,7 @@ class _Question(Builder):
     # --- what is asked ----------------------------------------------------------------------
 
     def ask(self) -> tuple[Block, ...]:
-        """The blocks that ask; they are to be put in front of the loop's head."""
+        """The blocks of the runtime checks; the caller puts them in front of the loop's head."""
         (entry,) = self.entries
         first, second, last = (self._new_block(name) for name in ("ask", "range", "asked"))
         self.open(first)
@@ -271,7 +271,7 @@ class _Question(Builder):
 
 
 def _bounds(line: AffineExpression) -> Iterator[tuple[Value, int]]:
-    """The parts of a line, each with the most that it may be."""
+    """The operands of an expression, each with its largest allowed value."""
     yield line.base, LARGEST_BASE
     for _, scale in line.terms:
         yield scale, LARGEST_COUNT

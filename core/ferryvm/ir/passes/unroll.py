@@ -81,7 +81,7 @@ def _next(body: Body, done: set[Block]) -> tuple[Nest, Loop, InductionVariable, 
 
 
 def _is_outside(home: dict[Value, int], loop: Loop, value: Value) -> bool:
-    """Whether a value does not vary in a loop."""
+    """True if a value does not vary in a loop."""
     return home.get(value) not in loop.blocks
 
 
@@ -99,7 +99,7 @@ def _iterations(count: InductionVariable) -> int | None:
 
 
 def _is_fit(nest: Nest, head: Block, iterations: int) -> bool:
-    """Whether only the head leads out of the loop, to one block, and the iterations are short."""
+    """True if only the head leads out of the loop, to one block, and the iterations are short."""
     inside = {nest.flow.blocks[place] for place in nest.numbers}
     operations = [o.name for block in inside for o in block.operations if o.name != "poll"]
     ways = [

@@ -45,7 +45,7 @@ def _next(body: Body, done: set[Block]) -> tuple[Flow, Loop, Nest, Value] | None
         done.add(head)
         ways = [edge for s, edge in flow.incoming[loop.head] if s not in loop.blocks]
         nest = Nest(flow, loop)
-        if len(ways) != 1 or not nest.has_one_way_out:
+        if len(ways) != 1 or not nest.has_one_exit:
             continue
         for place in loop.blocks:
             for operation in flow.blocks[place].operations:
@@ -77,7 +77,7 @@ def _split(
 ) -> None:
     head = flow.blocks[loop.head]
     (way,) = (edge for s, edge in flow.incoming[loop.head] if s not in loop.blocks)
-    spared = {
+    eliminated = {
         operation
         for place in loop.blocks
         for operation in flow.blocks[place].operations
@@ -86,7 +86,7 @@ def _split(
     copy = NestClone(body, nest, "sure")
     for old, new in copy.blocks.items():
         pairs = zip(old.operations, new.operations, strict=True)
-        new.operations = [twin for each, twin in pairs if each not in spared]
+        new.operations = [twin for each, twin in pairs if each not in eliminated]
         footprints |= {copy.operation(o): footprints[o] for o in old.operations if o in footprints}
     front = Block(copy.label(head, "doubt"), head.pc)
     ways = [Block(copy.label(head, name), head.pc) for name in ("plain", "front")]

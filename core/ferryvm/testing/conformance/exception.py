@@ -25,7 +25,7 @@ _heard = threading.Event()
 
 
 def is_foreign(file: str) -> bool:
-    """Whether a source file is none of the package ferryvm."""
+    """True if a source file is none of the package ferryvm."""
     return not file.startswith(_CORE)
 
 

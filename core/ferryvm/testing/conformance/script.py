@@ -207,7 +207,7 @@ class Script:
 
     @property
     def counts(self) -> bool:
-        """Whether it needs a backend that counts."""
+        """True if it needs a backend that counts."""
         return any(isinstance(step, Enter) and step.counting for step in self.steps)
 
     @property

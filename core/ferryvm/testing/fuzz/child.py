@@ -83,7 +83,7 @@ class Child:
         return [json.loads(line) for line in lines]
 
     def is_stuck(self, seconds: float) -> bool:
-        """Whether it has got no further for so long."""
+        """True if it has got no further for so long."""
         now = time.monotonic()
         self._idle += min(now - self._looked, _LONGEST_LOOK)
         self._looked = now
@@ -129,12 +129,12 @@ class Child:
 
     @property
     def has_failed(self) -> bool:
-        """Whether it has ended as it should not."""
+        """True if it has ended as it should not."""
         return self._process.poll() not in (None, 0)
 
     @property
     def was_killed(self) -> bool:
-        """Whether a signal ended it."""
+        """True if a signal ended it."""
         return (self._process.poll() or 0) < 0
 
     def close(self) -> None:

@@ -60,7 +60,7 @@ class CampaignPlan:
         return self.kinds[number % len(self.kinds)]
 
     def is_thorough(self, number: int) -> bool:
-        """Whether a trial tries all forms of code, at the levels that users have."""
+        """True if a trial tries all forms of code, at the levels that users have."""
         return number % self.thorough_every == 0
 
     def to_json(self) -> str:

@@ -63,5 +63,5 @@ class Report:
 
     @property
     def is_idle(self) -> bool:
-        """Whether mixed execution was under test and no compiler had anything to do in it."""
+        """True if mixed execution was under test and no compiler had anything to do in it."""
         return MIXED in self.plan.backends and not self.compiled

@@ -185,7 +185,7 @@ class Body:
         self._settled = here
 
     def affords(self, cost: int, heap: int = 0) -> bool:
-        """Whether something of that cost can be added here."""
+        """True if something of that cost can be added here."""
         self.settle()
         return (
             self.cost + self.weight * cost <= self.budget
@@ -208,7 +208,7 @@ class Body:
 
     @property
     def has_room(self) -> bool:
-        """Whether there is room for more than what has been begun."""
+        """True if there is room for more than what has been begun."""
         return len(self.ops) < self.limit
 
     # --- variables --------------------------------------------------------------------------

@@ -138,7 +138,7 @@ def near(chance: Chance, t: int, bits: int) -> int:
 
 
 def fits(to: Type, is_signed: bool, t: Type, bits: int) -> bool:
-    """Whether the float, truncated, is an integer that `to` can hold."""
+    """True if the float, truncated, is an integer that `to` can hold."""
     value = to_float(t, bits)
     if not math.isfinite(value):
         return False
@@ -158,5 +158,5 @@ def bounds(to: Type, is_signed: bool, t: Type) -> tuple[int, ...]:
 
 
 def is_nan(t: int, bits: int) -> bool:
-    """Whether the bits are a NaN of the type, which is a float's."""
+    """True if the bits are a NaN of the type, which is a float's."""
     return math.isnan(to_float(TYPES[t], bits))

@@ -95,7 +95,7 @@ class Expressions:
             self.writable[t].remove(name)
 
     def affords(self, work: int) -> bool:
-        """Whether there may be that much more here."""
+        """True if there may be that much more here."""
         return self.work + self.weight * work <= self.most
 
     @contextlib.contextmanager

@@ -183,7 +183,7 @@ class Values(Body):
         return literal.edge(self.chance, operator.pops[0])
 
     def is_wild(self) -> bool:
-        """Whether an instruction that could trap is left unguarded."""
+        """True if an instruction that could trap is left unguarded."""
         return self.is_risky and not self.chance.flip(self.tables.chance["guarded"])
 
     def related_or_not(self, operator: Operator, depth: int) -> None:

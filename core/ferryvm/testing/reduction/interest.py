@@ -99,7 +99,7 @@ class Interest:
         """Candidates judged."""
 
     def __call__(self, program: Program) -> bool:
-        """Whether the program passes the verifier and shows the same disagreement."""
+        """True if the program passes the verifier and shows the same disagreement."""
         self.check()
         self.tried += 1
         try:
@@ -126,7 +126,7 @@ class Interest:
         return True
 
     def _parts(self, bisector: Bisector, way: Way) -> bool:
-        """Whether the backends part in this way as they should, and so that it can be shown."""
+        """True if the backends part in this way as they should, and so that it can be shown."""
         place = bisector.search(way)
         if place is None:
             return False

@@ -41,7 +41,7 @@ class Step:
 
     @property
     def has_completed(self) -> bool:
-        """Whether it did what it does; it trapped otherwise."""
+        """True if it did what it does; it trapped otherwise."""
         return self.machine.control.status != Status.TRAP
 
 
@@ -198,7 +198,7 @@ def _named(mnemonic: str) -> Callable[[Instruction], bool]:
 
 
 def _is_open(row: Instruction) -> bool:
-    """Whether it works on values of any type, which the program's types then settle."""
+    """True if it works on values of any type, which the program's types then settle."""
     return not all(isinstance(t, Type) for t in (*row.pops, *row.pushes))
 
 

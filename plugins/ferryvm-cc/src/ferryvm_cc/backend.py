@@ -120,7 +120,7 @@ _COUNTING = frozenset({"poll", "static", "set_static", "word"})
 
 
 def _may_fold(module: Module) -> bool:
-    """Whether a compiler may replace all loops by formulas: they do nothing but count."""
+    """True if a compiler may replace all loops by formulas: they do nothing but count."""
     operations = [o for block in module.root.blocks for o in block.operations]
     return (
         not module.functions

@@ -85,7 +85,7 @@ _COMPUTED = re.compile(r"\b(jmp\s+\*|br\s+x\d)")
 
 
 def has_loop(assembly: str) -> bool:
-    """Whether code may come to a place again: it names a label that stands before, or computes
+    """True if code may come to a place again: it names a label that stands before, or computes
     where it goes on."""
     seen: set[str] = set()
     for line in assembly.splitlines():

@@ -84,7 +84,7 @@ class DependenceNode:
 
     @property
     def is_exit(self) -> bool:
-        """Whether control may leave the loop by it."""
+        """True if control may leave the loop by it."""
         return self.operation.name in EXITS and self.operation.target is not None
 
 

@@ -173,7 +173,7 @@ class _Expansion:
                     yield stage + source.distance
 
     def _is_rotating(self, maker: int) -> bool:
-        """Whether what a result was before the first iteration is where it will be later."""
+        """True if what a result was before the first iteration is where it will be later."""
         return len(self.registers[maker]) >= self.farthest[maker]
 
     def _copies(self, maker: int, count: int) -> list[Register]:

@@ -317,7 +317,7 @@ class PipelinableLoops:
 
 
 def _is_loop(block: MachineBlock) -> bool:
-    """Whether a block goes round; a function that calls itself does not."""
+    """True if a block goes round; a function that calls itself does not."""
     calls = any(isinstance(o, MachineBlock) for each in block.operations for o in each.operands)
     return block.operations[-1].target is block and not block.is_cold and not calls
 

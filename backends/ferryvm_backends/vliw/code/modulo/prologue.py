@@ -144,7 +144,7 @@ class Prologue:
         return False
 
     def _is_free(self, unit: int, issue: int, landing: int, until: int) -> bool:
-        """Whether a unit can take an operation, and nothing lands there, nor is needed there, until
+        """True if a unit can take an operation, and nothing lands there, nor is needed there, until
         a cycle is over."""
         return (
             self._issued[issue] < self.machine.slots

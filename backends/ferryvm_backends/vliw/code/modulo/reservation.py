@@ -297,7 +297,7 @@ class ModuloReservationTable:
         return False
 
     def _is_base(self, operand: Operand) -> bool:
-        """Whether an operand is an access's base that another iteration's may stand for."""
+        """True if an operand is an access's base that another iteration's may stand for."""
         number, index = operand
         return index == 0 and self.loop.nodes[number].step is not None
 

@@ -264,7 +264,7 @@ class ScheduleAttempt:
         return True
 
     def _fits(self, node: DependenceNode, cycle: int) -> bool:
-        """Whether the branch back is where an iteration ends."""
+        """True if the branch back is where an iteration ends."""
         if node.number != self.loop.repeat:
             return True
         return (cycle + self.machine.delay_slots + 1) % self.interval == 0
