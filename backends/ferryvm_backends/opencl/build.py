@@ -129,7 +129,7 @@ def fault(payload: bytes) -> str | None:
 def _facts(device: Device, source: str) -> list[str]:
     chosen = os.environ.get(POCL_DEVICES, "")
     platform, place, name = device.identity
-    versions = [device.platform_version, device.version, device.driver]
+    versions = [device.platform_version, device.version, device.driver, device.target]
     return [platform, str(place), name, *versions, chosen, *options(device), source]
 
 

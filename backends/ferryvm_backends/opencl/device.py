@@ -18,6 +18,7 @@ from typing import Any
 
 from ferryvm.backend import BackendError
 from ferryvm.float_environment import in_ours
+from ferryvm_backends.opencl import pocl_target
 
 ENVIRONMENT = "FERRYVM_OPENCL_DEVICE"
 """Names the device where nothing else does."""
@@ -55,7 +56,11 @@ class Device:
     """Bytes."""
     keeps_builds: bool
     """Its driver keeps what it has built on disk itself."""
-    handle: Any = dataclasses.field(compare=False, repr=False)
+    target: str = ""
+    """The processor for which its driver is made to compile; empty where the driver knows."""
+    is_unknown_processor: bool = False
+    """Its driver does not know the processor, and cannot be told another."""
+    handle: Any = dataclasses.field(default=None, compare=False, repr=False)
     """pyopencl's."""
 
     @property
@@ -84,6 +89,8 @@ class Device:
             return "it is big-endian"
         if self.address_bits != 64:
             return f"it has addresses of {self.address_bits} bits, not of 64"
+        if self.is_unknown_processor:
+            return "its compiler is older than this processor, and builds nothing for it"
         return None
 
     def __str__(self) -> str:
@@ -153,13 +160,18 @@ def _described(cl: Any, platform: Any, place: int, handle: Any) -> Device:
     exact = flags.DENORM | flags.INF_NAN | flags.ROUND_TO_NEAREST
     exact |= flags.CORRECTLY_ROUNDED_DIVIDE_SQRT
     extensions = handle.extensions.split()
+    version = handle.version.strip()
+    target, is_unknown = "", pocl_target.is_unknown(version)
+    if is_unknown:
+        target = pocl_target.substitute(pocl_target.processor_flags())
+        is_unknown = not pocl_target.replace_name(handle.int_ptr, target)
     return Device(
         platform=platform.name.strip(),
         platform_version=platform.version.strip(),
         place=place,
         name=handle.name.strip(),
         kind=next((name for flag, name in by_flag if handle.type & flag), "other"),
-        version=handle.version.strip(),
+        version=version,
         driver=handle.driver_version.strip(),
         has_f64="cl_khr_fp64" in extensions or bool(_or_zero(cl, handle, "double_fp_config")),
         has_exact_f32=single & exact == exact,
@@ -170,6 +182,8 @@ def _described(cl: Any, platform: Any, place: int, handle: Any) -> Device:
         memory=handle.global_mem_size,
         largest_buffer=handle.max_mem_alloc_size,
         keeps_builds=has_src_build_cache(handle) is True,
+        target="" if is_unknown else target,
+        is_unknown_processor=is_unknown,
         handle=handle,
     )
 

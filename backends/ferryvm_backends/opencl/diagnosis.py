@@ -102,6 +102,7 @@ def device_findings(found: Sequence[Device]) -> Iterator[Finding]:
                 "kind": device.kind,
                 "version": device.version,
                 "driver": device.driver,
+                **({"compiles for": device.target} if device.target else {}),
                 "f64": device.has_f64,
                 "exact f32": device.has_exact_f32,
                 "64-bit atomics": device.has_atomics_64,
@@ -139,6 +140,8 @@ def _lacks(found: Sequence[Device], device: Device) -> Iterator[tuple[str, str]]
     """What a device lacks, and what to do about it."""
     if device.problem:
         remedy = _other(found, device, lambda d: True)
+        if device.is_unknown_processor:
+            remedy = remedy or "pip install intel-opencl-rt, or install a newer PoCL"
         yield f"nothing runs on it: {device.problem}", remedy
         return
     elsewhere = "have a policy name another backend, such as llvm, after opencl"
