@@ -10,8 +10,8 @@ import click
 import tomli
 
 import ferryvm
-from ferryvm.cli.program import naming, refuse_same_file
-from ferryvm.cli.run import check_writable, with_source_line
+from ferryvm.cli.file import check_writable, naming, refuse_same_file
+from ferryvm.cli.run import with_source_line
 from ferryvm.cli.run_failure import Trapped
 from ferryvm.cli.show import print_table
 from ferryvm.errors import FerryError

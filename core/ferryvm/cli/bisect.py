@@ -14,7 +14,7 @@ import click
 
 import ferryvm
 from ferryvm.cli.duration import check_seconds
-from ferryvm.cli.program import naming
+from ferryvm.cli.file import naming
 from ferryvm.cli.run import with_source_line
 from ferryvm.errors import FerryError
 from ferryvm.registry import Registry

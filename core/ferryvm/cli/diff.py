@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 import ferryvm
-from ferryvm.cli.program import naming, refuse_same_file
-from ferryvm.cli.run import check_writable
+from ferryvm.cli.file import check_writable, naming, refuse_same_file
 from ferryvm.cli.show import against_option, backends_option, chosen_backends, print_table
 from ferryvm.errors import FerryError
 

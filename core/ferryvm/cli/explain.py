@@ -15,7 +15,7 @@ import click
 import ferryvm
 from ferryvm.cli.device import device_option
 from ferryvm.cli.engine import make_engine, policy_option, write
-from ferryvm.cli.program import naming
+from ferryvm.cli.file import naming
 from ferryvm.cli.run import with_source_line
 from ferryvm.cli.run_failure import Interrupted, Trapped
 from ferryvm.engine import Engine, ProgramInterrupted, TrapError

@@ -105,7 +105,7 @@ def schema(output: Path | None, markdown: bool) -> None:
     import json
 
     from ferryvm.atomic_file import replace_file
-    from ferryvm.cli.run import check_writable
+    from ferryvm.cli.file import check_writable
     from ferryvm.policy import schema as made
 
     text = made.markdown() if markdown else json.dumps(made.json_schema(), indent=2)

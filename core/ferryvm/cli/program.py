@@ -3,35 +3,17 @@
 
 from __future__ import annotations
 
-import contextlib
-from collections.abc import Iterator
 from pathlib import Path
 
 import click
 
 import ferryvm
 from ferryvm.cli.device import check_device_option, device_option
+from ferryvm.cli.file import naming, refuse_same_file
 from ferryvm.errors import FerryError
 from ferryvm.verify import verify as check
 
 _FILE = click.Path(path_type=Path)
-
-
-@contextlib.contextmanager
-def naming(file: Path) -> Iterator[None]:
-    """Put the file's name before messages about it that do not begin with it."""
-    try:
-        yield
-    except FerryError as error:
-        if str(error).startswith(str(file)):
-            raise
-        raise FerryError(f"{file}: {error}") from error
-
-
-def refuse_same_file(source: Path, output: Path) -> None:
-    """Raise FerryError if writing `output` would destroy `source`."""
-    if output.exists() and source.exists() and output.samefile(source):
-        raise FerryError(f"{output}: is the input; name another file to write")
 
 
 def _write_image(source: Path, output: Path | None, optimize: bool) -> None:

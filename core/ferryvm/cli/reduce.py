@@ -12,8 +12,7 @@ import ferryvm
 from ferryvm.atomic_file import replace_file
 from ferryvm.cli.bisect import BisectionInput, read_case, spinning
 from ferryvm.cli.duration import check_seconds
-from ferryvm.cli.program import naming, refuse_same_file
-from ferryvm.cli.run import check_writable
+from ferryvm.cli.file import check_writable, naming, refuse_same_file
 from ferryvm.errors import FerryError
 
 if TYPE_CHECKING:

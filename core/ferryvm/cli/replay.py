@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from ferryvm.cli.bisect import read_case, show_parting, show_traces, spinning
-from ferryvm.cli.program import naming
+from ferryvm.cli.file import naming
 from ferryvm.errors import FerryError
 
 if TYPE_CHECKING:

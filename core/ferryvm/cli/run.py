@@ -19,17 +19,16 @@ from typing import TYPE_CHECKING, Any
 import click
 
 import ferryvm
-from ferryvm.atomic_file import probe_file, replace_file
+from ferryvm.atomic_file import replace_file
 from ferryvm.cli import termination
 from ferryvm.cli.device import device_option
 from ferryvm.cli.engine import make_engine, policy_option, write
-from ferryvm.cli.program import naming, refuse_same_file
+from ferryvm.cli.file import check_writable, naming, refuse_same_file
 from ferryvm.cli.run_failure import Interrupted, Trapped
 from ferryvm.engine import Engine, Execution, ProgramInterrupted, RunResult, TrapError
-from ferryvm.engine.execution import UNLIMITED
 from ferryvm.errors import Diagnostic, FerryError, Position
 from ferryvm.image import ImageError
-from ferryvm.machine.control import Status
+from ferryvm.machine.control import UNLIMITED, Status
 from ferryvm.machine.memory import Limits
 
 _LARGEST_SOURCE = 16 << 20
@@ -251,14 +250,6 @@ def _saved_elsewhere(execution: Execution) -> Path | None:
             return None
         raise
     return Path(name)
-
-
-def check_writable(path: Path) -> None:
-    """Raise FerryError unless the file can be written; asked first, so nothing runs in vain."""
-    try:
-        probe_file(path)
-    except OSError as error:
-        raise FerryError(f"{path}: cannot be written: {error.strerror}") from None
 
 
 def _report(

@@ -36,7 +36,7 @@ from ferryvm.float_environment import callers, in_ours, set_again
 from ferryvm.foreign import ForeignError, contained
 from ferryvm.isa import Trap, Type
 from ferryvm.isa.type import to_python
-from ferryvm.machine.control import Status
+from ferryvm.machine.control import UNLIMITED, Status
 from ferryvm.machine.host import STANDARD, HostFunction, Output, bind
 from ferryvm.machine.host_stack import check_size, floor, with_room
 from ferryvm.machine.memory import Limits
@@ -51,9 +51,6 @@ _ENDS = (Status.HALT, Status.TRAP, Status.INTERRUPTED, Status.FUEL)
 
 _NOT_OURS = (Status.RUNNING, Status.LEAVE, Status.GUARD, Status.HOT, Status.SLICED, Status.LOST)
 """Statuses that the engine cannot go on from, whatever the state is."""
-
-UNLIMITED = (1 << 63) - 1
-"""Fuel that no program gets through; counting without a limit starts with it."""
 
 
 class TrapError(FerryError):

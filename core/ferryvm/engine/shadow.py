@@ -32,12 +32,11 @@ from ferryvm.backend import (
     PreparationError,
     RefusalError,
 )
-from ferryvm.engine.execution import UNLIMITED
 from ferryvm.engine.journal import Placement
 from ferryvm.errors import FerryError
 from ferryvm.failure import described
 from ferryvm.isa import Trap
-from ferryvm.machine.control import ControlBlock, Status
+from ferryvm.machine.control import UNLIMITED, ControlBlock, Status
 from ferryvm.machine.difference import Difference, memory_difference, register_difference
 from ferryvm.machine.state import Machine
 from ferryvm.verify import Verified

@@ -19,6 +19,10 @@ SCRATCH_WORDS = 3
 """Words of the control block that compiled code may use as it likes; they are no state."""
 
 
+UNLIMITED = (1 << 63) - 1
+"""Fuel that no program gets through; counting without a limit starts with it."""
+
+
 class Status(enum.IntEnum):
     """Why a backend gave control back; what `pc` then means is in docs/architecture.md."""
 

@@ -14,9 +14,9 @@ import pydantic
 from ferryvm import asm, image
 from ferryvm.atomic_file import replace_file
 from ferryvm.backend import Forcing
-from ferryvm.engine.execution import UNLIMITED
 from ferryvm.errors import FerryError
 from ferryvm.input_file import read_bytes
+from ferryvm.machine.control import UNLIMITED
 from ferryvm.machine.difference import Difference
 from ferryvm.machine.memory import Limits
 from ferryvm.policy import Policy
