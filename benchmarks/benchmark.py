@@ -53,6 +53,8 @@ class Size:
     interpreters: int
     scalar: int
     long: int
+    listing: str = ""
+    """As `skiff`, for the classic listing of programs that have one."""
 
     def at(self, scale: Scale) -> int:
         """Its value at a scale."""
@@ -83,15 +85,22 @@ class Benchmark:
 
         Raises BenchmarkError when the text does not hold a size exactly once.
         """
-        path = self.path("skiff")
+        return self._sized("skiff", [size.skiff for size in self.sizes], sizes)
+
+    def listing(self, sizes: tuple[int, ...]) -> str:
+        """The same of the classic listing."""
+        return self._sized("fasm", [size.listing for size in self.sizes], sizes)
+
+    def _sized(self, suffix: str, patterns: list[str], sizes: tuple[int, ...]) -> str:
+        path = self.path(suffix)
         text = path.read_text(encoding="utf-8")
-        for size, value in zip(self.sizes, sizes, strict=True):
-            stated = size.skiff.format(size.interpreters)
+        for size, pattern, value in zip(self.sizes, patterns, sizes, strict=True):
+            stated = pattern.format(size.interpreters)
             if text.count(stated) != 1:
                 raise BenchmarkError(
                     f"{path}: expected {stated!r} once, found {text.count(stated)}"
                 )
-            text = text.replace(stated, size.skiff.format(value))
+            text = text.replace(stated, pattern.format(value))
         return text
 
     def read(self, text: str) -> int | float:
@@ -111,9 +120,9 @@ def _nest(brief: int, short: int, long: int) -> tuple[Size, ...]:
     """Bounds of the triple loop, which stand as literals in its conditions; the outermost one's
     at three scales."""
     return (
-        Size("nx", "(< x {})", 3, 100, brief, short, 1000, 1000, long),
-        Size("ny", "(< y {})", 4, 100, 1000, 1000, 1000, 1000, 1000),
-        Size("nz", "(< z {})", 5, 10, 100, 100, 100, 100, 100),
+        Size("nx", "(< x {})", 3, 100, brief, short, 1000, 1000, long, "PUSH_WORD {} LT JMPF done"),
+        Size("ny", "(< y {})", 4, 100, 1000, 1000, 1000, 1000, 1000, "PUSH_WORD {} LT JMPF next_x"),
+        Size("nz", "(< z {})", 5, 10, 100, 100, 100, 100, 100, "PUSH_WORD {} LT JMPF next_y"),
     )
 
 

@@ -17,6 +17,11 @@ def goals(report: Report) -> list[Target]:
             report.ratio("loop", "cpp-goto", "threaded"),
             2.5,
         ),
+        Target(
+            "threaded without the peephole over C++ computed goto, loop",
+            report.ratio("loop", "cpp-goto", "threaded-listing"),
+            2.5,
+        ),
         Target("threaded over wasm3, geometric mean", 1 / every if every else None, 1.0),
     ]
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 
 from benchmarks.peers.bytecode import BytecodePeer
 from benchmarks.peers.cpython import CPythonPeer
-from benchmarks.peers.ferry import MIXED, FerryPeer, FerryProcess
+from benchmarks.peers.ferry import MIXED, FerryPeer, FerryProcess, ListingPeer
 from benchmarks.peers.lua import Lua54Peer, LuaJitPeer
 from benchmarks.peers.native import HOST, NativePeer
 from benchmarks.peers.njit import NumbaPeer
@@ -25,6 +25,7 @@ def interpreters(twin_globals: bool = False) -> dict[str, Peer]:
     return _by_name(
         NativePeer("gcc", ["-DTWIN_GLOBALS"] if twin_globals else []),
         FerryPeer("threaded"),
+        ListingPeer("threaded"),
         FerryPeer("switch"),
         FerryPeer("reference"),
         BytecodePeer("goto", "computed goto"),

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 import ferryvm
 from benchmarks.benchmark import Benchmark, BenchmarkError, Scale
 from benchmarks.build import written
-from benchmarks.peers.peer import Measurement, MissingError, Peer, Task, measured
+from benchmarks.peers.peer import Measurement, MissingError, Peer, Task, measured, twin
 from ferryvm import policy
 from ferryvm.engine import Engine
 from ferryvm.errors import FerryError
@@ -44,21 +44,21 @@ class FerryPeer(Peer):
     """One backend of ferryvm, in this process."""
 
     def __init__(self, name: str) -> None:
-        self.name = name
+        self.name = self.backend = name
         self.label = f"ferryvm {name}"
 
     def version(self) -> str:
-        if self.name == MIXED:
-            engine(self.name)
+        if self.backend == MIXED:
+            engine(self.backend)
             return f"ferryvm {ferryvm.__version__}, default policy"
-        backend = engine(self.name).backend
+        backend = engine(self.backend).backend
         return f"ferryvm backend {backend.name} {backend.version}"
 
     def prepare(self, benchmark: Benchmark, scale: Scale) -> Task:
         self._refuse_too_much(scale)
-        ready = engine(self.name)
+        ready = engine(self.backend)
         try:
-            program = verify(compiled(benchmark, scale))
+            program = verify(self._program(benchmark, scale))
         except FerryError as error:
             raise BenchmarkError(str(error)) from error
 
@@ -68,17 +68,32 @@ class FerryPeer(Peer):
             except FerryError as error:
                 raise BenchmarkError(str(error)) from error
             statistics = result.statistics
-            if self.name not in (MIXED, statistics.backend):
-                raise BenchmarkError(f"asked for {self.name}, ran on {statistics.backend}")
+            if self.backend not in (MIXED, statistics.backend):
+                raise BenchmarkError(f"asked for {self.backend}, ran on {statistics.backend}")
             if result.value is None:
-                raise BenchmarkError(f"{benchmark.name}: the Skiff twin has no result")
+                raise BenchmarkError(f"{benchmark.name}: the twin has no result")
             return Measurement(statistics.seconds.run, result.value, statistics.seconds.prepare)
 
         return run
 
+    def _program(self, benchmark: Benchmark, scale: Scale) -> Program:
+        return compiled(benchmark, scale)
+
     def _refuse_too_much(self, scale: Scale) -> None:
         if self.name in TOO_SLOW and scale not in (Scale.TINY, Scale.QUICK):
             raise MissingError("too slow at full size; takes part with --quick")
+
+
+class ListingPeer(FerryPeer):
+    """A backend on code that no optimiser has seen: the classic listing of a program."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(name)
+        self.name = f"{name}-listing"
+        self.label = f"ferryvm {name}, unoptimised"
+
+    def _program(self, benchmark: Benchmark, scale: Scale) -> Program:
+        return assembled(benchmark, scale)
 
 
 class FerryProcess(FerryPeer):
@@ -123,3 +138,10 @@ def compiled(benchmark: Benchmark, scale: Scale) -> Program:
     """The Skiff twin's program."""
     text = benchmark.skiff(benchmark.at(scale))
     return ferryvm.compile(text, file=str(benchmark.path("skiff")))
+
+
+@functools.cache
+def assembled(benchmark: Benchmark, scale: Scale) -> Program:
+    """The program of the classic listing, as it stands: no peephole."""
+    path = twin(benchmark, "fasm")
+    return ferryvm.assemble(benchmark.listing(benchmark.at(scale)), file=str(path))

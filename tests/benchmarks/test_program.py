@@ -12,7 +12,7 @@ from benchmarks import loading
 from benchmarks.benchmark import BENCHMARKS, BY_NAME, Benchmark, BenchmarkError, Scale
 from benchmarks.peers import NOT_DEFAULT, interpreters
 from benchmarks.peers.bytecode import code_bytes, opcode_header
-from benchmarks.peers.ferry import compiled
+from benchmarks.peers.ferry import ListingPeer, assembled, compiled
 from benchmarks.peers.lua import LUAJIT_LACKS
 from benchmarks.peers.peer import MissingError, measured, tool, twin
 
@@ -50,6 +50,19 @@ def test_skiff_twin_of_the_interpreters_is_the_file_as_it_stands(benchmark: Benc
     assert benchmark.skiff(benchmark.at(Scale.INTERPRETERS)) == benchmark.path("skiff").read_text(
         encoding="utf-8"
     )
+
+
+def test_listing_gives_the_python_twins_result_at_each_size() -> None:
+    loop = BY_NAME["loop"]
+    expected = runpy.run_path(str(loop.path("py")))["work"](*loop.at(Scale.TINY))
+    assert ferryvm.run(assembled(loop, Scale.TINY), backend="reference").value == expected
+    assert ListingPeer("threaded").prepare(loop, Scale.TINY)().result == expected
+    assert loop.listing(loop.at(Scale.INTERPRETERS)) == loop.path("fasm").read_text("utf-8")
+
+
+def test_listing_is_missing_where_there_is_none() -> None:
+    with pytest.raises(MissingError, match=r"no twin fib\.fasm"):
+        ListingPeer("threaded").prepare(BY_NAME["fib"], Scale.TINY)
 
 
 def test_size_that_the_skiff_twin_does_not_state_is_refused() -> None:

@@ -119,12 +119,14 @@ def test_target_is_not_known_without_its_peers() -> None:
         (1.5, True),
         (None, None),
         (None, None),
+        (None, None),
     ]
 
 
 def test_target_of_threaded_is_two_and_a_half_times_computed_goto() -> None:
-    report = compared(FakePeer("threaded", 1.0), FakePeer("cpp-goto", 2.4))
-    assert [target.is_met for target in report.targets()] == [None, False, None]
+    threaded, listing = FakePeer("threaded", 1.0), FakePeer("threaded-listing", 0.9)
+    report = compared(threaded, listing, FakePeer("cpp-goto", 2.4))
+    assert [target.is_met for target in report.targets()] == [None, False, True, None]
 
 
 def test_small_sizes_are_not_held_against_targets() -> None:
