@@ -7,7 +7,6 @@ Imports inside functions and those for types alone count too: a reader follows t
 from __future__ import annotations
 
 import ast
-import graphlib
 from pathlib import Path
 
 import pytest
@@ -84,5 +83,3 @@ def test_modules_import_each_other_in_no_circle_but_those_reviewed(root: str) ->
 def test_a_circle_is_found() -> None:
     graph = {"a": {"b"}, "b": {"c"}, "c": {"b"}, "d": {"a", "c"}}
     assert circles(graph) == {frozenset({"b", "c"})}
-    with pytest.raises(graphlib.CycleError):
-        graphlib.TopologicalSorter(graph).prepare()

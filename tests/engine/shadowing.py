@@ -3,25 +3,22 @@
 
 from __future__ import annotations
 
-import ctypes
 from collections.abc import Callable
 
 import ferryvm
-from ferryvm.backend import (
-    Activity,
-    Code,
-)
+from ferryvm.backend import Code
 from ferryvm.backend import Options as CompileOptions
 from ferryvm.engine import Engine, Execution
 from ferryvm.engine.observer import Observer
 from ferryvm.machine.control import ControlBlock
+from ferryvm.machine.entry import ENTRY, PythonEntry
 from ferryvm.policy import Choice, Options, Policy, Profile, Rule, Shadow
 from ferryvm.region.region import Region
 from ferryvm.registry import Registry
+from ferryvm.wrapper import CodeWrapper
 
 from .mixing import compile_by_llvm, registry
 
-FUNCTION = ctypes.CFUNCTYPE(ctypes.c_uint32, ctypes.c_void_p)
 LOOP = """
 (define total 0) (define i 0) (define v (make-vector i64 8))
 (while (< i 200)
@@ -42,25 +39,19 @@ Tamper = Callable[[ControlBlock, int], int]
 """What a wrong compiler's code does to the state after the right code has left, and its status."""
 
 
-class Wrong(Code):
+class Wrong(CodeWrapper):
     """Right code, with something done to the state afterwards."""
 
     def __init__(self, code: Code, tamper: Tamper) -> None:
-        self.code = code
-        right = FUNCTION(code.address)
+        super().__init__(code)
+        right = ENTRY(code.address)
 
         def run(block: int) -> int:
             number = right(block)
             return tamper(ControlBlock.from_address(block), number)
 
-        self.function = FUNCTION(run)
-        address = ctypes.cast(self.function, ctypes.c_void_p).value
-        assert address is not None
-        self.address = address
-        self.is_from_cache, self.notes = code.is_from_cache, code.notes
-
-    def activity(self) -> Activity:
-        return self.code.activity()
+        self.entry = PythonEntry(run)
+        self.address = self.entry.address
 
 
 def with_wrong(tamper: Tamper) -> Registry:

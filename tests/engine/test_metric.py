@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import ctypes
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -15,6 +14,7 @@ from ferryvm.engine import Engine, Execution
 from ferryvm.engine.observer import Observer
 from ferryvm.hooks import BackendEntry, hookimpl
 from ferryvm.machine.control import ControlBlock, Status
+from ferryvm.machine.entry import PythonEntry
 from ferryvm.policy import Choice, Policy, Profile, Rule, Shadow
 from ferryvm.policy import Options as Chosen
 from ferryvm.region.region import Region
@@ -23,7 +23,6 @@ from ferryvm.registry import Registry
 TWO_LOOPS = ferryvm.compile(
     "(define i 0) (while (< i 99) (set! i (+ i 1))) (while (> i 0) (set! i (- i 1))) (print! i)"
 )
-_FUNCTION = ctypes.CFUNCTYPE(ctypes.c_uint32, ctypes.c_void_p)
 
 
 class Leaving(Code):
@@ -34,8 +33,8 @@ class Leaving(Code):
     def __init__(self, region: Region, metrics: Callable[[Leaving], object], lasts: int) -> None:
         self.region, self.entered, self.notes = region.name, 0, {"total": 0.0}
         self._metrics, self._lasts = metrics, lasts
-        self._function = _FUNCTION(self._enter)
-        self.address = ctypes.cast(self._function, ctypes.c_void_p).value or 0
+        self._entry = PythonEntry(self._enter)
+        self.address = self._entry.address
 
     @property
     def lost(self) -> str:

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import ctypes
 import json
 import logging
 from collections.abc import Callable
@@ -19,6 +18,7 @@ from ferryvm.engine.observer import Cold, Observer
 from ferryvm.engine.trace import COMPILATION, PROGRAM, events, write
 from ferryvm.hooks import BackendEntry, hookimpl
 from ferryvm.machine.control import ControlBlock, Status
+from ferryvm.machine.entry import PythonEntry
 from ferryvm.policy import Choice, Options, Policy, Profile, Rule
 from ferryvm.region.region import Region
 from ferryvm.registry import Registry
@@ -31,7 +31,6 @@ NESTED = """
   (print! total)
   (set! i (+ i 1)))
 total"""
-FUNCTION = ctypes.CFUNCTYPE(ctypes.c_uint32, ctypes.c_void_p)
 
 
 def policy(*names: str, threshold: int = 20, background: bool = False) -> Policy:
@@ -63,10 +62,8 @@ class _Leaving(Code):
     is_from_cache, notes = False, {"think": 0.25}
 
     def __init__(self, action: Callable[[ControlBlock], int]) -> None:
-        self.function = FUNCTION(lambda block: action(ControlBlock.from_address(block)))
-        address = ctypes.cast(self.function, ctypes.c_void_p).value
-        assert address is not None
-        self.address = address
+        self.entry = PythonEntry(lambda block: action(ControlBlock.from_address(block)))
+        self.address = self.entry.address
 
     def activity(self) -> Activity:
         return Activity()

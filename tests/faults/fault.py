@@ -25,6 +25,7 @@ from ferryvm.isa import INSTRUCTIONS, Instruction, Type
 from ferryvm.machine.control import Status
 from ferryvm.machine.state import Machine
 from ferryvm.testing import Schedule
+from ferryvm.wrapper import ArtifactWrapper
 
 Body = Callable[..., Any]
 """Called with the right body, then with what that is called with."""
@@ -96,14 +97,15 @@ class Fault:
         return artifact if self.enter is None else _Wrapped(artifact, self.enter)
 
 
-class _Wrapped(Artifact):
+class _Wrapped(ArtifactWrapper):
     """An artifact that is entered through a faulty wrapper."""
 
     def __init__(self, artifact: Artifact, enter: Entering) -> None:
-        self._artifact, self._enter = artifact, enter
+        super().__init__(artifact)
+        self._enter = enter
 
     def enter(self, machine: Machine, counting: bool) -> Status:
-        status = self._enter(self._artifact.enter, machine, counting)
+        status = self._enter(self.inner.enter, machine, counting)
         machine.control.status = status
         return status
 

@@ -3,20 +3,18 @@
 
 from __future__ import annotations
 
-import ctypes
 import threading
 from collections.abc import Callable
 
 from ferryvm.backend import BackendError
 from ferryvm.machine.control import Status
+from ferryvm.machine.entry import ENTRY
 
 MOST_TIMES = (1 << 63) - 1
 """The largest number of times that a cell can count to: the native interpreters' own."""
 
 Function = Callable[[int], int]
 """Compiled code: from a control block's address to the number of a status."""
-
-_NATIVE = ctypes.CFUNCTYPE(ctypes.c_uint32, ctypes.c_void_p)
 
 
 class Cells:
@@ -53,7 +51,7 @@ class Cells:
         with self._lock:
             self._check(pc)
             self._counts.pop(pc, None)
-            self._functions[pc] = _NATIVE(address)
+            self._functions[pc] = ENTRY(address)
             self.places.add(pc)
 
     def remove(self, pc: int) -> None:

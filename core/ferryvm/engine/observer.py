@@ -12,14 +12,13 @@ takes a microsecond or two where the transfer itself takes nanoseconds, so it is
 from __future__ import annotations
 
 import collections
-import ctypes
 import logging
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import NamedTuple
 
-from ferryvm.backend import Artifact, Forcing, Interpreter
+from ferryvm.backend import Artifact, Interpreter
 from ferryvm.engine.execution import Engine
 from ferryvm.engine.hook import transfer_listener
 from ferryvm.engine.journal import Attempt, Event, Placement
@@ -28,14 +27,15 @@ from ferryvm.engine.site import NEVER
 from ferryvm.failure import described
 from ferryvm.hooks import TransferEvent
 from ferryvm.machine.control import ControlBlock, Status
+from ferryvm.machine.entry import ENTRY, PythonEntry
 from ferryvm.machine.state import Machine
 from ferryvm.verify import Verified
+from ferryvm.wrapper import ArtifactWrapper, InterpreterWrapper
 
 KEPT = 50_000
 """Transfers that are kept unless told otherwise, and as many entries of the interpreter."""
 
 _LOG = logging.getLogger(__name__)
-_FUNCTION = ctypes.CFUNCTYPE(ctypes.c_uint32, ctypes.c_void_p)
 
 
 class Happening(NamedTuple):
@@ -138,7 +138,7 @@ class Observer:
         attempt = self._attempts.get(address)
         if not self._sees_transfers or attempt is None:
             return address, None
-        native = _FUNCTION(address)
+        native = ENTRY(address)
         backend, region = attempt.backend, attempt.region
 
         def observed(block: int) -> int:
@@ -160,10 +160,8 @@ class Observer:
                 control.interrupt = 1
             return control.status if number is None else int(number)
 
-        callback = _FUNCTION(observed)
-        wrapped = ctypes.cast(callback, ctypes.c_void_p).value
-        assert wrapped is not None
-        return wrapped, (callback, attempt)
+        wrapped = PythonEntry(observed)
+        return wrapped.address, (wrapped, attempt)
 
     def _keep(self, kept: list[TransferEvent], event: TransferEvent) -> None:
         if len(kept) < self.keep:
@@ -173,40 +171,28 @@ class Observer:
                 self.dropped[event.backend] += 1
 
 
-class _Observed(Interpreter):
+class _Observed(InterpreterWrapper):
     """An interpreter that an observer sees."""
 
     def __init__(self, inner: Interpreter, observer: Observer) -> None:
-        self.name, self.version, self.protocol = inner.name, inner.version, inner.protocol
-        self.capabilities = inner.capabilities
-        self._inner, self._observer = inner, observer
+        super().__init__(inner)
+        self._observer = observer
 
-    def probe(self) -> str | None:
-        return self._inner.probe()
-
-    def accepts(self, program: Verified) -> str | None:
-        return self._inner.accepts(program)
-
-    def prepare(self, program: Verified) -> Artifact:
-        return self._observed(program, self._inner.prepare(program))
-
-    def prepare_forced(self, program: Verified, forcing: frozenset[Forcing]) -> Artifact:
-        return self._observed(program, self._inner.prepare_forced(program, forcing))
-
-    def _observed(self, program: Verified, artifact: Artifact) -> Artifact:
+    def wrapped(self, program: Verified, artifact: Artifact) -> Artifact:
         self._observer.prepared(program, artifact)
         return _ObservedArtifact(self.name, artifact, self._observer)
 
 
-class _ObservedArtifact(Artifact):
+class _ObservedArtifact(ArtifactWrapper):
     def __init__(self, name: str, inner: Artifact, observer: Observer) -> None:
-        self._name, self._inner, self._observer = name, inner, observer
+        super().__init__(inner)
+        self._name, self._observer = name, observer
         self._held: list[object] = []
         """What installed addresses lead to; a program may be in any of them until it ends."""
 
     def enter(self, machine: Machine, counting: bool) -> Status:
         entry, began = machine.control.pc, time.perf_counter()
-        status = self._inner.enter(machine, counting)
+        status = self.inner.enter(machine, counting)
         seconds = time.perf_counter() - began
         event = TransferEvent(self._name, "", entry, machine.control.pc, status, began, seconds)
         self._observer.entered(event)
@@ -214,18 +200,9 @@ class _ObservedArtifact(Artifact):
 
     def count(self, pc: int, times: int, counting: bool) -> None:
         self._observer.counted(pc, times, counting)
-        self._inner.count(pc, times, counting)
-
-    def counted(self, pc: int, counting: bool) -> int:
-        return self._inner.counted(pc, counting)
+        self.inner.count(pc, times, counting)
 
     def install(self, pc: int, address: int, counting: bool) -> None:
         wrapped, held = self._observer.around_code(pc, address)
         self._held.append(held)
-        self._inner.install(pc, wrapped, counting)
-
-    def remove(self, pc: int, counting: bool) -> None:
-        self._inner.remove(pc, counting)
-
-    def metrics(self) -> Mapping[str, Mapping[str, object]]:
-        return self._inner.metrics()
+        self.inner.install(pc, wrapped, counting)

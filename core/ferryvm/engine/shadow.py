@@ -17,13 +17,11 @@ endless. Only compiled code is checked: interpreters are compared by `ferry diff
 
 from __future__ import annotations
 
-import ctypes
 import dataclasses
 import time
 from collections.abc import Callable
 
 from ferryvm.backend import (
-    Activity,
     Artifact,
     Backend,
     BackendError,
@@ -38,8 +36,10 @@ from ferryvm.failure import described
 from ferryvm.isa import Trap
 from ferryvm.machine.control import UNLIMITED, ControlBlock, Status
 from ferryvm.machine.difference import Difference, memory_difference, register_difference
+from ferryvm.machine.entry import ENTRY, PythonEntry
 from ferryvm.machine.state import Machine
 from ferryvm.verify import Verified
+from ferryvm.wrapper import CodeWrapper
 
 LONGEST = 200_000
 """Instructions of one stay in compiled code, at most."""
@@ -65,8 +65,6 @@ _KEPT = (
 
 Enter = Callable[[Machine, bool], Status]
 GiveUp = Callable[[Placement], None]
-
-_NATIVE = ctypes.CFUNCTYPE(ctypes.c_uint32, ctypes.c_void_p)
 
 
 class ShadowError(FerryError):
@@ -167,7 +165,7 @@ class Shadow:
 
     def checked(self, code: Code, placement: Placement, backend: str, region: str) -> Code:
         """The same code, with each stay repeated by the shadow."""
-        native = _NATIVE(code.address)
+        native = ENTRY(code.address)
 
         def check(block: int) -> int:
             try:
@@ -180,7 +178,7 @@ class Shadow:
             self._stops[block] = stop
             return int(Status.INTERRUPTED)
 
-        return _CheckedCode(code, _NATIVE(check))
+        return _CheckedCode(code, check)
 
     def _check(
         self,
@@ -253,25 +251,13 @@ class Shadow:
         )
 
 
-class _CheckedCode(Code):
+class _CheckedCode(CodeWrapper):
     """Compiled code behind the function that checks it."""
 
-    def __init__(self, code: Code, function: Callable[[int], int]) -> None:
-        self._code, self._function = code, function
-        address = ctypes.cast(function, ctypes.c_void_p).value  # type: ignore[arg-type]  # a ctypes function is one
-        assert address is not None
-        self.address = address
-        self.is_from_cache, self.notes = code.is_from_cache, code.notes
-
-    @property
-    def lost(self) -> str:
-        return self._code.lost
-
-    def activity(self) -> Activity:
-        return self._code.activity()
-
-    def metrics(self) -> object:
-        return self._code.metrics()
+    def __init__(self, inner: Code, check: Callable[[int], int]) -> None:
+        super().__init__(inner)
+        self._entry = PythonEntry(check)
+        self.address = self._entry.address
 
 
 def _prepared(program: Verified, backend: Interpreter) -> Artifact:

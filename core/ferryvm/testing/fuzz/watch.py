@@ -12,7 +12,6 @@ from ferryvm.backend import (
     Backend,
     Code,
     Compiler,
-    Forcing,
     Interpreter,
     Options,
     RefusalError,
@@ -25,6 +24,7 @@ from ferryvm.region.region import Region
 from ferryvm.testing.fuzz.notes import Notes
 from ferryvm.testing.mixed import MixedRegistry
 from ferryvm.verify import Verified
+from ferryvm.wrapper import ArtifactWrapper, CompilerWrapper, InterpreterWrapper
 
 
 @dataclasses.dataclass(frozen=True)
@@ -80,50 +80,49 @@ class _WithCompilers(MixedRegistry):
         return _WatchedCompiler(backend, self._notes, self.compiler_faults, self.effort)
 
 
-class _WatchedBackend(Interpreter):
+class _WatchedBackend(InterpreterWrapper):
     def __init__(self, inner: Interpreter, note: Callable[[], None]) -> None:
-        self._inner, self._note = inner, note
-        self.name, self.version, self.protocol = inner.name, inner.version, inner.protocol
-        self.capabilities = inner.capabilities
+        super().__init__(inner)
+        self._note = note
+
+    def probe(self) -> str | None:
+        return None  # it was found usable when it was first asked for
 
     def accepts(self, program: Verified) -> str | None:
         self._note()
-        return self._inner.accepts(program)
+        return self.inner.accepts(program)
 
-    def prepare(self, program: Verified) -> Artifact:
-        return _WatchedArtifact(self._inner.prepare(program), self._note)
-
-    def prepare_forced(self, program: Verified, forcing: frozenset[Forcing]) -> Artifact:
-        return _WatchedArtifact(self._inner.prepare_forced(program, forcing), self._note)
+    def wrapped(self, program: Verified, artifact: Artifact) -> Artifact:
+        return _WatchedArtifact(artifact, self._note)
 
 
-class _WatchedArtifact(Artifact):
+class _WatchedArtifact(ArtifactWrapper):
     def __init__(self, inner: Artifact, note: Callable[[], None]) -> None:
-        self._inner, self._note = inner, note
+        super().__init__(inner)
+        self._note = note
 
     def enter(self, machine: Machine, counting: bool) -> Status:
         self._note()
-        return self._inner.enter(machine, counting)
+        return self.inner.enter(machine, counting)
 
 
-class _WatchedCompiler(Compiler):
+class _WatchedCompiler(CompilerWrapper):
     """A compiler whose regions are counted, and not kept on disk: nobody asks for them again."""
 
     def __init__(
         self, inner: Compiler, notes: Notes, faults: list[CompilerFault], effort: Effort
     ) -> None:
-        self._inner, self._notes, self._faults, self._effort = inner, notes, faults, effort
-        self.name, self.version, self.protocol = inner.name, inner.version, inner.protocol
-        self.capabilities, self.stages = inner.capabilities, inner.stages
+        super().__init__(inner)
+        self._notes, self._faults, self._effort = notes, faults, effort
 
     def accepts(self, region: Region) -> str | None:
         with self._watched(region):
-            return self._inner.accepts(region)
+            return self.inner.accepts(region)
 
     def compile(self, region: Region, options: Options) -> Code:
         with self._watched(region):
             wanted = dataclasses.replace(options, cache=False, quick=self._effort.quick)
-            code = self._inner.compile(region, wanted)
+            code = self.inner.compile(region, wanted)
         self._notes.compile()
         return code
 

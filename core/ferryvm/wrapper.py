@@ -1,0 +1,151 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Backends, artifacts and code that wrap another one and do as it does.
+
+    InterpreterWrapper ── prepare ──> ArtifactWrapper
+    CompilerWrapper    ── compile ──> CodeWrapper
+
+A subclass says only what differs. Every method of the contract in `ferryvm.backend` is delegated:
+one that is left out would answer for the wrapped object with the contract's default.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from ferryvm.backend import (
+    Activity,
+    Artifact,
+    Backend,
+    Code,
+    Compiler,
+    Finding,
+    Forcing,
+    Interpreter,
+    Options,
+)
+from ferryvm.machine.control import Status
+from ferryvm.machine.state import Machine
+from ferryvm.verify import Verified
+
+if TYPE_CHECKING:
+    from ferryvm.region.region import Region
+
+
+class _BackendWrapper(Backend):
+    """What both kinds have in common; the attributes are those of the moment of wrapping."""
+
+    inner: Backend
+
+    def __init__(self, inner: Backend) -> None:
+        self.name, self.version, self.protocol = inner.name, inner.version, inner.protocol
+        self.capabilities = inner.capabilities
+        self.inner = inner
+
+    def probe(self) -> str | None:
+        return self.inner.probe()
+
+    def examine(self) -> Sequence[Finding]:
+        return self.inner.examine()
+
+
+class InterpreterWrapper(_BackendWrapper, Interpreter):
+    """An interpreter that runs programs as another one does."""
+
+    inner: Interpreter
+
+    def __init__(self, inner: Interpreter) -> None:
+        super().__init__(inner)
+
+    def accepts(self, program: Verified) -> str | None:
+        return self.inner.accepts(program)
+
+    def prepare(self, program: Verified) -> Artifact:
+        return self.wrapped(program, self.inner.prepare(program))
+
+    def prepare_forced(self, program: Verified, forcing: frozenset[Forcing]) -> Artifact:
+        return self.wrapped(program, self.inner.prepare_forced(program, forcing))
+
+    def wrapped(self, program: Verified, artifact: Artifact) -> Artifact:
+        """What is entered instead of an artifact that the inner interpreter has prepared."""
+        return artifact
+
+
+class ArtifactWrapper(Artifact):
+    """An artifact that runs a program as another one does."""
+
+    def __init__(self, inner: Artifact) -> None:
+        self.inner = inner
+
+    @property
+    def waited(self) -> float:  # type: ignore[override]  # it is the inner one that waits
+        return self.inner.waited
+
+    @property
+    def compiled(self) -> float:  # type: ignore[override]  # it is the inner one that has compilers
+        return self.inner.compiled
+
+    def enter(self, machine: Machine, counting: bool) -> Status:
+        return self.inner.enter(machine, counting)
+
+    def count(self, pc: int, times: int, counting: bool) -> None:
+        self.inner.count(pc, times, counting)
+
+    def counted(self, pc: int, counting: bool) -> int:
+        return self.inner.counted(pc, counting)
+
+    def install(self, pc: int, address: int, counting: bool) -> None:
+        self.inner.install(pc, address, counting)
+
+    def remove(self, pc: int, counting: bool) -> None:
+        self.inner.remove(pc, counting)
+
+    def metrics(self) -> Mapping[str, Mapping[str, object]]:
+        return self.inner.metrics()
+
+
+class CompilerWrapper(_BackendWrapper, Compiler):
+    """A compiler that makes the code that another one makes."""
+
+    inner: Compiler
+
+    def __init__(self, inner: Compiler) -> None:
+        super().__init__(inner)
+        self.stages, self.pictures = inner.stages, inner.pictures
+
+    def accepts(self, region: Region) -> str | None:
+        return self.inner.accepts(region)
+
+    def compile(self, region: Region, options: Options) -> Code:
+        return self.inner.compile(region, options)
+
+    def check_device(self, device: str) -> None:
+        self.inner.check_device(device)
+
+    def report(self, all_metrics: Sequence[object]) -> Mapping[str, object]:
+        return self.inner.report(all_metrics)
+
+    def show(self, region: Region, options: Options, stage: str) -> str:
+        return self.inner.show(region, options, stage)
+
+    def picture(self, region: Region, options: Options, stage: str) -> str:
+        return self.inner.picture(region, options, stage)
+
+
+class CodeWrapper(Code):
+    """Code that does as another one does, entered at the same address."""
+
+    def __init__(self, inner: Code) -> None:
+        self.inner = inner
+        self.address, self.notes = inner.address, inner.notes
+        self.is_from_cache = inner.is_from_cache
+
+    @property
+    def lost(self) -> str:
+        return self.inner.lost
+
+    def activity(self) -> Activity:
+        return self.inner.activity()
+
+    def metrics(self) -> object:
+        return self.inner.metrics()
