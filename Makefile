@@ -3,9 +3,9 @@
 
 PYTHON ?= python
 
-.PHONY: check lint types imports test slow docs
+.PHONY: check lint types imports test slow docs site
 
-check: lint types imports test
+check: lint types imports test site
 
 lint:
 	$(PYTHON) -m ruff check .
@@ -27,3 +27,7 @@ slow:
 
 docs:
 	ferry isa --markdown > docs/isa.md
+
+# All pages of docs/ and the API reference, into build/site. A warning is an error.
+site:
+	$(PYTHON) -m mkdocs build --strict

@@ -27,6 +27,27 @@ from ferryvm.verify import Verified
 if TYPE_CHECKING:
     from ferryvm.region.region import Region
 
+__all__ = [
+    "PROTOCOL_VERSION",
+    "Activity",
+    "Artifact",
+    "Backend",
+    "BackendError",
+    "Capabilities",
+    "Code",
+    "CompilationError",
+    "Compiler",
+    "Finding",
+    "Forcing",
+    "Interpreter",
+    "MalformedError",
+    "NestActivity",
+    "Options",
+    "PreparationError",
+    "RefusalError",
+    "TooLargeError",
+]
+
 PROTOCOL_VERSION = 1
 """Version of this contract and of the control block; a backend states the one it was made for."""
 
@@ -192,7 +213,8 @@ class Interpreter(Backend):
         """The program in the backend's own form. Raises BackendError where that fails."""
 
     def prepare_forced(self, program: Verified, forcing: frozenset[Forcing]) -> Artifact:
-        """As `prepare`, for tests; `forcing` is within what `capabilities.forcing` says."""
+        """As `prepare`, for tests; `forcing` is a subset of `capabilities.forcing`. Raises
+        BackendError where the backend declares a forcing that it does not implement."""
         raise BackendError(f"backend {self.name!r} declares what it does not implement: forcing")
 
 

@@ -16,6 +16,8 @@ import sys
 from collections.abc import Iterable
 from typing import NamedTuple
 
+__all__ = ["ObjectType", "fault"]
+
 _HEADER = struct.Struct("<16sHHIQQQIHHHHHH")
 _IDENTITY = b"\x7fELF\x02\x01\x01"
 """Of 64 bits, little-endian, version 1."""

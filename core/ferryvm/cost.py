@@ -6,6 +6,8 @@ from __future__ import annotations
 
 import dataclasses
 
+__all__ = ["Cost"]
+
 
 @dataclasses.dataclass(frozen=True)
 class Cost:

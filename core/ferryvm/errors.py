@@ -12,6 +12,8 @@ import difflib
 import unicodedata
 from collections.abc import Iterable, Sequence
 
+__all__ = ["Diagnostic", "FerryError", "Position", "SourceError", "UnknownNameError"]
+
 
 class FerryError(Exception):
     """Base of every error that this package raises on purpose."""

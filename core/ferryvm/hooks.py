@@ -2,7 +2,7 @@
 """The hooks that plugins implement; docs/plugins.md has an example of each.
 
 A plugin is a module (or object) named by an entry point of the group `ferryvm`; in-tree backends
-come through the same door. A hook may leave out arguments that it does not use. One that raises, or
+come through the same hooks. A hook may leave out arguments that it does not use. One that raises, or
 returns what it should not, is reported in one line and not called again; the program goes on.
 """
 
@@ -22,8 +22,23 @@ if TYPE_CHECKING:
     from ferryvm.machine.control import Status
     from ferryvm.region.region import Region
 
+__all__ = [
+    "BackendEntry",
+    "CommandEntry",
+    "FactValue",
+    "PlacementEvent",
+    "TransferEvent",
+    "ferryvm_backends",
+    "ferryvm_commands",
+    "ferryvm_placement",
+    "ferryvm_policy_facts",
+    "ferryvm_transfer",
+    "hookimpl",
+]
+
 hookspec = pluggy.HookspecMarker("ferryvm")
 hookimpl = pluggy.HookimplMarker("ferryvm")
+"""Decorator that marks a function of a plugin as the implementation of the hook of its name."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -43,47 +58,48 @@ class CommandEntry:
 
 
 FactValue = bool | int | float | str
-"""What a fact may be."""
+"""Type of a fact's value."""
 
 
 @dataclasses.dataclass(frozen=True)
 class PlacementEvent:
-    """What happened at a place of a program that got hot."""
+    """An event of mixed execution at one site of a program."""
 
     kind: str
-    """`hot`: it was reached often enough; `attempt`: a backend was asked; `installed`: its code is
-    entered from now on; `removed`: no longer; `guard`: a guard of its code failed too often."""
+    """`hot`: the site reached its threshold; `attempt`: a backend was asked to compile;
+    `installed`: its code is entered from now on; `removed`: no longer; `guard`: a guard of the
+    code failed too often."""
     pc: int
     counting: bool
-    """Whether it is about the form of the code that counts instructions."""
+    """True if the event concerns the form of the code that counts instructions."""
     region: str
-    """Name of the region that was chosen for the place; empty before one was."""
+    """Name of the region that was chosen for the site; empty before that."""
     why: str
-    """Why the place was looked at: `reached 20000 times`."""
+    """The reason for compiling at the site: `reached 20000 times`."""
     backend: str = ""
-    """Who was asked, or whose code it is; empty for `hot`."""
+    """The backend that was asked, or whose code it is; empty for `hot`."""
     outcome: str = ""
-    """Of an attempt: `compiled`, `from the cache`, `refused`, `failed`, `not asked` or `lost`."""
+    """Result of an attempt: `compiled`, `from the cache`, `refused`, `failed`, `not asked` or `lost`."""
     reason: str = ""
     """Why an attempt brought no code."""
     seconds: float = 0.0
-    """What an attempt took."""
+    """Duration of an attempt."""
     guard: int | None = None
     """pc of the branch whose guard failed."""
 
 
 @dataclasses.dataclass(frozen=True)
 class TransferEvent:
-    """A stay in compiled code: entered from an interpreter, and left."""
+    """One execution of compiled code, from its entry by an interpreter to its exit."""
 
     backend: str
     region: str
     entry: int
-    """pc at which it was entered."""
+    """pc at which the code was entered."""
     exit: int
-    """pc at which it was left."""
+    """pc at which the code was left."""
     status: Status
-    """Why it was left; LEAVE: the interpreter goes on at `exit`."""
+    """The reason of the exit; LEAVE: the interpreter goes on at `exit`."""
     began: float
     """`time.perf_counter()` at the entry."""
     seconds: float

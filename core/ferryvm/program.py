@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a program is: code, functions, statics, data, function table, imports, source map.
+"""A program: code, functions, statics, data, function table, imports, source map.
 
-Code is an array of fixed records, one an instruction; a pc is an index into it.
+Code is an array of fixed-size records, one for each instruction; a pc is an index into it.
 
     byte   0        2              8                      16
            │ opcode │ zero         │ immediate            │      little-endian
 
-A `Program` is plain data and may be wrong in any way; `ferryvm.verify` is the one place that says
-whether it can run, and only what it returns reaches a backend.
+A `Program` is plain data and may be wrong in any way. `ferryvm.verify` alone decides if it can
+run, and only a `Verified` program reaches a backend.
 """
 
 from __future__ import annotations
@@ -22,10 +22,23 @@ import numpy.typing as npt
 from ferryvm.errors import Position
 from ferryvm.isa.type import Type
 
+__all__ = [
+    "CODE_DTYPE",
+    "Code",
+    "Data",
+    "Function",
+    "HostImport",
+    "Program",
+    "Signature",
+    "SourceMap",
+    "Static",
+]
+
 CODE_DTYPE = np.dtype([("opcode", "<u2"), ("zero", "V6"), ("immediate", "<u8")])
 """Layout of one instruction, 16 bytes."""
 
 Code = npt.NDArray[Any]
+"""One-dimensional array of CODE_DTYPE, one element an instruction."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -49,9 +62,9 @@ class Function:
     entry: int
     """pc of the first instruction."""
     signature: int
-    """Number in the program's signatures."""
+    """Index in the program's signatures."""
     locals: tuple[Type, ...] = ()
-    """Types of the locals after the parameters; they start as zero."""
+    """Types of the locals that follow the parameters; each starts as zero."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -66,9 +79,10 @@ class Static:
 
 @dataclasses.dataclass(frozen=True)
 class Data:
-    """Bytes that stand in the heap when the program starts."""
+    """Bytes that the heap holds when the program starts."""
 
     address: int
+    """Offset in the heap, in bytes."""
     bytes: bytes
 
 
@@ -82,17 +96,17 @@ class HostImport:
 
 @dataclasses.dataclass(frozen=True)
 class SourceMap:
-    """Positions of instructions. An entry holds from its pc to the next entry's.
+    """Source positions of instructions. An entry covers the pcs from its own to the next entry's.
 
-    `rows` are (pc, number in files, line, column), with pcs strictly rising; line 0 means that
-    the instructions from there on have no position.
+    `rows` are (pc, index in `files`, line, column), with strictly increasing pcs. Line 0: the
+    instructions from there on have no position.
     """
 
     files: tuple[str, ...] = ()
     rows: tuple[tuple[int, int, int, int], ...] = ()
 
     def position(self, pc: int) -> Position | None:
-        """Where the instruction at `pc` comes from, None where nobody said."""
+        """Source position of the instruction at `pc`; None if it has none."""
         index = bisect.bisect_right(self.rows, pc, key=lambda row: row[0]) - 1
         if index < 0:
             return None

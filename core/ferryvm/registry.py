@@ -28,6 +28,8 @@ from ferryvm.foreign import ForeignError, contained
 from ferryvm.hooks import BackendEntry
 from ferryvm.plugin import VARIABLE, Plugin, PluginFault, Plugins
 
+__all__ = ["Availability", "Listing", "Registry", "UnknownBackendError"]
+
 RESERVED = ("all", "mixed", "none")
 """Names that mean something else where backends are named."""
 

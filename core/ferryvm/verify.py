@@ -31,6 +31,8 @@ from ferryvm.isa.table import Operand
 from ferryvm.isa.type import signed
 from ferryvm.program import CODE_DTYPE, Program, Signature
 
+__all__ = ["Verified", "VerifyError", "verify"]
+
 MAX_STATICS = 1 << 24
 """Statics that a program may have (128 MiB of them)."""
 

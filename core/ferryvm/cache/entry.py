@@ -23,6 +23,7 @@ from ferryvm.cache.secret import NoSecretError
 from ferryvm.cache.tidy import DAY, KEY_DIGITS, NAME, tidy
 
 ENVIRONMENT = "FERRYVM_CACHE_DIR"
+"""Environment variable that names the directory of the cache."""
 _FORMAT = b"ferryvm\x02"
 """What a file begins with; those of the first format began with a checksum."""
 _MAC_BYTES = 32

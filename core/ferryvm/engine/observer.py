@@ -32,6 +32,8 @@ from ferryvm.machine.state import Machine
 from ferryvm.verify import Verified
 from ferryvm.wrapper import ArtifactWrapper, InterpreterWrapper
 
+__all__ = ["Cold", "Happening", "Observer"]
+
 KEPT = 50_000
 """Transfers that are kept unless told otherwise, and as many entries of the interpreter."""
 

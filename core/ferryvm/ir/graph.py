@@ -28,6 +28,24 @@ from ferryvm.isa.type import Type
 if TYPE_CHECKING:
     from ferryvm.ir.footprint import Footprint, VersionedNest
 
+__all__ = [
+    "BOOLEAN",
+    "Block",
+    "Body",
+    "Boolean",
+    "Constant",
+    "Edge",
+    "FrameState",
+    "Module",
+    "Operation",
+    "Parameter",
+    "Static",
+    "Terminator",
+    "Value",
+    "ValueType",
+    "Virtual",
+]
+
 
 class Boolean(enum.Enum):
     """The type of boolean values."""
@@ -39,8 +57,10 @@ class Boolean(enum.Enum):
 
 
 BOOLEAN = Boolean.BOOLEAN
+"""The type of conditions."""
 
 ValueType = Type | Boolean
+"""Type of an SSA value: one of the machine's, or a boolean."""
 
 Static = object
 """What an operation knows besides its operands: types, a condition, a number."""
@@ -213,6 +233,7 @@ class Terminator(Operation):
         self.edges = edges
 
     def uses(self) -> Iterator[Value]:
+        """Every value that it needs, the arguments of its edges included."""
         yield from super().uses()
         for edge in self.edges:
             yield from edge.arguments

@@ -20,6 +20,8 @@ from ferryvm.ir.region_order import RegionOrder, Ways
 from ferryvm.isa.frame import HEADER_WORDS
 from ferryvm.region.region import Region, RegionKind
 
+__all__ = ["lift"]
+
 
 def lift(region: Region, counting: bool = False, unseen: Ways = frozenset()) -> Module:
     """The IR of a region and of every function that it calls, tidied.

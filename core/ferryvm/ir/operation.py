@@ -20,6 +20,22 @@ from ferryvm.isa.emitter import Condition, FunctionField, PureEmitter
 from ferryvm.isa.trap import Trap
 from ferryvm.isa.type import F32, F64, I32, I64, Type
 
+__all__ = [
+    "FIXED",
+    "HOST_STACK_BYTES",
+    "POLL_BUDGET",
+    "PURE",
+    "SAFEPOINTS",
+    "SHAPES",
+    "WORD",
+    "AnyType",
+    "AttributeKind",
+    "IrError",
+    "Role",
+    "Shape",
+    "computed_types",
+]
+
 
 class IrError(FerryError):
     """The IR of a region, or a text of it, is not as it has to be."""
@@ -91,6 +107,7 @@ class AnyType(enum.Enum):
 
 
 WORD = AnyType.WORD
+"""Any type of the machine."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -193,7 +210,9 @@ SHAPES: dict[str, Shape] = {**_computing(), **_DECLARED}
 """Every operation by name."""
 
 PURE = frozenset(name for name, shape in SHAPES.items() if shape.role is Role.COMPUTES)
+"""Names of operations that only compute."""
 FIXED = frozenset(name for name, shape in SHAPES.items() if shape.role is Role.FIXED)
+"""Names of operations that read what does not change while a body runs."""
 
 SAFEPOINTS = frozenset(name for name, shape in SHAPES.items() if shape.role is Role.CHECKS)
 """Operations whose state is one that an interpreter can go on from."""

@@ -37,6 +37,8 @@ from ferryvm.isa.emitter import Condition, FunctionField
 from ferryvm.isa.trap import Trap
 from ferryvm.isa.type import Type, from_float
 
+__all__ = ["parse_module"]
+
 _TOKEN = re.compile(
     r"""\s*(?:
       (?P<comment>;.*)

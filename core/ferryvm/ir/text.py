@@ -31,6 +31,8 @@ from ferryvm.ir.graph import (
 from ferryvm.isa.trap import Trap
 from ferryvm.isa.type import F32, Type, format_value, from_float
 
+__all__ = ["body_text", "constant_text", "module_text", "operation_text"]
+
 _PLAIN = re.compile(r"[A-Za-z_][\w./#-]*", re.ASCII)
 """A name that needs no quotes."""
 

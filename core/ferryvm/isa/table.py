@@ -124,6 +124,7 @@ INSTRUCTIONS: list[Instruction] = []
 """The whole table, at index = opcode."""
 
 BY_MNEMONIC: dict[str, Instruction] = {}
+"""The same instructions by mnemonic."""
 
 
 def instruction(

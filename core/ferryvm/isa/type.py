@@ -15,7 +15,23 @@ import struct
 
 from ferryvm.float_environment import ours
 
+__all__ = [
+    "CANONICAL_NAN",
+    "F32",
+    "F64",
+    "I32",
+    "I64",
+    "WORD_BYTES",
+    "Type",
+    "format_value",
+    "from_float",
+    "signed",
+    "to_float",
+    "to_python",
+]
+
 WORD_BYTES = 8
+"""Bytes of a word: of an operand, a local or a static."""
 
 
 class Type(enum.Enum):
@@ -28,7 +44,9 @@ class Type(enum.Enum):
 
     is_float: bool
     bits: int
+    """Width: 32 or 64."""
     mask: int
+    """The bit pattern of that width with every bit set."""
 
     def __init__(self, text: str) -> None:
         self.is_float = text[0] == "f"
@@ -46,7 +64,14 @@ class Type(enum.Enum):
     __hash__ = object.__hash__  # members are single objects; compilers look types up all the time
 
 
-I32, I64, F32, F64 = Type.I32, Type.I64, Type.F32, Type.F64
+I32 = Type.I32
+"""32-bit integers."""
+I64 = Type.I64
+"""64-bit integers."""
+F32 = Type.F32
+"""IEEE 754 binary32."""
+F64 = Type.F64
+"""IEEE 754 binary64."""
 
 CANONICAL_NAN = {F32: 0x7FC0_0000, F64: 0x7FF8_0000_0000_0000}
 """The one NaN that arithmetic yields (WebAssembly's deterministic profile)."""

@@ -16,10 +16,12 @@ from ferryvm.errors import Position
 from ferryvm.isa import Instruction, Type
 from ferryvm.program import Data, HostImport, Signature, Static
 
+__all__ = ["FunctionListing", "Item", "Label", "Line", "Listing", "Operand"]
+
 
 @dataclasses.dataclass(frozen=True)
 class Label:
-    """A place that jumps go to."""
+    """A target of jumps, in front of the next instruction."""
 
     name: str
 
@@ -39,6 +41,7 @@ class Line:
 
 
 Item = Label | Line
+"""An element of a function's code."""
 
 
 @dataclasses.dataclass

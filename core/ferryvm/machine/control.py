@@ -12,7 +12,17 @@ from __future__ import annotations
 import ctypes
 import enum
 
+__all__ = [
+    "ABI_VERSION",
+    "DESCRIPTOR_WORDS",
+    "REGISTER_BYTES",
+    "SCRATCH_WORDS",
+    "ControlBlock",
+    "Status",
+]
+
 ABI_VERSION = 4
+"""Version of the layout of the control block."""
 
 
 SCRATCH_WORDS = 3

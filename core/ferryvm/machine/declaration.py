@@ -10,6 +10,8 @@ from ferryvm.ir.c.dialect import Dialect
 from ferryvm.isa.type import I32, I64
 from ferryvm.machine.control import DESCRIPTOR_WORDS, ControlBlock, Status
 
+__all__ = ["declarations"]
+
 
 def declarations(dialect: Dialect) -> str:
     """`struct ferry_control`, and a constant `FERRY_…` for each status.

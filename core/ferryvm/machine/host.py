@@ -14,6 +14,8 @@ from ferryvm.errors import FerryError, UnknownNameError
 from ferryvm.isa.type import F32, F64, I32, I64, Type, format_value
 from ferryvm.program import HostImport, Signature
 
+__all__ = ["STANDARD", "HostError", "HostFunction", "Output"]
+
 Output = Callable[[bytes], object]
 """Where a program's output goes."""
 

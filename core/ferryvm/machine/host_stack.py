@@ -24,6 +24,8 @@ from ferryvm.errors import FerryError
 from ferryvm.float_environment import IS_X86, ours
 from ferryvm.thread import start
 
+__all__ = ["frame_bytes"]
+
 _R = TypeVar("_R")
 
 ROOMY: Final = 16 << 20

@@ -24,6 +24,8 @@ from ferryvm.machine.control import ControlBlock
 from ferryvm.machine.resident import touched
 from ferryvm.machine.sparse import Run, runs
 
+__all__ = ["AddressSpaceError", "Limits", "Memory"]
+
 PAGE = max(mmap.PAGESIZE, mmap.ALLOCATIONGRANULARITY)
 _READ_WRITE = mmap.PROT_READ | mmap.PROT_WRITE
 

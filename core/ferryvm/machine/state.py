@@ -29,6 +29,8 @@ from ferryvm.machine.sparse import Sparse
 from ferryvm.program import Program
 from ferryvm.verify import Verified
 
+__all__ = ["Frame", "Machine", "Snapshot"]
+
 
 @dataclasses.dataclass(frozen=True)
 class Frame:

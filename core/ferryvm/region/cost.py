@@ -21,6 +21,8 @@ from ferryvm.region.memo import memoised
 from ferryvm.region.region import Region, RegionKind
 from ferryvm.verify import Verified
 
+__all__ = ["cost", "too_costly", "within"]
+
 _LEAVING = frozenset([Effect.TRAPS, Effect.GROWS, Effect.CALLS, Effect.CALLS_HOST, Effect.HALTS])
 _LEAVES = [not _LEAVING.isdisjoint(effects(row)) for row in INSTRUCTIONS]
 """By opcode, whether code of the instruction may leave."""

@@ -26,6 +26,8 @@ from ferryvm.region.loop import Loop
 from ferryvm.region.scope import marked_pcs, scope_entries, scope_pcs
 from ferryvm.verify import Verified
 
+__all__ = ["Region", "RegionKind", "candidates", "region", "regions"]
+
 
 class RegionKind(enum.Enum):
     """What kinds of regions there are; the value is what a policy calls it."""

@@ -33,6 +33,17 @@ from ferryvm.testing.trace import LONGEST, Row, TraceLine, begun, finished, side
 from ferryvm.testing.trial import IN_PREPARE, Trial, failing
 from ferryvm.verify import Verified
 
+__all__ = [
+    "Bisector",
+    "DivergencePoint",
+    "LateError",
+    "Parting",
+    "SearchError",
+    "UnpreparedError",
+    "UnstableError",
+    "Way",
+]
+
 _GOOD_CHUNK = 200_000
 """Instructions that the good backend runs between two looks at the time."""
 

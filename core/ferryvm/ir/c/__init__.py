@@ -9,21 +9,18 @@ The text speaks of the control block by the names of its fields and of statuses 
 """
 
 from ferryvm.ir.c.c11 import C11
-from ferryvm.ir.c.dialect import Dialect
-from ferryvm.ir.c.module import (
+from ferryvm.ir.c.context import (
     ACTIVITY,
     CROWDED,
     ENTRIES,
-    ENTRY,
     FAILURES,
     INSTRUCTIONS,
     NANOSECONDS,
     STACK,
     Choices,
-    Resumed,
-    guard_pcs,
-    module_text,
 )
+from ferryvm.ir.c.dialect import Dialect
+from ferryvm.ir.c.module import ENTRY, Resumed, guard_pcs, module_text
 
 __all__ = [
     "ACTIVITY",

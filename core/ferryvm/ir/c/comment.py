@@ -12,6 +12,8 @@ from ferryvm.isa.frame import number_of, return_counts
 from ferryvm.isa.type import format_value
 from ferryvm.verify import Verified
 
+__all__ = ["describer"]
+
 _WIDTH = 88
 
 

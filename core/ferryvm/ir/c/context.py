@@ -13,9 +13,7 @@ from ferryvm.isa.trap import Trap
 from ferryvm.isa.type import Type
 
 ACTIVITY = "ferry_activity"
-"""Words that a region counts in: entries, nanoseconds, instructions; what its frames take on the
-host's stack, which whoever loads it writes there; entries that it left at once since there was no
-room for them; then failures of guards."""
+"""Name of the array of words in which the code counts; the constants below are indices in it."""
 
 FORCED_WORD, LIMIT_WORD, LOWEST_WORD = range(3)
 """What the words of `scratch` are for."""
@@ -32,8 +30,18 @@ HOST_STACK_LIMIT = f"control->scratch[{LIMIT_WORD}]"
 LOWEST_FRAME = f"control->scratch[{LOWEST_WORD}]"
 """The lowest frame that a text which resumes was in, as a number of words."""
 
-ENTRIES, NANOSECONDS, INSTRUCTIONS, STACK, CROWDED, FAILURES = range(6)
-"""Places in `ACTIVITY`."""
+ENTRIES = 0
+"""Index in `ACTIVITY`: entries of the code."""
+NANOSECONDS = 1
+"""Index in `ACTIVITY`: time spent in the code, where it is observed."""
+INSTRUCTIONS = 2
+"""Index in `ACTIVITY`: instructions that paid fuel, where it is observed."""
+STACK = 3
+"""Index in `ACTIVITY`: bytes of the host's stack that the code's frames take; the loader writes it."""
+CROWDED = 4
+"""Index in `ACTIVITY`: entries that returned at once for want of host stack."""
+FAILURES = 5
+"""Index in `ACTIVITY` of the first guard's failures; the other guards' follow."""
 
 Describe = Callable[[int, int], list[str]]
 """Lines of comment on the instructions from one pc to another, both included."""

@@ -39,21 +39,6 @@ Resumed = Mapping[int, Module]
 """Regions with which a text goes on where it was left for a call that was too deep, by their
 entries: entries of functions that recur, and where their callers go on."""
 
-__all__ = [
-    "ACTIVITY",
-    "CROWDED",
-    "ENTRIES",
-    "ENTRY",
-    "FAILURES",
-    "INSTRUCTIONS",
-    "NANOSECONDS",
-    "STACK",
-    "Choices",
-    "Describe",
-    "guard_pcs",
-    "module_text",
-]
-
 
 def no_comment(first: int, last: int) -> list[str]:
     """Nothing, whatever the instructions are."""
