@@ -97,7 +97,7 @@ def test_loop_head_dominates_its_blocks() -> None:
     (loop,) = found.loops
     assert (loop.head, loop.depth, loop.parent, loop.name) == (1, 1, None, "main/loop.1")
     assert loop.blocks == {1, 4}
-    assert loop.back_edges == (4,)
+    assert loop.latches == (4,)
     assert found.dominates(loop.head, 4)
     assert not found.dominates(4, loop.head)
     assert found.loop(8) is None
@@ -110,12 +110,12 @@ def test_entry_can_be_a_loop_head() -> None:
         (0, "main/loop.1"),
         (3, "main/loop.2"),
     ]
-    assert found.loops[0].back_edges == (0,)
+    assert found.loops[0].latches == (0,)
 
 
 def test_loops_with_one_head_are_one_loop() -> None:
     (loop,) = graph_of(branches("head", "a>head", "b>head") + "halt\n").loops
-    assert loop.back_edges == (0, 4)
+    assert loop.latches == (0, 4)
     assert loop.blocks == {0, 4}
 
 
@@ -194,13 +194,13 @@ def _check_by_definition(found: Graph) -> None:
         assert above in strict
         assert all(above in dominated[a] for a in strict)
     back = {(a, b) for a in edges for b in edges[a] if a in dominated[b]}
-    assert {(a, loop.head) for loop in found.loops for a in loop.back_edges} == back
+    assert {(a, loop.head) for loop in found.loops for a in loop.latches} == back
     for loop in found.loops:
         backward: dict[int, set[int]] = {first: set() for first in edges}
         for first, successors in edges.items():
             for to in successors - {loop.head}:
                 backward[to].add(first)
-        members = {loop.head}.union(*(_reached(backward, tail, None) for tail in loop.back_edges))
+        members = {loop.head}.union(*(_reached(backward, tail, None) for tail in loop.latches))
         assert loop.blocks == members
         around = [other for other in found.loops if loop.blocks < other.blocks]
         assert loop.depth == len(around) + 1

@@ -12,10 +12,10 @@ from collections.abc import Mapping
 import llvmlite.binding as llvm
 
 from ferryvm.backend import Activity, Code, NestActivity
+from ferryvm.flowgraph.component import cycle_without
 from ferryvm.ir.footprint import VersionedNest
 from ferryvm.ir.graph import Module
 from ferryvm.machine.host_stack import frame_bytes
-from ferryvm.region.component import cycle_without
 from ferryvm_backends._llvm import cache_entry, ir, native
 from ferryvm_backends._llvm.native import NativeCode, target_machine
 from ferryvm_backends._llvm.passes import Pipeline, improve

@@ -7,24 +7,18 @@ called by their places in `body.blocks`, which are in the order that `Body` stat
 
 from __future__ import annotations
 
-import dataclasses
 import itertools
 
+from ferryvm.flowgraph.dominance import DominatorTree, Span
+from ferryvm.flowgraph.loop import NaturalLoop, find_loops, latches_by_head
 from ferryvm.ir.graph import Block, Body, Edge, Operation, Value
-from ferryvm.region.dominance import Span, dominators, within
 
 _CHEAP = 32
 """Operations of a loop whose polls cost 1. Twice as many, twice the price: what is between two
 looks at the interrupt flag is some 10^5 operations, however long the loops are."""
 
 
-@dataclasses.dataclass(eq=False)
-class Loop:
-    """A natural loop."""
-
-    head: int
-    blocks: set[int]
-    """Its head and all blocks from which a path inside leads back to it."""
+Loop = NaturalLoop
 
 
 class Flow:
@@ -39,22 +33,20 @@ class Flow:
         for place, block in enumerate(body.blocks):
             for edge in block.end.edges:
                 self.incoming[self.places[edge.block]].append((place, edge))
-        before = [[source for source, _ in edges] for edges in self.incoming]
-        self.above, self._spans = dominators(before)
-        """`above`: the closest block that control must pass on its way to each; the entry's is
-        itself."""
+        self._predecessors = [[source for source, _ in edges] for edges in self.incoming]
+        self._dominators = DominatorTree(self._predecessors)
 
     def dominates(self, a: int, b: int) -> bool:
         """True if control must pass block `a` to get to block `b`; a block dominates itself."""
-        return within(self._spans, a, b)
+        return self._dominators.dominates(a, b)
 
     def span(self, place: int) -> Span:
         """The range of a block's subtree in the preorder of the dominator tree."""
-        return self._spans[place]
+        return self._dominators.span(place)
 
     def preorder(self) -> list[int]:
         """All block numbers in preorder of the dominator tree."""
-        return sorted(range(len(self.blocks)), key=lambda place: self._spans[place][0])
+        return self._dominators.preorder()
 
     def only_edge(self, place: int) -> tuple[int, Edge] | None:
         """The predecessor of a block that has exactly one."""
@@ -71,22 +63,9 @@ class Flow:
 
     def loops(self) -> list[Loop]:
         """The natural loops, inner loops before outer ones."""
-        found = []
-        for head in reversed(range(len(self.blocks))):
-            waiting = [
-                place
-                for place, edge in self.incoming[head]
-                if edge.is_back and self.dominates(head, place)
-            ]
-            if waiting:
-                inside = {head}
-                while waiting:
-                    place = waiting.pop()
-                    if place not in inside:
-                        inside.add(place)
-                        waiting += [other for other, _ in self.incoming[place]]
-                found.append(Loop(head, inside))
-        return found
+        latches, _ = latches_by_head(self._predecessors, self._dominators)
+        loops, _ = find_loops(Loop, latches, self._predecessors, range(len(self.blocks)))
+        return sorted(loops, key=lambda loop: loop.head, reverse=True)
 
 
 def poll_costs(body: Body) -> dict[Operation, int]:

@@ -13,7 +13,7 @@ have loops with two entries. So what remains of each such iteration is there a s
 *Level* is the number of loops around the entry whose head control has not come to yet.
 
 A cycle of the bytecode that is entered in several places has no head. It gets one, a `Dispatch`
-(`ferryvm.region.reducible`), to which control goes instead, with the number of the node that it is
+(`ferryvm.flowgraph.reducible`), to which control goes instead, with the number of the node that it is
 meant for. So every cycle of a body is a natural loop.
 """
 
@@ -21,14 +21,16 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-from collections.abc import Collection, Iterator
+from collections import Counter
+from collections.abc import Collection
 from typing import NamedTuple
 
+from ferryvm.flowgraph.reducible import dispatches
+from ferryvm.flowgraph.traversal import reverse_postorder
 from ferryvm.isa.table import Flow
 from ferryvm.region.code import FLOWS, code
 from ferryvm.region.graph import graph
 from ferryvm.region.loop import Loop
-from ferryvm.region.reducible import dispatches
 from ferryvm.region.region import Region
 from ferryvm.verify import Verified
 
@@ -106,25 +108,17 @@ class RegionOrder:
 
     def _order(self) -> None:
         first = self.stop(self.first)
-        onward = {first: self._successors(first)}
-        finished: list[Stop] = []
-        sources: dict[Stop, int] = {first: 1}
-        path: list[tuple[Stop, Iterator[Stop]]] = [(first, iter(onward[first]))]
-        while path:
-            stop, rest = path[-1]
-            for to in rest:
-                sources[to] = sources.get(to, 0) + 1
-                if to not in onward:
-                    onward[to] = self._successors(to)
-                    path.append((to, iter(onward[to])))
-                    break
-            else:
-                finished.append(stop)
-                path.pop()
-        self.stops: list[Stop] = finished[::-1]
+        self._onward: dict[Stop, list[Stop]] = {}
+
+        def successors(stop: Stop) -> list[Stop]:
+            found = self._onward[stop] = self._successors(stop)
+            return found
+
+        self.stops: list[Stop] = reverse_postorder(first, successors)
         """In reverse postorder, the first one first."""
         self._places = {stop: place for place, stop in enumerate(self.stops)}
-        self._onward, self._sources = onward, sources
+        self._sources = Counter(to for found in self._onward.values() for to in found)
+        self._sources[first] += 1
 
     def _make_reducible(self) -> None:
         """Insert a dispatch into each cycle with several entries."""

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import NamedTuple
 
+from ferryvm.flowgraph.component import cycle_without
 from ferryvm.ir.flow import Flow
 from ferryvm.ir.graph import (
     BOOLEAN,
@@ -29,7 +30,6 @@ from ferryvm.ir.operation import SHAPES, AnyType, IrError, Role, Shape, computed
 from ferryvm.ir.text import operation_text
 from ferryvm.isa.frame import HEADER_WORDS
 from ferryvm.isa.type import I64, Type
-from ferryvm.region.component import cycle_without
 from ferryvm.verify import Verified
 
 

@@ -11,9 +11,9 @@ import functools
 import itertools
 from collections.abc import Collection, Iterable
 
+from ferryvm.flowgraph.component import components
 from ferryvm.isa import Flow
 from ferryvm.region.code import FLOWS, code
-from ferryvm.region.component import components
 from ferryvm.region.memo import memoised
 from ferryvm.verify import Verified
 

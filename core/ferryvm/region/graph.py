@@ -15,11 +15,13 @@ from __future__ import annotations
 
 import bisect
 import dataclasses
-from collections.abc import Iterator
+import functools
 
+from ferryvm.flowgraph.dominance import DominatorTree
+from ferryvm.flowgraph.loop import find_loops, latches_by_head
+from ferryvm.flowgraph.traversal import reverse_postorder
 from ferryvm.region.code import DecodedCode, code
-from ferryvm.region.dominance import dominators, within
-from ferryvm.region.loop import Loop, find_loops
+from ferryvm.region.loop import Loop
 from ferryvm.region.memo import memoised
 from ferryvm.verify import Verified
 
@@ -49,31 +51,35 @@ class Graph:
         """By first pc, in reverse postorder from the entry."""
         self.predecessors: dict[int, tuple[int, ...]] = _predecessors(self.blocks)
         """First pcs of the blocks from which control comes, each once; of every block."""
-        order = {first: place for place, first in enumerate(self.blocks)}
-        before = [[order[first] for first in self.predecessors[block]] for block in order]
-        above, self._spans = dominators(before)
-        self._order = order
-        firsts = list(order)
+        firsts = [*self.blocks]
+        self._order = {first: place for place, first in enumerate(firsts)}
+        predecessors = [
+            [self._order[source] for source in self.predecessors[first]] for first in firsts
+        ]
+        self._dominators = DominatorTree(predecessors)
         self.immediate_dominators: dict[int, int] = {
-            block: firsts[above[place]] for block, place in order.items() if place
+            first: firsts[self._dominators.parent(place)]
+            for place, first in enumerate(firsts)
+            if place
         }
-        """The closest block that control must pass on its way to each block but the entry."""
-        tails: dict[int, list[int]] = {}
-        sideways = []
-        for block in self.blocks.values():
-            for to in dict.fromkeys(block.successors):
-                if order[to] <= order[block.first]:
-                    if self.dominates(to, block.first):
-                        tails.setdefault(to, []).append(block.first)
-                    else:
-                        sideways.append((block.first, to))
-        self.irreducible_edges: tuple[tuple[int, int], ...] = tuple(sideways)
+        """The closest block on every path from the entry to each block but the entry."""
+        latches, irreducible = latches_by_head(predecessors, self._dominators)
+        self.irreducible_edges: tuple[tuple[int, int], ...] = tuple(
+            (firsts[source], firsts[to]) for source, to in sorted(irreducible)
+        )
         """Edges from a block back to one that does not dominate it: they close cycles that can be
-        entered in several places and are no loops."""
-        loops, self._innermost = find_loops(self.name, tails, self.predecessors, order)
-        self.loops: tuple[Loop, ...] = tuple(loops)
+        entered at several blocks and are no loops."""
+        loops, self._innermost = find_loops(
+            functools.partial(Loop, function=self.name),
+            {firsts[head]: [firsts[each] for each in found] for head, found in latches.items()},
+            self.predecessors,
+            self._order,
+        )
+        self.loops: tuple[Loop, ...] = tuple(
+            sorted(loops, key=lambda loop: (loop.depth, loop.head))
+        )
         """Outermost first, those of one depth by head."""
-        self.heads: dict[int, Loop] = {loop.head: loop for loop in loops}
+        self.heads: dict[int, Loop] = {loop.head: loop for loop in self.loops}
         """The loops by head."""
         self._firsts = sorted(self.blocks)
 
@@ -83,8 +89,8 @@ class Graph:
         return bool(self.irreducible_edges)
 
     def dominates(self, a: int, b: int) -> bool:
-        """True if control must pass block `a` to get to block `b`; a block dominates itself."""
-        return within(self._spans, self._order[a], self._order[b])
+        """True if every path from the entry to block `b` passes block `a`; each dominates itself."""
+        return self._dominators.dominates(self._order[a], self._order[b])
 
     def loop(self, block: int) -> Loop | None:
         """The innermost loop around a block."""
@@ -136,20 +142,8 @@ def _blocks(listing: DecodedCode, entry: int) -> dict[int, Block]:
 def _ordered(blocks: dict[int, Block], entry: int) -> dict[int, Block]:
     """The blocks in reverse postorder. The last successor is followed first, so that a block
     comes before the target of the branch in front of it where both orders are right."""
-    finished: list[int] = []
-    seen = {entry}
-    path: list[tuple[int, Iterator[int]]] = [(entry, reversed(blocks[entry].successors))]
-    while path:
-        first, onward = path[-1]
-        for to in onward:
-            if to not in seen:
-                seen.add(to)
-                path.append((to, reversed(blocks[to].successors)))
-                break
-        else:
-            finished.append(first)
-            path.pop()
-    return {first: blocks[first] for first in reversed(finished)}
+    order = reverse_postorder(entry, lambda first: reversed(blocks[first].successors))
+    return {first: blocks[first] for first in order}
 
 
 def _predecessors(blocks: dict[int, Block]) -> dict[int, tuple[int, ...]]:

@@ -11,10 +11,10 @@ import pytest
 import ferryvm
 from ferryvm.backend import BackendError, Options
 from ferryvm.engine import Engine, ProgramInterrupted
+from ferryvm.flowgraph.component import cycle_without
 from ferryvm.isa import I64
 from ferryvm.machine.host import HostFunction
 from ferryvm.program import Program, Signature
-from ferryvm.region.component import cycle_without
 from ferryvm.region.region import region
 from ferryvm.registry import Registry
 from ferryvm.verify import verify

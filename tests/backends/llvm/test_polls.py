@@ -9,7 +9,7 @@ from tests.ir.control_flow import any_graph
 
 import ferryvm
 from ferryvm.backend import Options
-from ferryvm.region.component import cycle_without
+from ferryvm.flowgraph.component import cycle_without
 from ferryvm.region.region import regions
 from ferryvm.testing.generate import ProgramKind, generate
 from ferryvm.verify import Verified, verify

@@ -6,8 +6,8 @@ from __future__ import annotations
 from tests.ir.control_flow import any_graph
 
 from ferryvm.backend import Options
+from ferryvm.flowgraph.component import cycle_without
 from ferryvm.ir.graph import Module
-from ferryvm.region.component import cycle_without
 from ferryvm.region.region import regions
 from ferryvm.testing.generate import ProgramKind, generate
 from ferryvm.verify import Verified, verify

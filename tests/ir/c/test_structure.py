@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import ctypes
-import dataclasses
 import random
 from pathlib import Path
 
@@ -151,19 +150,17 @@ def caller(count: int) -> Body:
 
 
 @needs_compiler
-@pytest.mark.parametrize("form", ["nested", "flat", "dispatched"])
+@pytest.mark.parametrize("form", ["nested", "flat"])
 def test_any_graph_of_blocks_does_in_c_what_its_blocks_say(
     form: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if form == "flat":
         monkeypatch.setattr("ferryvm.ir.c.structure.DEEPEST", -1)
-    dialect = dataclasses.replace(C11, is_reducible=form == "dispatched")
     random_ = random.Random(20261121)
     bodies = [random_body(n, random_, random_.randint(1, 14)) for n in range(BODIES)]
     module = Module("graphs", caller(BODIES), dict(enumerate(bodies)), False)
-    text = module_text(module, dialect, declarations(C11), Choices())
+    text = module_text(module, C11, declarations(C11), Choices())
     assert ("for (;;)" in text) == (form != "flat")
-    assert ("switch (next)" in text) == (form == "dispatched")
     assert "const uint64_t t1 = " in text  # a circle of values passed
     library = load(text, tmp_path, COMPILERS[0])
     stack, statics = (ctypes.c_uint64 * 64)(), (ctypes.c_uint64 * 1)()

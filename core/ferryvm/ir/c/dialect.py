@@ -56,8 +56,6 @@ class Dialect:
     entry: str = dataclasses.field(default="", compare=False)
     """The definition of `ENTRY` where a text has no variables of its own and so counts nothing;
     then `exit_id` says which guard failed, and `interrupted` is asked to stop it now and then."""
-    is_reducible: bool = dataclasses.field(default=False, compare=False)
-    """Whether compilers may refuse cycles with two entries."""
     byte: str = "uint8_t"
     space: str = ""
     """Qualifier of pointers to the machine's memory, with the space after it."""

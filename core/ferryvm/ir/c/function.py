@@ -29,7 +29,7 @@ class FunctionPrinter(OperationPrinter):
         """`name`: of the C function."""
         super().__init__(shared, body, number, level)
         self.function = name
-        self.structure = structure(body, self.dialect.is_reducible)
+        self.structure = structure(body)
         self._placed: set[Block] = set()
         self._loop: tuple[Block, Block | None] | None = None
         """The head of the loop around, and what stands after it."""
@@ -48,10 +48,7 @@ class FunctionPrinter(OperationPrinter):
         ]
         for place, parameter in enumerate(joined):
             self.names[parameter] = f"p{place}"
-        if self.structure.numbers:
-            self._dispatch()
-        else:
-            self._place(entry, None)
+        self._place(entry, None)
         return self._whole(joined)
 
     def with_room(self, plain: str, reach: int) -> str:
@@ -128,19 +125,6 @@ class FunctionPrinter(OperationPrinter):
         self._loop, self._is_case = around
         return self._chain(behind, follow, True)
 
-    def _dispatch(self) -> None:
-        """Print all blocks in a loop around a switch."""
-        self.lines.add(f"{self.dialect.types[I32]} next = {self.constant(I32, 0)};")
-        self.lines.open("for (;;) {")
-        self.lines.open("switch (next) {")
-        for block, number in self.structure.numbers.items():
-            self.lines.open(f"case {number}: {{")
-            self._placed.add(block)
-            self._block(block, None)
-            self.lines.close()
-        self.lines.close()
-        self.lines.close()
-
     def _chain(self, blocks: Sequence[Block], follow: Block | None, falls: bool) -> bool:
         for block, next_ in zip(blocks, [*blocks[1:], follow], strict=False):
             falls = self._place(block, next_)
@@ -166,10 +150,6 @@ class FunctionPrinter(OperationPrinter):
         """Print the way to a block; whether it falls through to the end."""
         self._pass(edge)
         block = edge.block
-        if self.structure.numbers:
-            self.lines.add(f"next = {self.structure.numbers[block]};")
-            self.lines.add("continue;")
-            return False
         if block in self.structure.inlined and block not in self._placed:
             return self._place(block, follow)
         if block is follow:

@@ -293,7 +293,6 @@ def opencl(aligned: bool = False, apart: bool = False) -> Dialect:
         parameters="__global struct ferry_control *const control, const struct ferry_memory memory",
         passed="control, memory",
         entry=_entry(apart),
-        is_reducible=True,
         byte="uchar",
         space="__global ",
         internal="static ",

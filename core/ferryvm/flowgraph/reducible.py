@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Making a graph reducible: cycles that are entered in several places get one entry.
+"""Make a graph reducible: cycles that are entered at several nodes get one entry.
 
       ┌─> a ⇄ b <─┐               ┌──> dispatch <──┐      each edge to `a` or `b` goes to the dispatch,
       └── entry ──┘        ─>     │     │      │   │      which goes on to the one that was meant
@@ -16,23 +16,24 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterator, Sequence
 
-from ferryvm.region.component import components
-from ferryvm.region.dominance import dominators, within
+from ferryvm.flowgraph.component import components
+from ferryvm.flowgraph.dominance import DominatorTree
+from ferryvm.flowgraph.traversal import reverse_postorder
 
 _ITERATIONS = 8
 """Irreducible cycles inside each other that are told apart. In what is left after so many
 iterations every node is dispatched to: so time is linear in the edges for all graphs."""
 
 
-def dispatches(onward: Sequence[Sequence[int]]) -> list[tuple[int, ...]]:
+def dispatches(successors: Sequence[Sequence[int]]) -> list[tuple[int, ...]]:
     """The groups of nodes that are entered through a dispatch each, so that no irreducible cycle is
     left.
 
-    `onward`: the nodes to which edges lead from each; all can be reached from node 0, which is the
+    `successors`: the nodes to which edges lead from each; all can be reached from node 0, which is the
     entry. Every edge to a node of a group, one from outside of the graph included, has to go to the
     group's dispatch. No node is in two groups.
     """
-    edges = [[*each] for each in onward]
+    edges = [[*each] for each in successors]
     root = len(edges)
     edges.append([0])
     made: list[tuple[int, ...]] = []
@@ -49,16 +50,16 @@ def dispatches(onward: Sequence[Sequence[int]]) -> list[tuple[int, ...]]:
 
 def _groups(edges: list[list[int]], root: int, *, is_last: bool) -> Iterator[tuple[int, ...]]:
     """The entries of each outermost irreducible cycle; all of its nodes if it is the last time."""
-    order = _reverse_postorder(edges, root)
+    order = reverse_postorder(root, edges.__getitem__)
     places = {node: place for place, node in enumerate(order)}
     before: list[list[int]] = [[] for _ in order]
     for place, node in enumerate(order):
         for to in edges[node]:
             before[places[to]].append(place)
-    _, spans = dominators(before)
+    dominators = DominatorTree(before)
     # Without the edges that close natural loops, only irreducible cycles are cycles.
     rest = [
-        [to for to in map(places.__getitem__, edges[node]) if not within(spans, to, place)]
+        [to for to in map(places.__getitem__, edges[node]) if not dominators.dominates(to, place)]
         for place, node in enumerate(order)
     ]
     if all(to > place for place, each in enumerate(rest) for to in each):
@@ -75,20 +76,3 @@ def _groups(edges: list[list[int]], root: int, *, is_last: bool) -> Iterator[tup
                 for place in members
                 if is_last or not inside.issuperset(sources[place])
             )
-
-
-def _reverse_postorder(edges: Sequence[Sequence[int]], root: int) -> list[int]:
-    finished: list[int] = []
-    seen = {root}
-    path = [(root, iter(edges[root]))]
-    while path:
-        node, onward = path[-1]
-        for to in onward:
-            if to not in seen:
-                seen.add(to)
-                path.append((to, iter(edges[to])))
-                break
-        else:
-            finished.append(node)
-            path.pop()
-    return finished[::-1]

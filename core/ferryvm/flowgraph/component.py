@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Strongly connected components of a graph whose nodes are numbers.
 
-Graphs of calls, of blocks and of the region IR ask here. (Tarjan: Depth-First Search and Linear
-Graph Algorithms, 1972; without recursion, since programs choose how deep graphs are.)
+(Tarjan: Depth-First Search and Linear Graph Algorithms, 1972; without recursion, since programs
+choose how deep graphs are.)
 """
 
 from __future__ import annotations
@@ -10,16 +10,16 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Sequence
 
 
-def components(onward: Sequence[Sequence[int]]) -> Iterator[tuple[int, ...]]:
+def components(successors: Sequence[Sequence[int]]) -> Iterator[tuple[int, ...]]:
     """The strongly connected components of a graph, each sorted; what they reach comes before them.
 
-    `onward`: the nodes to which edges lead from each.
+    `successors`: the nodes to which edges lead from each.
     """
     number: dict[int, int] = {}
     lowest: dict[int, int] = {}
     open_: list[int] = []
     is_open: set[int] = set()
-    for root in range(len(onward)):
+    for root in range(len(successors)):
         path: list[tuple[int, Iterator[int]]] = []
         enter = root if root not in number else None
         while enter is not None or path:
@@ -27,7 +27,7 @@ def components(onward: Sequence[Sequence[int]]) -> Iterator[tuple[int, ...]]:
                 number[enter] = lowest[enter] = len(number)
                 open_.append(enter)
                 is_open.add(enter)
-                path.append((enter, iter(onward[enter])))
+                path.append((enter, iter(successors[enter])))
                 enter = None
             node, rest = path[-1]
             for to in rest:
@@ -49,7 +49,7 @@ def components(onward: Sequence[Sequence[int]]) -> Iterator[tuple[int, ...]]:
                     yield tuple(sorted(members))
 
 
-def cycle_without(onward: Sequence[Sequence[int]], passed: Collection[int]) -> tuple[int, ...]:
+def cycle_without(successors: Sequence[Sequence[int]], passed: Collection[int]) -> tuple[int, ...]:
     """The nodes of cycles that pass none of some nodes, one component of them; none if there is
     none.
 
@@ -57,7 +57,7 @@ def cycle_without(onward: Sequence[Sequence[int]], passed: Collection[int]) -> t
     """
     rest = [
         [] if node in passed else [to for to in each if to not in passed]
-        for node, each in enumerate(onward)
+        for node, each in enumerate(successors)
     ]
     for members in components(rest):
         if len(members) > 1 or members[0] in rest[members[0]]:

@@ -7,7 +7,7 @@ import random
 
 import pytest
 
-from ferryvm.region.reducible import dispatches
+from ferryvm.flowgraph.reducible import dispatches
 
 Edges = list[list[int]]
 

@@ -1,0 +1,192 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Natural loops, and how they nest.
+
+An edge whose head dominates its tail is a back edge; its loop is the head with all that reaches the
+tail without passing the head (Aho, Lam, Sethi, Ullman: Compilers, 2nd edition, section 9.6.6).
+Loops with one head are one loop. Of two loops one contains the other or they are disjoint.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+from collections.abc import Callable, Mapping, Sequence
+from typing import Self, TypeVar
+
+from ferryvm.flowgraph.dominance import DominatorTree
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class NaturalLoop:
+    """A natural loop; one loop of a graph is one object."""
+
+    head: int
+    """The node at which it is entered: its only one, since the head dominates the others."""
+    latches: tuple[int, ...]
+    """The tails of its back edges, in rising order."""
+    parent: Self | None = dataclasses.field(repr=False)
+    """The smallest loop around it."""
+    depth: int
+    """Loops that contain it, itself included: 1 for an outermost one."""
+    number: int
+    """Its place among the loops with the same parent, by head, from 1."""
+    loops: int
+    """Loops in it, itself included."""
+    order: tuple[int, ...] = dataclasses.field(repr=False)
+    """All nodes that are in loops of the graph; those of one loop stand together. So a nest of any
+    depth is stored once, and only loops that are looked at are spelled out."""
+    span: tuple[int, int] = dataclasses.field(repr=False)
+    """From where to where in `order` it goes."""
+
+    @functools.cached_property
+    def blocks(self) -> frozenset[int]:
+        """All nodes in it, those of the loops inside included."""
+        return frozenset(self.order[slice(*self.span)])
+
+    @property
+    def is_innermost(self) -> bool:
+        """True if no other loop is in it."""
+        return self.loops == 1
+
+    def contains(self, other: NaturalLoop) -> bool:
+        """True if another loop of the graph is in it, or is it."""
+        first, past = self.span
+        return first <= other.span[0] < past
+
+    @functools.cached_property
+    def path(self) -> str:
+        """Numbers of the loops around it and of itself, outermost first: `2.1`."""
+        numbers = []
+        loop: NaturalLoop | None = self
+        while loop is not None:
+            numbers.append(str(loop.number))
+            loop = loop.parent
+        return ".".join(reversed(numbers))
+
+
+LoopType = TypeVar("LoopType", bound=NaturalLoop)
+
+
+def latches_by_head(
+    predecessors: Sequence[Sequence[int]], dominators: DominatorTree
+) -> tuple[dict[int, list[int]], list[tuple[int, int]]]:
+    """The tails of the back edges to each head, and the irreducible edges.
+
+    An irreducible edge leads to an earlier node that does not dominate its tail: it closes a cycle
+    that is entered at several nodes, and is no natural loop. Nodes are called as in
+    `DominatorTree`.
+    """
+    latches: dict[int, list[int]] = {}
+    irreducible = []
+    for node, sources in enumerate(predecessors):
+        for source in sources:
+            if source >= node:
+                if dominators.dominates(node, source):
+                    latches.setdefault(node, []).append(source)
+                else:
+                    irreducible.append((source, node))
+    return latches, irreducible
+
+
+def find_loops(
+    make: Callable[..., LoopType],
+    latches: Mapping[int, Sequence[int]],
+    predecessors: Mapping[int, Sequence[int]] | Sequence[Sequence[int]],
+    order: Mapping[int, int] | Sequence[int],
+) -> tuple[list[LoopType], dict[int, LoopType]]:
+    """The loops, outer ones before those inside; and the innermost one around each node.
+
+    `make`: makes a loop of what `NaturalLoop` declares; `latches`: the tails of the back edges to
+    each head; `order`: the place of each head in reverse postorder.
+    """
+    forest = _Forest(predecessors)
+    for head in sorted(latches, key=order.__getitem__, reverse=True):  # inner ones before outer
+        forest.add(head, latches[head])
+    loops = forest.make(make, latches)
+    return [*loops.values()], {node: loops[head] for node, head in forest.innermost.items()}
+
+
+class _Forest:
+    """Loops by head, found from the inside out: a loop that is found counts as one node."""
+
+    def __init__(self, predecessors: Mapping[int, Sequence[int]] | Sequence[Sequence[int]]) -> None:
+        self.predecessors = predecessors
+        self.innermost: dict[int, int] = {}
+        """Head of the smallest loop around each node."""
+        self.parents: dict[int, int] = {}
+        self.outermost: dict[int, int] = {}
+        """A loop around each one, on the path to the outermost found yet, by head."""
+
+    def _top(self, node: int) -> int | None:
+        """Head of the outermost loop found yet that contains the node."""
+        head = self.innermost.get(node)
+        if head is None:
+            return None
+        outermost = self.outermost
+        while outermost[head] != head:
+            outermost[head] = outermost[outermost[head]]  # halves the path of later searches
+            head = outermost[head]
+        return head
+
+    def add(self, head: int, latches: Sequence[int]) -> None:
+        """Find the loop of a head; those of the heads inside are there already."""
+        self.innermost[head] = self.outermost[head] = head
+        waiting = list(latches)
+        while waiting:
+            node = waiting.pop()
+            top = self._top(node)
+            if top == head:
+                continue
+            if top is None:
+                self.innermost[node] = head
+                waiting += self.predecessors[node]
+            else:
+                self.parents[top] = self.outermost[top] = head
+                waiting += self.predecessors[top]
+
+    def make(
+        self, make: Callable[..., LoopType], latches: Mapping[int, Sequence[int]]
+    ) -> dict[int, LoopType]:
+        """The loops by head, each before those inside it."""
+        inside: dict[int | None, list[int]] = {None: [], **{head: [] for head in latches}}
+        for head in sorted(latches):
+            inside[self.parents.get(head)].append(head)
+        own: dict[int, list[int]] = {head: [] for head in latches}
+        for node, head in self.innermost.items():
+            own[head].append(node)
+        order: list[int] = []
+        spans: dict[int, tuple[int, int]] = {}
+        counts: dict[int, int] = {}
+        preorder: list[int] = []
+        waiting: list[tuple[int, bool]] = [(head, False) for head in reversed(inside[None])]
+        while waiting:  # a loop is met twice: before those inside it, and after
+            head, is_done = waiting.pop()
+            if is_done:
+                first, found = spans[head]
+                spans[head] = first, len(order)
+                counts[head] = len(preorder) - found
+                continue
+            spans[head] = len(order), len(preorder)
+            preorder.append(head)
+            order += own[head]
+            waiting.append((head, True))
+            waiting += [(inner, False) for inner in reversed(inside[head])]
+        nodes = tuple(order)
+        numbers = {
+            head: number for heads in inside.values() for number, head in enumerate(heads, 1)
+        }
+        loops: dict[int, LoopType] = {}
+        for head in preorder:
+            around = self.parents.get(head)
+            parent = None if around is None else loops[around]
+            loops[head] = make(
+                head=head,
+                latches=tuple(sorted(latches[head])),
+                parent=parent,
+                depth=parent.depth + 1 if parent else 1,
+                number=numbers[head],
+                loops=counts[head],
+                order=nodes,
+                span=spans[head],
+            )
+        return loops

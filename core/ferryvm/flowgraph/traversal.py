@@ -1,0 +1,35 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Reverse postorder, by depth-first search without recursion: programs choose how deep graphs are.
+
+Without back edges it is a topological order. (Aho, Lam, Sethi, Ullman: Compilers, 2nd edition,
+section 9.6.)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterable, Iterator
+from typing import TypeVar
+
+Node = TypeVar("Node", bound=Hashable)
+
+
+def reverse_postorder(entry: Node, successors: Callable[[Node], Iterable[Node]]) -> list[Node]:
+    """The nodes that are reached from the entry, the entry first.
+
+    Successors are followed in their order, so of two that are independent the later one comes
+    first. `successors` is called once a node.
+    """
+    finished: list[Node] = []
+    seen = {entry}
+    path: list[tuple[Node, Iterator[Node]]] = [(entry, iter(successors(entry)))]
+    while path:
+        node, rest = path[-1]
+        for to in rest:
+            if to not in seen:
+                seen.add(to)
+                path.append((to, iter(successors(to))))
+                break
+        else:
+            finished.append(node)
+            path.pop()
+    return finished[::-1]
