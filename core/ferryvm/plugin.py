@@ -24,10 +24,11 @@ import pluggy
 
 from ferryvm import crash_note, hooks, process
 from ferryvm.delivery import Delivery
-from ferryvm.errors import suggestion
+from ferryvm.errors import FerryError, suggestion
 from ferryvm.failure import described, is_out_of_memory, kind_of
 from ferryvm.float_environment import callers, ours
 from ferryvm.foreign import ForeignError, contained, unchanged
+from ferryvm.time_limit import limited
 
 GROUP = "ferryvm"
 """The entry point group in which plugins are named."""
@@ -141,8 +142,8 @@ class Plugins:
 
     @contextlib.contextmanager
     def loading(self, plugin: Plugin, doing: str) -> Iterator[None]:
-        """Load code of a plugin. Raises as `contained`; a change of the process is undone and told,
-        and if it ends the process the next one says so."""
+        """Load code of a plugin, for a limited time. Raises as `contained`; a change of the process
+        is undone and told, and if it ends the process the next one says so."""
         if plugin.is_own:
             with contained(doing), process.owner.loading():
                 yield
@@ -152,6 +153,7 @@ class Plugins:
             crash_note.noted(f"{doing}{plugin.remedy}"),
             unchanged(changed.append),
             contained(doing),
+            limited(doing, plugin.remedy),
         ):
             yield
         if changed:
@@ -242,6 +244,14 @@ class Plugins:
 
     # --- calling ----------------------------------------------------------------------------
 
+    @staticmethod
+    @contextlib.contextmanager
+    def looking(plugin: Plugin, doing: str, *let_through: type[FerryError]) -> Iterator[None]:
+        """Have a plugin answer, for a limited time. Raises as `contained`."""
+        around = contextlib.nullcontext() if plugin.is_own else limited(doing, plugin.remedy)
+        with contained(doing, *let_through), around:
+            yield
+
     def implement(self, hook: str) -> bool:
         """True if some plugin implements a hook."""
         return bool(self._implementations.get(hook))
@@ -257,7 +267,8 @@ class Plugins:
             if only is not None and one.plugin != only:
                 continue
             try:
-                with contained(f"calling {hook} of plugin {one.plugin}"), callers():
+                doing = f"calling {hook} of plugin {one.plugin}"
+                with self.looking(one.plugin, doing), callers():
                     result = one.action(*(arguments[name] for name in one.arguments))
             except ForeignError as error:
                 _check_memory(one.plugin, error)

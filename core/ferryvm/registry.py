@@ -24,7 +24,7 @@ from ferryvm.backend import (
 )
 from ferryvm.errors import FerryError, UnknownNameError
 from ferryvm.failure import kind_of, one_line, shown
-from ferryvm.foreign import ForeignError, contained
+from ferryvm.foreign import ForeignError
 from ferryvm.hooks import BackendEntry
 from ferryvm.plugin import VARIABLE, Plugin, PluginFault, Plugins
 
@@ -168,7 +168,7 @@ class Registry:
     def _probe(self, backend: Backend, name: str) -> tuple[Availability, str | None]:
         plugin = self._entries[name][1]
         try:
-            with contained(f"probing backend {name!r} of plugin {plugin}"):
+            with self.plugins.looking(plugin, f"probing backend {name!r} of plugin {plugin}"):
                 reason: object = backend.probe()
         except ForeignError as error:
             return Availability.BROKEN, f"its probe failed: {error}{plugin.remedy}"
@@ -201,7 +201,7 @@ class Registry:
                 raise BackendError(self._failed[name]) from error
             fault: str | None
             try:
-                with contained(doing):
+                with self.plugins.looking(plugin, doing):
                     fault = _fault(backend, name, plugin)
             except ForeignError as error:
                 fault = f"cannot be looked at: {error}{plugin.remedy}"
@@ -240,7 +240,7 @@ class Registry:
         state, reason = self._probe(backend, name)
         why = reason and f"backend {name!r}: {reason}"
         try:
-            with contained(f"looking at backend {name!r} of plugin {plugin}"):
+            with self.plugins.looking(plugin, f"looking at backend {name!r} of plugin {plugin}"):
                 version, has = one_line(backend.version), backend.capabilities
                 return Listing(name, kind, source, version, backend.protocol, state, why, has)
         except ForeignError as error:
@@ -262,7 +262,7 @@ class Registry:
             return ()
         try:
             doing = f"examining backend {name!r} of plugin {plugin}"
-            with contained(doing, _WrongFindingsError):
+            with self.plugins.looking(plugin, doing, _WrongFindingsError):
                 return _checked(backend.examine())
         except _WrongFindingsError as error:
             problem = f"its examine returned {error}"

@@ -8,6 +8,7 @@ import json
 import os
 import re
 import shutil
+import signal
 import subprocess
 import sys
 import threading
@@ -17,7 +18,7 @@ import click
 import pytest
 
 import ferryvm
-from ferryvm import crash_note, process
+from ferryvm import crash_note, process, time_limit
 from ferryvm.backend import Artifact, Backend, BackendError, Capabilities, Interpreter
 from ferryvm.cache import key_path
 from ferryvm.cli.plugin_command import Brought
@@ -129,6 +130,88 @@ def test_the_next_run_says_which_plugin_ended_the_process(site: Path, tmp_path: 
         "uninstall leaving, or leave it out of FERRYVM_PLUGINS\n"
     )
     assert ferry(site, "run", str(program)) == (0, "7\n", "")
+
+
+STUCK = """
+import threading
+from ferryvm.backend import Interpreter
+from ferryvm.hooks import BackendEntry, hookimpl
+
+class Small(Interpreter):
+    name, version, protocol = "probing", "1", 1
+    def probe(self):
+        while True:
+            pass
+    def prepare(self, program):
+        raise NotImplementedError
+
+@hookimpl
+def ferryvm_backends():
+    return [BackendEntry("probing", Small), BackendEntry("loading", threading.Event().wait)]
+"""
+DEAF = """
+import time
+while True:
+    try:
+        time.sleep(1000)
+    except BaseException:
+        pass
+"""
+
+
+def test_a_plugin_that_never_returns_is_left_out_and_named(site: Path) -> None:
+    plant(site, "sleeping", "import time\ntime.sleep(1000)")
+    plant(site, "stuck", STUCK)
+    code, out, _ = ferry(site, "backends", "--json", FERRYVM_PLUGIN_SECONDS="0.5")
+    lines = json.loads(out)["backends"]
+    late = "TimeLimitError: it took longer than 0.5 s, see FERRYVM_PLUGIN_SECONDS"
+    reasons = {each["name"]: each["reason"] for each in lines if each["state"] == "broken"}
+    remedy = "update or uninstall {0}, or leave it out of FERRYVM_PLUGINS"
+    assert code == 0
+    assert reasons.keys() == {"-", "probing", "loading"}
+    assert reasons["-"] == (
+        f"plugin sleeping:sleeping does not load: {late} (sleeping_plugin.py:2 in <module>); "
+        f"{remedy.format('sleeping')}"
+    )
+    assert re.fullmatch(
+        rf"backend 'loading' of stuck:stuck does not load: {late} \(threading.py:\d+ in wait\); "
+        rf"{remedy.format('stuck')}",
+        reasons["loading"],
+    )
+    assert reasons["probing"] == (
+        f"backend 'probing': its probe failed: {late} (stuck_plugin.py:9 in probe); "
+        f"{remedy.format('stuck')}"
+    )
+    assert {"switch", "llvm"} <= {each["name"] for each in lines if each["state"] == "usable"}
+
+
+def test_a_plugin_that_goes_on_after_its_time_ends_ferry_with_a_line(site: Path) -> None:
+    plant(site, "deaf", DEAF)
+    code, out, err = ferry(site, "backends", FERRYVM_PLUGIN_SECONDS="0.5")
+    assert (code, out) == (2, "")
+    assert err == (
+        "ferry: loading plugin deaf:deaf took longer than 0.5 s, and goes on; see "
+        "FERRYVM_PLUGIN_SECONDS; update or uninstall deaf, or leave it out of FERRYVM_PLUGINS\n"
+    )
+
+
+def test_in_a_process_of_others_a_plugin_takes_the_time_it_wants(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Signals are not ours there."""
+    monkeypatch.setenv(time_limit.VARIABLE, "0.001")
+    before = signal.getsignal(signal.SIGALRM)
+    with time_limit.limited("waiting"):
+        assert signal.getsignal(signal.SIGALRM) is before
+        threading.Event().wait(0.05)
+
+
+@pytest.mark.parametrize("text", ["", "0", "-1", "nan", "inf", "soon", "1e300"])
+def test_a_limit_that_is_no_positive_number_is_the_usual_one(
+    text: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(time_limit.VARIABLE, text)
+    assert time_limit.seconds() == time_limit.SECONDS
 
 
 def test_a_note_is_told_once_and_not_while_its_process_lives(

@@ -1,0 +1,93 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A limit on the time that code which is not ours may take to come back.
+
+    with limited("loading plugin x"):     comes back      ──> nothing
+        ...                               takes longer    ──> TimeLimitError is raised in it
+                                          and stays       ──> one line, exit code 2
+
+Not a thread that is given up on, since an import that goes on in one would hold locks of the import
+system, and could not set handlers of signals. SIGALRM ends waits and loops of Python; a second
+thread ends the process if the code catches the error and goes on, or waits in native code.
+
+Limits apply to the main thread of a process that is the `ferry` command's own: elsewhere signals
+and the process are somebody else's. Native code that holds the interpreter lock has no limit.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import threading
+from collections.abc import Iterator
+
+from ferryvm import process
+
+VARIABLE = "FERRYVM_PLUGIN_SECONDS"
+"""Environment variable: seconds in place of `SECONDS`."""
+
+SECONDS = 60.0
+"""Importing a large library from a slow disk takes some ten."""
+
+_GRACE = 5.0
+"""Seconds from the error to the end of the process, at most."""
+
+
+class TimeLimitError(BaseException):
+    """Code took longer than its limit. It is no Exception, which much code catches."""
+
+
+_is_active = False
+"""True while the main thread is in a block that has a limit."""
+
+
+def seconds() -> float:
+    """The limit; the usual one where the variable is not a number above zero."""
+    try:
+        found = float(os.environ.get(VARIABLE, ""))
+    except ValueError:
+        return SECONDS
+    return found if 0 < found < threading.TIMEOUT_MAX else SECONDS
+
+
+@contextlib.contextmanager
+def limited(doing: str, remedy: str = "") -> Iterator[None]:
+    """Run code that is not ours for a limited time. `doing` and `remedy`: for the line that says
+    what ended the process.
+
+    Raises TimeLimitError in that code. A block inside of another one has the limit of that one.
+    Where no thread can be started there is none.
+    """
+    global _is_active
+    is_main = threading.current_thread() is threading.main_thread()
+    if _is_active or not (process.owner.is_command and is_main):
+        yield
+        return
+    most, has_returned = seconds(), threading.Event()
+
+    def stop(_number: int, _frame: object) -> None:
+        if not has_returned.is_set():
+            raise TimeLimitError(f"it took longer than {most:g} s, see {VARIABLE}")
+
+    def watch() -> None:
+        if has_returned.wait(most):
+            return
+        signal.pthread_kill(main, signal.SIGALRM)
+        if has_returned.wait(min(_GRACE, most)):
+            return
+        with contextlib.suppress(OSError):
+            text = f"{doing} took longer than {most:g} s, and goes on; see {VARIABLE}{remedy}"
+            os.write(2, f"ferry: {text}\n".encode())
+        os._exit(2)
+
+    main = threading.get_ident()
+    before = signal.signal(signal.SIGALRM, stop)
+    _is_active = True
+    try:
+        with contextlib.suppress(RuntimeError, MemoryError):
+            threading.Thread(target=watch, name="ferryvm-limit", daemon=True).start()
+        yield
+    finally:
+        has_returned.set()
+        _is_active = False
+        signal.signal(signal.SIGALRM, before)
