@@ -205,8 +205,9 @@ class Whole:
     @property
     def building(self) -> Building:
         """What compiling took."""
-        code = self._code
-        return Building(len(code.program.bundles), code.notes["schedule"], code.notes["build"])
+        code, notes = self._code, self._code.notes
+        scheduling = notes["lift"] + notes["schedule"]
+        return Building(len(code.program.bundles), scheduling, notes["build"])
 
     def round(self, kernel: Kernel, figure: Figure | None) -> Figure:
         """The figure after one more run. Raises BenchmarkError if it took other cycles."""

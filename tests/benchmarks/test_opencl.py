@@ -175,7 +175,7 @@ def test_whole_program_on_opencl_is_built_entered_and_as_on_llvm() -> None:
     assert found.faults() == []
     opencl_details, llvm_details = found.details
     assert opencl_details.built["fib"].seconds > 0
-    assert {"print", "build", "load"} <= opencl_details.built["fib"].steps.keys()
+    assert {"lift", "print", "load"} <= opencl_details.built["fib"].steps.keys()
     assert [spent.entries for spent in opencl_details.spent["fib"]] == [1]
     assert llvm_details.built["fib"].regions == 1
     assert found.as_json()["programs"]["fib"]["opencl"]["result"] == 21

@@ -129,7 +129,7 @@ def test_the_steps_of_a_compilation_add_up_to_its_time() -> None:
     rule = Rule(backends=(Choice("llvm", Options(background=False, cache=False)),))
     explanation = explained(Policy(profile=Profile(True, 10, 10, 1), rules=(rule,)))
     (tried,) = explanation.regions[0].tried
-    assert list(tried.steps) == ["lift", "lower", "optimise", "emit", REST]
+    assert list(tried.steps) == ["lift", "lower", "optimise", "emit", "load", REST]
     assert sum(tried.steps.values()) == pytest.approx(tried.seconds)
 
 

@@ -72,12 +72,14 @@ def _facts() -> list[str]:
     ]
 
 
-def _sources(packages: Iterable[str]) -> list[Path]:
-    """All files of packages that native code is woven from, in a fixed order."""
+def _sources(names: Iterable[str]) -> list[Path]:
+    """All files of packages, and modules, that native code is woven from, in a fixed order."""
     files = [Path(ferryvm.__file__).with_name("program.py")]  # the code record
-    for name in packages:
+    for name in names:
         spec = importlib.util.find_spec(name)
         assert spec is not None
+        if spec.submodule_search_locations is None and spec.origin is not None:
+            files.append(Path(spec.origin))
         for location in spec.submodule_search_locations or ():
             found = Path(location).rglob("*")
             files += sorted(p for p in found if p.suffix in (".py", ".toml"))

@@ -141,13 +141,12 @@ def _counter_module() -> ir.Module:
 class RegionCode(Code):
     """A loaded region."""
 
-    def __init__(self, content: bytes, is_from_cache: bool, notes: Mapping[str, float]) -> None:
+    def __init__(self, content: bytes) -> None:
         """`content`: as `packed` makes it."""
         noted, code = cache_entry.unpacked(content)
         stack, self._guards, self._nests = _noted(noted)
         """The pc of each guard, in the order of their counts; nests, likewise."""
         self._native = NativeCode(code)
-        self.is_from_cache, self.notes = is_from_cache, notes
         self.address = self._native.function_address(ENTRY)
         words = ctypes.c_uint64 * (FAILURES + len(self._guards) + NEST_WORDS * len(self._nests))
         self._activity = words.from_address(self._native.address(ACTIVITY))

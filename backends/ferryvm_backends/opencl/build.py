@@ -19,7 +19,6 @@ import contextlib
 import dataclasses
 import functools
 import json
-import logging
 import os
 import re
 import select
@@ -40,8 +39,6 @@ from ferryvm.backend import BackendError, RefusalError
 from ferryvm.failure import one_line
 from ferryvm.float_environment import in_ours
 from ferryvm_backends.opencl.device import POCL_DEVICES, Device
-
-_log = logging.getLogger("ferryvm")
 
 TIMEOUT = "FERRYVM_OPENCL_TIMEOUT"
 _SECONDS = 120.0
@@ -94,29 +91,17 @@ def options(device: Device) -> list[str]:
     return ["-cl-std=CL1.2", *exact]
 
 
-def build(device: Device, source: str, is_kept: bool) -> tuple[Any, bool]:
-    """A program, and whether it was not built but found. Raises BackendError.
-
-    `is_kept`: our cache may be read and written.
-    """
-    entry = cache.Entry("kernel", cache.key(_facts(device, source)), "opencl")
-    payload = entry.find(fault) if is_kept else None
-    if payload is not None:
-        return _loaded(device, source, payload), True
-    payload = _child().build(device, source) or _KEPT_ELSEWHERE
-    program = _loaded(device, source, payload)
-    if is_kept:
-        reason = fault(payload)
-        if reason is None:
-            entry.keep(payload)
-        else:
-            _tell_not_kept(str(device), reason)
-    return program, False
+def key(device: Device, source: str) -> str:
+    """The key of what is built of a source for a device."""
+    chosen = os.environ.get(POCL_DEVICES, "")
+    platform, place, name = device.identity
+    versions = [device.platform_version, device.version, device.driver, device.target]
+    return cache.key([platform, str(place), name, *versions, chosen, *options(device), source])
 
 
-@functools.cache  # once is enough
-def _tell_not_kept(device: str, reason: str) -> None:
-    _log.warning("opencl: what %s builds is not kept: %s", device, reason)
+def build(device: Device, source: str) -> bytes:
+    """What our cache has of a program that is built here. Raises BackendError."""
+    return _child().build(device, source) or _KEPT_ELSEWHERE
 
 
 def fault(payload: bytes) -> str | None:
@@ -126,14 +111,8 @@ def fault(payload: bytes) -> str | None:
     return None if is_known else "it is no binary of a form that is known"
 
 
-def _facts(device: Device, source: str) -> list[str]:
-    chosen = os.environ.get(POCL_DEVICES, "")
-    platform, place, name = device.identity
-    versions = [device.platform_version, device.version, device.driver, device.target]
-    return [platform, str(place), name, *versions, chosen, *options(device), source]
-
-
-def _loaded(device: Device, source: str, payload: bytes) -> Any:
+def loaded(device: Device, source: str, payload: bytes) -> Any:
+    """A program, of what `build` gave for this source. Raises BackendError."""
     context = session(device).context
     if payload == _KEPT_ELSEWHERE:
         program = cl.Program(context, source)

@@ -7,7 +7,6 @@ import ctypes
 import functools
 import itertools
 import weakref
-from collections.abc import Mapping
 from typing import Any
 
 import pyopencl as cl
@@ -35,12 +34,9 @@ class KernelCode(Code):
         kernel: Kernel,
         guards: tuple[int, ...],
         options: Options,
-        is_from_cache: bool,
-        notes: Mapping[str, float],
     ) -> None:
         """Raises BackendError where native code cannot be had."""
         self.session, self.kernel, self._guards = session, kernel, guards
-        self.is_from_cache, self.notes = is_from_cache, notes
         self.failures = (ctypes.c_uint64 * max(len(guards), 1))()
         self._why_lost = ""
         self._door = door(self.launch)

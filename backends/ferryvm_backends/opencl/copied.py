@@ -15,7 +15,6 @@ import dataclasses
 import functools
 import time
 from collections import OrderedDict
-from collections.abc import Mapping
 
 from ferryvm.backend import Activity, Options
 from ferryvm.ir.c.context import FORCED_WORD, LOWEST_WORD, SLICE_WORD
@@ -89,13 +88,11 @@ class CopiedCode(KernelCode):
         kernel: Kernel,
         guards: tuple[int, ...],
         options: Options,
-        is_from_cache: bool,
-        notes: Mapping[str, float],
         entry: int,
         needs: Needs,
     ) -> None:
         """`entry`: pc. Raises BackendError where native code cannot be had."""
-        super().__init__(session, kernel, guards, options, is_from_cache, notes)
+        super().__init__(session, kernel, guards, options)
         self._needs, self._traffic, self._packet = needs, Traffic(), Packet()
         self._memory: Copied | None = None
         self._places: tuple[BufferOffset, ...] = ()

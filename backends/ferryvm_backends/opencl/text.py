@@ -9,13 +9,12 @@ from __future__ import annotations
 import dataclasses
 
 from ferryvm.backend import Forcing, Options, RefusalError
+from ferryvm.compiler import lifted
 from ferryvm.ir.c import Choices, guard_pcs, module_text
 from ferryvm.ir.c.comment import describer
 from ferryvm.ir.c.dialect import Dialect
 from ferryvm.ir.c.opencl import opencl
 from ferryvm.ir.graph import Module
-from ferryvm.ir.lift import lift
-from ferryvm.ir.passes import optimise
 from ferryvm.ir.passes.loop_deletion import delete_counting_loops
 from ferryvm.ir.passes.pipeline import checker
 from ferryvm.ir.passes.range_check import hoist_range_checks
@@ -49,8 +48,7 @@ def dialect(device: Device, way: str) -> Dialect:
 
 def improved(region: Region, options: Options) -> Module:
     """The IR that is printed."""
-    module = lift(region, options.counting, options.unseen)
-    optimise(module, max(options.optimize, 1), region.verified, check=options.check)
+    module = lifted(region, options, least=1)
     if options.optimize >= 2:
         verify = checker(module, region.verified, options.check)
         for body in module.bodies:
@@ -61,9 +59,11 @@ def improved(region: Region, options: Options) -> Module:
     return module
 
 
-def kernel_text(region: Region, options: Options, device: Device, way: str) -> KernelText:
-    """The kernel of a region. Raises RefusalError for what the device cannot compute."""
-    module = improved(region, options)
+def kernel_text(
+    region: Region, module: Module, options: Options, device: Device, way: str
+) -> KernelText:
+    """The kernel of a region; `module`: its improved IR. Raises RefusalError for what the device
+    cannot compute."""
     more = resumed(region, module, lambda part: improved(part, options))
     modules = [module, *more.values()]
     _refuse_floats(modules, device)

@@ -8,21 +8,18 @@ region ─ lift, passes ─> IR ─ lower, schedule, allocate ─> bundles ─ s
 
 from __future__ import annotations
 
-import dataclasses
 import functools
 import os
-import time
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import ferryvm
-from ferryvm.backend import BackendError, Capabilities, Code, Compiler, Options
+from ferryvm.backend import BackendError, Capabilities, Options
+from ferryvm.compiler import RegionCompiler, Target
 from ferryvm.cost import Cost
 from ferryvm.errors import FerryError
-from ferryvm.region.region import Region
 
 if TYPE_CHECKING:
-    from ferryvm_backends.vliw.code.program import Program
     from ferryvm_backends.vliw.machine.model import Machine
 
 ENVIRONMENT = "FERRYVM_VLIW_MACHINE"
@@ -34,7 +31,7 @@ LIMITS = Cost(instructions=2_000, words=10_000, frame=250)
 """What is refused beyond them takes minutes."""
 
 
-class VliwBackend(Compiler):
+class VliwBackend(RegionCompiler):
     """A simulated processor."""
 
     name = "vliw"
@@ -59,54 +56,17 @@ class VliwBackend(Compiler):
     def check_device(self, device: str) -> None:
         _found(device)
 
-    def compile(self, region: Region, options: Options) -> Code:
-        from ferryvm_backends.vliw.entry import VliwCode
+    def targets(self, options: Options) -> Sequence[Target[Any]]:
+        from ferryvm_backends.vliw.target import MachineTarget
 
-        began = time.perf_counter()
-        options = dataclasses.replace(options, device=self._named(options.device))
-        program = self._program(region, options)
-        scheduled = time.perf_counter()
-        notes = {"schedule": scheduled - began}
-        code = VliwCode(program, region.entry, region.verified, options, notes)
-        ended = time.perf_counter()
-        notes["build"], notes["total"] = ended - scheduled, ended - began
-        return code
+        named = options.device or ("" if self._machine is not None else usual())
+        return [MachineTarget(self._chosen(options.device), named)]
 
     def report(self, all_metrics: Sequence[object]) -> Mapping[str, object]:
         from ferryvm_backends.vliw.report import report
         from ferryvm_backends.vliw.statistics import ProgramMetrics
 
         return report([each for each in all_metrics if isinstance(each, ProgramMetrics)])
-
-    def show(self, region: Region, options: Options, stage: str) -> str:
-        if stage not in self.stages:
-            return super().show(region, options, stage)
-        if stage == "ir":
-            from ferryvm.ir.text import module_text
-            from ferryvm_backends.vliw.passes import optimised
-
-            return module_text(optimised(region, options, self._chosen(options.device)))
-        from ferryvm_backends.vliw.code.text import program_text
-
-        return program_text(self._program(region, options))
-
-    def picture(self, region: Region, options: Options, stage: str) -> str:
-        if stage not in self.pictures:
-            return super().picture(region, options, stage)
-        from ferryvm_backends.vliw.show.render import page
-
-        return page(self._program(region, options), region.verified.program.source_map)
-
-    def _program(self, region: Region, options: Options) -> Program:
-        from ferryvm_backends.vliw.code.encode import compile_module
-        from ferryvm_backends.vliw.passes import optimised
-
-        machine = self._chosen(options.device)
-        return compile_module(optimised(region, options, machine), machine)
-
-    def _named(self, device: str) -> str:
-        """What chooses the machine: a name or a file; empty where it was given as a value."""
-        return device or ("" if self._machine is not None else usual())
 
     def _chosen(self, name: str) -> Machine:
         """Raises BackendError for a machine that is not there, or cannot be used."""

@@ -6,11 +6,11 @@ from __future__ import annotations
 import ctypes
 import dataclasses
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 
 import numpy as np
 
-from ferryvm.backend import Activity, BackendError, Code, Options
+from ferryvm.backend import Activity, BackendError, Code
 from ferryvm.failure import described
 from ferryvm.machine.control import REGISTER_BYTES, ControlBlock, Status
 from ferryvm.verify import Verified
@@ -29,21 +29,14 @@ _FUNCTION = ctypes.CFUNCTYPE(ctypes.c_uint32, ctypes.c_void_p)
 class VliwCode(Code):
     """A program of the machine, entered by way of Python."""
 
-    is_from_cache = False
-
     def __init__(
-        self,
-        program: Program,
-        entry: int,
-        verified: Verified,
-        options: Options,
-        notes: Mapping[str, float],
+        self, program: Program, entry: int, verified: Verified, guard_limit: int, device: str
     ) -> None:
-        """`entry`: a pc; `options.device`: what the machine was chosen by."""
-        self.program, self.notes = program, notes
+        """`entry`: a pc; `device`: what the machine was chosen by."""
+        self.program = program
         self.totals = Totals(bundles=np.zeros(len(program.bundles), np.int64))
-        self._entry, self._limit = entry, options.guard_limit
-        self._device, self._verified = options.device, verified
+        self._entry, self._limit = entry, guard_limit
+        self._device, self._verified = device, verified
         self._failures = dict.fromkeys(program.guards, 0)
         self._local = LocalMemory(program, verified)
         self._native = NativeProgram(program)

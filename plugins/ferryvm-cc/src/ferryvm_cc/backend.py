@@ -1,25 +1,23 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The backend: what it takes, and the way from a region to code."""
+"""The backend: what it takes, and the steps from a region to code."""
 
 from __future__ import annotations
 
 import dataclasses
-import time
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 from ferryvm import cache
-from ferryvm.backend import BackendError, Capabilities, Code, Compiler, Forcing, Options
+from ferryvm.backend import BackendError, Capabilities, Code, Forcing, Options
+from ferryvm.compiler import Compilation, RegionCompiler, Target
 from ferryvm.cost import Cost
 from ferryvm.ir.c import C11, Choices, module_text
 from ferryvm.ir.c.comment import describer
 from ferryvm.ir.graph import Module
-from ferryvm.ir.lift import lift
 from ferryvm.ir.operation import PURE
-from ferryvm.ir.passes import optimise
-from ferryvm.ir.text import module_text as ir_text
 from ferryvm.isa.type import F32, F64
 from ferryvm.machine.declaration import declarations
-from ferryvm.region.region import Region
 
 import ferryvm_cc
 from ferryvm_cc.compiler import ANOTHER, FLAGS, CCompiler, find, has_loop
@@ -29,7 +27,7 @@ LIMITS = Cost(instructions=10_000, words=20_000, frame=2_000)
 """What is refused beyond them takes minutes."""
 
 
-class CcBackend(Compiler):
+class CcBackend(RegionCompiler):
     """Native code by way of C."""
 
     name = "cc"
@@ -45,63 +43,54 @@ class CcBackend(Compiler):
             return str(error).removeprefix("cc: ")
         return None
 
-    def compile(self, region: Region, options: Options) -> Code:
-        notes: dict[str, float] = {}
-        began = last = time.perf_counter()
+    def targets(self, options: Options) -> Sequence[Target[Any]]:
+        return [SharedObject()]
 
-        def step(name: str) -> None:
-            nonlocal last
-            now = time.perf_counter()
-            notes[name] = now - last
-            last = now
 
-        module = _lifted(region, options)
-        step("lift")
-        text = _text(module, options)
-        step("print")
+class SharedObject(Target[str]):
+    """A shared object of this machine, from C text."""
+
+    lowering, building = "print", "compile"
+
+    def lower(self, work: Compilation[str]) -> str:
+        return _text(work.module, _choices(work.options))
+
+    def key(self, work: Compilation[str]) -> str:
         compiler = find()
-        level = f"-O{options.optimize}"
-        made_from = [self.version, text, compiler.identity, *compiler.command, *FLAGS, level]
-        entry = cache.Entry(self.name, cache.key(made_from))
-        content = entry.find(fault) if options.cache else None
+        level = f"-O{work.options.optimize}"
+        facts = [compiler.identity, *compiler.command, *FLAGS, level]
+        return cache.key([CcBackend.version, work.lowered, *facts])
+
+    def fault(self, payload: bytes) -> str | None:
+        return fault(payload)
+
+    def build(self, work: Compilation[str]) -> bytes:
+        text, compiler = work.lowered, find()
         with workplace() as folder:
             file = folder / unique_name()
-            if content is None:
-                if not (_may_fold(module) and _fold(compiler, module, options, file)):
-                    _build(compiler, text, file, options.optimize)
-                step("compile")
-                library = Library(file, f"what {compiler.command[0]!r} wrote", ANOTHER)
-                if options.cache:  # not before it has shown that it can be loaded
-                    entry.keep(file.read_bytes())
-            else:
-                file.write_bytes(content)
-                library = Library(file, f"cache entry {entry.path}", "remove it")
-        step("load")
-        notes["total"] = time.perf_counter() - began
-        return RegionCode(
-            library, tuple(module.guards), len(module.functions), content is not None, notes
-        )
+            if not (_may_fold(work.module) and _fold(compiler, work.module, work.options, file)):
+                _build(compiler, text, file, work.options.optimize)
+            return file.read_bytes()
 
-    def show(self, region: Region, options: Options, stage: str) -> str:
-        if stage not in self.stages:
-            return super().show(region, options, stage)
-        module = _lifted(region, options)
-        if stage == "ir":
-            return ir_text(module)
+    def load(self, work: Compilation[str], payload: bytes, found: cache.Entry | None) -> Code:
+        culprit, remedy = f"what {find().command[0]!r} wrote", ANOTHER
+        if found is not None:
+            culprit, remedy = f"cache entry {found.path}", "remove it"
+        with workplace() as folder:
+            file = folder / unique_name()
+            file.write_bytes(payload)
+            library = Library(file, culprit, remedy)
+        return RegionCode(library, tuple(work.module.guards), len(work.module.functions))
+
+    def show(self, work: Compilation[str], stage: str) -> str:
         if stage == "c":
-            return module_text(
-                module, C11, declarations(C11), _choices(options), describer(region.verified)
-            )
+            describe = describer(work.region.verified)
+            choices = _choices(work.options)
+            return module_text(work.module, C11, declarations(C11), choices, describe)
         with workplace() as folder:
             source = folder / "region.c"
-            source.write_text(_text(module, options), encoding="utf-8")
-            return find().assemble(source, options.optimize)
-
-
-def _lifted(region: Region, options: Options) -> Module:
-    module = lift(region, options.counting, options.unseen)
-    optimise(module, options.optimize, region.verified, check=options.check)
-    return module
+            source.write_text(work.lowered, encoding="utf-8")
+            return find().assemble(source, work.options.optimize)
 
 
 def _choices(options: Options) -> Choices:
@@ -112,8 +101,8 @@ def _choices(options: Options) -> Choices:
     )
 
 
-def _text(module: Module, options: Options) -> str:
-    return module_text(module, C11, declarations(C11), _choices(options))
+def _text(module: Module, choices: Choices) -> str:
+    return module_text(module, C11, declarations(C11), choices)
 
 
 _COUNTING = frozenset({"poll", "static", "set_static", "word"})
@@ -135,8 +124,7 @@ def _fold(compiler: CCompiler, module: Module, options: Options, file: Path) -> 
     """Make the code without polls, if then no loop is left in it: it needs none."""
     choices = dataclasses.replace(_choices(options), polls=False)
     source, assembly = file.with_suffix(".c"), file.with_suffix(".s")
-    text = module_text(module, C11, declarations(C11), choices)
-    source.write_text(text, encoding="utf-8")
+    source.write_text(_text(module, choices), encoding="utf-8")
     assembled = compiler.assemble(source, options.optimize)
     if has_loop(assembled):
         return False

@@ -105,8 +105,6 @@ class RegionCode(Code):
     """pc of each guard."""
     functions: int
     """VM functions that it has native ones of."""
-    is_from_cache: bool
-    notes: dict[str, float]
 
     def __post_init__(self) -> None:
         self.address = self.library.address(ENTRY)

@@ -1,0 +1,66 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How the code of a region is made, kept and loaded: what llvm tells the base of compilers.
+
+What makes code is imported only where there is none yet: it takes longer to import than code that
+was kept takes to load.
+"""
+
+from __future__ import annotations
+
+import llvmlite.binding as llvm
+
+from ferryvm import cache
+from ferryvm.backend import Code, Options
+from ferryvm.compiler import Compilation, Target
+from ferryvm.ir.graph import Module
+from ferryvm.region.region import Region
+from ferryvm_backends._llvm.native import target_machine
+from ferryvm_backends.llvm import native
+from ferryvm_backends.llvm.key import region_key
+
+
+class NativeTarget(Target[llvm.ModuleRef]):
+    """This processor."""
+
+    kind = "region"
+    lowering, building = "optimise", "emit"
+
+    def key(self, work: Compilation[llvm.ModuleRef]) -> str:
+        return region_key(work.region, work.options)
+
+    def fault(self, payload: bytes) -> str | None:
+        return native.fault(payload)
+
+    def lift(self, region: Region, options: Options) -> Module:
+        from ferryvm_backends.llvm.build import improved
+
+        module, self.level = improved(region, options)
+        return module
+
+    def lower(self, work: Compilation[llvm.ModuleRef]) -> llvm.ModuleRef:
+        from ferryvm_backends.llvm.build import optimised, refused
+
+        with refused(work.region):
+            return optimised(work.module, work.options, self.level, work.step)
+
+    def build(self, work: Compilation[llvm.ModuleRef]) -> bytes:
+        from ferryvm_backends.llvm.build import refused
+
+        module = work.lowered
+        with refused(work.region):
+            code = native.emitted(module, 0 if work.options.quick else 2)
+            return native.packed(work.module, native.stack_bytes(module, code), code)
+
+    def load(
+        self, work: Compilation[llvm.ModuleRef], payload: bytes, found: cache.Entry | None
+    ) -> Code:
+        return native.RegionCode(payload)
+
+    def show(self, work: Compilation[llvm.ModuleRef], stage: str) -> str:
+        from ferryvm_backends.llvm.lower import lower
+
+        if stage == "llvm":
+            return str(native.parsed(lower(work.module, work.options)))
+        if stage == "optimized":
+            return str(work.lowered)
+        return str(target_machine().emit_assembly(work.lowered))

@@ -1,0 +1,65 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How the kernel of a region is made, kept and loaded: what opencl tells the base of compilers."""
+
+from __future__ import annotations
+
+from ferryvm import cache
+from ferryvm.backend import Code, Options
+from ferryvm.compiler import Compilation, Target
+from ferryvm.ir.c import ENTRY
+from ferryvm.ir.graph import Module
+from ferryvm.region.region import Region
+from ferryvm_backends.opencl import build
+from ferryvm_backends.opencl.device import Device
+from ferryvm_backends.opencl.kernel import Kernel
+from ferryvm_backends.opencl.text import WRAPPED, KernelText, improved, kernel_text
+
+
+class KernelTarget(Target[KernelText]):
+    """A device, and how a machine's memory is given to it."""
+
+    kind = "kernel"
+    lowering = "print"
+
+    def __init__(self, device: Device, access: str) -> None:
+        """`access`: `text.WRAPPED` or `text.COPIED`."""
+        self._device, self._access = device, access
+
+    def __str__(self) -> str:
+        return str(self._device)
+
+    def lift(self, region: Region, options: Options) -> Module:
+        return improved(region, options)
+
+    def lower(self, work: Compilation[KernelText]) -> KernelText:
+        return kernel_text(work.region, work.module, work.options, self._device, self._access)
+
+    def key(self, work: Compilation[KernelText]) -> str:
+        return build.key(self._device, work.lowered.source)
+
+    def fault(self, payload: bytes) -> str | None:
+        return build.fault(payload)
+
+    def build(self, work: Compilation[KernelText]) -> bytes:
+        return build.build(self._device, work.lowered.source)
+
+    def load(
+        self, work: Compilation[KernelText], payload: bytes, found: cache.Entry | None
+    ) -> Code | None:
+        text, options = work.lowered, work.options
+        program = build.loaded(self._device, text.source, payload)
+        session = build.session(self._device)
+        kernel = Kernel(session.context, program, ENTRY)
+        sees_changes = kernel.run_dry(session.queue)
+        if self._access == WRAPPED:
+            from ferryvm_backends.opencl.wrapped import WrappedCode
+
+            return WrappedCode(session, kernel, text.guards, options) if sees_changes else None
+        from ferryvm_backends.opencl.copied import CopiedCode
+        from ferryvm_backends.opencl.resident import needs
+
+        needed = needs(work.region, text.resumes)
+        return CopiedCode(session, kernel, text.guards, options, work.region.entry, needed)
+
+    def show(self, work: Compilation[KernelText], stage: str) -> str:
+        return work.lowered.source

@@ -1,0 +1,50 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How a region becomes a program of a machine: what vliw tells the base of compilers.
+
+Nothing is kept on disk: what takes long is scheduling, and the program is only loaded from there.
+"""
+
+from __future__ import annotations
+
+from ferryvm import cache
+from ferryvm.backend import Code, Options
+from ferryvm.compiler import Compilation, Target
+from ferryvm.ir.graph import Module
+from ferryvm.region.region import Region
+from ferryvm_backends.vliw.code.program import Program
+from ferryvm_backends.vliw.machine.model import Machine
+from ferryvm_backends.vliw.passes import optimised
+
+
+class MachineTarget(Target[Program]):
+    """A statically scheduled processor."""
+
+    lowering, loading = "schedule", "build"
+
+    def __init__(self, machine: Machine, named: str) -> None:
+        """`named`: what the machine was chosen by; empty where it was given as a value."""
+        self._machine, self._named = machine, named
+
+    def lift(self, region: Region, options: Options) -> Module:
+        return optimised(region, options, self._machine)
+
+    def lower(self, work: Compilation[Program]) -> Program:
+        from ferryvm_backends.vliw.code.encode import compile_module
+
+        return compile_module(work.module, self._machine)
+
+    def load(self, work: Compilation[Program], payload: bytes, found: cache.Entry | None) -> Code:
+        from ferryvm_backends.vliw.entry import VliwCode
+
+        region, limit = work.region, work.options.guard_limit
+        return VliwCode(work.lowered, region.entry, region.verified, limit, self._named)
+
+    def show(self, work: Compilation[Program], stage: str) -> str:
+        from ferryvm_backends.vliw.code.text import program_text
+
+        return program_text(work.lowered)
+
+    def picture(self, work: Compilation[Program], stage: str) -> str:
+        from ferryvm_backends.vliw.show.render import page
+
+        return page(work.lowered, work.region.verified.program.source_map)

@@ -1,0 +1,41 @@
+# SPDX-License-Identifier: Apache-2.0
+"""All that the code of a region depends on in its program, as facts for the key of a cache entry.
+
+Where the region stands among others and what its program does elsewhere is no part of it, so a
+program that was changed elsewhere finds its code again.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ferryvm.region.graph import graph
+from ferryvm.region.region import Region
+
+
+def fingerprint(region: Region) -> list[str | bytes]:
+    """Place and shape of a region, what is declared, and the code of it and of all that it
+    calls."""
+    program = region.verified.program
+    made_from = (
+        region.name.partition("/")[2],
+        region.kind.value,
+        region.function,
+        region.entry,
+        sorted(region.pcs),
+        region.callees,
+        sorted(region.outside),
+        [static.type.value for static in program.statics],
+        program.table,
+        [(str(s.parameters), str(s.results)) for s in program.signatures],
+        region.verified.frame_words,
+    )
+    facts: list[str | bytes] = [repr(made_from)]
+    for number in sorted({region.function, *region.callees}):
+        function = program.functions[number]
+        facts.append(repr((number, function.entry, function.signature, function.locals)))
+        blocks = graph(region.verified, number).blocks
+        for first in sorted(blocks):
+            code = program.code[first : blocks[first].last + 1]
+            facts.append(np.ascontiguousarray(code).tobytes())
+    return facts
