@@ -133,7 +133,7 @@ def measure(rounds: int, instructions: int, progress: Callable[[str], None]) -> 
     total = median([load_ + verify_ for load_, verify_ in zip(loads, verifies, strict=True)])
     return {
         "instructions": len(program.code),
-        "code_bytes": program.code.nbytes,
+        "code_bytes": len(program.code.tobytes()),
         "image_bytes": len(image),
         "functions": len(program.functions),
         "rounds": rounds,

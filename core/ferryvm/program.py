@@ -14,16 +14,18 @@ from __future__ import annotations
 
 import bisect
 import dataclasses
-from typing import Any
-
-import numpy as np
-import numpy.typing as npt
+from array import array
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
 
 from ferryvm.errors import Position
 from ferryvm.isa.type import Type
 
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
 __all__ = [
-    "CODE_DTYPE",
+    "RECORD_BYTES",
     "Code",
     "Data",
     "Function",
@@ -34,11 +36,59 @@ __all__ = [
     "Static",
 ]
 
-CODE_DTYPE = np.dtype([("opcode", "<u2"), ("zero", "V6"), ("immediate", "<u8")])
-"""Layout of one instruction, 16 bytes."""
+RECORD_BYTES = 16
+"""Of one instruction."""
 
-Code = npt.NDArray[Any]
-"""One-dimensional array of CODE_DTYPE, one element an instruction."""
+
+class Code:
+    """The instructions of a program, which cannot be changed.
+
+    Not a NumPy array, which takes longer to import than most programs run; `records` is one.
+    """
+
+    __slots__ = ("_content", "_immediates", "_opcodes")
+
+    def __init__(self, content: bytes = b"") -> None:
+        """`content`: whole records, of which nothing is checked."""
+        self._content = bytes(content)
+        self._opcodes: memoryview[int] = memoryview(self._content).cast("H")[:: RECORD_BYTES // 2]
+        self._immediates: memoryview[int] = memoryview(self._content).cast("Q")[1::2]
+
+    @classmethod
+    def of(cls, opcodes: Sequence[int], immediates: Sequence[int]) -> Code:
+        """Code of as many opcodes (16 bits) as immediates (64 bits)."""
+        words = array("Q", bytes(RECORD_BYTES * len(opcodes)))
+        words[0::2] = array("Q", array("H", opcodes))
+        words[1::2] = array("Q", immediates)
+        return cls(words.tobytes())
+
+    @property
+    def opcodes(self) -> memoryview[int]:
+        """Opcode of each instruction."""
+        return self._opcodes
+
+    @property
+    def immediates(self) -> memoryview[int]:
+        """Immediate of each instruction."""
+        return self._immediates
+
+    def __len__(self) -> int:
+        return len(self._opcodes)
+
+    def __reduce__(self) -> tuple[Callable[[bytes], Code], tuple[bytes]]:
+        return Code, (self._content,)
+
+    def tobytes(self) -> bytes:
+        """The records, as they stand in an image."""
+        return self._content
+
+    @property
+    def records(self) -> npt.NDArray[Any]:
+        """A view with the fields `opcode`, `zero` and `immediate`."""
+        import numpy as np  # a run in an interpreter needs no such view
+
+        fields = [("opcode", "<u2"), ("zero", "V6"), ("immediate", "<u8")]
+        return np.frombuffer(self._content, np.dtype(fields))
 
 
 @dataclasses.dataclass(frozen=True)
@@ -114,15 +164,11 @@ class SourceMap:
         return Position(self.files[file], line, column) if line else None
 
 
-def _no_code() -> Code:
-    return np.zeros(0, CODE_DTYPE)
-
-
 @dataclasses.dataclass(frozen=True, eq=False)
 class Program:
     """A whole program. Execution starts at the entry of function 0."""
 
-    code: Code = dataclasses.field(default_factory=_no_code)
+    code: Code = dataclasses.field(default_factory=Code)
     functions: tuple[Function, ...] = ()
     signatures: tuple[Signature, ...] = ()
     statics: tuple[Static, ...] = ()

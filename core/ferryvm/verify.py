@@ -18,18 +18,15 @@ only for what can be reached. The first fault found is raised.
 
 from __future__ import annotations
 
-import dataclasses
 import enum
 from collections.abc import Callable, Sequence
-
-import numpy as np
 
 from ferryvm.errors import FerryError, Position
 from ferryvm.isa import INSTRUCTIONS, Flow, Immediate, Instruction, Type
 from ferryvm.isa.frame import HEADER_WORDS, number_of, return_counts
 from ferryvm.isa.table import Operand
 from ferryvm.isa.type import signed
-from ferryvm.program import CODE_DTYPE, Program, Signature
+from ferryvm.program import RECORD_BYTES, Program, Signature
 
 __all__ = ["Verified", "VerifyError", "verify"]
 
@@ -127,17 +124,19 @@ _OPEN = [any(n < 0 for n in _POPS[row.opcode] + _PUSHES[row.opcode]) for row in 
 _FLOWS = [row.flow for row in INSTRUCTIONS]
 _IMMEDIATES = [row.immediate for row in INSTRUCTIONS]
 _OPCODE = {row.mnemonic: row.opcode for row in INSTRUCTIONS}
-_LOCALS = [row.opcode for row in INSTRUCTIONS if row.immediate is Immediate.LOCAL]
+_LOCALS = frozenset(row.opcode for row in INSTRUCTIONS if row.immediate is Immediate.LOCAL)
 _FAR = 1 << 32
 """Words from the header of a frame: no local is so far."""
-_STATIC_INDIRECT = [_OPCODE["static.load"], _OPCODE["static.store"]]
+_STATIC_INDIRECT = frozenset((_OPCODE["static.load"], _OPCODE["static.store"]))
+_ANY = 1 << 64
+"""Above every immediate."""
 
 
 class Verified:
     """A program that passed, with what the verifier learned. Only `verify` makes one.
 
-    What comes out of a pickle, or is a deep copy, is verified again: a pickle proves nothing, and
-    NumPy forgets in both that an array cannot be written. A shallow copy is the same object.
+    What comes out of a pickle, or is a deep copy, is verified again: a pickle proves nothing. A
+    shallow copy is the same object.
     """
 
     def __init__(
@@ -206,22 +205,15 @@ class _Stacks:
 
 
 def verify(program: Program) -> Verified:
-    """The program, proved runnable. Raises VerifyError for the first fault found.
-
-    What is proved is a copy of the code that cannot be written, nor made so: backends run it as it
-    stands.
-    """
-    records = np.array(program.code, CODE_DTYPE, order="C")
-    code = np.ndarray(records.shape, CODE_DTYPE, records.tobytes())
-    program = dataclasses.replace(program, code=code)
+    """The program, proved runnable. Raises VerifyError for the first fault found."""
     _check_tables(program)
     _check_immediates(program)
     return _Checker(program).run()
 
 
 def _refuse(program: Program, code: VerifyCode, message: str, pc: int | None = None) -> VerifyError:
-    if pc is not None and int(program.code["opcode"][pc]) < len(INSTRUCTIONS):
-        message = f"{INSTRUCTIONS[int(program.code['opcode'][pc])].mnemonic}: {message}"
+    if pc is not None and program.code.opcodes[pc] < len(INSTRUCTIONS):
+        message = f"{INSTRUCTIONS[program.code.opcodes[pc]].mnemonic}: {message}"
     position = program.source_map.position(pc) if pc is not None else None
     return VerifyError(code, message, pc, position)
 
@@ -295,15 +287,15 @@ def _check_signature(program: Program, what: str, signature: Signature, most_res
 
 def _check_immediates(program: Program) -> None:
     """Opcodes and immediates of every instruction, reachable or not."""
-    opcodes, immediates = program.code["opcode"], program.code["immediate"]
-    reserved = program.code.view(np.uint8).reshape(-1, 16)[:, 2:8].any(axis=1)
-    bad = np.flatnonzero((opcodes >= len(INSTRUCTIONS)) | reserved)
-    if len(bad):
-        opcode = int(opcodes[bad[0]])
+    opcodes, immediates = program.code.opcodes.tolist(), program.code.immediates.tolist()
+    # Opcode and reserved bytes as one number: it is the opcode where those are zero.
+    heads = memoryview(program.code.tobytes()).cast("Q")[:: RECORD_BYTES // 8].tolist()
+    if max(heads) >= len(INSTRUCTIONS):
+        pc = next(pc for pc, head in enumerate(heads) if head >= len(INSTRUCTIONS))
         message = "reserved bytes are not zero"
-        if opcode >= len(INSTRUCTIONS):
-            message = f"opcode {opcode}, there are {len(INSTRUCTIONS)} instructions"
-        raise _refuse(program, VerifyCode.OPCODE, message, int(bad[0]))
+        if opcodes[pc] >= len(INSTRUCTIONS):
+            message = f"opcode {opcodes[pc]}, there are {len(INSTRUCTIONS)} instructions"
+        raise _refuse(program, VerifyCode.OPCODE, message, pc)
     limits = {
         Immediate.NONE: 1,
         Immediate.I32: 1 << 32,
@@ -315,35 +307,32 @@ def _check_immediates(program: Program) -> None:
         Immediate.SIGNATURE: len(program.signatures),
         Immediate.HOST: len(program.hosts),
     }
-    of_opcode = [limits.get(kind) for kind in _IMMEDIATES]
-    is_limited = np.array([limit is not None for limit in of_opcode])
-    wrong = immediates >= np.array([limit or 0 for limit in of_opcode], np.uint64)[opcodes]
-    bad = np.flatnonzero(wrong & is_limited[opcodes])
-    if len(bad):
-        pc = int(bad[0])
-        kind, immediate = _IMMEDIATES[int(opcodes[pc])], immediates[pc]
+    of_opcode = [limits.get(kind, _ANY) for kind in _IMMEDIATES]
+    for pc, (opcode, immediate) in enumerate(zip(opcodes, immediates, strict=True)):
+        if immediate < of_opcode[opcode]:
+            continue
+        kind = _IMMEDIATES[opcode]
         name = kind.value.partition(",")[0]
         message = f"{name} {immediate} is not below {limits[kind]}"
         if kind is Immediate.NONE:
             message = f"it takes no immediate, found {immediate}"
         raise _refuse(program, VerifyCode.IMMEDIATE, message, pc)
     # More exactly where a local can be reached, and has a function.
-    far = (immediates + np.uint64(_FAR)) >= np.uint64(2 * _FAR)
-    for pc in np.flatnonzero(np.isin(opcodes, _LOCALS) & far).tolist()[:1]:
-        message = (
-            f"local {signed(Type.I64, int(immediates[pc]))} words from the header of the frame"
-        )
-        raise _refuse(program, VerifyCode.IMMEDIATE, message, pc)
-    is_jump = np.append(opcodes == _OPCODE["jump"], False)
-    for table in np.flatnonzero(opcodes == _OPCODE["jump_table"]).tolist():
-        jumps = int(immediates[table]) + 1
-        following = is_jump[table + 1 : table + 1 + jumps]
-        if len(following) != jumps or not following.all():
-            raise _refuse(program, VerifyCode.JUMP_TABLE, f"{jumps} jumps must follow", table)
+    for pc, opcode in enumerate(opcodes):
+        if opcode in _LOCALS and not -_FAR <= signed(Type.I64, immediates[pc]) < _FAR:
+            message = f"local {signed(Type.I64, immediates[pc])} words from the header of the frame"
+            raise _refuse(program, VerifyCode.IMMEDIATE, message, pc)
+    for pc, opcode in enumerate(opcodes):
+        if opcode == _OPCODE["jump_table"]:
+            jumps = immediates[pc] + 1
+            following = opcodes[pc + 1 : pc + 1 + jumps]
+            if following.count(_OPCODE["jump"]) != jumps:
+                raise _refuse(program, VerifyCode.JUMP_TABLE, f"{jumps} jumps must follow", pc)
     if not all(static.type is Type.I64 for static in program.statics):
-        for pc in np.flatnonzero(np.isin(opcodes, _STATIC_INDIRECT)).tolist()[:1]:
-            message = "every static must be i64 for statics to be numbered at run time"
-            raise _refuse(program, VerifyCode.STATIC_TYPES, message, pc)
+        for pc, opcode in enumerate(opcodes):
+            if opcode in _STATIC_INDIRECT:
+                message = "every static must be i64 for statics to be numbered at run time"
+                raise _refuse(program, VerifyCode.STATIC_TYPES, message, pc)
 
 
 class _Checker:
@@ -351,8 +340,8 @@ class _Checker:
 
     def __init__(self, program: Program) -> None:
         self.program = program
-        self.opcodes: list[int] = program.code["opcode"].tolist()
-        self.immediates: list[int] = program.code["immediate"].tolist()
+        self.opcodes: list[int] = program.code.opcodes.tolist()
+        self.immediates: list[int] = program.code.immediates.tolist()
         self.owners = [-1] * len(self.opcodes)
         self.states = [0] * len(self.opcodes)
         self.stacks = _Stacks()

@@ -286,7 +286,7 @@ def _chosen(group: Group, gap: list[Line]) -> bool:
     builder = _Builder(group, random.Random(0), False)
     builder.gap = gap
     trial = builder.trial()
-    opcodes = trial.verified.program.code["opcode"].tolist()
+    opcodes = trial.verified.program.code.opcodes.tolist()
     handler: int = FUSION.handlers(opcodes)[trial.group_pc]
     return handler == LISTED.index(group) + FIRST
 

@@ -42,7 +42,7 @@ def region_text() -> str:
 
 def marks(text: str) -> int:
     """How many marks the program of a text has."""
-    return sum(int(opcode) in MARKS for opcode in ferryvm.compile(text).code["opcode"])
+    return sum(int(opcode) in MARKS for opcode in ferryvm.compile(text).code.opcodes)
 
 
 # --- devices --------------------------------------------------------------------------------------

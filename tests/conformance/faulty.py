@@ -175,7 +175,7 @@ def _sets_the_flag(real: Artifact, machine: Machine, counting: bool) -> Status:
 def _deaf_at_calls(real: Artifact, machine: Machine, counting: bool) -> Status:
     """It looks at the flag where a loop jumps back, and nowhere else."""
     control = machine.control
-    opcodes = machine.program.code["opcode"].tolist()
+    opcodes = machine.program.code.opcodes.tolist()
     flag, fuel = control.interrupt, control.fuel
     while True:
         mnemonic = INSTRUCTIONS[opcodes[control.pc]].mnemonic

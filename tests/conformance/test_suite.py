@@ -346,9 +346,7 @@ def test_programs_that_are_entered_at_every_pc_have_every_pc_reached() -> None:
             reached = {state.pc for state in way.states}
             code = [pc for pc in range(len(program.program.code)) if program.is_reachable(pc)]
             missing = [pc for pc in code if pc not in reached]
-            mnemonics = {
-                INSTRUCTIONS[program.program.code["opcode"][pc]].mnemonic for pc in missing
-            }
+            mnemonics = {INSTRUCTIONS[program.program.code.opcodes[pc]].mnemonic for pc in missing}
             assert mnemonics <= {"trap"}, case.label
 
 

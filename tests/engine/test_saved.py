@@ -311,7 +311,7 @@ def at(rich: Program) -> Callable[[str, int], Parts]:
     def at(mnemonic: str, times: int = 1) -> Parts:
         execution = engine("switch").start(rich)
         while True:
-            opcode = rich.code["opcode"][execution.machine.control.pc]
+            opcode = rich.code.opcodes[execution.machine.control.pc]
             times -= opcode == BY_MNEMONIC[mnemonic].opcode
             if not times:
                 return Parts.of(execution)

@@ -84,8 +84,8 @@ class FaultyArtifact(Artifact):
 
     def __init__(self, verified: Verified, fault: Fault | None) -> None:
         code = verified.program.code
-        rows = [INSTRUCTIONS[opcode] for opcode in code["opcode"].tolist()]
-        immediates: list[int] = code["immediate"].tolist()
+        rows = [INSTRUCTIONS[opcode] for opcode in code.opcodes.tolist()]
+        immediates: list[int] = code.immediates.tolist()
         self._emitter: type[LaxEmitter] = fault.emitter(LaxEmitter) if fault else LaxEmitter
         self._mnemonics = [row.mnemonic for row in rows]
         own = {row.mnemonic: fault.row(row) if fault else row for row in set(rows)}

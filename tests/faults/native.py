@@ -11,10 +11,9 @@ from __future__ import annotations
 import functools
 import subprocess
 import sys
+from array import array
 from collections.abc import Callable, Sequence
 from pathlib import Path
-
-import numpy as np
 
 from ferryvm.atomic_file import replace_file
 from ferryvm.backend import Artifact, Interpreter
@@ -22,12 +21,11 @@ from ferryvm.errors import FerryError
 from ferryvm.isa import Instruction
 from ferryvm.machine.control import Status
 from ferryvm.machine.state import Machine
-from ferryvm.program import CODE_DTYPE
 from ferryvm.verify import Verified
 from ferryvm_backends._llvm import ir
 from ferryvm_backends._llvm.build import compile_module
 from ferryvm_backends._llvm.handler import Registers
-from ferryvm_backends._llvm.native import NativeCode
+from ferryvm_backends._llvm.loader import NativeCode, load
 from ferryvm_backends.switch.handler import SwitchHandlerBuilder
 from ferryvm_backends.switch.symbol import COUNTING, PLAIN
 
@@ -77,18 +75,18 @@ def _code(name: str, folder: Path) -> NativeCode:
     if not file.exists():
         command = [sys.executable, "-m", "tests.faults.native", name, str(file)]
         subprocess.run(command, cwd=ROOT, check=True)
-    return NativeCode(file.read_bytes())
+    return load(file.read_bytes())
 
 
 class _NativeArtifact(Artifact):
     """The program's own code array, as the switch backend has it."""
 
     def __init__(self, code: NativeCode, verified: Verified) -> None:
-        self._code = np.ascontiguousarray(verified.program.code, CODE_DTYPE)
+        self._code = array("Q", verified.program.code.tobytes())
         self._plain, self._counting = code.function(PLAIN), code.function(COUNTING)
 
     def enter(self, machine: Machine, counting: bool) -> Status:
-        machine.control.code = self._code.ctypes.data
+        machine.control.code, _ = self._code.buffer_info()
         run: Callable[[int], None] = self._counting if counting else self._plain
         run(machine.address)
         return machine.status

@@ -87,7 +87,7 @@ class Searcher:
 
     def _try(self, number: int) -> None:
         program = program_of(self.seed, number)
-        used = set(program.program.code["opcode"].tolist())
+        used = set(program.program.code.opcodes.tolist())
         present = {INSTRUCTIONS[opcode].mnemonic for opcode in used} | {TRANSFER}
         names = [name for name, fault in self.left.items() if not present.isdisjoint(fault.where)]
         if not names:

@@ -45,7 +45,7 @@ def test_witness_agrees_without_the_fault(fault: Fault) -> None:
 @each_fault
 def test_witness_has_what_the_search_looks_for(fault: Fault) -> None:
     used = {row.opcode: row.mnemonic for row in ferryvm.isa.INSTRUCTIONS}
-    code = ferryvm.assemble(fault.text).code["opcode"].tolist()
+    code = ferryvm.assemble(fault.text).code.opcodes.tolist()
     assert not {TRANSFER, *(used[opcode] for opcode in code)}.isdisjoint(fault.where)
 
 

@@ -90,12 +90,11 @@ def test_disk_that_is_full_leaves_the_old_content(
 SAVE_FOR_EVER = """
 import sys
 from pathlib import Path
-import numpy as np
 from ferryvm import Program, save
-from ferryvm.program import CODE_DTYPE
+from ferryvm.program import Code
 
 path = Path(sys.argv[1])
-programs = [Program(np.zeros(count, CODE_DTYPE)) for count in (2, 40_000)]
+programs = [Program(Code(bytes(16 * count))) for count in (2, 40_000)]
 save(programs[0], path)
 print("started", flush=True)
 while True:

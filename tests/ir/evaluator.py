@@ -247,7 +247,7 @@ class Evaluator(PythonArithmetic):
         return WORD_BYTES * self.memory.stack_words
 
     def _do_function_field(self, frame: _Frame, operation: Operation, number: int) -> int:
-        return int(self.machine.descriptors[number][self._number(operation)])
+        return self.machine.descriptors[number][self._number(operation)]
 
     def _do_table_function(self, frame: _Frame, operation: Operation, index: int) -> int:
         return self.machine.program.table[index]

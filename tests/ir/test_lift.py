@@ -125,8 +125,8 @@ def branches(region: Region, number: int) -> frozenset[tuple[int, int]]:
     code = region.verified.program.code
     found = set()
     for pc in region.pcs:
-        if INSTRUCTIONS[int(code["opcode"][pc])].flow is Flow.BRANCH:
-            found.add((pc, pc + 1 if (pc + number) % 2 else int(code["immediate"][pc])))
+        if INSTRUCTIONS[code.opcodes[pc]].flow is Flow.BRANCH:
+            found.add((pc, pc + 1 if (pc + number) % 2 else code.immediates[pc]))
     return frozenset(found)
 
 

@@ -41,12 +41,12 @@ TEXT = """
 def patched(pc: int, mnemonic: str | None = None, immediate: int | None = None) -> Program:
     """The program with another instruction at a pc."""
     program = assemble(TEXT)
-    code: Code = program.code.copy()
+    code = program.code.records.copy()
     if mnemonic is not None:
         code["opcode"][pc] = BY_MNEMONIC[mnemonic].opcode
     if immediate is not None:
         code["immediate"][pc] = immediate
-    return dataclasses.replace(program, code=code)
+    return dataclasses.replace(program, code=Code(code.tobytes()))
 
 
 def test_labels_are_numbered_by_place_in_each_function() -> None:
@@ -133,14 +133,14 @@ def test_instruction_that_no_listing_holds_is_refused(
 
 def test_unknown_opcode_and_reserved_bytes_are_refused() -> None:
     program = assemble(TEXT)
-    code: Code = program.code.copy()
+    code = program.code.records.copy()
     code["opcode"][0] = 60_000
     with pytest.raises(DecodeError, match="at pc 0: no instruction has opcode 60000"):
-        decode(dataclasses.replace(program, code=code))
-    code = program.code.copy()
+        decode(dataclasses.replace(program, code=Code(code.tobytes())))
+    code = program.code.records.copy()
     code["zero"][4] = np.void(b"\0\1\0\0\0\0")
     with pytest.raises(DecodeError, match="at pc 4: unused bits"):
-        decode(dataclasses.replace(program, code=code))
+        decode(dataclasses.replace(program, code=Code(code.tobytes())))
 
 
 def test_two_functions_of_one_name_are_refused() -> None:

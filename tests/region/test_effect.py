@@ -241,8 +241,8 @@ def test_function_effects_of_random_programs_are_the_least_that_close(number: in
         expected = Effects()
         for member in calls.reached([function]):
             for pc in region_pcs(verified, member):
-                row = INSTRUCTIONS[int(verified.program.code["opcode"][pc])]
-                immediate = int(verified.program.code["immediate"][pc])
+                row = INSTRUCTIONS[verified.program.code.opcodes[pc]]
+                immediate = verified.program.code.immediates[pc]
                 read = {immediate} if row.mnemonic == "static.get" else set()
                 written = {immediate} if row.mnemonic == "static.set" else set()
                 expected |= Effects(effects(row), frozenset(read), frozenset(written))

@@ -91,7 +91,7 @@ def test_disagreement_of_other_backends_is_not_taken_for_the_same() -> None:
 
 def test_literals_become_simple() -> None:
     found = reduced("wrong-operands", "(define a 123456789) (- a 987654321)")
-    literals = found.program.code["immediate"].tolist()
+    literals = found.program.code.immediates.tolist()
     assert all(bits in (0, 1, (1 << 64) - 1) for bits in literals)
 
 
@@ -286,7 +286,7 @@ class Raising(Compiler):
     version = "1"
 
     def compile(self, region: Region, options: Options) -> Code:
-        opcodes = region.verified.program.code["opcode"]
+        opcodes = region.verified.program.code.opcodes
         if (opcodes == BY_MNEMONIC["i64.mul"].opcode).any():
             raise KeyError("mul")
         raise RefusalError("nothing to multiply")

@@ -7,7 +7,6 @@ import copy
 import pickle
 from collections.abc import Callable
 
-import numpy as np
 import pytest
 
 import ferryvm
@@ -29,12 +28,15 @@ def sample() -> Verified:
 def test_verified_code_can_never_be_written(way: Callable[[Verified], Verified]) -> None:
     verified = way(sample())
     code = verified.program.code
+    for view in (code.opcodes, code.immediates):
+        with pytest.raises(TypeError, match="read-only"):
+            view[0] = 1
+    with pytest.raises(AttributeError, match="no setter"):
+        code.opcodes = code.immediates  # type: ignore[misc]
     with pytest.raises(ValueError, match="read-only"):
-        code["opcode"][0] = 1
+        code.records["opcode"][0] = 1
     with pytest.raises(ValueError, match="WRITEABLE"):
-        code.flags.writeable = True
-    with pytest.raises(ValueError, match="WRITEABLE"):
-        code.view(np.uint8).flags.writeable = True
+        code.records.flags.writeable = True
     assert verified.frame_words == sample().frame_words
     assert ferryvm.run(verified.program, backend="reference").value == 41
 
@@ -46,11 +48,3 @@ def test_a_pickle_that_was_changed_is_refused() -> None:
     changed = data.replace(code, b"\xff\xff" + code[2:])
     with pytest.raises(VerifyError, match="opcode 65535"):
         pickle.loads(changed)
-
-
-def test_the_code_of_a_program_can_be_changed_without_what_was_verified() -> None:
-    program = ferryvm.compile("(print! 1)")
-    again = pickle.loads(pickle.dumps(verify(program).program))
-    before = verify(again)
-    again.code["opcode"][:] = 0xFFFF
-    assert ferryvm.run(before.program, backend="reference").output == "1\n"

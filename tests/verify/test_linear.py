@@ -6,20 +6,18 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable
 
-import numpy as np
 import pytest
 
 from ferryvm.isa import BY_MNEMONIC, I64
 from ferryvm.isa.frame import return_immediate
-from ferryvm.program import CODE_DTYPE, Function, Program, Signature
+from ferryvm.program import Code, Function, Program, Signature
 from ferryvm.verify import MAX_PARAMETERS, _Checker, _Stacks, verify
 
 
 def program(lines: list[tuple[str, int]], *more: Function, **parts: object) -> Program:
     """A program of (mnemonic, immediate) lines."""
-    code = np.zeros(len(lines), CODE_DTYPE)
-    code["opcode"] = [BY_MNEMONIC[mnemonic].opcode for mnemonic, _ in lines]
-    code["immediate"] = [immediate for _, immediate in lines]
+    opcodes = [BY_MNEMONIC[mnemonic].opcode for mnemonic, _ in lines]
+    code = Code.of(opcodes, [immediate for _, immediate in lines])
     whole = Program(code, (Function("main", 0, 0), *more), (Signature(),))
     return dataclasses.replace(whole, **parts)  # type: ignore[arg-type]  # any field
 

@@ -41,7 +41,7 @@ def poke(pc: int, mnemonic: str | int | None = None, immediate: int | None = Non
     """Change fields of one instruction."""
 
     def alter(program: Program) -> Program:
-        code: Code = program.code.copy()
+        code = program.code.records.copy()
         if isinstance(mnemonic, str):
             code["opcode"][pc] = BY_MNEMONIC[mnemonic].opcode
         elif mnemonic is not None:
@@ -50,7 +50,7 @@ def poke(pc: int, mnemonic: str | int | None = None, immediate: int | None = Non
             code["immediate"][pc] = immediate
         if zero is not None:
             code["zero"][pc] = zero
-        return dataclasses.replace(program, code=code)
+        return dataclasses.replace(program, code=Code(code.tobytes()))
 
     return alter
 
@@ -68,7 +68,7 @@ CASES = [
     Case(VerifyCode.NO_CODE, None, "a program needs at least one function and its code",
          alter=replace(functions=())),
     Case(VerifyCode.NO_CODE, None, "a program needs at least one function and its code",
-         alter=lambda p: dataclasses.replace(p, code=p.code[:0])),
+         alter=lambda p: dataclasses.replace(p, code=Code())),
     Case(VerifyCode.FUNCTION_ENTRY, None, "function 'f1' starts at 1, code has 1",
          alter=functions(0, 1)),
     Case(VerifyCode.FUNCTION_ENTRY, None, "function 'f-1' starts at -1, code has 1",
@@ -151,7 +151,7 @@ CASES = [
          alter=poke(0, "nop")),
     Case(VerifyCode.FALLS_OFF_END, 1, "jump_if: control runs past the end of the code",
          ".function main / i32.const 1 / jump_if a / :a / halt",
-         lambda p: dataclasses.replace(p, code=poke(1, None, 0)(p).code[:2])),
+         lambda p: dataclasses.replace(p, code=Code(poke(1, None, 0)(p).code.tobytes()[:32]))),
     Case(VerifyCode.SHARED_CODE, 0, "halt: reached from function 'f0' and from function 'f0'",
          alter=functions(0, 0)),
     Case(VerifyCode.SHARED_CODE, 1, "halt: reached from function 'f0' and from function 'f2'",

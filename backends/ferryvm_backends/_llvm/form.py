@@ -16,18 +16,14 @@ from __future__ import annotations
 
 import abc
 import threading
+from array import array
 from collections.abc import Callable
-
-import numpy as np
-import numpy.typing as npt
 
 from ferryvm.backend import Artifact, BackendError
 from ferryvm.isa.type import WORD_BYTES
 from ferryvm.machine.control import ControlBlock, Status
 from ferryvm.machine.state import Machine
-from ferryvm.program import CODE_DTYPE
-
-Words = npt.NDArray[np.uint64]
+from ferryvm.program import RECORD_BYTES
 
 MOST_TIMES = (1 << 63) - 1
 """The largest number of times that a cell can count to."""
@@ -37,22 +33,21 @@ class Form:
     """One form of the code; whoever runs it binds it to the control block first."""
 
     def __init__(
-        self, code: Words, count: int, enter: int, publish: Callable[[int, int], None]
+        self, code: array[int], count: int, enter: int, publish: Callable[[int, int], None]
     ) -> None:
         """`code`: two words an instruction, this form's own; `count`, `enter`: the operations of
         those cells; `publish(address, value)` stores a word after all stores before it."""
         self.code = code
-        self.originals = np.ascontiguousarray(code[:, 0]).copy()
+        self.originals = code[0::2]
+        self.length = len(self.originals)
+        """Instructions."""
         self.places: set[int] = set()
         """The pcs that have a cell."""
         self._count, self._enter, self._publish = count, enter, publish
-        self._counters, self._entries = np.zeros((2, len(code)), np.uint64)
-        self._addresses: tuple[int, int, int, int] = (
-            code.ctypes.data,
-            self._counters.ctypes.data,
-            self._entries.ctypes.data,
-            self.originals.ctypes.data,
-        )
+        nothing = bytes(WORD_BYTES * self.length)
+        self._counters, self._entries = array("Q", nothing), array("Q", nothing)
+        arrays = (code, self._counters, self._entries, self.originals)
+        self._addresses = tuple(each.buffer_info()[0] for each in arrays)
         self._lock = threading.Lock()
 
     def bind(self, control: ControlBlock) -> None:
@@ -72,7 +67,7 @@ class Form:
         """As `Artifact.counted`."""
         with self._lock:
             self._check(pc)
-            return int(self._counters[pc]) if self.code[pc, 0] == self._count else 0
+            return self._counters[pc] if self.code[2 * pc] == self._count else 0
 
     def install(self, pc: int, address: int) -> None:
         """As `Artifact.install`."""
@@ -92,12 +87,12 @@ class Form:
     def leave_hot(self, pc: int) -> None:
         """Take away the count cell that left with HOT, unless it was replaced meanwhile."""
         with self._lock:
-            if self.code[pc, 0] == self._count and not self._counters[pc]:
+            if self.code[2 * pc] == self._count and not self._counters[pc]:
                 self._take(pc)
 
     def _check(self, pc: int) -> None:
-        if not 0 <= pc < len(self.code):
-            raise BackendError(f"no cell at pc {pc}; the code has {len(self.code)} instructions")
+        if not 0 <= pc < self.length:
+            raise BackendError(f"no cell at pc {pc}; the code has {self.length} instructions")
 
     def _put(self, pc: int, operation: int) -> None:
         if pc not in self.places:
@@ -109,11 +104,11 @@ class Form:
         if pc in self.places:
             # The function stays among the entries: what runs may be about to read it.
             self.places.remove(pc)
-            self._set_operation(pc, int(self.originals[pc]))
+            self._set_operation(pc, self.originals[pc])
             self._choose_before(pc)
 
     def _set_operation(self, pc: int, operation: int) -> None:
-        self._publish(self._addresses[0] + CODE_DTYPE.itemsize * pc, operation)
+        self._publish(self._addresses[0] + RECORD_BYTES * pc, operation)
 
     def _choose_before(self, pc: int) -> None:
         """Choose the operations again that may run across `pc`, where it has or had a cell."""

@@ -23,11 +23,11 @@ from ferryvm.isa import Immediate, Instruction, Trap, Type
 from ferryvm.isa.emitter import Emitter, FunctionField
 from ferryvm.isa.type import WORD_BYTES
 from ferryvm.machine.control import DESCRIPTOR_WORDS, ControlBlock, Status
-from ferryvm.program import CODE_DTYPE
+from ferryvm.program import RECORD_BYTES
 from ferryvm_backends._llvm import ir
 from ferryvm_backends._llvm.arithmetic import WORD, Arithmetic, word
 
-CELL_BYTES = CODE_DTYPE.itemsize
+CELL_BYTES = RECORD_BYTES
 BYTE = ir.IntType(8)
 POINTER = ir.PointerType()
 INT32 = ir.IntType(32)

@@ -103,7 +103,7 @@ def _tables(modules: list[Module], verified: Verified) -> str:
     names = {operation.name for body in bodies for operation in body.operations}
     found = ""
     if "function_field" in names:
-        found += _table("ferry_functions", descriptors(verified).ravel().tolist())
+        found += _table("ferry_functions", [word for row in descriptors(verified) for word in row])
     if "table_function" in names:
         found += _table("ferry_table", list(verified.program.table))
     return found

@@ -22,8 +22,8 @@ class ReferenceArtifact(Artifact):
     def __init__(self, verified: Verified) -> None:
         self.verified = verified
         code = verified.program.code
-        self.rows = [INSTRUCTIONS[opcode] for opcode in code["opcode"].tolist()]
-        self.immediates: list[int] = code["immediate"].tolist()
+        self.rows = [INSTRUCTIONS[opcode] for opcode in code.opcodes.tolist()]
+        self.immediates: list[int] = code.immediates.tolist()
         self.frame_sizes = [
             HEADER_WORDS + len(verified.program.functions[number].locals)
             for number in range(len(verified.program.functions))

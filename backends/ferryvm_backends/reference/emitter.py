@@ -34,7 +34,7 @@ class ReferenceEmitter(PythonArithmetic, Emitter[int]):
         self.memory = machine.memory
         self.stack = machine.memory.stack
         self.statics = machine.memory.statics
-        self.functions = [[int(word) for word in row] for row in machine.descriptors]
+        self.functions = machine.descriptors
         self.table = machine.program.table
         self.pc = self.sp = self.fp = 0
         self.next = 0

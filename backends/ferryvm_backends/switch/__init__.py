@@ -4,13 +4,12 @@
 from __future__ import annotations
 
 import functools
-
-import numpy as np
+from array import array
 
 import ferryvm
 from ferryvm.backend import Artifact, Capabilities, Interpreter
 from ferryvm.verify import Verified
-from ferryvm_backends._llvm.form import Form, FormArtifact, Words
+from ferryvm_backends._llvm.form import Form, FormArtifact
 from ferryvm_backends._llvm.native import load_or_build, processor_problem
 from ferryvm_backends.switch import symbol
 
@@ -34,7 +33,7 @@ class SwitchArtifact(FormArtifact):
         self._code = verified.program.code
 
     def _make(self, counting: bool) -> Form:
-        words: Words = np.array(self._code).view(np.uint64).reshape(-1, 2)
+        words = array("Q", self._code.tobytes())
         publish = self._interpreter.publish
         return Form(words, symbol.COUNT_OPCODE, symbol.ENTER_OPCODE, publish)
 

@@ -6,21 +6,20 @@ from __future__ import annotations
 import ctypes
 import functools
 import json
-
-import numpy as np
+from array import array
 
 import ferryvm
 from ferryvm.backend import Artifact, Capabilities, Interpreter
 from ferryvm.isa import INSTRUCTIONS, Immediate
-from ferryvm.program import CODE_DTYPE
+from ferryvm.program import RECORD_BYTES
 from ferryvm.verify import Verified
-from ferryvm_backends._llvm.form import Form, FormArtifact, Words
+from ferryvm_backends._llvm.form import Form, FormArtifact
 from ferryvm_backends._llvm.native import load_or_build, processor_problem
 from ferryvm_backends.threaded import symbol
 from ferryvm_backends.threaded.form import FusedForm
 from ferryvm_backends.threaded.fusion import Fusion
 
-_TARGETS = [row.opcode for row in INSTRUCTIONS if row.immediate is Immediate.TARGET]
+_TARGETS = frozenset(row.opcode for row in INSTRUCTIONS if row.immediate is Immediate.TARGET)
 
 
 class ThreadedInterpreter:
@@ -34,15 +33,14 @@ class ThreadedInterpreter:
         self.publish = self._code.publisher()
         self.plain = self._table(symbol.PLAIN, single + len(fused))
         self.counting = self._table(symbol.COUNTING, single)
-        cells = self._table(symbol.CELLS, 4).tolist()
+        cells = self._table(symbol.CELLS, 4)
         self.plain_cells: tuple[int, int] = (cells[0], cells[1])
         """Handlers of count and enter cells."""
         self.counting_cells: tuple[int, int] = (cells[2], cells[3])
         self.fusion = Fusion(fused, single)
 
-    def _table(self, symbol: str, count: int) -> Words:
-        table = (ctypes.c_uint64 * count).from_address(self._code.address(symbol))
-        return np.array(table, np.uint64)
+    def _table(self, symbol: str, count: int) -> list[int]:
+        return list((ctypes.c_uint64 * count).from_address(self._code.address(symbol)))
 
 
 class ThreadedArtifact(FormArtifact):
@@ -52,23 +50,26 @@ class ThreadedArtifact(FormArtifact):
         super().__init__()
         self._interpreter = interpreter
         code = verified.program.code
-        self._opcodes = code["opcode"].astype(np.int64)
-        self._immediates = code["immediate"]
-        self._targets = np.flatnonzero(np.isin(self._opcodes, _TARGETS))
+        self._opcodes = code.opcodes.tolist()
+        self._immediates = code.immediates.tolist()
+        self._targets = [pc for pc, opcode in enumerate(self._opcodes) if opcode in _TARGETS]
 
     def _make(self, counting: bool) -> Form:
         loaded = self._interpreter
         if counting:
-            words = self._words(loaded.counting[self._opcodes])
+            words = self._words([loaded.counting[opcode] for opcode in self._opcodes])
             return Form(words, *loaded.counting_cells, loaded.publish)
-        opcodes = self._opcodes.tolist()
-        cells = loaded.plain_cells
+        opcodes, cells = self._opcodes, loaded.plain_cells
         return FusedForm(loaded.fusion, loaded.plain, opcodes, self._words, cells, loaded.publish)
 
-    def _words(self, handlers: Words) -> Words:
-        words = np.ascontiguousarray(np.stack([handlers, self._immediates], axis=1))
-        base, size = np.uint64(words.ctypes.data), np.uint64(CODE_DTYPE.itemsize)
-        words[self._targets, 1] = base + size * words[self._targets, 1]
+    def _words(self, handlers: list[int]) -> array[int]:
+        """The cells, with a handler's address each."""
+        words = array("Q", bytes(RECORD_BYTES * len(handlers)))
+        words[0::2] = array("Q", handlers)
+        words[1::2] = array("Q", self._immediates)
+        base, _ = words.buffer_info()
+        for pc in self._targets:
+            words[2 * pc + 1] = base + RECORD_BYTES * self._immediates[pc]
         return words
 
     def _run(self, address: int, counting: bool) -> None:

@@ -8,11 +8,10 @@ on which places have cells now, not on the order in which they got them: without
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from array import array
+from collections.abc import Callable, Sequence
 
-import numpy as np
-
-from ferryvm_backends._llvm.form import Form, Words
+from ferryvm_backends._llvm.form import Form
 from ferryvm_backends.threaded.fusion import Fusion
 
 
@@ -22,27 +21,27 @@ class FusedForm(Form):
     def __init__(
         self,
         fusion: Fusion,
-        handlers: Words,
+        handlers: Sequence[int],
         opcodes: list[int],
-        make: Callable[[Words], Words],
+        make: Callable[[list[int]], array[int]],
         cells: tuple[int, int],
         publish: Callable[[int, int], None],
     ) -> None:
         """`handlers`: the address of each, by its number; `make`: the code with those handlers."""
         chosen = fusion.handlers(opcodes)
-        super().__init__(make(handlers[chosen]), *cells, publish)
+        super().__init__(make([handlers[number] for number in chosen]), *cells, publish)
         self._fusion, self._handlers = fusion, handlers
         self._opcodes = opcodes
-        self._chosen = np.array(chosen, np.int32)
+        self._chosen = array("I", chosen)
         """The handler's number for each pc, where no cell is in the way."""
 
     def _choose_before(self, pc: int) -> None:
         for start in range(max(0, pc - self._fusion.longest + 1), pc):
-            number = int(self._chosen[start])
+            number = self._chosen[start]
             end = start + self._fusion.length(number)
             if end > pc:
                 for cell in range(start + 1, end):
                     if cell in self.places:
                         number = self._fusion.handlers(self._opcodes[start:cell])[0]
                         break
-                self._set_original(start, int(self._handlers[number]))
+                self._set_original(start, self._handlers[number])

@@ -37,7 +37,9 @@ class LocalMemory:
         self.memory = Memory(
             {
                 Segment.CONTROL: np.zeros(ctypes.sizeof(ControlBlock), np.uint8),
-                Segment.FUNCTIONS: descriptors(verified).ravel().view(np.uint8),
+                Segment.FUNCTIONS: np.array(descriptors(verified), np.uint64)
+                .ravel()
+                .view(np.uint8),
                 Segment.TABLE: table.view(np.uint8),
                 Segment.CALLS: np.zeros(program.call_bytes, np.uint8),
                 Segment.SPILL: np.zeros(WORD_BYTES * program.spill_words, np.uint8),

@@ -57,7 +57,7 @@ class ExitChecker:
         if control.hp > control.heap_capacity or control.hp % WORD_BYTES:
             return f"with hp {control.hp}: a multiple of {WORD_BYTES} up to {control.heap_capacity}"
         if status is Status.HALT:
-            if int(self._machine.program.code["opcode"][control.pc]) != _HALT:
+            if self._machine.program.code.opcodes[control.pc] != _HALT:
                 return f"with HALT at pc {control.pc}, where there is no halt"
         elif status is Status.TRAP:
             if control.trap not in _TRAPS:
@@ -79,5 +79,5 @@ class ExitChecker:
             return None
         locals_ = program.functions[verified.owner(pc)].locals
         size = HEADER_WORDS + len(locals_) + verified.depth(pc)
-        is_host = int(program.code["opcode"][pc]) == _HOST
-        return size, int(program.code["immediate"][pc]) if is_host else -1
+        is_host = program.code.opcodes[pc] == _HOST
+        return size, program.code.immediates[pc] if is_host else -1

@@ -201,7 +201,7 @@ def _check_status(machine: Machine, status: int, trap: int, pc: int) -> None:
         raise _Misfit(f"trap {trap} with status {status}")
     if pc >= len(program.code) or not verified.is_reachable(pc):
         raise _Misfit(f"control never gets to pc {pc}")
-    is_end = program.code["opcode"][pc] == BY_MNEMONIC["halt"].opcode
+    is_end = program.code.opcodes[pc] == BY_MNEMONIC["halt"].opcode
     if status == Status.HALT and not is_end:
         raise _Misfit(f"it halted at pc {pc}, which is no halt")
 
@@ -243,8 +243,8 @@ def _shape(verified: Verified, pc: int, callee: int | None) -> _Shape:
     kinds = verified.operand_types(pc)
     if callee is not None:
         row, immediate = (
-            INSTRUCTIONS[int(program.code["opcode"][pc])],
-            program.code["immediate"][pc],
+            INSTRUCTIONS[program.code.opcodes[pc]],
+            program.code.immediates[pc],
         )
         signature = program.functions[callee].signature
         is_caller = (row.flow is Flow.CALL and immediate == callee) or (

@@ -19,10 +19,7 @@ import hashlib
 import struct
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
-
-import numpy as np
-import numpy.typing as npt
+from typing import Literal
 
 from ferryvm.errors import FerryError
 from ferryvm.input_file import read_bytes
@@ -206,10 +203,9 @@ class Reader:
         except UnicodeDecodeError:
             raise self.fail("text that is not UTF-8") from None
 
-    def array(self, dtype: npt.DTypeLike, count: int) -> npt.NDArray[Any]:
-        """`count` records."""
-        size = np.dtype(dtype).itemsize
-        return np.frombuffer(self.take(count * size), dtype)
+    def words(self, format: Literal["I", "Q"], count: int) -> memoryview[int]:
+        """`count` numbers of 32 (I) or 64 bits (Q)."""
+        return memoryview(self.take(count * struct.calcsize(format))).cast(format)
 
     def end(self) -> None:
         """Check that nothing is left."""

@@ -3,15 +3,16 @@
 
 from __future__ import annotations
 
+import itertools
+import operator
+from array import array
 from pathlib import Path
-
-import numpy as np
 
 from ferryvm.atomic_file import replace_file
 from ferryvm.image.container import ImageError, ImageKind, Reader, Writer, pack, read, unpack
 from ferryvm.isa import Type
 from ferryvm.program import (
-    CODE_DTYPE,
+    RECORD_BYTES,
     Code,
     Data,
     Function,
@@ -31,7 +32,6 @@ PROGRAM = ImageKind(
 
 _TYPES = tuple(Type)
 _NUMBER = {t: number for number, t in enumerate(_TYPES)}
-_ROW = np.dtype("<u4")
 
 
 def to_bytes(program: Program) -> bytes:
@@ -39,12 +39,12 @@ def to_bytes(program: Program) -> bytes:
     return pack(
         PROGRAM,
         {
-            "CODE": np.ascontiguousarray(program.code, CODE_DTYPE).tobytes(),
+            "CODE": program.code.tobytes(),
             "SIGN": _signatures(program),
             "FUNC": _functions(program),
             "STAT": _statics(program),
             "DATA": _data(program),
-            "TABL": np.array(program.table, "<u8").tobytes(),
+            "TABL": array("Q", program.table).tobytes(),
             "HOST": _hosts(program),
             "SMAP": _source_map(program.source_map),
         },
@@ -95,9 +95,9 @@ def _read_types(reader: Reader) -> tuple[Type, ...]:
 
 
 def _read_code(reader: Reader) -> Code:
-    if len(reader.payload) % CODE_DTYPE.itemsize:
-        raise reader.fail(f"code is no multiple of {CODE_DTYPE.itemsize} bytes")
-    return reader.array(CODE_DTYPE, len(reader.payload) // CODE_DTYPE.itemsize)
+    if len(reader.payload) % RECORD_BYTES:
+        raise reader.fail(f"code is no multiple of {RECORD_BYTES} bytes")
+    return Code(reader.payload)
 
 
 def _write_signature(writer: Writer, signature: Signature) -> None:
@@ -182,7 +182,7 @@ def _read_data(reader: Reader) -> tuple[Data, ...]:
 def _read_table(reader: Reader) -> tuple[int, ...]:
     if len(reader.payload) % 8:
         raise reader.fail("the function table is no multiple of 8 bytes")
-    return tuple(reader.array("<u8", len(reader.payload) // 8).tolist())
+    return tuple(reader.words("Q", len(reader.payload) // 8).tolist())
 
 
 def _hosts(program: Program) -> bytes:
@@ -208,17 +208,18 @@ def _source_map(source_map: SourceMap) -> bytes:
     for file in source_map.files:
         writer.text(file)
     writer.number(len(source_map.rows))
-    writer.parts.append(np.array(source_map.rows, _ROW).tobytes())
+    writer.parts.append(array("I", itertools.chain(*source_map.rows)).tobytes())
     return writer.bytes()
 
 
 def _read_source_map(reader: Reader) -> SourceMap:
     files = tuple(reader.text() for _ in range(reader.count(8)))
     count = reader.count(16)
-    rows = reader.array(_ROW, 4 * count).reshape(count, 4)
+    words = reader.words("I", 4 * count).tolist()
     reader.end()
-    if len(rows) and (np.diff(rows[:, 0].astype(np.int64)) <= 0).any():
+    pcs, numbers, lines, columns = (words[field::4] for field in range(4))
+    if any(map(operator.ge, pcs, pcs[1:])):
         raise reader.fail("positions are not in the order of their pcs")
-    if (rows[:, 1][rows[:, 2] > 0] >= len(files)).any():
+    if any(line and number >= len(files) for number, line in zip(numbers, lines, strict=True)):
         raise reader.fail("a position names a file that is not there")
-    return SourceMap(files, tuple(map(tuple, rows.tolist())))
+    return SourceMap(files, tuple(zip(pcs, numbers, lines, columns, strict=True)))

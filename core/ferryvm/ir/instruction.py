@@ -44,12 +44,12 @@ class InstructionLifter(Builder, Emitter[Value]):
 
     def row(self, pc: int) -> Instruction:
         """The row of the instruction table for what is at a pc."""
-        return INSTRUCTIONS[int(self.program.code["opcode"][pc])]
+        return INSTRUCTIONS[self.program.code.opcodes[pc]]
 
     def instruction(self, pc: int) -> bool:
         """Lift one instruction; whether control reaches its end."""
         row = self.row(pc)
-        immediate = int(self.program.code["immediate"][pc])
+        immediate = self.program.code.immediates[pc]
         self.pc, self.immediate, self.flow = pc, immediate, row.flow
         self._is_static = row.immediate is Immediate.STATIC
         self._before = None

@@ -43,8 +43,8 @@ def decode(program: Program) -> Listing:
 class _Decoder:
     def __init__(self, program: Program) -> None:
         self.program = program
-        self.opcodes: list[int] = program.code["opcode"].tolist()
-        self.immediates: list[int] = program.code["immediate"].tolist()
+        self.opcodes: list[int] = program.code.opcodes.tolist()
+        self.immediates: list[int] = program.code.immediates.tolist()
         self.tables: dict[int, int] = {}
         """pc of each jump table: pc past its jumps."""
 
@@ -198,5 +198,5 @@ def _compare(program: Program, again: Program) -> None:
         if getattr(program, part) != getattr(again, part):
             raise DecodeError(f"encoding would write its {part.replace('_', ' ')} otherwise")
     if program.code.tobytes() != again.code.tobytes():
-        differs = (program.code != again.code).nonzero()[0]
+        differs = (program.code.records != again.code.records).nonzero()[0]
         raise DecodeError("unused bits of the instruction are set", int(differs[0]))

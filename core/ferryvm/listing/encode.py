@@ -3,13 +3,11 @@
 
 from __future__ import annotations
 
-import numpy as np
-
 from ferryvm.errors import Diagnostic, FerryError, Position, SourceError, suggestion
 from ferryvm.isa import BY_MNEMONIC, Immediate
 from ferryvm.isa.frame import return_immediate, word_of
 from ferryvm.listing import FunctionListing, Label, Line, Listing
-from ferryvm.program import CODE_DTYPE, Function, Program, Signature, SourceMap
+from ferryvm.program import Code, Function, Program, Signature, SourceMap
 
 
 class EncodeError(FerryError):
@@ -51,12 +49,8 @@ class _Encoder:
             signature = self._signature(function.signature)
             functions.append(Function(function.name, entry, signature, tuple(function.locals)))
             self._function(function)
-        code = np.zeros(len(self.opcodes), CODE_DTYPE)
-        code["opcode"] = self.opcodes
-        code["immediate"] = np.array(self.immediates, dtype=np.uint64)
-        code.flags.writeable = False
         return Program(
-            code=code,
+            code=Code.of(self.opcodes, self.immediates),
             functions=tuple(functions),
             signatures=tuple(self.signatures),
             statics=tuple(self.listing.statics),

@@ -17,12 +17,14 @@ import dataclasses
 import mmap
 import sys
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 from ferryvm.errors import FerryError
 from ferryvm.isa.type import WORD_BYTES
 from ferryvm.machine.control import ControlBlock
-from ferryvm.machine.resident import touched
-from ferryvm.machine.sparse import Run, runs
+
+if TYPE_CHECKING:
+    from ferryvm.machine.sparse import Run
 
 __all__ = ["AddressSpaceError", "Limits", "Memory"]
 
@@ -137,6 +139,10 @@ class Memory:
 
         It costs what the pages cost that were ever touched, not what lies between them.
         """
+        # They take NumPy, which few runs need.
+        from ferryvm.machine.resident import touched
+        from ferryvm.machine.sparse import runs
+
         base = self.heap_address
         ranges = [(base, base + end)] if end <= _SMALL_HEAP else touched(base, base + end)
         return runs(self.heap[:end], ((start - base, stop - base) for start, stop in ranges))

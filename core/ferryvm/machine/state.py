@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import ctypes
 import dataclasses
-
-import numpy as np
+from array import array
+from typing import TYPE_CHECKING
 
 from ferryvm.errors import FerryError, Position
 from ferryvm.isa import Trap, Type
@@ -23,11 +23,12 @@ from ferryvm.machine.control import (
     REGISTER_BYTES,
     Status,
 )
-from ferryvm.machine.frame_chain import follow
 from ferryvm.machine.memory import AddressSpaceError, Limits, Memory
-from ferryvm.machine.sparse import Sparse
 from ferryvm.program import Program
 from ferryvm.verify import Verified
+
+if TYPE_CHECKING:
+    from ferryvm.machine.sparse import Sparse
 
 __all__ = ["Frame", "Machine", "Snapshot"]
 
@@ -76,8 +77,9 @@ class Machine:
         data_end = max((data.address + len(data.bytes) for data in program.data), default=0)
         self.memory = Memory(len(program.statics), data_end, limits or Limits())
         self.descriptors = descriptors(verified)
-        """Function descriptors, DESCRIPTOR_WORDS words a function."""
-        self._table = np.array(program.table, np.uint64)
+        """The words of each function's descriptor."""
+        self._descriptors = array("Q", [word for row in self.descriptors for word in row])
+        self._table = array("Q", (*program.table, 0))  # an empty one would have no address
         self.control = self.memory.control
         self.bind()
         for number, static in enumerate(program.statics):
@@ -98,13 +100,13 @@ class Machine:
         control.heap_capacity = memory.heap_capacity
         control.heap_limit = memory.heap_limit
         control.static_count = len(memory.statics)
-        control.table_size = len(self._table)
+        control.table_size = len(self.program.table)
         control.statics = memory.statics_address
         control.stack = memory.stack_address
         control.stack_end = memory.stack_address + WORD_BYTES * memory.stack_words
         control.heap = memory.heap_address
-        control.functions = self.descriptors.ctypes.data
-        control.table = self._table.ctypes.data
+        control.functions, _ = self._descriptors.buffer_info()
+        control.table, _ = self._table.buffer_info()
 
     def inherit(self, earlier: Machine) -> None:
         """Take over an earlier machine's heap and the values of its statics.
@@ -167,6 +169,8 @@ class Machine:
 
     def heap_in_use(self) -> Sparse:
         """The bytes of the heap below the heap pointer."""
+        from ferryvm.machine.sparse import Sparse  # it takes NumPy, which few runs need
+
         memory, hp = self.memory, self.control.hp
         parts = tuple((start, bytes(memory.heap[start:end])) for start, end in memory.heap_runs(hp))
         return Sparse(hp, parts)
@@ -201,6 +205,8 @@ class Machine:
         """The calls under way, innermost first: at most `most` of them from each end.
 
         However many there are, this takes milliseconds; see `ferryvm.machine.frame_chain`."""
+        from ferryvm.machine.frame_chain import follow  # it takes NumPy, which few runs need
+
         control = self.control
         chain = follow(self.memory.stack, control.pc, control.fp, most)
         frames = [self._frame(pc) for pc in chain.inner + chain.outer]
@@ -216,15 +222,16 @@ class Machine:
         return Frame(name, pc, self.program.source_map.position(pc))
 
 
-def descriptors(verified: Verified) -> np.ndarray[tuple[int, ...], np.dtype[np.uint64]]:
-    """The function descriptors that calls read (see `FunctionField`)."""
+def descriptors(verified: Verified) -> list[list[int]]:
+    """The function descriptors that calls read (see `FunctionField`), DESCRIPTOR_WORDS words each."""
     program: Program = verified.program
-    words = np.zeros((len(program.functions), DESCRIPTOR_WORDS), np.uint64)
+    rows = []
     for number, function in enumerate(program.functions):
-        parameters = program.signatures[function.signature].parameters
-        words[number, FunctionField.ENTRY] = function.entry
-        words[number, FunctionField.PARAMETERS] = len(parameters)
-        words[number, FunctionField.LOCALS] = len(function.locals)
-        words[number, FunctionField.FRAME] = verified.frame_words[number]
-        words[number, FunctionField.SIGNATURE] = function.signature
-    return words
+        words = [0] * DESCRIPTOR_WORDS
+        words[FunctionField.ENTRY] = function.entry
+        words[FunctionField.PARAMETERS] = len(program.signatures[function.signature].parameters)
+        words[FunctionField.LOCALS] = len(function.locals)
+        words[FunctionField.FRAME] = verified.frame_words[number]
+        words[FunctionField.SIGNATURE] = function.signature
+        rows.append(words)
+    return rows

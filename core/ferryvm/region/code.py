@@ -6,8 +6,6 @@ from __future__ import annotations
 import collections
 import re
 
-import numpy as np
-
 from ferryvm.isa import INSTRUCTIONS, Flow
 from ferryvm.region.memo import memoised
 from ferryvm.verify import Verified
@@ -22,7 +20,7 @@ FLOWS = [row.flow for row in INSTRUCTIONS]
 """By opcode."""
 
 _LAST = (Flow.RETURN, Flow.STOP)
-_ENDS = np.array([flow in (Flow.JUMP, Flow.BRANCH, Flow.TABLE, *_LAST) for flow in FLOWS])
+_ENDS = [flow in (Flow.JUMP, Flow.BRANCH, Flow.TABLE, *_LAST) for flow in FLOWS]
 """By opcode, whether control does not simply go on after it."""
 
 
@@ -31,10 +29,10 @@ class DecodedCode:
 
     def __init__(self, verified: Verified) -> None:
         program = verified.program
-        self.opcodes: list[int] = program.code["opcode"].tolist()
-        self.immediates: list[int] = program.code["immediate"].tolist()
+        self.opcodes: list[int] = program.code.opcodes.tolist()
+        self.immediates: list[int] = program.code.immediates.tolist()
         self.length = len(self.opcodes)
-        self.ends: list[int] = np.flatnonzero(_ENDS[program.code["opcode"]]).tolist()
+        self.ends = [pc for pc, opcode in enumerate(self.opcodes) if _ENDS[opcode]]
         """pcs of the instructions after which a block ends."""
         names = [function.name for function in program.functions]
         count = collections.Counter(names)

@@ -7,8 +7,7 @@ program that was changed elsewhere finds its code again.
 
 from __future__ import annotations
 
-import numpy as np
-
+from ferryvm.program import RECORD_BYTES
 from ferryvm.region.graph import graph
 from ferryvm.region.region import Region
 
@@ -36,6 +35,6 @@ def fingerprint(region: Region) -> list[str | bytes]:
         facts.append(repr((number, function.entry, function.signature, function.locals)))
         blocks = graph(region.verified, number).blocks
         for first in sorted(blocks):
-            code = program.code[first : blocks[first].last + 1]
-            facts.append(np.ascontiguousarray(code).tobytes())
+            end = RECORD_BYTES * (blocks[first].last + 1)
+            facts.append(program.code.tobytes()[RECORD_BYTES * first : end])
     return facts

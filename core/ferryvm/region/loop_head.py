@@ -16,14 +16,13 @@ got hot. Then its graph says for sure whether a loop begins there.
 
 from __future__ import annotations
 
-import numpy as np
-import numpy.typing as npt
-
 from ferryvm.isa import BY_MNEMONIC, INSTRUCTIONS, Flow
 from ferryvm.verify import Verified
 
-_HAS_TARGET = np.array([row.flow in (Flow.JUMP, Flow.BRANCH) for row in INSTRUCTIONS])
-"""By opcode; the jumps that follow a `jump_table` are instructions of their own."""
+_HAVE_TARGETS = frozenset(
+    row.opcode for row in INSTRUCTIONS if row.flow in (Flow.JUMP, Flow.BRANCH)
+)
+"""The jumps that follow a `jump_table` are instructions of their own."""
 
 _JUMPS = frozenset(row.opcode for row in INSTRUCTIONS if row.flow is Flow.JUMP)
 
@@ -32,16 +31,15 @@ ENTER = BY_MNEMONIC["enter_jit"].opcode
 
 def likely_loop_heads(verified: Verified) -> list[int]:
     """pcs at which loops seem to begin, in rising order."""
-    opcodes, immediates = verified.program.code["opcode"], verified.program.code["immediate"]
-    jumps = np.flatnonzero(_HAS_TARGET[opcodes])
-    targets = immediates[jumps].astype(np.int64)
-    is_back = targets <= jumps
-    ends = dict(zip(targets[is_back].tolist(), jumps[is_back].tolist(), strict=True))
+    code = verified.program.code
+    opcodes, immediates = code.opcodes.tolist(), code.immediates
+    jumps = (pc for pc, opcode in enumerate(opcodes) if opcode in _HAVE_TARGETS)
+    ends = {immediates[pc]: pc for pc in jumps if immediates[pc] <= pc}
     found = set()
     for first, last in ends.items():
         head = first
         if first and opcodes[first - 1] in _JUMPS:
-            over = int(immediates[first - 1])
+            over = immediates[first - 1]
             if first < over <= last:
                 head = over
         if verified.is_reachable(head):
@@ -51,5 +49,7 @@ def likely_loop_heads(verified: Verified) -> list[int]:
 
 def scope_marks(verified: Verified) -> list[int]:
     """pcs of all `enter_jit`, in rising order."""
-    marks: npt.NDArray[np.int64] = np.flatnonzero(verified.program.code["opcode"] == ENTER)
-    return [pc for pc in marks.tolist() if verified.is_reachable(pc)]
+    opcodes = verified.program.code.opcodes.tolist()
+    return [
+        pc for pc, opcode in enumerate(opcodes) if opcode == ENTER and verified.is_reachable(pc)
+    ]

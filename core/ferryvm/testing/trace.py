@@ -105,8 +105,7 @@ def _trap_message(number: int) -> str:
 
 def instruction_at(program: Program, pc: int) -> tuple[Instruction, int]:
     """The row of the table and the immediate of the instruction at `pc`."""
-    record = program.code[pc]
-    return INSTRUCTIONS[int(record["opcode"])], int(record["immediate"])
+    return INSTRUCTIONS[program.code.opcodes[pc]], program.code.immediates[pc]
 
 
 def taken(program: Program, row: Instruction, immediate: int) -> int:

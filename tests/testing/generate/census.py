@@ -43,7 +43,7 @@ def live(seed: int, number: int, kind: ProgramKind = ProgramKind.BYTECODE) -> Li
     execution = engine.start(verified)
     machine, control = execution.machine, execution.machine.control
     artifact = engine.backend.prepare(verified)
-    opcodes = verified.program.code["opcode"].tolist()
+    opcodes = verified.program.code.opcodes.tolist()
     life, depth = Life(Status.RUNNING, Trap.NONE), 0
     owners = set()
     while life.instructions < MOST_INSTRUCTIONS:

@@ -57,7 +57,7 @@ def test_weights_decide_what_is_generated(tmp_path: Path) -> None:
     for number in range(20):
         program = generate(1, number, weights=plain)
         verify(program)
-        opcodes = program.code["opcode"].tolist()
+        opcodes = program.code.opcodes.tolist()
         assert opcodes.count(BY_MNEMONIC["nop"].opcode) > 20
         assert not {BY_MNEMONIC[name].opcode for name in ("host", "enter_jit")} & set(opcodes)
         assert len(program.functions) == 1

@@ -37,7 +37,7 @@ class Picky(Wrong):
     name = "picky"
 
     def accepts(self, program: Verified) -> str | None:
-        opcodes = program.program.code["opcode"].tolist()
+        opcodes = program.program.code.opcodes.tolist()
         has_floats = any(INSTRUCTIONS[opcode].mnemonic.startswith("f64") for opcode in opcodes)
         return "it has no <floats> & never will" if has_floats else None
 

@@ -37,8 +37,8 @@ def describer(verified: Verified) -> Describe:
 
 def _instruction(verified: Verified, pc: int) -> str:
     program = verified.program
-    row = INSTRUCTIONS[int(program.code["opcode"][pc])]
-    immediate = int(program.code["immediate"][pc])
+    row = INSTRUCTIONS[program.code.opcodes[pc]]
+    immediate = program.code.immediates[pc]
     if row.immediate is Immediate.NONE:
         return f"{pc} {row.mnemonic}"
     if row.immediate is Immediate.LOCAL:

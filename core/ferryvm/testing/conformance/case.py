@@ -81,7 +81,7 @@ def _facts(recorder: Recorder) -> dict[str, object]:
     return {
         "status": machine.status,
         "trap": Trap(control.trap) if machine.status is Status.TRAP else None,
-        "at": INSTRUCTIONS[int(verified.program.code["opcode"][pc])].mnemonic,
+        "at": INSTRUCTIONS[verified.program.code.opcodes[pc]].mnemonic,
         "function": verified.program.functions[owner].name,
         "depth": _depth(machine),
         "operands": tuple(operands),

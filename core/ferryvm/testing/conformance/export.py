@@ -99,7 +99,7 @@ def _script(item: Item, script: Script) -> dict[str, Any]:
             "heap": script.limits.heap,
             "first_heap": script.limits.first_heap,
         },
-        "functions": machine.descriptors.tolist(),
+        "functions": machine.descriptors,
         "table": list(program.table),
         "operands": [
             [str(t) for t in verified.operand_types(pc)] if verified.is_reachable(pc) else None

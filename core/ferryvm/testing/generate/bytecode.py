@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from ferryvm.isa.frame import HEADER_WORDS
 from ferryvm.isa.type import WORD_BYTES
-from ferryvm.program import CODE_DTYPE, Code, Data, Function, Program, Signature, Static
+from ferryvm.program import Code, Data, Function, Program, Signature, Static
 from ferryvm.testing.generate.body import (
     GET,
     JUMP,
@@ -211,7 +211,4 @@ class _Maker:
         immediates += self._headers(opcodes, immediates)
         targets = (opcodes == JUMP) | (opcodes == JUMP_IF) | (opcodes == JUMP_UNLESS)
         immediates[targets] = (immediates[targets] + (size - np.uint64(first))) % size
-        code = np.zeros(len(opcodes), CODE_DTYPE)
-        code["opcode"] = np.roll(opcodes, -first)
-        code["immediate"] = np.roll(immediates, -first)
-        return code
+        return Code.of(np.roll(opcodes, -first).tolist(), np.roll(immediates, -first).tolist())

@@ -224,7 +224,7 @@ def _ending(setup: _Setup, pc: int) -> list[Item]:
             jump = Line(line.row, "past")
             return [jump, plain("nop"), Label("past"), plain("halt")]
         case Flow.TABLE:
-            count = int(program.code["immediate"][pc]) + 1
+            count = program.code.immediates[pc] + 1
             if count > _MOST_LABELS:
                 raise _NoCut
             names = tuple(f"case{number}" for number in range(count))

@@ -89,7 +89,7 @@ def _items(
         for at in _table(program, pc)
     }
     targets = {
-        int(program.code["immediate"][pc])
+        program.code.immediates[pc]
         for pc in order
         if instruction_at(program, pc)[0].immediate is Immediate.TARGET
     }
@@ -107,12 +107,12 @@ def _items(
         if pc in tables:
             continue
         line = line_of(verified, names, pc)
-        immediate = int(program.code["immediate"][pc])
+        immediate = program.code.immediates[pc]
         if line.row.immediate is Immediate.TARGET:
             line = Line(line.row, labels[immediate])
         elif line.row.flow is Flow.TABLE:
             jumps = _table(program, pc)
-            line = Line(line.row, tuple(labels[int(program.code["immediate"][at])] for at in jumps))
+            line = Line(line.row, tuple(labels[program.code.immediates[at]] for at in jumps))
         items.append(line)
         pcs.append(pc)
         if pc == entry - 1 and not _ends(program, pc):
@@ -123,7 +123,7 @@ def _items(
 
 def _table(program: Program, pc: int) -> range:
     """pcs of the jumps of the jump table at `pc`."""
-    return range(pc + 1, pc + 2 + int(program.code["immediate"][pc]))
+    return range(pc + 1, pc + 2 + program.code.immediates[pc])
 
 
 def _ends(program: Program, pc: int) -> bool:

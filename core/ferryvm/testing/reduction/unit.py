@@ -127,7 +127,7 @@ class Units:
         """Operands to drop, then types of zeros to push."""
         row, program = line.row, self.program
         before = verified.operand_types(pc)
-        immediate = int(program.code["immediate"][pc])
+        immediate = program.code.immediates[pc]
         pops, pushes = len(row.pops), _fixed(row.pushes)
         match row.flow:
             case Flow.CALL | Flow.CALL_INDIRECT:

@@ -201,7 +201,7 @@ def _types(verified: Verified, line: TraceLine) -> tuple[tuple[Type, ...], tuple
 
 
 def _flow(program: Program, pc: int) -> Flow:
-    return INSTRUCTIONS[int(program.code["opcode"][pc])].flow
+    return INSTRUCTIONS[program.code.opcodes[pc]].flow
 
 
 def _fields(group: Group) -> Fields:

@@ -77,8 +77,8 @@ class _Observer:
         self.trial, self.backend = trial, backend
         self.machine: Machine = trial.execution.machine
         program = self.machine.program
-        self.opcodes: list[int] = program.code["opcode"].tolist()
-        self.immediates: list[int] = program.code["immediate"].tolist()
+        self.opcodes: list[int] = program.code.opcodes.tolist()
+        self.immediates: list[int] = program.code.immediates.tolist()
         self.open_types: dict[int, Type | None] = {}
         self.counts: dict[int, int] = {}
         self.met: dict[int, dict[int, int]] = {}
