@@ -25,7 +25,9 @@ _MACH_O = b"\xcf\xfa\xed\xfe"
 _MACHINES = {"x86_64": 62, "amd64": 62, "aarch64": 183, "arm64": 183}
 
 
-class _Section(NamedTuple):
+class Section(NamedTuple):
+    """A row of the section table."""
+
     name: int
     type: int
     flags: int
@@ -88,6 +90,13 @@ def fault(content: bytes, kind: ObjectType) -> str | None:
     return None
 
 
+def section_table(content: bytes) -> list[Section]:
+    """The sections of an ELF file of 64 bits in which `fault` finds nothing."""
+    header = _HEADER.unpack_from(content)
+    start, size = header[6], _SECTION.size * header[12]
+    return list(map(Section._make, _SECTION.iter_unpack(content[start : start + size])))
+
+
 def _header(content: bytes, kind: ObjectType) -> tuple[int, ...]:
     _ask(len(content) >= _HEADER.size and content.startswith(_IDENTITY), "it is no ELF file")
     _, *header = _HEADER.unpack_from(content)
@@ -101,8 +110,8 @@ def _check_sections(content: bytes, header: tuple[int, ...]) -> None:
     offset, size, number, names = header[5], *header[10:13]
     if number == 0:
         return
-    table = _table(content, offset, number * size, _SECTION.size, size, "section table")
-    sections = list(map(_Section._make, _SECTION.iter_unpack(table)))
+    _table(content, offset, number * size, _SECTION.size, size, "section table")
+    sections = section_table(content)
     for section in sections:
         if section.type not in (0, _NO_BITS):
             _ask_inside(section.offset, section.size, len(content), "a section")
@@ -118,7 +127,7 @@ def _check_sections(content: bytes, header: tuple[int, ...]) -> None:
             _check_relocations(content, sections, section, kind=header[0])
 
 
-def _check_symbols(content: bytes, sections: list[_Section], section: _Section) -> None:
+def _check_symbols(content: bytes, sections: list[Section], section: Section) -> None:
     symbols = _inner(content, section, _SYMBOL_BYTES, "symbol table")
     strings = sections[section.link]
     _ask(strings.type == _STRINGS, "its symbols have no names")
@@ -128,7 +137,7 @@ def _check_symbols(content: bytes, sections: list[_Section], section: _Section) 
 
 
 def _check_relocations(
-    content: bytes, sections: list[_Section], section: _Section, kind: int
+    content: bytes, sections: list[Section], section: Section, kind: int
 ) -> None:
     relocations = _inner(content, section, _RELOCATION_BYTES, "relocation table").cast("Q")
     if kind != ObjectType.RELOCATABLE:
@@ -157,7 +166,7 @@ def _check_segments(content: bytes, header: tuple[int, ...]) -> None:
         _ask(kind in types, f"it has no segment of type {kind}")
 
 
-def _inner(content: bytes, section: _Section, row: int, name: str) -> memoryview:
+def _inner(content: bytes, section: Section, row: int, name: str) -> memoryview:
     return _table(content, section.offset, section.size, row, section.entry, name)
 
 
@@ -168,7 +177,7 @@ def _table(content: bytes, offset: int, size: int, row: int, entry: int, name: s
     return memoryview(content)[offset : offset + size]
 
 
-def _check_names(content: bytes, strings: _Section, names: Iterable[int]) -> None:
+def _check_names(content: bytes, strings: Section, names: Iterable[int]) -> None:
     start, size = strings.offset, strings.size
     ends = size > 0 and start + size <= len(content) and content[start + size - 1] == 0
     _ask(ends and max(names, default=0) < size, "a name is not in it")

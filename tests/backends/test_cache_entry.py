@@ -22,6 +22,7 @@ from ferryvm.registry import Registry
 from ferryvm.verify import verify
 from ferryvm_backends._llvm import cache_entry, ir, native
 from ferryvm_backends._llvm.build import compile_module
+from ferryvm_backends._llvm.codegen import ObjectCode
 from ferryvm_backends.llvm.native import fault
 
 GARBAGE = cache_entry.packed(b"[[], []]", b"not an object")
@@ -45,7 +46,7 @@ def object_code() -> bytes:
 
 def test_an_object_is_recognised(object_code: bytes) -> None:
     assert binary.fault(object_code, ObjectType.RELOCATABLE) is None
-    native.NativeCode(object_code).function_address("function")
+    ObjectCode(object_code).address("function")
     assert binary.fault(object_code, ObjectType.SHARED) == "its type is 1 instead of 3"
 
 

@@ -18,7 +18,7 @@ from ferryvm_backends._llvm import ir
 from ferryvm_backends._llvm.arithmetic import WORD, word
 from ferryvm_backends._llvm.entry import pack, set_status, unpack
 from ferryvm_backends._llvm.handler import INT32, POINTER, HandlerBuilder, Registers
-from ferryvm_backends._llvm.native import PUBLISH
+from ferryvm_backends._llvm.loader import PUBLISH
 
 NATIVE = ir.FunctionType(INT32, [POINTER])
 """Compiled code: a function from a control block's address to a status."""

@@ -3,73 +3,76 @@
 
 from __future__ import annotations
 
-import ctypes
 import functools
 import importlib.util
 import logging
 import os
 import platform
+import re
 import subprocess
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from pathlib import Path
-
-import llvmlite
-import llvmlite.binding as llvm
 
 import ferryvm
 from ferryvm import cache
 from ferryvm.backend import BackendError
 from ferryvm.machine.control import ABI_VERSION
 from ferryvm_backends._llvm import cache_entry
+from ferryvm_backends._llvm.loader import NativeCode, load
 
 _log = logging.getLogger("ferryvm")
 
-PUBLISH = "ferry_publish"
-"""Name of the function behind `NativeCode.publisher`; `cell.define_publish` makes it."""
+_FEATURES = {"flags", "Features"}
+"""What the kernel calls the features of a processor: x86-64, AArch64."""
+
+_TOLD = (
+    "vendor_id", "cpu family", "model", "model name", "stepping", "flags",
+    "CPU implementer", "CPU architecture", "CPU variant", "CPU part", "CPU revision", "Features",
+)  # fmt: skip
+"""Lines of /proc/cpuinfo by which a processor is known; others change from moment to moment."""
+
+_MOST_TOLD = 1 << 14
+"""Characters that are read of /proc/cpuinfo: its first processor, of hundreds."""
 
 _PROCESSORS = ("x86_64", "amd64", "aarch64", "arm64")
 """Where LLVM has the calling convention that handlers use."""
 
 
-@functools.cache
-def target_machine(level: int = 2) -> llvm.TargetMachine:
-    """LLVM's description of this processor, and how code for it is made.
-
-    `level`: of LLVM's code generator, from 0, the soonest done, to 3.
-    """
-    return _target_machine(level)
-
-
-def _target_machine(level: int = 2) -> llvm.TargetMachine:
-    llvm.initialize_native_target()
-    llvm.initialize_native_asmprinter()
-    cpu, features = _processor()
-    return llvm.Target.from_default_triple().create_target_machine(
-        cpu=cpu,
-        features=features,
-        opt=level,
-        reloc="static",
-        codemodel="jitdefault",
-    )
-
-
-@functools.cache
-def _processor() -> tuple[str, str]:
-    """Name and features of this processor; asked for once, since every loaded object needs them."""
-    return llvm.get_host_cpu_name(), llvm.get_host_cpu_features().flatten()
-
-
 def _facts() -> list[str]:
     """What native code depends on besides the sources it is woven from."""
-    return [
-        ferryvm.__version__,
-        str(ABI_VERSION),
-        llvmlite.__version__,
-        str(llvm.llvm_version_info),
-        llvm.get_default_triple(),
-        *_processor(),
-    ]
+    return [ferryvm.__version__, str(ABI_VERSION), *_llvm_facts(), platform.machine(), processor()]
+
+
+def _llvm_facts() -> list[str]:
+    """Which LLVM makes the code; told by its file, which takes long to load."""
+    spec = importlib.util.find_spec("llvmlite")
+    if spec is None or spec.origin is None:
+        raise BackendError("llvmlite is not installed: there is nothing to make native code by")
+    folder = Path(spec.origin).parent
+    version = (folder / "_version.py").read_text(encoding="utf-8")
+    libraries = sorted((folder / "binding").glob("libllvmlite.*"))
+    found = [library.stat() for library in libraries]
+    return [version, *(f"{each.st_size} {each.st_mtime_ns}" for each in found)]
+
+
+def processor() -> str:
+    """What this processor is and has: other code is made for another one.
+
+    From the kernel where it tells; LLVM, which would tell as well, takes long to load.
+    """
+    try:
+        with open("/proc/cpuinfo", encoding="utf-8", errors="replace") as file:
+            first = file.read(_MOST_TOLD).partition("\n\n")[0]
+    except OSError:
+        first = ""
+    told = dict(re.findall(r"^(.*?)\s*:[ \t]*(.*)$", first, re.MULTILINE))
+    facts = [f"{name}: {told[name]}" for name in _TOLD if name in told]
+    if not _FEATURES.isdisjoint(told):
+        return "\n".join(facts)
+    from ferryvm_backends._llvm.codegen import host_processor  # where the kernel does not tell
+
+    return "\n".join(host_processor())
 
 
 def _sources(names: Iterable[str]) -> list[Path]:
@@ -91,70 +94,6 @@ def key(package: str, *others: str) -> str:
     """The key of what is made from a backend's sources and other packages', on this machine."""
     woven_from = ("ferryvm.isa", "ferryvm.machine", "ferryvm_backends._llvm", package, *others)
     return cache.key(_facts(), _sources(woven_from))
-
-
-class _Module(llvm.ModuleRef):  # type: ignore[misc]  # llvmlite has no types
-    """An LLVM module in a context of its own, which goes with it.
-
-    A context keeps the constants and types of its modules until it is disposed of, which LLVM's
-    global one never is: 0.5 KiB for each region of llvm, 12 KiB for one of vliw.
-    """
-
-    def _dispose(self) -> None:
-        super()._dispose()
-        llvm.ContextRef._dispose(self._context)
-
-
-def parsed(text: str) -> llvm.ModuleRef:
-    """LLVM's own form of a module's text. Raises RuntimeError for a text that is wrong."""
-    module = _module(llvm.parse_assembly, text)
-    module.verify()
-    return module
-
-
-def loaded(bitcode: bytes) -> llvm.ModuleRef:
-    """LLVM's own form of a module's bitcode."""
-    return _module(llvm.parse_bitcode, bitcode)
-
-
-def _module(parse: Callable[..., llvm.ModuleRef], content: str | bytes) -> _Module:
-    context = llvm.create_context()
-    reference = parse(content, context)
-    # From here on the module disposes of it: of what is garbage together Python may finalize the
-    # context first, which would take the module with it.
-    context._owned = True
-    module = _Module(reference._ptr, context)
-    reference.detach()
-    return module
-
-
-class NativeCode:
-    """A loaded object; addresses stay good as long as this lives."""
-
-    def __init__(self, content: bytes) -> None:
-        empty = llvm.parse_assembly("")
-        # The engine owns its target machine and frees it.
-        self._engine = llvm.create_mcjit_compiler(empty, _target_machine())
-        self._engine.add_object_file(llvm.ObjectFileRef.from_data(content))
-        self._engine.finalize_object()
-
-    def address(self, symbol: str) -> int:
-        """Address of a function or variable."""
-        return int(self._engine.get_global_value_address(symbol))
-
-    def function_address(self, symbol: str) -> int:
-        """Address of a function."""
-        return int(self._engine.get_function_address(symbol))
-
-    def function(self, symbol: str) -> Callable[[int], None]:
-        """A C function from a control block's address to nothing; it releases the GIL."""
-        return ctypes.CFUNCTYPE(None, ctypes.c_void_p)(self.function_address(symbol))
-
-    def publisher(self) -> Callable[[int, int], None]:
-        """Stores a word at an address, at once and after all stores before it."""
-        # It keeps the GIL, which takes longer to give back than a store.
-        kind = ctypes.PYFUNCTYPE(None, ctypes.c_void_p, ctypes.c_uint64)
-        return kind(self.function_address(PUBLISH))
 
 
 def processor_problem() -> str | None:
@@ -179,7 +118,7 @@ def load_or_build(package: str, merge_tails: bool = True) -> tuple[NativeCode, b
 
     payload = cache.Entry(name, key(package)).get(build, cache_entry.fault)
     notes, code = cache_entry.unpacked(payload)
-    return NativeCode(code), notes
+    return load(code), notes
 
 
 def _name(package: str) -> str:

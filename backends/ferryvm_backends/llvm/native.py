@@ -16,8 +16,8 @@ from ferryvm.flowgraph.component import cycle_without
 from ferryvm.ir.footprint import VersionedNest
 from ferryvm.ir.graph import Module
 from ferryvm.machine.host_stack import frame_bytes
-from ferryvm_backends._llvm import cache_entry, ir, native
-from ferryvm_backends._llvm.native import NativeCode, target_machine
+from ferryvm_backends._llvm import cache_entry, codegen, ir
+from ferryvm_backends._llvm.codegen import ObjectCode, target_machine
 from ferryvm_backends._llvm.passes import Pipeline, improve
 from ferryvm_backends.llvm.symbol import (
     ACTIVITY,
@@ -37,7 +37,7 @@ def parsed(module: ir.Module) -> llvm.ModuleRef:
     target = target_machine()
     module.triple = target.triple
     module.data_layout = str(target.target_data)
-    return native.parsed(str(module))
+    return codegen.parsed(str(module))
 
 
 def optimised(module: llvm.ModuleRef, level: int) -> llvm.ModuleRef:
@@ -119,8 +119,8 @@ _calibrated: list[float] = []
 def seconds_a_cycle() -> float:
     """What one step of the processor's time stamp counter takes, measured once."""
     if not _calibrated:
-        code = NativeCode(emitted(parsed(_counter_module())))
-        read = ctypes.CFUNCTYPE(ctypes.c_uint64)(code.function_address("ferry_cycles"))
+        code = ObjectCode(emitted(parsed(_counter_module())))
+        read = ctypes.CFUNCTYPE(ctypes.c_uint64)(code.address("ferry_cycles"))
         began, first = time.perf_counter(), read()
         while time.perf_counter() - began < 0.002:
             pass
@@ -146,8 +146,8 @@ class RegionCode(Code):
         noted, code = cache_entry.unpacked(content)
         stack, self._guards, self._nests = _noted(noted)
         """The pc of each guard, in the order of their counts; nests, likewise."""
-        self._native = NativeCode(code)
-        self.address = self._native.function_address(ENTRY)
+        self._native = ObjectCode(code)
+        self.address = self._native.address(ENTRY)
         words = ctypes.c_uint64 * (FAILURES + len(self._guards) + NEST_WORDS * len(self._nests))
         self._activity = words.from_address(self._native.address(ACTIVITY))
         self._activity[STACK] = stack

@@ -14,7 +14,7 @@ from ferryvm.backend import Code, Options
 from ferryvm.compiler import Compilation, Target
 from ferryvm.ir.graph import Module
 from ferryvm.region.region import Region
-from ferryvm_backends._llvm.native import target_machine
+from ferryvm_backends._llvm.codegen import target_machine
 from ferryvm_backends.llvm import native
 from ferryvm_backends.llvm.key import region_key
 

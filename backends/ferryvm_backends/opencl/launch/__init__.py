@@ -14,7 +14,8 @@ import ctypes
 import functools
 import threading
 
-from ferryvm_backends._llvm.native import NativeCode, load_or_build
+from ferryvm_backends._llvm.loader import NativeCode
+from ferryvm_backends._llvm.native import load_or_build
 
 STACK = 32 << 10
 """Bytes of the thread's stack for a driver's functions and a kernel, which PoCL runs in the thread
@@ -140,8 +141,8 @@ class Door:
         self._doors, self._number = doors, number
         self.record = Record.from_address(doors.records + RECORD_BYTES * number)
         ctypes.memset(ctypes.addressof(self.record), 0, RECORD_BYTES)
-        self.record.launch = doors.native.function_address(launch)
-        self.address = doors.native.function_address(f"door_{number}")
+        self.record.launch = doors.native.address(launch)
+        self.address = doors.native.address(f"door_{number}")
 
     def close(self) -> None:
         """Let another kernel have it."""

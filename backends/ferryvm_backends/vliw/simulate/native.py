@@ -21,7 +21,7 @@ from ferryvm.machine.control import ControlBlock
 from ferryvm_backends._llvm import ir
 from ferryvm_backends._llvm.arithmetic import I1, LLVM_TYPE, WORD, Arithmetic, word
 from ferryvm_backends._llvm.build import compile_module, compile_quickly
-from ferryvm_backends._llvm.native import NativeCode
+from ferryvm_backends._llvm.codegen import ObjectCode
 from ferryvm_backends.vliw.code.operation import EXITS, Segment, canonical_type, work_of
 from ferryvm_backends.vliw.code.program import Bypass, Immediate, Program, Read, Slot, Source
 from ferryvm_backends.vliw.machine.model import FileKind, Work
@@ -74,9 +74,9 @@ class NativeProgram:
         # What runs once is not worth the time that good code takes to make.
         is_quick = size > LARGE or not paths.is_cyclic()
         code = compile_quickly(module) if is_quick else compile_module(module, merge_tails=True)
-        self._code = NativeCode(code)
+        self._code = ObjectCode(code)
         kind = ctypes.CFUNCTYPE(ctypes.c_uint64, ctypes.c_void_p)
-        self._run = kind(self._code.function_address("run"))
+        self._run = kind(self._code.address("run"))
 
     def run(self, memory: Memory, budget: int, control: ControlBlock | None = None) -> RunMetrics:
         """As `interpret`. Raises HazardError for a store to where there is no memory, and for

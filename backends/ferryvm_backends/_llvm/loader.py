@@ -1,0 +1,155 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Object files into memory, without LLVM where one needs nothing but itself.
+
+    object   .ltext   .rodata   .rela: place = symbol + addend
+                │         │        │
+    memory   │ text, read and run │ data, read only │
+
+Interpreters are such objects on x86-64: each relocation puts the address of a place in the object
+into a whole word (System V ABI, AMD64 supplement, R_X86_64_64), and no symbol is another library's.
+LLVM's loader, which takes longer to import than most programs run, loads all others.
+"""
+
+from __future__ import annotations
+
+import abc
+import ctypes
+import mmap
+import platform
+import struct
+import sys
+from collections.abc import Callable
+
+from ferryvm import binary
+from ferryvm.backend import BackendError
+from ferryvm.binary import Section
+
+PUBLISH = "ferry_publish"
+"""Name of the function behind `NativeCode.publisher`; `cell.define_publish` makes it."""
+
+_ALLOCATED, _WRITABLE, _EXECUTABLE = 2, 1, 4
+"""Flags of sections."""
+_PROGRAM_BITS, _SYMBOLS, _RELOCATIONS, _UNWIND = 1, 2, 4, 0x70000001
+"""Types of sections. Nothing unwinds through an interpreter."""
+_WORD_RELOCATION = 1
+_SYMBOL = struct.Struct("<IBBHQQ")
+_WORD = struct.Struct("<Q")
+_MASK = (1 << 64) - 1
+
+_libc = ctypes.CDLL(None, use_errno=True)
+_libc.mprotect.argtypes = (ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int)
+
+
+class NativeCode(abc.ABC):
+    """A loaded object; addresses stay good as long as this lives."""
+
+    @abc.abstractmethod
+    def address(self, symbol: str) -> int:
+        """Address of a function or variable."""
+
+    def function(self, symbol: str) -> Callable[[int], None]:
+        """A C function from a control block's address to nothing; it releases the GIL."""
+        return ctypes.CFUNCTYPE(None, ctypes.c_void_p)(self.address(symbol))
+
+    def publisher(self) -> Callable[[int, int], None]:
+        """Stores a word at an address, at once and after all stores before it."""
+        # It keeps the GIL, which takes longer to give back than a store.
+        kind = ctypes.PYFUNCTYPE(None, ctypes.c_void_p, ctypes.c_uint64)
+        return kind(self.address(PUBLISH))
+
+
+def load(content: bytes) -> NativeCode:
+    """The code of a relocatable object, of which `ferryvm.binary` finds no fault."""
+    if sys.platform == "linux" and platform.machine().lower() in ("x86_64", "amd64"):
+        try:
+            return _SelfContained(content)
+        except _NeedsLinkerError:
+            pass
+    from ferryvm_backends._llvm.codegen import ObjectCode  # it takes LLVM
+
+    return ObjectCode(content)
+
+
+class _NeedsLinkerError(Exception):
+    """The object has something in it that takes more than `_SelfContained` does."""
+
+
+class _SelfContained(NativeCode):
+    """An object whose relocations are words with addresses of its own."""
+
+    def __init__(self, content: bytes) -> None:
+        sections = binary.section_table(content)
+        offsets, text_size, size = _layout(sections)
+        symbols = [section for section in sections if section.type == _SYMBOLS]
+        if len(symbols) != 1:
+            raise _NeedsLinkerError
+        self._map = mmap.mmap(-1, size, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+        base = ctypes.addressof(ctypes.c_char.from_buffer(self._map))
+        for number, offset in offsets.items():
+            section = sections[number]
+            self._map[offset : offset + section.size] = _content(content, section)
+        names = sections[symbols[0].link]
+        addresses: list[int] = []
+        self._addresses: dict[str, int] = {}
+        for name, info, _, number, value, _ in _SYMBOL.iter_unpack(_content(content, symbols[0])):
+            address = base + offsets[number] + value if number in offsets else 0
+            addresses.append(address)
+            if info >> 4:  # not local
+                if not address:
+                    raise _NeedsLinkerError
+                start = names.offset + name
+                self._addresses[content[start : content.index(0, start)].decode()] = address
+        for section in sections:
+            if section.type == _RELOCATIONS and section.info in offsets:
+                offset, size_there = offsets[section.info], sections[section.info].size
+                self._relocate(_content(content, section), offset, size_there, addresses)
+        _protect(base, text_size, mmap.PROT_READ | mmap.PROT_EXEC)
+        _protect(base + text_size, size - text_size, mmap.PROT_READ)
+
+    def _relocate(self, table: bytes, offset: int, size: int, addresses: list[int]) -> None:
+        words = memoryview(table).cast("Q").tolist()
+        if max(words[0::3], default=0) + _WORD.size > size:
+            raise _NeedsLinkerError
+        for place, info, addend in zip(words[0::3], words[1::3], words[2::3], strict=True):
+            address = addresses[info >> 32]
+            if info & 0xFFFF_FFFF != _WORD_RELOCATION or not address:
+                raise _NeedsLinkerError
+            _WORD.pack_into(self._map, offset + place, (address + addend) & _MASK)
+
+    def address(self, symbol: str) -> int:
+        return self._addresses[symbol]
+
+
+def _content(content: bytes, section: Section) -> bytes:
+    return content[section.offset : section.offset + section.size]
+
+
+def _layout(sections: list[Section]) -> tuple[dict[int, int], int, int]:
+    """Where in memory each section that is needed there begins, by its number: what runs comes
+    first; then the bytes of that, and of all, in whole pages."""
+    offsets: dict[int, int] = {}
+    size = text_size = 0
+    for executable in (_EXECUTABLE, 0):
+        for number, section in enumerate(sections):
+            is_needed = section.flags & _ALLOCATED and section.size and section.type != _UNWIND
+            if not is_needed or section.flags & _EXECUTABLE != executable:
+                continue
+            if section.flags & _WRITABLE or section.type != _PROGRAM_BITS:
+                raise _NeedsLinkerError
+            size = _rounded(size, max(section.alignment, 1))
+            offsets[number] = size
+            size += section.size
+        size = _rounded(size, mmap.PAGESIZE)
+        text_size = text_size or size
+    if not text_size:
+        raise _NeedsLinkerError
+    return offsets, text_size, size
+
+
+def _rounded(number: int, unit: int) -> int:
+    return -(-number // unit) * unit
+
+
+def _protect(address: int, size: int, protection: int) -> None:
+    if size and _libc.mprotect(address, size, protection):
+        raise BackendError(f"native code cannot be made to run: errno {ctypes.get_errno()}")

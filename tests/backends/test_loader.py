@@ -1,0 +1,102 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Objects in memory without LLVM: the same code, and those that need more are LLVM's to load."""
+
+from __future__ import annotations
+
+import ctypes
+import threading
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from ferryvm_backends._llvm import ir, native
+from ferryvm_backends._llvm.build import compile_module
+from ferryvm_backends._llvm.loader import NativeCode, _SelfContained, load
+from ferryvm_backends._llvm.native import processor
+from ferryvm_backends._llvm.codegen import ObjectCode
+
+WORD = ir.IntType(64)
+
+
+def compiled(change: Callable[[ir.Module], None] = lambda module: None) -> bytes:
+    """An object whose `function` adds an element of a constant table, and has another double it."""
+    module = ir.Module("small")
+    kind = ir.ArrayType(WORD, 3)
+    table = ir.GlobalVariable(module, kind, "table")
+    table.global_constant = True
+    table.initializer = ir.Constant(kind, [ir.Constant(WORD, n) for n in (10, 20, 30)])
+    signature = ir.FunctionType(WORD, [WORD])
+    other = ir.Function(module, signature, "other")
+    other.attributes.add("noinline")
+    builder = ir.IRBuilder(other.append_basic_block())
+    builder.ret(builder.add(other.args[0], other.args[0]))
+    function = ir.Function(module, signature, "function")
+    builder = ir.IRBuilder(function.append_basic_block())
+    place = builder.gep(table, [ir.Constant(WORD, 0), function.args[0]], source_etype=kind)
+    element = builder.load(place, typ=WORD)
+    builder.ret(builder.call(other, [element]))
+    change(module)
+    return compile_module(module, merge_tails=True)
+
+
+def with_a_variable(module: ir.Module) -> None:
+    """Something that can be written."""
+    variable = ir.GlobalVariable(module, WORD, "counter")
+    variable.initializer = ir.Constant(WORD, 7)
+    function = ir.Function(module, ir.FunctionType(WORD, []), "read")
+    builder = ir.IRBuilder(function.append_basic_block())
+    builder.store(builder.add(builder.load(variable), ir.Constant(WORD, 1)), variable)
+    builder.ret(builder.load(variable))
+
+
+def with_another_library(module: ir.Module) -> None:
+    """A function of the C library."""
+    own = ir.Function(module, ir.FunctionType(WORD, []), "pthread_self")
+    function = ir.Function(module, ir.FunctionType(WORD, []), "thread")
+    builder = ir.IRBuilder(function.append_basic_block())
+    builder.ret(builder.call(own, []))
+
+
+def called(code: NativeCode, name: str, *arguments: int) -> int:
+    kind = ctypes.CFUNCTYPE(ctypes.c_int64, *[ctypes.c_int64] * len(arguments))
+    return int(kind(code.address(name))(*arguments))
+
+
+@pytest.mark.parametrize("loader", [load, ObjectCode])
+def test_code_does_the_same_whoever_loads_it(loader: Callable[[bytes], NativeCode]) -> None:
+    code = loader(compiled())
+    assert [called(code, "function", number) for number in range(3)] == [20, 40, 60]
+
+
+def test_a_self_contained_object_is_loaded_without_llvm() -> None:
+    if native.platform.machine().lower() not in ("x86_64", "amd64"):
+        pytest.skip("LLVM's loader loads all other objects")
+    assert isinstance(load(compiled()), _SelfContained)
+
+
+def test_what_can_be_written_and_what_is_elsewhere_is_loaded_by_llvm() -> None:
+    for change, name, expected in (
+        (with_a_variable, "read", 8),
+        (with_another_library, "thread", threading.get_ident()),
+    ):
+        code = load(compiled(change))
+        assert isinstance(code, ObjectCode)
+        assert called(code, name) == expected
+
+
+def test_text_cannot_be_written_and_data_cannot_be_run() -> None:
+    code = load(compiled())
+    pages = {}
+    for line in Path("/proc/self/maps").read_text(encoding="ascii").splitlines():
+        span, rights, *_ = line.split()
+        first, end = (int(part, 16) for part in span.split("-"))
+        pages[first, end] = rights
+    for name, rights in (("function", "r-x"), ("table", "r--")):
+        address = code.address(name)
+        (found,) = [has for (first, end), has in pages.items() if first <= address < end]
+        assert found.startswith(rights), name
+
+
+def test_a_processor_is_told_the_same_each_time() -> None:
+    assert processor() == processor() != ""
