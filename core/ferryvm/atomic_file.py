@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import errno
 import os
-import secrets
 from collections.abc import Iterable
 from pathlib import Path
 from typing import BinaryIO
@@ -49,7 +48,7 @@ def replace_file(path: Path, *content: bytes | memoryview) -> None:
 def temporary_name() -> str:
     """A new name for a temporary file, without a folder. In the folder of the file that it will
     replace, renaming is atomic."""
-    return f"{PREFIX}{secrets.token_hex(8)}{SUFFIX}"
+    return f"{PREFIX}{os.urandom(8).hex()}{SUFFIX}"
 
 
 def _created(name: str) -> BinaryIO:

@@ -14,7 +14,6 @@ from __future__ import annotations
 import contextlib
 import fcntl
 import os
-import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -50,6 +49,8 @@ def noted(what: str) -> Iterator[None]:
 
 def _write(what: str) -> tuple[int, str]:
     """A locked file that is seen only once it is locked."""
+    import tempfile  # who has no plugins needs none of this
+
     place = folder()
     place.mkdir(mode=0o700, parents=True, exist_ok=True)
     descriptor, new = tempfile.mkstemp(prefix=_NEW, dir=place)

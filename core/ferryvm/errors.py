@@ -8,7 +8,6 @@ A message says what was wrong, where, and what is allowed. The command line prin
 from __future__ import annotations
 
 import dataclasses
-import difflib
 import unicodedata
 from collections.abc import Iterable, Sequence
 
@@ -99,6 +98,8 @@ class UnknownNameError(FerryError):
 
 def suggestion(name: str, known: Iterable[str]) -> str:
     """`; did you mean 'x'?` for the nearest known name, or nothing."""
+    import difflib  # only to tell of a fault
+
     names = list(known)
     near = difflib.get_close_matches(name, names, n=1, cutoff=0.6)
     near = near or difflib.get_close_matches(name.lower(), names, n=1, cutoff=0.6)

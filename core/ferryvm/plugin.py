@@ -13,12 +13,13 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import importlib
 import logging
 import os
 import re
 import threading
 from collections.abc import Callable, Iterator
-from importlib import metadata
+from typing import TYPE_CHECKING
 
 import pluggy
 
@@ -28,7 +29,11 @@ from ferryvm.errors import FerryError, suggestion
 from ferryvm.failure import described, is_out_of_memory, kind_of
 from ferryvm.float_environment import callers, ours
 from ferryvm.foreign import ForeignError, contained, unchanged
+from ferryvm.own_plugin import alone
 from ferryvm.time_limit import limited
+
+if TYPE_CHECKING:
+    from importlib import metadata
 
 GROUP = "ferryvm"
 """The entry point group in which plugins are named."""
@@ -115,7 +120,7 @@ class Plugins:
     # --- finding ----------------------------------------------------------------------------
 
     def _discover(self) -> None:
-        found = [(_plugin_of(point), point) for point in self._entry_points()]
+        found = self._found()
         found.sort(key=lambda pair: (not pair[0].is_own, pair[0].distribution, pair[0].name))
         if not any(plugin.is_own for plugin, _ in found):  # importlib.metadata ignores errors
             why = "either it is not installed, or there is too little memory to look for it"
@@ -124,7 +129,7 @@ class Plugins:
         if not all(plugin.is_own for plugin, _ in found):
             for what in crash_note.left_behind():
                 self._warn(f"an earlier run of ferry ended while it was {what}")
-        for plugin, point in found:
+        for plugin, load in found:
             if not (plugin.is_own or wanted is None or plugin in wanted):
                 setting = os.environ[VARIABLE]
                 self._note(plugin, f"is left out: {VARIABLE} is {setting!r}", is_forbidden=True)
@@ -133,7 +138,7 @@ class Plugins:
                 # A library that it brings may set in the thread what it likes.
                 around = ours() if plugin.is_own else callers()
                 with self.loading(plugin, f"loading plugin {plugin}"), around:
-                    implementation = point.load()
+                    implementation = load()
             except ForeignError as error:
                 _check_memory(plugin, error)
                 self._note(plugin, f"does not load: {error}{plugin.remedy}")
@@ -159,7 +164,17 @@ class Plugins:
         if changed:
             self._warn(f"{doing} changed {', '.join(changed)}: put back")
 
+    def _found(self) -> list[tuple[Plugin, Callable[[], object]]]:
+        """All plugins, and what loads each."""
+        own = alone(GROUP, OWN)
+        if own is not None:
+            plugin = Plugin(own.name, OWN, own.version)
+            return [(plugin, lambda: importlib.import_module(own.module))]
+        return [(_plugin_of(point), point.load) for point in self._entry_points()]
+
     def _entry_points(self) -> list[metadata.EntryPoint]:
+        from importlib import metadata  # only for those who have plugins: see `own_plugin`
+
         try:
             return list(metadata.entry_points(group=GROUP))
         except Exception as error:
@@ -169,6 +184,8 @@ class Plugins:
 
     def _readable_entry_points(self) -> Iterator[metadata.EntryPoint]:
         """The entry points of all distributions in which they can be read."""
+        from importlib import metadata
+
         seen = set()
         for distribution in metadata.distributions():
             name, _ = _identity(distribution)

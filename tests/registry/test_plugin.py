@@ -389,6 +389,7 @@ def test_own_backends_that_get_no_memory_end_the_search(monkeypatch: pytest.Monk
 def test_own_metadata_that_cannot_be_listed_is_told(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
+    monkeypatch.setattr(plugin, "alone", lambda *_: None)
     monkeypatch.setattr(metadata, "entry_points", lambda group: [])
     monkeypatch.setattr(plugin, "_told", set())
     with pytest.raises(UnknownNameError, match="not there to ask: ferryvm is not found: "):
@@ -403,6 +404,7 @@ def test_own_metadata_that_cannot_be_read_is_not_taken_for_another_plugin(
     def refuse(self: metadata.Distribution) -> NoReturn:
         raise MemoryError
 
+    monkeypatch.setattr(plugin, "alone", lambda *_: None)
     monkeypatch.setattr(metadata.Distribution, "metadata", property(refuse))
     with pytest.raises(MemoryError):
         Registry()

@@ -9,7 +9,6 @@ import logging
 import os
 import platform
 import re
-import subprocess
 import sys
 from collections.abc import Iterable
 from pathlib import Path
@@ -132,6 +131,8 @@ def environment() -> dict[str, str]:
 
 def _build_in_process(package: str, merge_tails: bool) -> bytes:
     """What `build` yields, from a process of its own; Ctrl-C ends both."""
+    import subprocess  # only where the cache has none
+
     command = [sys.executable, "-m", "ferryvm_backends._llvm.build", package, str(os.getpid())]
     if not merge_tails:
         command.append("--keep-tails-apart")

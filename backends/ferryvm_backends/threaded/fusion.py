@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import itertools
 import re
-from importlib import resources
+from pathlib import Path
 
 from ferryvm.isa import BY_MNEMONIC, INSTRUCTIONS, Flow, Instruction
 
@@ -28,7 +28,7 @@ def groups() -> list[Group]:
     """The fused instructions of `fused.toml`, each once, in the file's order."""
     import tomli  # only for building; the groups are then kept beside the code
 
-    text = resources.files(__package__).joinpath("fused.toml").read_text(encoding="utf-8")
+    text = Path(__file__).with_name("fused.toml").read_text(encoding="utf-8")
     table = tomli.loads(text)
     found: dict[tuple[str, ...], None] = {}
     for patterns in table["patterns"].values():

@@ -10,7 +10,6 @@ import json
 import math
 import os
 import re
-import tempfile
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -237,6 +236,8 @@ def _save(execution: Execution, path: Path | None) -> None:
 
 def _saved_elsewhere(execution: Execution) -> Path | None:
     """The file in the directory for temporary files that has the state; None if that fails, too."""
+    import tempfile  # hardly any run ends on a full disk
+
     try:
         descriptor, name = tempfile.mkstemp(prefix="ferry-", suffix=".ferry")
     except OSError:
