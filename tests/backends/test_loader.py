@@ -12,9 +12,9 @@ import pytest
 
 from ferryvm_backends._llvm import ir, native
 from ferryvm_backends._llvm.build import compile_module
+from ferryvm_backends._llvm.codegen import ObjectCode
 from ferryvm_backends._llvm.loader import NativeCode, _SelfContained, load
 from ferryvm_backends._llvm.native import processor
-from ferryvm_backends._llvm.codegen import ObjectCode
 
 WORD = ir.IntType(64)
 

@@ -12,8 +12,8 @@ import pytest
 
 from ferryvm.backend import BackendError
 from ferryvm_backends._llvm import passes
-from ferryvm_backends._llvm.passes import Pipeline, improve
 from ferryvm_backends._llvm.codegen import parsed
+from ferryvm_backends._llvm.passes import Pipeline, improve
 
 TEXT = """
 define i64 @sum(i64 %n) {

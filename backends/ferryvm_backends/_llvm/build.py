@@ -18,8 +18,8 @@ import llvmlite.binding as llvm
 from ferryvm.process import end_with_parent
 from ferryvm_backends._llvm import ir, passes
 from ferryvm_backends._llvm.cache_entry import packed
-from ferryvm_backends._llvm.passes import Pipeline
 from ferryvm_backends._llvm.codegen import parsed, target_machine
+from ferryvm_backends._llvm.passes import Pipeline
 
 
 def compile_quickly(module: ir.Module) -> bytes:

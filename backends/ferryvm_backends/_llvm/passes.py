@@ -29,8 +29,8 @@ from llvmlite.binding.newpassmanagers import NewPassManager
 
 from ferryvm.backend import BackendError
 from ferryvm.process import end_with_parent
-from ferryvm_backends._llvm.native import environment
 from ferryvm_backends._llvm.codegen import loaded, target_machine
+from ferryvm_backends._llvm.native import environment
 
 HERE = 8_192
 """Runs in this process: they leak 12 MiB, and are spared the start of a child."""
