@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import random
 import signal
@@ -172,6 +173,44 @@ def test_a_second_signal_ends_a_host_call_that_does_not_return(tmp_path: Path) -
         process.kill()
         process.wait()
         os.close(reader)
+
+
+@pytest.mark.parametrize("name", ["SIGINT", "SIGTERM"])
+def test_one_signal_saves_a_program_whose_output_nobody_reads(tmp_path: Path, name: str) -> None:
+    """It stands at the call that prints: resumed it prints what follows, nothing twice."""
+    path, state, number = tmp_path / "flood.skiff", tmp_path / "s.ferry", signal.Signals[name]
+    path.write_text("(define n 0) (while #t (set! n (+ n 1)) (print! n))")
+    reader, writer = os.pipe()
+    fcntl.fcntl(writer, fcntl.F_SETPIPE_SZ, 4096)
+    code = TAKING_SIGNALS.format(hangup="SIG_DFL")
+    command = [sys.executable, "-c", code, "run", str(path), "--save", str(state)]
+    with open(reader, "rb") as output:
+        with subprocess.Popen(command, stdout=writer, stderr=subprocess.PIPE, text=True) as process:
+            os.close(writer)
+            output.peek()  # it runs
+            _wait_until_asleep(process.pid)
+            process.send_signal(number)
+            _, err = process.communicate(timeout=120)
+        printed = [*map(int, output.read().split())]
+    assert process.returncode == (130 if name == "SIGINT" else -number)
+    assert err.startswith(f"ferry: state saved in {state}\n")
+    assert "flood.skiff:1:" in err
+    resumed = subprocess.run(
+        [sys.executable, "-m", "ferryvm.cli", "resume", str(state), "--fuel", "1000"],
+        check=False, capture_output=True, text=True, timeout=120,
+    )  # fmt: skip
+    printed += map(int, resumed.stdout.split())
+    assert printed == [*range(1, len(printed) + 1)]
+    assert resumed.stdout
+
+
+def _wait_until_asleep(pid: int) -> None:
+    """Return when a process has waited for a tenth of a second."""
+    asleep = 0
+    while asleep < 10:
+        time.sleep(0.01)
+        status = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+        asleep = asleep + 1 if status == "S" else 0
 
 
 def test_a_stopped_run_goes_on(running: subprocess.Popen[str]) -> None:

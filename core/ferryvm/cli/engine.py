@@ -4,11 +4,13 @@
 from __future__ import annotations
 
 import os
+import select
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
+from ferryvm.cli import termination
 from ferryvm.cli.device import check_device_option
 from ferryvm.engine import Engine
 from ferryvm.machine.host import Output
@@ -59,6 +61,19 @@ def make_engine(
         output=output,
         registry=registry,
     )
+
+
+def waiting_output(descriptor: int) -> Output:
+    """An output for a program of which something is saved when a signal comes: it does so as well
+    where nobody reads on. What a program prints is less than PIPE_BUF, which is written whole."""
+    ready = select.poll()
+    ready.register(descriptor, select.POLLOUT)
+
+    def output(data: bytes) -> None:
+        termination.wait_to_write(ready.poll)
+        write(descriptor, data)
+
+    return output
 
 
 def write(descriptor: int, data: bytes) -> None:

@@ -21,7 +21,7 @@ import ferryvm
 from ferryvm.atomic_file import replace_file
 from ferryvm.cli import termination
 from ferryvm.cli.device import device_option
-from ferryvm.cli.engine import make_engine, policy_option, write
+from ferryvm.cli.engine import make_engine, policy_option, waiting_output, write
 from ferryvm.cli.file import check_writable, naming, refuse_same_file
 from ferryvm.cli.run_failure import Interrupted, Trapped
 from ferryvm.engine import Engine, Execution, ProgramInterrupted, RunResult, TrapError
@@ -116,10 +116,14 @@ def _engine(
     backend: str | None,
     policy: Path | None,
     device: str | None,
+    save: Path | None,
+    trace: Path | None,
     **_others: Any,
 ) -> Engine:
     limits = Limits(stack=stack, heap=heap)
-    return make_engine(backend, policy, device, limits=limits, output=functools.partial(write, 1))
+    has_to_end = save is not None or trace is not None
+    output = waiting_output(1) if has_to_end else functools.partial(write, 1)
+    return make_engine(backend, policy, device, limits=limits, output=output)
 
 
 def _run(
@@ -184,9 +188,10 @@ def _drive(
 ) -> None:
     try:
         result = execution.run(fuel, count)
-    except ProgramInterrupted as error:
+    except (ProgramInterrupted, termination.StoppedWaiting):
         _save(execution, save)
-        raise Interrupted(with_source_line(str(error), error.position)) from None
+        stopped = ProgramInterrupted(execution.machine)
+        raise Interrupted(with_source_line(str(stopped), stopped.position)) from None
     except TrapError as error:
         _report(stats, execution, load_seconds, Status.TRAP, trap=error.kind.name)
         raise Trapped(with_source_line(str(error), error.position)) from None

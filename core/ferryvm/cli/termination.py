@@ -18,7 +18,7 @@ import sys
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
     from contextlib import AbstractContextManager
 
 SIGINT: int = _signal.SIGINT
@@ -32,6 +32,12 @@ _most = 1
 """Signals that a command may deal with itself."""
 _keeps = False
 """True if something is to be written before a program's end by a signal."""
+_is_waiting = False
+"""True while a program waits until what it prints can be written."""
+
+
+class StoppedWaiting(KeyboardInterrupt):
+    """A signal came while a program waited to print: it stands at that call."""
 
 
 def begin() -> None:
@@ -104,11 +110,26 @@ def keep_state() -> None:
     _keeps = True
 
 
+def wait_to_write(ready: Callable[[], object]) -> None:
+    """Call what returns when a program's output can be written. Raises StoppedWaiting for a signal
+    that has come or comes meanwhile."""
+    global _is_waiting
+    _is_waiting = True
+    try:
+        if came:
+            raise StoppedWaiting
+        ready()
+    finally:
+        _is_waiting = False
+
+
 def heard(number: int) -> None:
     """A signal came while a program ran, which is being stopped."""
     came.append(number)
     if len(came) > _most:
         at_once(number)
+    if _is_waiting:
+        raise StoppedWaiting
     if number != SIGINT and not _keeps:
         raise KeyboardInterrupt  # it may be in a host call that takes long
 
