@@ -19,7 +19,7 @@ import time
 
 import ferryvm
 from ferryvm.engine import Engine
-from ferryvm.engine.execution import TrapError
+from ferryvm.engine.result import TrapError
 from ferryvm.machine.memory import SMALLEST_STACK, Limits
 from ferryvm.registry import Registry
 from ferryvm.testing import Differ, Verdict

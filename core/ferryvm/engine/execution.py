@@ -1,138 +1,38 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Running a program: the loop that enters a backend and does what its status asks for.
+"""Engines and executions: a program on one backend, run and resumed, saved and copied.
 
-start ──> enter ──> HALT          ──> result
-            ▲  ├──> HOST          perform the call ──┐
-            │  ├──> GROW          grow the heap ─────┤   (or trap)
-            └──┼─────────────────────────────────────┘
-               ├──> TRAP          ──> TrapError
-               ├──> FUEL          ──> result, resumable
-               └──> INTERRUPTED   ──> ProgramInterrupted, resumable
+Engine ── start, resume ──> Execution ── run ──> prepare ──> drive ──> RunResult, or an error
+                               ▲  │
+                               └──┘ after FUEL, an interrupt, a host function that failed
 """
 
 from __future__ import annotations
 
 import contextlib
-import dataclasses
 import threading
 import time
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from ferryvm.backend import (
-    Artifact,
-    BackendError,
-    Forcing,
-    Interpreter,
-    PreparationError,
-    RefusalError,
-)
-from ferryvm.engine.exit_check import ExitChecker
+from ferryvm.backend import Artifact, BackendError, Forcing, Interpreter, RefusalError
+from ferryvm.engine.driver import Driver
 from ferryvm.engine.interrupt import interruptible
+from ferryvm.engine.preparation import prepare
+from ferryvm.engine.result import ProgramInterrupted, RunResult, Seconds, Statistics, TrapError
 from ferryvm.engine.runnable import mixed, runnable
-from ferryvm.errors import FerryError, Position
-from ferryvm.failure import described, is_ctrl_c, is_out_of_memory, kind_of, shown, text_of
-from ferryvm.float_environment import callers, in_ours, set_again
+from ferryvm.errors import FerryError
+from ferryvm.failure import described, is_ctrl_c, shown
+from ferryvm.float_environment import in_ours, set_again
 from ferryvm.foreign import ForeignError, contained
-from ferryvm.isa import Trap, Type
-from ferryvm.isa.type import to_python
 from ferryvm.machine.control import UNLIMITED, Status
 from ferryvm.machine.host import STANDARD, HostFunction, Output, bind
 from ferryvm.machine.host_stack import check_size, floor, with_room
 from ferryvm.machine.memory import Limits
-from ferryvm.machine.state import Frame, Machine
+from ferryvm.machine.state import Machine
 from ferryvm.policy import Policy, default
 from ferryvm.program import Program
 from ferryvm.registry import Registry
 from ferryvm.verify import Verified, verify
-
-_ENDS = (Status.HALT, Status.TRAP, Status.INTERRUPTED, Status.FUEL)
-"""Statuses that end a run."""
-
-_NOT_OURS = (Status.RUNNING, Status.LEAVE, Status.GUARD, Status.HOT, Status.SLICED, Status.LOST)
-"""Statuses that the engine cannot go on from, whatever the state is."""
-
-
-class TrapError(FerryError):
-    """The program trapped. The execution stays in the state before the trapping instruction."""
-
-    def __init__(self, machine: Machine) -> None:
-        self.kind = Trap(machine.control.trap)
-        self.pc: int = machine.control.pc
-        self.position: Position | None = machine.position
-        self.stack: list[Frame] = machine.frames()
-        """The calls under way, innermost first, without the middle of a deep stack."""
-        super().__init__(_show(machine, f"trap: {self.kind.message}", self.stack))
-
-
-class ProgramInterrupted(KeyboardInterrupt):
-    """The program was interrupted; the execution can go on from where it was."""
-
-    def __init__(self, machine: Machine) -> None:
-        self.pc: int = machine.control.pc
-        self.position: Position | None = machine.position
-        self.stack: list[Frame] = machine.frames()
-        """The calls under way, innermost first, without the middle of a deep stack."""
-        super().__init__(_show(machine, "interrupted", self.stack))
-
-
-def _show(machine: Machine, event: str, stack: list[Frame]) -> str:
-    """What happened and where, then the calls under way, innermost first."""
-    lines = [f"{machine.position or f'pc {machine.control.pc}'}: {event}"]
-    for frame in stack:
-        if frame.skipped:
-            lines.append(f"    ... {frame.skipped} more calls ...")
-        lines.append(f"    in {frame}")
-        if frame.is_cut:
-            lines.append("    ... more calls, not counted ...")
-    return "\n".join(lines)
-
-
-@dataclasses.dataclass(frozen=True)
-class Seconds:
-    """Where the time of a run went, in seconds."""
-
-    load: float
-    """Verifying the program and making its memory."""
-    prepare: float
-    """Bringing it into the backend's form, and waiting for compilers."""
-    run: float
-    """Running it, host calls included."""
-    compile: float = 0.0
-    """What compilers took that were done during the run; beside the program, unless it waited."""
-
-
-@dataclasses.dataclass(frozen=True)
-class Statistics:
-    """Metrics of a run."""
-
-    backend: str
-    """Its name; `mixed` where a policy chose."""
-    seconds: Seconds
-    instructions: int | None
-    """Instructions completed since the program's start; None where nobody counted."""
-
-
-@dataclasses.dataclass(frozen=True)
-class RunResult:
-    """What a run came to."""
-
-    status: Status
-    """HALT, or FUEL when the fuel ran out before the end."""
-    type: Type | None
-    bits: int | None
-    """The result: the operand on top of the stack at the end; None where there is none."""
-    output: str
-    """All that the execution wrote so far, in every run; bytes that are not UTF-8 are replaced.
-    Empty if the engine was given an output of its own."""
-    statistics: Statistics
-
-    @property
-    def value(self) -> int | float | None:
-        """The result as a Python number, signed for integers."""
-        if self.type is None or self.bits is None:
-            return None
-        return to_python(self.type, self.bits)
 
 
 class Engine:
@@ -215,20 +115,24 @@ class Execution:
         self.machine = machine
         self.statistics = Statistics(engine.backend.name, Seconds(load_seconds, 0.0, 0.0), None)
         """Metrics of the last run, also of one that ended in a trap."""
-        self._hosts = bind(machine.program.hosts, engine.hosts)
-        self._is_standard = [STANDARD.get(one.name) is one for one in self._hosts]
+        hosts = bind(machine.program.hosts, engine.hosts)
         self._load_seconds = load_seconds
         self._collected: list[bytes] = []
-        self.output = engine.output or self._collected.append
-        """Where the program writes."""
         self._prepared: dict[tuple[str, frozenset[Forcing]], tuple[Interpreter, Artifact]] = {}
         self._last: Artifact | None = None
         """What ran last."""
         self._all_counted = True
-        self._left = ExitChecker(machine)
-        self._broken = ""
-        """What a backend did after which this cannot go on."""
+        self._driver = Driver(machine, hosts, engine.output or self._collected.append)
         self._busy = threading.Lock()
+
+    @property
+    def output(self) -> Output:
+        """Where the program writes."""
+        return self._driver.output
+
+    @output.setter
+    def output(self, output: Output) -> None:
+        self._driver.output = output
 
     @property
     def instructions(self) -> int | None:
@@ -284,8 +188,8 @@ class Execution:
         if not self._busy.acquire(blocking=False):
             raise FerryError("this execution is running; it cannot be run or saved meanwhile")
         try:
-            if self._broken:
-                raise BackendError(f"this execution cannot go on: {self._broken}")
+            if self._driver.broken:
+                raise BackendError(f"this execution cannot go on: {self._driver.broken}")
             yield
         finally:
             self._busy.release()
@@ -334,37 +238,7 @@ class Execution:
         key = (name or self.engine.backend.name, forcing)
         if key not in self._prepared:
             backend = runnable(self.engine.registry, name) if name else self.engine.backend
-            program = self.machine.verified
-            try:
-                with contained(f"backend {backend.name!r} looks at the program", BackendError):
-                    reason = backend.accepts(program)
-            except ForeignError as error:
-                raise PreparationError(backend.name, str(error)) from error
-            if reason is not None:
-                from ferryvm.engine.hook import checked_reason  # few are refused
-
-                why = checked_reason(reason, f"backend {backend.name!r}: its accepts")
-                raise RefusalError(f"backend {backend.name!r} refuses the program: {why}")
-            missing = sorted(kind.value for kind in forcing - backend.capabilities.forcing)
-            if missing:
-                message = f"backend {backend.name!r} has nothing to force: {', '.join(missing)}"
-                raise RefusalError(message)
-            try:
-                with contained(f"backend {backend.name!r} prepares the program", BackendError):
-                    artifact: object = with_room(
-                        lambda: (
-                            backend.prepare_forced(program, forcing)
-                            if forcing
-                            else backend.prepare(program)
-                        )
-                    )
-            except BackendError as error:
-                raise RefusalError(text_of(error)) from error
-            except ForeignError as error:
-                raise PreparationError(backend.name, str(error)) from error
-            if not isinstance(artifact, Artifact):
-                what = f"it returned {kind_of(artifact)}, not an Artifact"
-                raise PreparationError(backend.name, what)
+            artifact = prepare(backend, self.machine.verified, forcing)
             self._prepared[key] = backend, artifact
             set_again()
         return self._prepared[key]
@@ -379,7 +253,7 @@ class Execution:
         began = time.perf_counter()
         try:
             with interruptible(control):
-                return self._drive(backend, artifact, counting)
+                return self._driver.drive(backend, artifact, counting)
         finally:
             run_seconds = time.perf_counter() - began
             if counting:
@@ -411,89 +285,6 @@ class Execution:
             self.statistics,
         )
 
-    def _drive(self, backend: Interpreter, artifact: Artifact, counting: bool) -> Status:
-        control = self.machine.control
-        if control.status in (Status.HALT, Status.TRAP):
-            return self.machine.status  # it ended before this run
-        self._limit_heap(backend)
-        while True:
-            try:
-                status = artifact.enter(self.machine, counting)
-            except (FerryError, KeyboardInterrupt, MemoryError):
-                raise
-            except BaseException as error:
-                if is_out_of_memory(error):
-                    raise MemoryError from error
-                raise self._break(backend, f"raised {described(error)}") from error
-            if status.__class__ is not Status:  # a number would pass for none of those below
-                raise self._break(backend, f"returned {shown(status)}, not a Status")
-            fault = self._left.fault(status, counting)
-            if fault is not None and status not in _NOT_OURS:
-                raise self._break(backend, f"left {fault}")
-            if status is Status.HOST:
-                if control.interrupt:  # or nobody looks, where each stay in a backend is short
-                    control.status = Status.INTERRUPTED
-                    return Status.INTERRUPTED
-                self._call_host(counting)
-            elif status is Status.GROW:
-                if not self._grow(backend):
-                    control.status, control.trap = Status.TRAP, Trap.HEAP_EXHAUSTED
-                    return Status.TRAP
-            elif status in _ENDS:
-                if status is Status.HALT and counting:
-                    control.fuel -= 1
-                return status
-            else:
-                raise BackendError(
-                    f"backend {backend.name!r} left with {status.name} at pc {control.pc}, "
-                    "which a program run by one backend alone cannot go on from"
-                )
-
-    def _break(self, backend: Interpreter, what: str) -> BackendError:
-        """The error for a backend after which the machine is in no state of its program."""
-        self._broken = f"backend {backend.name!r} {what}"
-        return BackendError(f"{self._broken}; the program cannot go on")
-
-    def _limit_heap(self, backend: Interpreter) -> None:
-        """Keep the heap within what the backend can address."""
-        control, limit = self.machine.control, backend.capabilities.heap
-        control.heap_capacity = self.machine.memory.heap_capacity
-        if limit is not None:
-            if control.hp > limit:
-                message = f"backend {backend.name!r} can address {limit} bytes of heap"
-                raise RefusalError(f"{message}, {control.hp} are in use")
-            control.heap_capacity = min(control.heap_capacity, limit)
-
-    def _grow(self, backend: Interpreter) -> bool:
-        """Make room for the allocation that left with GROW; False if a limit forbids it."""
-        limit = backend.capabilities.heap
-        if limit is not None and self.machine.control.wanted > limit:
-            return False
-        grown = self.machine.grow()
-        self._limit_heap(backend)
-        return grown
-
-    def _call_host(self, counting: bool) -> None:
-        """Perform the host call at pc and step over it."""
-        machine, control = self.machine, self.machine.control
-        function = self._hosts[control.exit_id]
-        count = len(function.signature.parameters)
-        arguments = machine.memory.stack[control.sp - count : control.sp].tolist()
-        if self._is_standard[control.exit_id] and _is_list(self.output):
-            given = function.action(self.output, *arguments)  # runs nothing that is not ours
-        else:
-            with callers():
-                given = function.action(self.output, *arguments)
-        result = _result_bits(function, given)
-        # Nothing has changed up to here: a host function that fails leaves the program at the call.
-        control.sp -= count
-        if result is not None:
-            machine.memory.stack[control.sp] = result
-            control.sp += 1
-        control.pc += 1
-        if counting:
-            control.fuel -= 1
-
 
 def _taken(backend: Interpreter, artifact: Artifact) -> tuple[float, float]:
     """The seconds that programs have waited for compilers, and that compilers have taken."""
@@ -508,21 +299,3 @@ def _taken(backend: Interpreter, artifact: Artifact) -> tuple[float, float]:
             return found
         what = f"gave {shown(found)}"
     raise BackendError(f"backend {backend.name!r} {what} when it was asked for its times")
-
-
-def _is_list(output: Output) -> bool:
-    """True if what a program writes is collected in a list, and nobody's code is called for it."""
-    return getattr(output, "__self__", None).__class__ is list
-
-
-def _result_bits(function: HostFunction, result: object) -> int | None:
-    """What a host function returned, checked against its signature."""
-    if not function.signature.results:
-        if result is not None:
-            raise FerryError(f"host function {function.name} has no result, but returned one")
-        return None
-    (t,) = function.signature.results
-    if not isinstance(result, int):
-        kind = type(result).__name__
-        raise FerryError(f"host function {function.name} returned {kind}, not the bits of an {t}")
-    return result & t.mask

@@ -13,10 +13,11 @@ import math
 from collections.abc import Iterator
 
 from ferryvm.backend import Activity
-from ferryvm.engine.execution import Execution, Seconds
+from ferryvm.engine.execution import Execution
 from ferryvm.engine.journal import Attempt, Considered, Placement
 from ferryvm.engine.mixed import Mixed
 from ferryvm.engine.observer import Observer
+from ferryvm.engine.result import Seconds
 from ferryvm.failure import described, kind_of
 from ferryvm.region.region import candidates
 from ferryvm.verify import Verified

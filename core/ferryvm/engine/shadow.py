@@ -22,15 +22,14 @@ import time
 from collections.abc import Callable
 
 from ferryvm.backend import (
-    Artifact,
     Backend,
     BackendError,
     Code,
     Interpreter,
-    PreparationError,
     RefusalError,
 )
 from ferryvm.engine.journal import Placement
+from ferryvm.engine.preparation import prepare
 from ferryvm.errors import FerryError
 from ferryvm.failure import described
 from ferryvm.isa import Trap
@@ -123,7 +122,7 @@ class Shadow:
     def __init__(self, program: Verified, backend: Interpreter) -> None:
         """Raises BackendError where the backend does not take the program."""
         self._name = backend.name
-        self._artifact = _prepared(program, backend)
+        self._artifact = prepare(backend, program, role="the shadow")
         self._machines: dict[int, Machine] = {}
         """Those that are running, by the address of their control block."""
         self._stops: dict[int, _Stop] = {}
@@ -258,18 +257,6 @@ class _CheckedCode(CodeWrapper):
         super().__init__(inner)
         self._entry = PythonEntry(check)
         self.address = self._entry.address
-
-
-def _prepared(program: Verified, backend: Interpreter) -> Artifact:
-    try:
-        reason = backend.accepts(program)
-        if reason is None:
-            return backend.prepare(program)
-    except BackendError:
-        raise
-    except Exception as error:
-        raise PreparationError(backend.name, described(error)) from error
-    raise RefusalError(f"the shadow {backend.name!r} refuses the program: {reason}")
 
 
 def _broken(control: ControlBlock, before: ControlBlock, stay: Stay) -> Difference | None:

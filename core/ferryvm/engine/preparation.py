@@ -1,0 +1,61 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A program brought into a backend's own form. The backend may be anybody's: whatever it raises or
+returns becomes an error that names it."""
+
+from __future__ import annotations
+
+from ferryvm.backend import (
+    Artifact,
+    BackendError,
+    Forcing,
+    Interpreter,
+    PreparationError,
+    RefusalError,
+)
+from ferryvm.failure import kind_of, text_of
+from ferryvm.foreign import ForeignError, contained
+from ferryvm.machine.host_stack import with_room
+from ferryvm.verify import Verified
+
+
+def prepare(
+    backend: Interpreter,
+    program: Verified,
+    forcing: frozenset[Forcing] = frozenset(),
+    role: str = "backend",
+) -> Artifact:
+    """The program as a backend prepared it.
+
+    `role`: what the backend is, in messages. Raises RefusalError where it does not take the
+    program, and PreparationError where it fails.
+    """
+    who = f"{role} {backend.name!r}"
+    try:
+        with contained(f"{who} looks at the program", BackendError):
+            reason = backend.accepts(program)
+    except ForeignError as error:
+        raise PreparationError(backend.name, str(error)) from error
+    if reason is not None:
+        from ferryvm.engine.hook import checked_reason  # few are refused
+
+        why = checked_reason(reason, f"{who}: its accepts")
+        raise RefusalError(f"{who} refuses the program: {why}")
+    missing = sorted(kind.value for kind in forcing - backend.capabilities.forcing)
+    if missing:
+        raise RefusalError(f"{who} has nothing to force: {', '.join(missing)}")
+    try:
+        with contained(f"{who} prepares the program", BackendError):
+            artifact: object = with_room(
+                lambda: (
+                    backend.prepare_forced(program, forcing)
+                    if forcing
+                    else backend.prepare(program)
+                )
+            )
+    except BackendError as error:
+        raise RefusalError(text_of(error)) from error
+    except ForeignError as error:
+        raise PreparationError(backend.name, str(error)) from error
+    if not isinstance(artifact, Artifact):
+        raise PreparationError(backend.name, f"it returned {kind_of(artifact)}, not an Artifact")
+    return artifact

@@ -1,0 +1,97 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How a run ends: its result with the metrics of the run, a trap, or an interrupt.
+
+A run that ends in an error of a backend or of the host has none of these; the error itself is raised.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+
+from ferryvm.errors import FerryError, Position
+from ferryvm.isa import Trap, Type
+from ferryvm.isa.type import to_python
+from ferryvm.machine.control import Status
+from ferryvm.machine.state import Frame, Machine
+
+
+class TrapError(FerryError):
+    """The program trapped. The execution stays in the state before the trapping instruction."""
+
+    def __init__(self, machine: Machine) -> None:
+        self.kind = Trap(machine.control.trap)
+        self.pc: int = machine.control.pc
+        self.position: Position | None = machine.position
+        self.stack: list[Frame] = machine.frames()
+        """The calls under way, innermost first, without the middle of a deep stack."""
+        super().__init__(_show(machine, f"trap: {self.kind.message}", self.stack))
+
+
+class ProgramInterrupted(KeyboardInterrupt):
+    """The program was interrupted; the execution can go on from where it was."""
+
+    def __init__(self, machine: Machine) -> None:
+        self.pc: int = machine.control.pc
+        self.position: Position | None = machine.position
+        self.stack: list[Frame] = machine.frames()
+        """The calls under way, innermost first, without the middle of a deep stack."""
+        super().__init__(_show(machine, "interrupted", self.stack))
+
+
+def _show(machine: Machine, event: str, stack: list[Frame]) -> str:
+    """What happened and where, then the calls under way, innermost first."""
+    lines = [f"{machine.position or f'pc {machine.control.pc}'}: {event}"]
+    for frame in stack:
+        if frame.skipped:
+            lines.append(f"    ... {frame.skipped} more calls ...")
+        lines.append(f"    in {frame}")
+        if frame.is_cut:
+            lines.append("    ... more calls, not counted ...")
+    return "\n".join(lines)
+
+
+@dataclasses.dataclass(frozen=True)
+class Seconds:
+    """Where the time of a run went, in seconds."""
+
+    load: float
+    """Verifying the program and making its memory."""
+    prepare: float
+    """Bringing it into the backend's form, and waiting for compilers."""
+    run: float
+    """Running it, host calls included."""
+    compile: float = 0.0
+    """What compilers took that were done during the run; beside the program, unless it waited."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Statistics:
+    """Metrics of a run."""
+
+    backend: str
+    """Its name; `mixed` where a policy chose."""
+    seconds: Seconds
+    instructions: int | None
+    """Instructions completed since the program's start; None where nobody counted."""
+
+
+@dataclasses.dataclass(frozen=True)
+class RunResult:
+    """What a run came to."""
+
+    status: Status
+    """HALT, or FUEL when the fuel ran out before the end."""
+    type: Type | None
+    bits: int | None
+    """The result: the operand on top of the stack at the end; None where there is none."""
+    output: str
+    """All that the execution wrote so far, in every run; bytes that are not UTF-8 are replaced.
+    Empty if the engine was given an output of its own."""
+    statistics: Statistics
+
+    @property
+    def value(self) -> int | float | None:
+        """The result as a Python number, signed for integers."""
+        if self.type is None or self.bits is None:
+            return None
+        return to_python(self.type, self.bits)
