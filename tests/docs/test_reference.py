@@ -17,6 +17,8 @@ import ferryvm
 from ferryvm.cli.command import ferry
 from ferryvm.engine import RunResult
 from ferryvm.engine.saved import STATE
+from ferryvm.engine.transition import SiteState
+from ferryvm.engine.transition import markdown as markdown_of_transitions
 from ferryvm.image.program import PROGRAM
 from ferryvm.isa import INSTRUCTIONS, Trap
 from ferryvm.isa.emitter import FunctionField
@@ -113,6 +115,21 @@ def test_the_status_table_has_every_status() -> None:
     rows = _rows(_section("architecture.md", "Transfers"), 4)
     assert [(row[0], int(row[1])) for row in rows] == [(s.name, s.value) for s in Status]
     assert all(row[2] and row[3] for row in rows)
+
+
+def test_the_states_of_a_site_and_their_transitions_are_those_of_the_table() -> None:
+    documented = [row[0] for row in _rows(_section("mixed-execution.md", "Sites"), 2)]
+    assert documented == list(SiteState)
+    hint = (
+        "paste what `python -c 'from ferryvm.engine.transition import *; print(markdown())'` prints"
+    )
+    assert markdown_of_transitions() in _section("mixed-execution.md", "Transitions"), hint
+
+
+def test_the_states_of_explain_are_those_that_a_site_in_the_journal_can_have() -> None:
+    rows = _rows(_section("explain.md", "Line by line"), 2)
+    named = {name for row in rows for name in re.findall(r"[a-z ]+", row[0])}
+    assert set(SiteState) - named == {SiteState.COLD}
 
 
 def test_the_trap_table_has_every_trap_with_its_message() -> None:

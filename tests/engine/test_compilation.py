@@ -17,7 +17,7 @@ import pytest
 import ferryvm
 from ferryvm.backend import BackendError, Code, CompilationError, MalformedError, RefusalError
 from ferryvm.backend import Options as CompileOptions
-from ferryvm.engine import Execution, ProgramInterrupted, mixed
+from ferryvm.engine import Execution, ProgramInterrupted, tiering
 from ferryvm.engine.compilation import Job, submit
 from ferryvm.engine.journal import Event, Outcome
 from ferryvm.ir.operation import IrError
@@ -161,6 +161,16 @@ def test_what_is_required_is_an_error_for_a_program_that_ends_first_too(source: 
     assert execution.machine.status in (Status.HALT, Status.TRAP)
 
 
+def test_a_refusal_without_a_thread_to_compile_in_is_an_error_at_once(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(tiering, "submit", Job.run)
+    found = registry(compile_by_llvm, accepts="not this one")
+    chosen = dataclasses.replace(required(True), whole_program=True)
+    with pytest.raises(RefusalError, match="region program: not this one"):
+        start(LOOP, chosen, found).run()
+
+
 def test_ctrl_c_ends_the_waiting_for_what_is_required() -> None:
     gate = Gate()
     chosen = dataclasses.replace(required(True), whole_program=True)
@@ -278,7 +288,7 @@ def test_ctrl_c_is_heard_while_code_is_compiled(background: bool) -> None:
 
 
 def test_a_job_that_is_done_at_once_is_a_job_like_others(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(mixed, "submit", Job.run)
+    monkeypatch.setattr(tiering, "submit", Job.run)
     for background in (False, True):
         chosen = policy(background=background, speculate=True, guard_limit=3)
         late = "(define i 0) (define n 0) (while (< i 500) (if (> i 300) (set! n (+ n i)))"
@@ -303,7 +313,7 @@ def test_a_program_that_ends_within_the_delay_is_not_compiled_for() -> None:
     execution = start(LOOP, delayed(60_000, name="mine"), registry(gate.compile))
     same_as_reference(LOOP, execution)
     (placement,) = placements(execution)
-    assert (placement.state, placement.attempts, gate.regions) == ("compiling", [], [])
+    assert (placement.state, placement.attempts, gate.regions) == ("queued", [], [])
 
 
 def test_a_program_that_goes_on_is_compiled_after_the_delay() -> None:

@@ -146,7 +146,7 @@ def test_a_place_whose_rules_were_not_asked_before_the_end_says_so() -> None:
     finally:
         release.set()
     (region,) = explanation.regions
-    assert (region.region, region.state, region.considered) == ("", "compiling", ())
+    assert (region.region, region.state, region.considered) == ("", "queued", ())
     assert region.remark == "not asked yet: the program ended before"
 
 

@@ -16,6 +16,7 @@ from ferryvm.backend import Options as CompileOptions
 from ferryvm.engine import Engine, Execution
 from ferryvm.engine.observer import Cold, Observer
 from ferryvm.engine.trace import COMPILATION, PROGRAM, events, write
+from ferryvm.engine.transition import SiteState
 from ferryvm.hooks import BackendEntry, hookimpl
 from ferryvm.machine.control import ControlBlock, Status
 from ferryvm.machine.entry import PythonEntry
@@ -230,7 +231,7 @@ def test_a_compilation_that_the_program_did_not_wait_for_is_under_way_at_the_end
     observer = Observer()
     observed(NESTED, policy("llvm"), observer)
     place = observer.placements[0]
-    place.state = "compiling"
+    place.state = SiteState.COMPILING
     unfinished = [event for event in events(observer) if str(event["name"]).startswith("compiling")]
     assert len(unfinished) == 1
     assert unfinished[0]["args"] == {"region": place.region, "outcome": "under way at the end"}

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Attempts of backends to compile a region. Whatever one does, the journal has it and the program
-goes on."""
+"""Attempts of backends to compile a region: each is in the journal, whatever becomes of it, and
+none of them stops the program by itself."""
 
 from __future__ import annotations
 
@@ -24,6 +24,7 @@ from ferryvm.backend import (
 from ferryvm.engine.hook import checked_code, checked_reason
 from ferryvm.engine.journal import Attempt, Event, Journal, Outcome
 from ferryvm.engine.site import Site
+from ferryvm.engine.transition import SiteEvent
 from ferryvm.failure import described, is_ctrl_c, one_line
 from ferryvm.policy import Choice
 
@@ -59,14 +60,62 @@ class Compilers:
         self._strict = strict
         self._forcing, self._shadow = forcing, shadow
         self._said: set[str] = set()
+        self.seconds = 0.0
+        """What all attempts have taken."""
 
-    def attempt(self, place: Site, choice: Choice) -> Attempt:
-        """Have one backend compile the place's region."""
+    def is_beside(self, site: Site) -> bool:
+        """True if the program goes on while the site's region is compiled."""
+        assert site.rule is not None
+        return site.rule.backends[0].options.background and not self._forcing
+
+    def compile(self, site: Site) -> tuple[SiteEvent, str]:
+        """What asking the backends of a site's rule in their order leads to, and why.
+
+        `site.code` then has the code, or `site.more` how often to count on.
+        """
+        rule, region = site.rule, site.region
+        assert rule is not None
+        assert region is not None
+        reason = "each backend of the rule has lost its code for it"
+        for choice in rule.backends:
+            if choice.backend in site.lost:
+                continue
+            wanted = choice.options.threshold
+            if wanted is not None and site.threshold < wanted and not self._forcing:
+                reason = f"its threshold is {wanted}"
+                self._skip(site, choice, reason)
+                _count_on(site, wanted - site.threshold)
+                return SiteEvent.EARLY, f"backend {choice.backend!r}: {reason}"
+            attempt = self._attempt(site, choice)
+            self.seconds += attempt.seconds  # one thread compiles
+            reason = f"backend {choice.backend!r}: {attempt.reason or attempt.outcome.value}"
+            if attempt.code is not None:
+                site.choice, site.code = choice, attempt.code
+                return SiteEvent.COMPILED, reason
+            if attempt.outcome is Outcome.TOO_LARGE:
+                if choice.options.required:
+                    self.say_once(
+                        f"backend {choice.backend!r}: region {region.name}: {attempt.reason}"
+                    )
+                smaller = _smaller(site)
+                if choice is rule.backends[-1] and smaller:
+                    site.regions, site.rule = smaller, None
+                    return SiteEvent.TOO_LARGE, reason
+                continue
+            is_failure = isinstance(attempt.error, CompilationError)
+            if choice.options.required or (self._strict and is_failure):
+                site.error = attempt.error
+                return SiteEvent.DENIED, reason
+        _count_on(site, min(choice.options.retry_after for choice in rule.backends))
+        return SiteEvent.REFUSED, reason
+
+    def _attempt(self, site: Site, choice: Choice) -> Attempt:
+        """Have one backend compile the site's region."""
         began = self._journal.now()
-        options = self._options(place, choice)
+        options = self._options(site, choice)
         code, outcome, reason, raised = None, Outcome.COMPILED, "", CompilationError
         try:
-            code, reason = self._code(place, choice, options)
+            code, reason = self._code(site, choice, options)
         except TooLargeError as error:
             outcome, reason = Outcome.TOO_LARGE, one_line(str(error))
         except RefusalError as error:
@@ -82,7 +131,7 @@ class Compilers:
         else:
             if code.is_from_cache:
                 outcome = Outcome.CACHED
-        attempt = self._noted(place, choice, outcome, reason, began, code, len(options.unseen))
+        attempt = self._noted(site, choice, outcome, reason, began, code, len(options.unseen))
         if code is not None:
             return attempt
         text = f"backend {choice.backend!r}: region {attempt.region}: {reason}"
@@ -90,15 +139,15 @@ class Compilers:
         failure = RefusalError(text) if is_refusal else raised(text)
         return dataclasses.replace(attempt, error=failure)
 
-    def skip(self, place: Site, choice: Choice, reason: str) -> None:
+    def _skip(self, site: Site, choice: Choice, reason: str) -> None:
         """Note that a backend was not asked."""
-        self._noted(place, choice, Outcome.SKIPPED, reason, self._journal.now())
+        self._noted(site, choice, Outcome.SKIPPED, reason, self._journal.now())
 
-    def lose(self, place: Site, reason: str) -> None:
-        """Note that the code of a place cannot be run any more."""
-        assert place.choice is not None
-        place.lost.add(place.choice.backend)
-        self._noted(place, place.choice, Outcome.LOST, one_line(reason), self._journal.now())
+    def lose(self, site: Site, reason: str) -> None:
+        """Note that the code of a site cannot be run any more."""
+        assert site.choice is not None
+        site.lost.add(site.choice.backend)
+        self._noted(site, site.choice, Outcome.LOST, one_line(reason), self._journal.now())
 
     def say_once(self, failure: str) -> None:
         """Warn of something that failed, the first time that it does."""
@@ -106,9 +155,9 @@ class Compilers:
             self._said.add(failure)
             _LOG.warning("%s; the program goes on without it", failure)
 
-    def _code(self, place: Site, choice: Choice, options: Options) -> tuple[Code, str]:
-        """The code of the place's region, and what is not in it, if not all is."""
-        region = place.region
+    def _code(self, site: Site, choice: Choice, options: Options) -> tuple[Code, str]:
+        """The code of the site's region, and what is not in it, if not all is."""
+        region = site.region
         assert region is not None
         compiler = self.find(choice.backend)
         if not isinstance(compiler, Compiler):
@@ -122,17 +171,17 @@ class Compilers:
         code = checked_code(compiler.compile(region, options))
         if self._shadow is not None:
             code = self._shadow.checked(
-                code, place.placed(self._journal), choice.backend, region.name
+                code, site.placed(self._journal), choice.backend, region.name
             )
         return code, remark
 
-    def _options(self, place: Site, choice: Choice) -> Options:
+    def _options(self, site: Site, choice: Choice) -> Options:
         wanted = choice.options
         return Options(
             wanted.optimize,
-            place.counting,
+            site.counting,
             wanted.cache and not self._strict,
-            place.unseen if wanted.speculate else frozenset(),
+            site.unseen if wanted.speculate else frozenset(),
             wanted.guard_limit,
             self._observe,
             self._forcing,
@@ -142,7 +191,7 @@ class Compilers:
 
     def _noted(
         self,
-        place: Site,
+        site: Site,
         choice: Choice,
         outcome: Outcome,
         reason: str,
@@ -150,15 +199,28 @@ class Compilers:
         code: Code | None = None,
         guards: int = 0,
     ) -> Attempt:
-        assert place.region is not None
-        name, seconds = place.region.name, self._journal.now() - began
+        assert site.region is not None
+        name, seconds = site.region.name, self._journal.now() - began
         attempt = Attempt(choice.backend, name, outcome, reason, began, seconds, code, guards)
-        placement = place.placed(self._journal)
+        placement = site.placed(self._journal)
         placement.attempts.append(attempt)
         self._journal.tell(Event.ATTEMPT, placement, attempt)
         if outcome in (Outcome.FAILED, Outcome.LOST) and not choice.options.required:
             self.say_once(f"backend {choice.backend!r} failed on region {name}: {reason}")
         return attempt
+
+
+def _count_on(site: Site, times: int) -> None:
+    """Have a site looked at again after so many times more; never again for 0."""
+    site.threshold += times
+    site.more, site.has_observed, site.unseen = times, False, frozenset()
+
+
+def _smaller(site: Site) -> tuple[Region, ...]:
+    """The regions that start at a site and are smaller than the one that was tried."""
+    if not site.regions or site.region is None:
+        return ()
+    return site.regions[site.regions.index(site.region) + 1 :]
 
 
 def _is_of_ir(error: BaseException) -> bool:

@@ -18,6 +18,7 @@ from ferryvm.engine.journal import Attempt, Considered, Placement
 from ferryvm.engine.mixed import Mixed
 from ferryvm.engine.observer import Observer
 from ferryvm.engine.result import Seconds
+from ferryvm.engine.transition import SiteState
 from ferryvm.failure import described, kind_of
 from ferryvm.region.region import candidates
 from ferryvm.verify import Verified
@@ -178,7 +179,7 @@ def _explained(placement: Placement, verified: Verified, is_counted: bool) -> Ex
         placement.region,
         placement.kind,
         placement.why,
-        placement.state,
+        placement.state.value,
         tuple(placement.considered),
         _remark(placement),
         tuple(_tried(attempt, verified, is_counted) for attempt in placement.attempts),
@@ -193,7 +194,7 @@ def _remark(placement: Placement) -> str:
     decisions = [asked.decision for asked in placement.considered]
     if placement.decision and placement.decision not in decisions:
         return placement.decision
-    if not decisions and placement.state == "compiling":
+    if not decisions and placement.state in (SiteState.QUEUED, SiteState.DECIDING):
         return "not asked yet: the program ended before"
     return ""
 

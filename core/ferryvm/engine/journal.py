@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """What mixed execution did and why: the record that `ferry explain` shows.
 
-Every place that got hot has a `Placement`; every try to compile it an `Attempt`. Nothing is decided
-without a reason that is written down here.
+Every site that got hot has a `Placement`, every change of its state a `Step`, every try to compile it
+an `Attempt`. Nothing is decided without a reason that is written down here.
 """
 
 from __future__ import annotations
@@ -12,8 +12,10 @@ import enum
 import threading
 import time
 from collections.abc import Callable
+from typing import NamedTuple
 
 from ferryvm.backend import Activity, BackendError, Code
+from ferryvm.engine.transition import SiteEvent, SiteState
 from ferryvm.float_environment import callers
 
 
@@ -52,6 +54,17 @@ class Attempt:
     backend refused, a CompilationError where it failed."""
 
 
+class Step(NamedTuple):
+    """A transition of a site."""
+
+    at: float
+    """Seconds since the journal's start."""
+    before: SiteState
+    event: SiteEvent
+    after: SiteState
+    reason: str
+
+
 @dataclasses.dataclass(frozen=True)
 class Considered:
     """A region of a place, as the policy was asked about it."""
@@ -88,8 +101,9 @@ class Placement:
     """What that took."""
     differences: list[str] = dataclasses.field(default_factory=list)
     """What the shadow found wrong."""
-    state: str = "counting"
-    """counting, observing, compiling, installed, interpreted, given up."""
+    state: SiteState = SiteState.COLD
+    history: list[Step] = dataclasses.field(default_factory=list)
+    """How it came to its state."""
 
     @property
     def code(self) -> Code | None:

@@ -1,64 +1,99 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A place of a program that mixed execution counts, compiles for or enters."""
+"""A site: a pc that mixed execution counts, compiles for or enters, in one form of the code."""
 
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from ferryvm.engine.compilation import Job
-from ferryvm.engine.journal import Event, Journal, Placement
+from ferryvm.engine.journal import Event, Journal, Placement, Step
+from ferryvm.engine.transition import CellChange, SiteEvent, SiteState, Transition, transition
 from ferryvm.policy import Choice, Rule
 
 if TYPE_CHECKING:
+    from ferryvm.backend import BackendError, Code
     from ferryvm.region.region import Region
 
 NEVER = (1 << 62) - 1
 """A count that nothing reaches."""
 
-Ways = frozenset[tuple[int, int]]
-"""Ways that branches can go: pc of the branch, pc it goes to."""
+Edges = frozenset[tuple[int, int]]
+"""Paths that branches can take: pc of the branch, pc it goes to."""
 
 
 @dataclasses.dataclass
 class Site:
-    """A pc, in one form of the code."""
+    """A pc in the form of the code that counts instructions, or in the other.
+
+    `step` alone changes its state. The rest belongs to whoever has it in the state: the compile
+    thread where it is deciding or compiling, else whoever brings an event, under the sites' lock.
+    """
 
     pc: int
     counting: bool
     threshold: int
     """Times that it has been reached when it is looked at next."""
     delay: float = 0.0
-    """Seconds that it goes on as it is when it got hot, if nobody waits for its code."""
+    """Seconds that it waits for its decision, if nobody waits for its code."""
+    state: SiteState = SiteState.COLD
+    history: list[Step] = dataclasses.field(default_factory=list)
+    """Its transitions."""
+    is_counted: bool = False
+    """A count cell stands in front of it, which can lead to HOT."""
+    more: int = 0
+    """Times that the next count cell counts to."""
     cause: str = ""
     """Why it is looked at, where that is not how often it was reached."""
-    why: str = ""
     placement: Placement | None = None
-    region: Region | None = None
-    """What is being compiled for it."""
-    unseen: Ways = frozenset()
-    """Ways that its code leaves out."""
-    watched: frozenset[int] = frozenset()
-    """pcs at which it is being seen which way branches go."""
-    has_watched: bool = False
-    choice: Choice | None = None
-    """What its code was compiled with."""
-    rule: Rule | None = None
     regions: tuple[Region, ...] | None = None
     """What could be compiled for it; None: what starts there."""
-    job: Job | None = None
+    region: Region | None = None
+    """What is compiled for it."""
+    rule: Rule | None = None
+    """The decision that stands; None: the policy is to be asked."""
+    observed: frozenset[int] = frozenset()
+    """pcs at which it is counted which paths branches take."""
+    has_observed: bool = False
+    unseen: Edges = frozenset()
+    """Paths that its code leaves out."""
+    choice: Choice | None = None
+    """What its code was compiled with."""
+    code: Code | None = None
+    """What is entered."""
     lost: set[str] = dataclasses.field(default_factory=set)
     """Backends whose code for it could not be run any more."""
+    error: BackendError | None = None
+    """Why the program may not go on without its code."""
+    job: Job | None = None
 
     @property
     def key(self) -> tuple[int, bool]:
-        """What tells it from the other places of a program."""
+        """What tells it from the other sites of a program."""
         return self.pc, self.counting
 
-    def placed(self, journal: Journal) -> Placement:
+    def step(
+        self, event: SiteEvent, reason: str, at: float, change: Callable[[CellChange], None]
+    ) -> Transition:
+        """Change cells and state as the table says, and record why. Raises TransitionError.
+
+        `change`: changes the cells; where it raises, the state stays.
+        """
+        before = self.state
+        found = transition(self.pc, before, event)
+        change(found.cells)
+        self.state = found.state
+        self.history.append(Step(at, before, event, found.state, reason))
+        if self.placement is not None:
+            self.placement.state = found.state
+        return found
+
+    def placed(self, journal: Journal, why: str = "") -> Placement:
         """Its placement, which the journal is told of when it is first asked for."""
         if self.placement is None:
             self.placement = journal.place(self.pc, self.counting)
-            self.placement.why = self.why
+            self.placement.state, self.placement.history = self.state, self.history
+            self.placement.why = why
             journal.tell(Event.HOT, self.placement)
         return self.placement

@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which ways branches never went: what code is compiled without, behind a guard.
+"""Speculation on paths that branches never took: code leaves them out, behind a guard.
 
-Before a place is compiled its branches are watched for a part of its threshold, by count cells that
-nothing exhausts. A way that was not taken in that time is left out of the code.
+Before a site is compiled its branches are observed for a part of its threshold, by count cells that
+nothing exhausts. A path that was not taken in that time is left out of the code. The method is the
+uncommon trap of HotSpot (M. Paleczny, C. Vick, C. Click: The Java HotSpot Server Compiler, JVM 2001),
+with cells instead of a profile that every branch keeps.
 """
 
 from __future__ import annotations
@@ -16,44 +18,51 @@ from ferryvm.region.code import FLOWS, code
 from ferryvm.region.region import Region
 
 _OBSERVED = 10
-"""Part of a threshold for which branches are watched before code is speculated on."""
+"""Part of a threshold for which branches are observed before code is speculated on."""
+
+Keys = Collection[tuple[int, bool]]
 
 
-def watch(artifact: Artifact, place: Site, counted: Collection[tuple[int, bool]]) -> int:
-    """Have the branches of the place's region watched, and say how many times more the place should
-    be reached meanwhile; 0 if they are not. `counted`: keys of the places with cells of their own.
-    """
-    more = place.threshold // _OBSERVED
-    if not more or place.has_watched:
-        return 0  # what nobody has watched is not speculated on
-    assert place.region is not None
-    place.has_watched = True
-    pcs = {pc for ways in _branches(place.region).values() for pc in ways}
-    place.watched = frozenset(pc for pc in pcs if (pc, place.counting) not in counted)
-    if not place.watched:
-        return 0  # there is nothing to see
-    for pc in place.watched:
-        artifact.count(pc, NEVER, place.counting)
-    place.threshold += more
-    return more
+def plan(site: Site, counted: Keys) -> bool:
+    """True if the branches of the site's region are to be observed first; then `site.observed` and
+    `site.more` say where, and for how long. `counted`: keys of the sites."""
+    more = site.threshold // _OBSERVED
+    if not more or site.has_observed:
+        return False  # what nobody has observed is not speculated on
+    assert site.region is not None
+    site.has_observed = True
+    pcs = {pc for targets in _branches(site.region).values() for pc in targets}
+    site.observed = frozenset(pc for pc in pcs if (pc, site.counting) not in counted)
+    if not site.observed:
+        return False
+    site.threshold += more
+    site.more = more + 1  # a program that waits comes by once before its next iteration
+    return True
 
 
-def stop_watching(artifact: Artifact, place: Site) -> None:
-    """Note which ways were never taken, in `place.unseen`."""
-    assert place.region is not None
-    seen = {pc for pc in place.watched if artifact.counted(pc, place.counting) != NEVER}
-    ways = set()
-    own = place.region.graph
-    for branch, targets in _branches(place.region).items():
+def observe(artifact: Artifact, site: Site) -> None:
+    """Put a count cell at each target of the site's branches."""
+    for pc in site.observed:
+        artifact.count(pc, NEVER, site.counting)
+
+
+def stop_observing(artifact: Artifact, site: Site, counted: Keys) -> None:
+    """Note the paths that were never taken in `site.unseen`, and remove the cells."""
+    assert site.region is not None
+    seen = {pc for pc in site.observed if artifact.counted(pc, site.counting) != NEVER}
+    edges = set()
+    own = site.region.graph
+    for branch, targets in _branches(site.region).items():
         loop = own.loop_at(branch)
         if loop is not None and not loop.blocks.issuperset(targets):
-            continue  # the way out of a loop is taken once, after all the others
-        unseen = [pc for pc in targets if pc in place.watched and pc not in seen]
+            continue  # the exit of a loop is taken once, after all its iterations
+        unseen = [pc for pc in targets if pc in site.observed and pc not in seen]
         if len(unseen) == 1 and len(set(targets)) > 1:
-            ways.add((branch, unseen[0]))
-    for pc in place.watched:
-        artifact.remove(pc, place.counting)
-    place.unseen, place.watched = frozenset(ways), frozenset()
+            edges.add((branch, unseen[0]))
+    for pc in site.observed:
+        if (pc, site.counting) not in counted:  # or it has become a site, with a cell of its own
+            artifact.remove(pc, site.counting)
+    site.unseen, site.observed = frozenset(edges), frozenset()
 
 
 def _branches(region: Region) -> dict[int, tuple[int, ...]]:

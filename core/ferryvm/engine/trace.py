@@ -21,6 +21,7 @@ from pathlib import Path
 from ferryvm.atomic_file import replace_file
 from ferryvm.engine.journal import Attempt, Event
 from ferryvm.engine.observer import Happening, Observer
+from ferryvm.engine.transition import SiteState
 from ferryvm.hooks import TransferEvent
 
 PROGRAM, COMPILATION = 1, 2
@@ -75,8 +76,8 @@ def _placements(observer: Observer) -> Iterator[Json]:
 
 
 def _unfinished(observer: Observer) -> Iterator[Json]:
-    """A compilation that the program did not wait for; those queued behind it are none yet."""
-    unfinished = [place for place in observer.placements if place.state == "compiling"]
+    """The compilation that is under way."""
+    unfinished = [place for place in observer.placements if place.state is SiteState.COMPILING]
     if not unfinished:
         return
     place = unfinished[0]

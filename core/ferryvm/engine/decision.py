@@ -1,0 +1,84 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Decisions: what the policy says about a site that got hot, written into its placement.
+
+Short programs never come here, so what it takes to know regions is loaded where it is needed.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Collection
+from typing import TYPE_CHECKING
+
+from ferryvm.engine.hook import ExtraFacts
+from ferryvm.engine.journal import Considered, Journal, Placement
+from ferryvm.engine.site import Site
+from ferryvm.engine.transition import SiteEvent
+from ferryvm.policy import Action, Policy, Rule, choose, here
+from ferryvm.verify import Verified
+
+if TYPE_CHECKING:
+    from ferryvm.region.region import Region
+
+
+class Decider:
+    """The policy of one program, asked about its regions."""
+
+    def __init__(
+        self, program: Verified, policy: Policy, journal: Journal, extra_facts: ExtraFacts | None
+    ) -> None:
+        """`extra_facts`: of a region, from plugins."""
+        self._program, self._policy = program, policy
+        self._journal, self._extra_facts = journal, extra_facts
+
+    def decide(self, site: Site, counted: Collection[tuple[int, bool]]) -> tuple[SiteEvent, str]:
+        """What a site's decision leads to, and why; `site.rule` and `site.region` have it.
+
+        `counted`: keys of the sites, which have cells of their own.
+        """
+        if site.rule is not None:
+            return SiteEvent.CHOSEN, site.placed(self._journal).decision
+        from ferryvm.region.region import candidates
+
+        placement = site.placed(self._journal)
+        if site.regions is None:
+            found = candidates(self._program, site.pc)
+            site.regions = tuple(dataclasses.replace(one, entry=site.pc) for one in found)
+        if not site.regions:
+            placement.decision = self._why_no_region(site.pc)
+            return SiteEvent.NO_REGION, placement.decision
+        rule = self._rule(site, site.regions, placement)
+        if rule is None:
+            return SiteEvent.UNWANTED, placement.decision
+        site.rule = rule
+        if any(choice.options.speculate for choice in rule.backends):
+            from ferryvm.engine.speculation import plan
+
+            if plan(site, counted):
+                return SiteEvent.UNOBSERVED, placement.decision
+        return SiteEvent.CHOSEN, placement.decision
+
+    def _rule(self, site: Site, regions: tuple[Region, ...], placement: Placement) -> Rule | None:
+        """The first rule that has one of the regions compiled; None if there is none."""
+        from ferryvm.region.fact import facts
+
+        for region in regions:
+            extra = self._extra_facts(region) if self._extra_facts is not None else {}
+            decision = choose(self._policy, facts(region, site.threshold), here(), extra)
+            placement.region, placement.kind = region.name, region.kind.value
+            placement.decision = decision.reason
+            considered = Considered(region.name, decision.reason, decision.told())
+            placement.considered.append(considered)
+            rule = decision.rule
+            if rule is not None and rule.action is Action.COMPILE and rule.backends:
+                site.region = region
+                return rule
+        return None
+
+    def _why_no_region(self, pc: int) -> str:
+        from ferryvm.region.graph import graph
+
+        loop = graph(self._program, self._program.owner(pc)).loop_at(pc)
+        if loop is None:
+            return "no region starts here"
+        return f"no region starts here: it is in the loop whose head is pc {loop.head}"

@@ -1,0 +1,101 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What programs wait for, and what ends them: code that a policy requires.
+
+Compiling never stops a program by itself. A program waits where its policy says so (`background =
+false`), and ends where the policy requires code that cannot be had (`required = true`).
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterable
+
+from ferryvm.backend import Artifact, BackendError, Forcing
+from ferryvm.engine.journal import Journal
+from ferryvm.engine.site import Site
+from ferryvm.machine.control import ControlBlock, Status
+from ferryvm.machine.state import Machine
+from ferryvm.policy import Policy
+
+_LAST = frozenset([Status.HALT, Status.TRAP, Status.FUEL])
+"""Statuses after which a program may not come back."""
+
+
+class Requirements:
+    """What the policy of one prepared program requires, and its machines that depend on it."""
+
+    def __init__(
+        self, policy: Policy, journal: Journal, forcing: frozenset[Forcing], strict: bool
+    ) -> None:
+        """`strict`: for tests, a compiler that fails ends the program, whatever the policy says."""
+        choices = [choice for rule in policy.rules for choice in rule.backends]
+        required = [choice for choice in choices if choice.options.required]
+        first = [rule.backends[0] for rule in policy.rules if rule.backends]
+        self._journal = journal
+        self.may_wait = bool(forcing) or not all(one.options.background for one in first)
+        """Whether programs wait for code."""
+        self.is_strict = strict or bool(required)
+        """Whether there is something that the policy requires."""
+        self.may_stop = any(one.options.background for one in (choices if strict else required))
+        """Whether a program runs while it is found out."""
+        self.waited = 0.0
+        """Seconds that programs have waited."""
+        self._awaited: dict[tuple[int, bool], Site] = {}
+        """Sites whose code is waited for, also in the next run where that was interrupted."""
+        self._entered: list[ControlBlock] = []
+        """Of the machines that are under way, where they may have to be stopped."""
+        self.refused: BackendError | None = None
+        """Why what the policy requires could not be had; then nothing is run any more."""
+        self._lock = threading.Lock()
+
+    def expect(self, site: Site) -> None:
+        """Have programs wait for the job of a site, if they wait for any."""
+        if self.may_wait:
+            self._awaited[site.key] = site
+
+    def wait(self, control: ControlBlock) -> bool:
+        """Wait for what is expected; False if that was interrupted.
+
+        Raises what the policy requires and could not be had.
+        """
+        for key, site in list(self._awaited.items()):
+            assert site.job is not None
+            began = self._journal.now()
+            has_ended = site.job.wait(control)
+            self.waited += self._journal.now() - began
+            if not has_ended and self.refused is None:
+                return False
+            self._awaited.pop(key, None)
+        if self.refused is not None:
+            raise type(self.refused)(str(self.refused))
+        return True
+
+    def enter(self, artifact: Artifact, machine: Machine, counting: bool) -> Status:
+        """Enter an artifact; it is interrupted where the program may not go on."""
+        if not self.may_stop:
+            return artifact.enter(machine, counting)
+        with self._lock:
+            self._entered.append(machine.control)
+        try:
+            return artifact.enter(machine, counting)
+        finally:
+            with self._lock:
+                self._entered.remove(machine.control)
+
+    def settle(self, status: Status, control: ControlBlock, sites: Iterable[Site]) -> None:
+        """Wait for what is required and still being compiled for a program that has ended: whether
+        it could be had must not depend on who is faster. Raises as `wait`."""
+        if status not in _LAST:
+            return
+        for site in sites:
+            if site.job is not None and not site.job.wait(control, to_the_end=True):
+                return
+        if self.refused is not None:
+            raise type(self.refused)(str(self.refused))
+
+    def refuse(self, error: BackendError) -> None:
+        """Run nothing any more: the policy requires what could not be had."""
+        with self._lock:
+            self.refused = error
+            for control in self._entered:
+                control.interrupt = 1

@@ -1,0 +1,340 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Tiering: what is done about the sites of one prepared program when something happens there.
+
+    program's thread:  HOT, GUARD, ... ──> step ──> job ─────────┐
+    compile thread:    BEGUN ──> step ──> decide ──> step ──> compile ──> step ──> installed, ...
+
+A step changes state and cells together, under one lock, as `ferryvm.engine.transition` says. What
+takes longer (deciding, compiling, telling listeners) is done after it, without the lock. Whatever
+becomes of a compilation, the program goes on, unless its policy requires the code.
+"""
+
+from __future__ import annotations
+
+import threading
+import weakref
+from collections.abc import Iterable
+
+from ferryvm.backend import Artifact, BackendError, CompilationError
+from ferryvm.engine.attempt import Compilers
+from ferryvm.engine.compilation import Job, submit
+from ferryvm.engine.decision import Decider
+from ferryvm.engine.journal import Event, Journal, Placement
+from ferryvm.engine.requirement import Requirements
+from ferryvm.engine.site import Site
+from ferryvm.engine.transition import CellChange, SiteEvent, SiteState, Transition, Work
+from ferryvm.failure import described, is_ctrl_c
+from ferryvm.policy import Policy
+from ferryvm.region.loop_head import likely_loop_heads, scope_marks
+from ferryvm.verify import Verified
+
+_COLD = frozenset([SiteState.COLD])
+_INSTALLED = frozenset([SiteState.INSTALLED])
+_COUNTED = frozenset(
+    [
+        SiteState.COLD,
+        SiteState.OBSERVING,
+        SiteState.COUNTING,
+        SiteState.INTERPRETED,
+        SiteState.GIVEN_UP,
+    ]
+)
+"""States in which a count cell may lead to a step."""
+_AT_WORK = frozenset([SiteState.DECIDING, SiteState.COMPILING])
+
+
+class Tiering:
+    """The sites of one program, and the steps from one of their states to the next.
+
+    A site that is queued and has no job yet belongs to the thread that took the step; one that is
+    deciding or compiling to the compile thread.
+    """
+
+    def __init__(
+        self,
+        program: Verified,
+        policy: Policy,
+        inner: Artifact,
+        journal: Journal,
+        decider: Decider,
+        compilers: Compilers,
+        requirements: Requirements,
+    ) -> None:
+        """`inner`: the interpreter's artifact, which has the cells."""
+        self.sites: dict[tuple[int, bool], Site] = {}
+        self.begun: set[bool] = set()
+        """The forms of the code whose sites are counted."""
+        self._program, self._policy, self._inner = program, policy, inner
+        self._journal, self._decider = journal, decider
+        self._compilers, self._requirements = compilers, requirements
+        self._lock, self._beginning = threading.Lock(), threading.Lock()
+
+    # --- what happens in the program ------------------------------------------------------------
+
+    def begin(self, counting: bool) -> None:
+        """Count the sites of a form of the code, and begin with what is to be compiled at once."""
+        with self._beginning:
+            if counting in self.begun:
+                return
+            profile = self._policy.profile
+            if profile.enabled:
+                for site in self._counted(counting):
+                    self.sites[site.key] = site
+                    self._count(site, site.threshold)
+            if self._policy.whole_program:
+                self._compile_whole(counting, profile.function_threshold)
+            self.begun.add(counting)
+
+    def hot(self, pc: int, counting: bool) -> None:
+        """A count cell came to its count."""
+        site = self.sites.get((pc, counting))
+        if site is None:
+            return  # the target of an observed branch, and that would take centuries
+        with self._lock:
+            if not site.is_counted:
+                return  # another machine met the same cell
+            if site.state not in _COUNTED:  # it is on the way for another reason: count on
+                self._count(site, site.threshold)
+                return
+            site.is_counted = False
+        if site.history and site.history[-1].event is SiteEvent.NESTED:
+            why = site.history[-1].reason
+        else:
+            why = "reached once" if site.threshold == 1 else f"reached {site.threshold} times"
+        found = self._step(site, SiteEvent.HOT, why, _COUNTED)
+        if found is None:
+            return
+        placement = site.placed(self._journal, why)
+        if found.cells is not CellChange.STOP_OBSERVING:  # else the decision stands
+            site.regions = site.rule = None
+            placement.why = why
+        self._do(found.work, site)
+
+    def sliced(self, pc: int, counting: bool) -> None:
+        """Compiled code stopped in the middle: have code that begins there, unless that was asked
+        for before."""
+        site = self.sites.setdefault((pc, counting), Site(pc, counting, 1))
+        why = "compiled code stopped there, at the end of its slice of time"
+        found = self._step(site, SiteEvent.SLICED, why, _COLD)
+        if found is not None:
+            site.delay = 0.0
+            site.placed(self._journal, why)
+            self._do(found.work, site)
+
+    def guard_failed(self, branch: int, counting: bool) -> None:
+        """A guard failed too often: have the code made again without it."""
+        for site in list(self.sites.values()):
+            if site.counting != counting or not any(pc == branch for pc, _ in site.unseen):
+                continue
+            reason = f"the guard at pc {branch} failed too often"
+            found = self._step(site, SiteEvent.GUARD, reason, _INSTALLED)
+            if found is None:
+                continue  # its code is on the way, or another machine was first
+            placement = site.placed(self._journal)
+            placement.recompilations += 1
+            self._journal.tell(Event.GUARD, placement, branch)
+            self._journal.tell(Event.REMOVED, placement, branch)
+            site.unseen = frozenset(edge for edge in site.unseen if edge[0] != branch)
+            assert site.choice is not None
+            if placement.recompilations > site.choice.options.recompile_limit:
+                site.unseen = frozenset()
+                placement.why = (
+                    f"its guards made it compile {placement.recompilations} times: "
+                    "nothing is speculated on any more"
+                )
+            self._do(found.work, site)
+
+    def lost(self, counting: bool) -> None:
+        """Code cannot be run any more: ask the next backends, or go on without it."""
+        for site in list(self.sites.values()):
+            code, choice = site.code, site.choice
+            if site.counting != counting or code is None or choice is None or not code.lost:
+                continue
+            event = SiteEvent.DENIED if choice.options.required else SiteEvent.LOST
+            reason = code.lost
+            found = self._step(site, event, reason, _INSTALLED)
+            if found is not None:
+                self._compilers.lose(site, reason)
+                self._journal.tell(Event.REMOVED, site.placed(self._journal))
+                site.error = BackendError(reason)
+                self._do(found.work, site)
+
+    def differed(self, placement: Placement) -> None:
+        """The shadow found the code of a site wrong: enter it no more."""
+        for site in list(self.sites.values()):
+            if site.placement is placement:
+                self._step(site, SiteEvent.DIFFERED, placement.differences[-1], _INSTALLED)
+        self._journal.tell(Event.REMOVED, placement)
+
+    # --- steps ----------------------------------------------------------------------------------
+
+    def _step(
+        self,
+        site: Site,
+        event: SiteEvent,
+        reason: str,
+        states: frozenset[SiteState] | None = None,
+    ) -> Transition | None:
+        """Take a site to its next state, with its cells; what the table says.
+
+        `states`: in any other one the event says nothing new, and the site stays: None. Raises
+        TransitionError for an event that the state has no row for.
+        """
+        with self._lock:
+            if states is not None and site.state not in states:
+                return None
+            now = self._journal.now()
+            return site.step(event, reason, now, lambda change: self._change(site, change))
+
+    def _do(self, work: Work, site: Site) -> None:
+        """Do what is to be done after a step; the rest is the compile thread's, see `_work`."""
+        match work:
+            case Work.QUEUE:
+                self._queue(site)
+            case Work.HASTEN:
+                self._hasten_head(site)
+            case Work.END:
+                assert site.error is not None
+                self._requirements.refuse(site.error)
+
+    def _queue(self, site: Site) -> None:
+        """Have the compile thread take a site up.
+
+        Whether it is waited for is found out there too, from the rule that applies: deciding takes
+        longer than many programs run.
+        """
+        me = weakref.ref(self)  # a program that has ended need not be compiled any more
+
+        def action() -> None:
+            tiering = me()
+            if tiering is None:
+                return
+            try:
+                tiering._work(site)
+            except BaseException as error:
+                if is_ctrl_c(error):
+                    raise
+                tiering._broke(site, error)
+
+        site.job = Job(action, site.delay if site.rule is None else 0.0)
+        self._requirements.expect(site)
+        submit(site.job)
+
+    def _work(self, site: Site) -> None:
+        """Take a site on from where it is queued, in the compile thread."""
+        event, reason = SiteEvent.BEGUN, "its turn came"
+        while True:
+            code = site.code
+            found = self._step(site, event, reason)
+            assert found is not None
+            if found.work is Work.DECIDE:
+                event, reason = self._decider.decide(site, self.sites)
+            elif found.work is Work.COMPILE:
+                assert site.job is not None
+                if self._compilers.is_beside(site):
+                    site.job.let_go()
+                event, reason = self._compilers.compile(site)
+            else:
+                break
+        if found.cells is CellChange.ENTER:
+            self._journal.tell(Event.INSTALLED, site.placed(self._journal), code)
+        self._do(found.work, site)
+
+    def _broke(self, site: Site, error: BaseException) -> None:
+        """Note what went wrong outside the backends."""
+        what = f"it could not be done: {described(error)}"
+        self._step(site, SiteEvent.BROKE, what, _AT_WORK)
+        site.placed(self._journal).decision = what
+        if self._requirements.is_strict:
+            self._requirements.refuse(CompilationError(f"pc {site.pc}: {described(error)}"))
+        else:
+            self._compilers.say_once(f"pc {site.pc}: what is hot there cannot be compiled: {what}")
+
+    def _hasten_head(self, site: Site) -> None:
+        """Have a loop that was compiled from a loop inside it compiled from its own head, too, when
+        it is begun again: code that begins in the middle is slower, since its loops are not nested
+        for a compiler."""
+        assert site.region is not None
+        loop = site.region.loop
+        head = self.sites.get((loop.head, site.counting)) if loop is not None else None
+        if head is None or head is site:
+            return
+        head.more = 1
+        why = f"begun again after it was compiled from inside, at pc {site.pc}"
+        self._step(head, SiteEvent.NESTED, why, _COLD)
+
+    # --- sites and their cells ------------------------------------------------------------------
+
+    def _counted(self, counting: bool) -> Iterable[Site]:
+        """The sites that are counted; a pc that is several things is the last of them."""
+        profile, program = self._policy.profile, self._program
+        delay = 0.0 if self._requirements.may_wait else profile.delay_ms / 1000
+        found = {}
+        for head in likely_loop_heads(program):
+            found[head] = Site(head, counting, profile.loop_threshold, delay)
+        for function in program.program.functions[1:]:  # the first one is entered once
+            entry = function.entry
+            found[entry] = Site(entry, counting, profile.function_threshold, delay)
+        for mark in scope_marks(program):
+            found[mark] = Site(mark, counting, profile.scope_threshold, delay)
+        return found.values()
+
+    def _compile_whole(self, counting: bool, threshold: int) -> None:
+        """Have the whole program compiled, before anything of it has run."""
+        from ferryvm.region.region import Region, RegionKind
+
+        entry = self._program.program.functions[0].entry
+        site = Site(entry, counting, threshold)
+        counted = self.sites.get(site.key)
+        site.is_counted = counted is not None and counted.is_counted
+        self.sites[site.key] = site
+        site.regions = (Region(self._program, RegionKind.PROGRAM, 0, entry),)
+        why = "the whole program, before it starts"
+        found = self._step(site, SiteEvent.WHOLE, why)
+        assert found is not None
+        site.placed(self._journal, why)
+        self._do(found.work, site)
+
+    def _change(self, site: Site, change: CellChange) -> None:
+        """Change the cells in front of instructions, under the lock."""
+        match change:
+            case CellChange.COUNT:
+                self._count(site, site.more)
+            case CellChange.COUNT_AROUND:
+                self._count_around(site)
+            case CellChange.OBSERVE:
+                from ferryvm.engine.speculation import observe
+
+                observe(self._inner, site)
+                self._count(site, site.more)
+            case CellChange.STOP_OBSERVING:
+                from ferryvm.engine.speculation import stop_observing
+
+                stop_observing(self._inner, site, self.sites)
+            case CellChange.ENTER:
+                assert site.code is not None
+                self._inner.install(site.pc, site.code.address, site.counting)
+                site.is_counted = False
+            case CellChange.CLEAR:
+                self._inner.remove(site.pc, site.counting)
+                site.code = None
+
+    def _count(self, site: Site, times: int) -> None:
+        """Put a count cell in front of a site; none where it is not counted any more."""
+        if times:
+            site.is_counted = True  # before: the program may meet the cell at once
+            self._inner.count(site.pc, times, site.counting)
+
+    def _count_around(self, site: Site) -> None:
+        """Count the loops around a site that starts none, where nobody counts them yet."""
+        from ferryvm.region.graph import graph
+
+        program, profile = self._program, self._policy.profile
+        innermost = loop = graph(program, program.owner(site.pc)).loop_at(site.pc)
+        while loop is not None:
+            times = 1 if loop is innermost else profile.loop_threshold
+            around = Site(loop.head, site.counting, times)
+            if around.key not in self.sites:
+                self.sites[around.key] = around
+                self._count(around, times)
+            loop = loop.parent
