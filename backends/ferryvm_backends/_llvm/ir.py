@@ -342,6 +342,8 @@ class Function(Callee):
             Argument(kind, f"%.{number}") for number, kind in enumerate(signature.parameters, 1)
         )
         self._values, self._names = len(self.args), {""}
+        self._suffixes: dict[str, int] = {}
+        """The number that the last block of a name was told apart by."""
 
     def new_reference(self) -> str:
         """A name that no value of the function has."""
@@ -350,11 +352,12 @@ class Function(Callee):
 
     def append_basic_block(self, name: str = "block") -> Block:
         """A new block at the end, named alike."""
-        found, number = name, 0
+        found, number = name, self._suffixes.get(name, 0)
         while found in self._names:
             number += 1
             found = f"{name}.{number}"
         self._names.add(found)
+        self._suffixes[name] = number
         block = Block(self, found)
         self.blocks.append(block)
         return block
