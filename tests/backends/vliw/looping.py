@@ -24,7 +24,7 @@ from ferryvm_backends.vliw.code.operation import (
     Register,
     Segment,
 )
-from ferryvm_backends.vliw.code.register_file import assign_files
+from ferryvm_backends.vliw.code.register_file import FileAssignment
 from ferryvm_backends.vliw.machine.model import FileKind, Machine
 from ferryvm_backends.vliw.machine.read import read_text
 from ferryvm_backends.vliw.passes import optimised
@@ -134,5 +134,5 @@ def loops_of(
     code = lower(optimised(part, Options(), machine), {})
     blocks = [block for block in code.blocks if block.operations[-1].target is block]
     live = live_at_entry(code)
-    assign_files(code, machine, frozenset(blocks))
+    FileAssignment(code, machine).run(frozenset(blocks))
     return code, [Iteration(block, live, iterations) for block in blocks]

@@ -18,11 +18,15 @@ from ferryvm_backends.vliw.code.dependence import distance
 from ferryvm_backends.vliw.code.live_range import LiveRanges
 from ferryvm_backends.vliw.code.liveness import live_at_entry
 from ferryvm_backends.vliw.code.modulo import schedule
-from ferryvm_backends.vliw.code.modulo.dependence_graph import NodeResult
+from ferryvm_backends.vliw.code.modulo.dependence_graph import DependenceNode, NodeResult
 from ferryvm_backends.vliw.code.modulo.expand import expand
 from ferryvm_backends.vliw.code.modulo.initiation_interval import bounds
+from ferryvm_backends.vliw.code.modulo.partial_schedule import (
+    FromUnit,
+    LoopDemand,
+    PartialSchedule,
+)
 from ferryvm_backends.vliw.code.modulo.register_pressure import Lifetimes
-from ferryvm_backends.vliw.code.modulo.reservation import FromUnit, ModuloReservationTable
 from ferryvm_backends.vliw.code.modulo.schedule import IterationSchedule, schedule_iteration
 from ferryvm_backends.vliw.code.operation import Register, Segment
 from ferryvm_backends.vliw.code.program import LoopSummary as Told
@@ -155,11 +159,30 @@ def test_division_is_pipelined_with_as_many_rounds_as_there_are_units_for() -> N
 # --- places ---------------------------------------------------------------------------------
 
 
-def _taken(table: ModuloReservationTable) -> tuple[object, ...]:
-    """All that a table says."""
-    held = {key: dict(each) for key, each in table._held.items() if each}
-    ways = table.ways.copy(), table.bases.copy()
-    return table.spots.copy(), ways, table.files.copy(), held, +Counter(table._load)
+def _taken(partial: PartialSchedule) -> tuple[object, ...]:
+    """All that a partial schedule and its table say."""
+    paths = partial.paths.copy(), partial.bases.copy(), partial.files.copy()
+    costs = partial._costs.copy(), +Counter(partial._results)
+    return partial.slots.copy(), paths, costs, _compact(vars(partial.table))
+
+
+def _compact(value: object) -> object:
+    """A copy without what is empty or 0."""
+    match value:
+        case dict():
+            found = {key: _compact(each) for key, each in value.items()}
+            return {key: each for key, each in found.items() if each}
+        case list():
+            return [_compact(each) for each in value]
+        case set():
+            return frozenset(value)
+        case _:
+            return value
+
+
+def _unit(partial: PartialSchedule, node: DependenceNode) -> int:
+    """The first unit that can do an operation."""
+    return min(partial.machine.timings[node.operation.work])
 
 
 TEXTS = {"dot": DOT, "fir": FIR, "counts": COUNTS}
@@ -177,23 +200,24 @@ def test_an_operation_that_loses_its_place_leaves_nothing(
 ) -> None:
     loop, machine = data.draw(st.sampled_from(ITERATIONS[which])), find(which[1])
     interval = data.draw(st.integers(2, 20))
-    table = ModuloReservationTable(loop, machine, interval, frozenset())
+    partial = PartialSchedule(loop, LoopDemand(loop, machine), interval, frozenset())
+    empty = _taken(partial)
     numbers = st.integers(0, len(loop.nodes) - 1)
     for number in data.draw(st.lists(numbers, unique=True, min_size=2)):
-        node, before = loop.nodes[number], _taken(table)
+        work, before = loop.nodes[number].operation.work, _taken(partial)
         cycle = data.draw(st.integers(0, 40))
-        unit = data.draw(st.sampled_from(table.units(node)))
-        is_placed = table.place(node, cycle, unit)
-        assert is_placed or _taken(table) == before
+        unit = data.draw(st.sampled_from(sorted(machine.timings[work])))
+        is_placed = partial.place(number, cycle, unit)
+        assert is_placed or _taken(partial) == before
         if is_placed:
-            after = _taken(table)
-            table.evict(number)
-            assert _taken(table) == before
-            assert table.place(node, cycle, unit)
-            assert _taken(table) == after
-    for number in data.draw(st.permutations(sorted(table.spots))):
-        table.evict(number)
-    assert _taken(table) == ({}, ({}, {}), {}, {}, Counter())
+            after = _taken(partial)
+            partial.evict(number)
+            assert _taken(partial) == before
+            assert partial.place(number, cycle, unit)
+            assert _taken(partial) == after
+    for number in data.draw(st.permutations(sorted(partial.slots))):
+        partial.evict(number)
+    assert _taken(partial) == empty
 
 
 def test_a_base_that_no_port_is_left_for_leaves_nothing() -> None:
@@ -205,15 +229,15 @@ def test_a_base_that_no_port_is_left_for_leaves_nothing() -> None:
     files = tuple(dataclasses.replace(file, read_ports=1) for file in MACHINE.files)
     machine = dataclasses.replace(MACHINE, files=files, bypass=False)
     round_ = loop.round()
-    table = ModuloReservationTable(round_, machine, 4, frozenset())
+    partial = PartialSchedule(round_, LoopDemand(round_, machine), 4, frozenset())
     (read,), (product,), (step,) = (nodes(round_, name) for name in ("load", "mul", "add"))
-    assert table.place(step, 0, table.units(step)[0])
-    assert table.place(product, 3, table.units(product)[0])
-    before = _taken(table)
-    assert not table.place(read, 11, table.units(read)[0])
-    assert _taken(table) == before
-    assert table.place(read, 10, table.units(read)[0])
-    assert table.bases == {read.number: -2}
+    assert partial.place(step.number, 0, _unit(partial, step))
+    assert partial.place(product.number, 3, _unit(partial, product))
+    before = _taken(partial)
+    assert not partial.place(read.number, 11, _unit(partial, read))
+    assert _taken(partial) == before
+    assert partial.place(read.number, 10, _unit(partial, read))
+    assert partial.bases == {read.number: -2}
 
 
 def _scheduled(text: str, machine: Machine) -> list[IterationSchedule]:
@@ -232,28 +256,28 @@ def _scheduled(text: str, machine: Machine) -> list[IterationSchedule]:
 def test_every_operation_has_waited_for_what_it_has_to(machine: str, name: str) -> None:
     description = find(machine)
     for found in _scheduled(TEXTS[name], description):
-        spots = found.table.spots
-        assert sorted(spots) == list(range(len(found.loop.nodes)))
+        slots = found.partial.slots
+        assert sorted(slots) == list(range(len(found.loop.nodes)))
         for wait in found.loop.waits:
-            one, other = spots[wait.first], spots[wait.second]
+            one, other = slots[wait.first], slots[wait.second]
             least = distance(wait.reason, one.latency, other.latency, description)
             assert other.cycle + found.interval * wait.distance >= one.cycle + least
         issued = Counter(
-            ((spot.cycle + more) % found.interval, spot.unit)
-            for number, spot in spots.items()
+            ((slot.cycle + more) % found.interval, slot.unit)
+            for number, slot in slots.items()
             for more in range(_interval(found, number, description))
         )
         assert set(issued.values()) == {1}
         for node in found.loop.nodes:
             for made in (each for each in node.sources if isinstance(each, NodeResult)):
-                read = spots[node.number].cycle + found.interval * made.distance
-                assert spots[made.node].landing <= read
-        repeat = spots[found.loop.repeat]
+                read = slots[node.number].cycle + found.interval * made.distance
+                assert slots[made.node].landing <= read
+        repeat = slots[found.loop.repeat]
         assert (repeat.cycle + description.delay_slots + 1) % found.interval == 0
 
 
 def _interval(found: IterationSchedule, number: int, machine: Machine) -> int:
-    unit = machine.units[found.table.spots[number].unit]
+    unit = machine.units[found.partial.slots[number].unit]
     return unit.work[found.loop.nodes[number].operation.work].interval
 
 
@@ -273,7 +297,7 @@ def test_an_access_takes_the_last_base_that_is_there() -> None:
     loop = _pointed().round()
     found = schedule_iteration(loop, MACHINE, 3, 3, frozenset(), Counter())
     assert found is not None
-    spots, (write,) = found.table.spots, nodes(found.loop, "store")
+    slots, (write,) = found.partial.slots, nodes(found.loop, "store")
     (pointer, *_) = (node for node in nodes(found.loop, "add") if node.sources[1] == 16)
     later = 0
     for node in (write, *nodes(found.loop, "load")):
@@ -281,13 +305,13 @@ def test_an_access_takes_the_last_base_that_is_there() -> None:
         assert isinstance(base, NodeResult)
         assert place is not None
         assert old.operation.place is not None
-        waited = spots[node.number].cycle + 3 * base.distance - spots[pointer.number].landing
+        waited = slots[node.number].cycle + 3 * base.distance - slots[pointer.number].landing
         assert 0 <= waited < 3
         iterations = 1 - base.distance
         assert place.offset == old.operation.place.offset - 16 * iterations
         later += iterations > 0
     assert later
-    assert Lifetimes(found.loop, MACHINE, found.table).iterations(pointer.number) == 1
+    assert Lifetimes(found.loop, MACHINE, found.partial).iterations(pointer.number) == 1
 
 
 @pytest.mark.nightly
@@ -311,13 +335,13 @@ def test_the_first_round_reads_from_a_file_what_later_ones_take_from_a_unit() ->
         assert found is not None
         from_before = [
             (number, index)
-            for (number, index), way in found.table.ways.items()
-            if isinstance(way, FromUnit) and _distance_of(found, number, index) == 1
+            for (number, index), path in found.partial.paths.items()
+            if isinstance(path, FromUnit) and _distance_of(found, number, index) == 1
         ]
         placed = expand(code, found, machine).scheduled.placed
         for number, index in from_before:
-            spot, operation = found.table.spots[number], found.loop.nodes[number].operation
-            same = [p for p in placed if (p.unit, p.operation.name) == (spot.unit, operation.name)]
+            slot, operation = found.partial.slots[number], found.loop.nodes[number].operation
+            same = [p for p in placed if (p.unit, p.operation.name) == (slot.unit, operation.name)]
             iterations = [p for p in same if p.operation.place is operation.place]
             iterations = [p for p in iterations if p.operation.static == operation.static]
             iterations.sort(key=lambda p: p.cycle)
@@ -338,9 +362,9 @@ def test_nothing_that_rounds_make_is_needed_from_before(name: str) -> None:
         found = schedule_iteration(loop, machine, least, most, frozenset(), Counter())
         if found is None:
             continue
-        is_later |= any(distance < 0 for distance in found.table.bases.values())
+        is_later |= any(distance < 0 for distance in found.partial.bases.values())
         pipelined = expand(code, found, machine)
-        code.blocks += pipelined.ways
+        code.blocks += pipelined.stubs
         made = {each.operation.result for each in pipelined.scheduled.placed}
         assert made.isdisjoint(live_at_entry(code)[loop.block])
     assert is_later or name != "filter"

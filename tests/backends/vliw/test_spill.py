@@ -18,7 +18,12 @@ from ferryvm_backends.vliw.code.modulo import pipeline, prologue
 from ferryvm_backends.vliw.code.modulo.dependence_graph import Invariant, Iteration
 from ferryvm_backends.vliw.code.modulo.initiation_interval import bounds, edges
 from ferryvm_backends.vliw.code.modulo.register_pressure import Lifetimes
-from ferryvm_backends.vliw.code.modulo.schedule import ScheduleAttempt, orders, schedule_iteration
+from ferryvm_backends.vliw.code.modulo.schedule import (
+    LoopSearch,
+    ScheduleAttempt,
+    orders,
+    schedule_iteration,
+)
 from ferryvm_backends.vliw.code.modulo.spill import choose, preheader_of, reload
 from ferryvm_backends.vliw.code.operation import (
     MachineBlock,
@@ -223,16 +228,16 @@ def test_a_schedule_has_no_more_lives_than_its_files_have_registers(machine: str
         if found is None:
             assert failures or least > 60
             continue
-        assert Lifetimes(found.loop, description, found.table).highest()[0] <= 1
+        assert Lifetimes(found.loop, description, found.partial).highest()[0] <= 1
         # One register less than is needed anywhere is told.
-        needed = Lifetimes(found.loop, description, found.table)._needed()
+        needed = Lifetimes(found.loop, description, found.partial)._needed()
         name = max(needed, key=lambda each: needed[each])
         files = tuple(
             dataclasses.replace(f, registers=needed[name] - 1) if f.name == name else f
             for f in description.files
         )
         tight = dataclasses.replace(description, files=files)
-        part, highest = Lifetimes(found.loop, tight, found.table).highest()
+        part, highest = Lifetimes(found.loop, tight, found.partial).highest()
         assert highest == name
         assert part > 1
 
@@ -253,12 +258,12 @@ def test_of_schedules_of_one_interval_one_that_needs_few_registers_is_taken() ->
     (loop, *_) = loops_of(whole(COLUMN), description, iterations=3)[1]
     least = bounds(loop, description).least
     first = next(orders(loop, edges(loop, description), least))
-    attempt = ScheduleAttempt(loop, description, least, *first, frozenset()).run()
+    attempt = ScheduleAttempt(LoopSearch(loop, description), least, *first, frozenset()).run()
     assert attempt is not None
-    assert Lifetimes(attempt.loop, description, attempt.table).highest()[0] > 0.6
+    assert Lifetimes(attempt.loop, description, attempt.partial).highest()[0] > 0.6
     found = schedule_iteration(loop, description, least, least, frozenset(), Counter())
     assert found is not None
-    assert Lifetimes(found.loop, description, found.table).highest()[0] < 0.5
+    assert Lifetimes(found.loop, description, found.partial).highest()[0] < 0.5
 
 
 # --- windows that move ----------------------------------------------------------------------

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import dataclasses
 import enum
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from ferryvm_backends.vliw.code.liveness import Live
 from ferryvm_backends.vliw.code.operation import (
@@ -20,6 +20,7 @@ from ferryvm_backends.vliw.code.operation import (
     MachineBlock,
     MachineOperation,
     MemoryOperand,
+    Operand,
     Register,
     Segment,
 )
@@ -89,7 +90,7 @@ def dependences(block: MachineBlock, live: Live) -> list[list[Dependence]]:
     """Those that have read it since."""
     exits: list[int] = []
     effects: list[int] = []
-    memory: list[int] = []
+    memory = _MemoryAccesses()
     for number, operation in enumerate(block.operations):
         mine: list[Dependence] = []
         found.append(mine)
@@ -97,18 +98,16 @@ def dependences(block: MachineBlock, live: Live) -> list[list[Dependence]]:
         def wait(first: int, reason: DependenceKind, mine: list[Dependence] = mine) -> None:
             mine.append(Dependence(first, reason))
 
-        for register in operation.registers():
-            if register in last:
-                wait(last[register], DependenceKind.VALUE)
-            readers.setdefault(register, []).append(number)
         if operation.place is not None:
-            for other in memory:
-                mine += _memory(block.operations, other, number)
-            memory.append(number)
+            mine += memory.add(number, operation, operation.place, last)
             if operation.place.segment is Segment.SPILL and operation.result and number > AHEAD:
                 wait(
                     number - AHEAD, DependenceKind.MEMORY
                 )  # earlier it would take a register for longer
+        for register in operation.registers():
+            if register in last:
+                wait(last[register], DependenceKind.VALUE)
+            readers.setdefault(register, []).append(number)
         if operation.name == "store":
             for other in exits[-1:]:
                 wait(other, DependenceKind.LEFT)
@@ -145,12 +144,57 @@ def dependences(block: MachineBlock, live: Live) -> list[list[Dependence]]:
     return found
 
 
-def _memory(operations: list[MachineOperation], other: int, number: int) -> Iterator[Dependence]:
-    """Whether one access waits for an earlier one."""
-    a, b = operations[other], operations[number]
-    is_needed = "store" in (a.name, b.name)
-    if is_needed and _may_overlap(a, b, operations[other + 1 : number]):
-        yield Dependence(other, DependenceKind.MEMORY if a.name == "load" else DependenceKind.ORDER)
+@dataclasses.dataclass(slots=True)
+class _Access:
+    number: int
+    place: MemoryOperand
+    base: Operand
+    """What its address counts from: a register, or nothing where that is a constant."""
+    setter: int | None
+    """The operation that set the register."""
+    begin: int
+    """Bytes behind the base."""
+
+    def may_overlap(self, other: _Access) -> bool:
+        """True if the two, one of which stores, may have a byte in common."""
+        if is_apart(self.place, other.place):
+            return False
+        if self.base is not other.base or self.setter != other.setter:
+            return True
+        begin, end = other.begin, other.begin + other.place.size
+        return begin < self.begin + self.place.size and self.begin < end
+
+
+class _MemoryAccesses:
+    """The accesses of a block so far. Those of other segments have nothing to do with one."""
+
+    def __init__(self) -> None:
+        self._loads: dict[Segment, list[_Access]] = {segment: [] for segment in Segment}
+        self._stores: dict[Segment, list[_Access]] = {segment: [] for segment in Segment}
+
+    def add(
+        self,
+        number: int,
+        operation: MachineOperation,
+        place: MemoryOperand,
+        setters: Mapping[Register, int],
+    ) -> Iterator[Dependence]:
+        """What one more access waits for; `setters`: the operation that set each register last."""
+        base, begin, setter = operation.operands[0], place.offset, None
+        if isinstance(base, Register):
+            setter = setters.get(base)
+        elif isinstance(base, int):
+            base, begin = 0, begin + base
+        access = _Access(number, place, base, setter, begin)
+        for store in self._stores[place.segment]:
+            if store.may_overlap(access):
+                yield Dependence(store.number, DependenceKind.ORDER)
+        if operation.name == "store":
+            for load in self._loads[place.segment]:
+                if load.may_overlap(access):
+                    yield Dependence(load.number, DependenceKind.MEMORY)
+        accesses = self._stores if operation.name == "store" else self._loads
+        accesses[place.segment].append(access)
 
 
 def is_apart(one: MemoryOperand, other: MemoryOperand) -> bool:
@@ -160,18 +204,3 @@ def is_apart(one: MemoryOperand, other: MemoryOperand) -> bool:
         return True
     a, b = one.object, other.object
     return a is not None and b is not None and a.is_apart(b)
-
-
-def _may_overlap(a: MachineOperation, b: MachineOperation, between: list[MachineOperation]) -> bool:
-    """True if two accesses may have a byte in common."""
-    assert a.place is not None
-    assert b.place is not None
-    if is_apart(a.place, b.place):
-        return False
-    one, two = a.operands[0], b.operands[0]
-    begin, other = a.place.offset, b.place.offset
-    if isinstance(one, int) and isinstance(two, int):
-        begin, other = begin + one, other + two
-    elif one is not two or any(o.result is one for o in between):
-        return True
-    return begin < other + b.place.size and other < begin + a.place.size

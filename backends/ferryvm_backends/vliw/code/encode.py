@@ -23,8 +23,8 @@ from ferryvm_backends.vliw.code.program import (
     Source,
 )
 from ferryvm_backends.vliw.code.register_allocation import Allocation, allocate
-from ferryvm_backends.vliw.code.reservation import ScheduledOperation
 from ferryvm_backends.vliw.code.schedule import check_units
+from ferryvm_backends.vliw.code.scheduled import ScheduledOperation
 from ferryvm_backends.vliw.machine.model import FileKind, Machine
 from ferryvm_backends.vliw.prove import prove_if_asked
 from ferryvm_backends.vliw.prove.claim import Claim

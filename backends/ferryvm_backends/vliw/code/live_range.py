@@ -4,62 +4,103 @@
 A register is occupied from the cycle in which its value is written back to its last read, or to the
 last cycle in which an operation issued before an exit could still write back on a path that reads
 it. A result that is read only from its unit's output register occupies none.
+
+The cycles of a block are bits of an integer, so that two live ranges overlap if their bits do.
 """
 
 from __future__ import annotations
 
+import dataclasses
 from collections import Counter, defaultdict
-from collections.abc import Iterator
 
+from ferryvm_backends.vliw.code.liveness import Live
 from ferryvm_backends.vliw.code.operation import EXITS, MachineBlock, Register
-from ferryvm_backends.vliw.code.reservation import ScheduledOperation
-from ferryvm_backends.vliw.code.schedule import Schedule, Scheduled
+from ferryvm_backends.vliw.code.schedule import Schedule
+from ferryvm_backends.vliw.code.scheduled import Scheduled, ScheduledOperation
 from ferryvm_backends.vliw.machine.model import Machine
 
-Span = tuple[int, int]
-"""Cycles of a block, from the first one up to another."""
+Cycles = int
+"""Cycles of a block: bit n for cycle n."""
+
+
+@dataclasses.dataclass
+class BlockRanges:
+    """What registers are taken by in one block."""
+
+    taken: dict[Register, Cycles] = dataclasses.field(default_factory=dict)
+    weight: Counter[Register] = dataclasses.field(default_factory=Counter)
+    written: set[ScheduledOperation] = dataclasses.field(default_factory=set)
+    fixed: set[Register] = dataclasses.field(default_factory=set)
+
+
+KnownRanges = dict[MachineBlock, tuple[tuple[object, ...], BlockRanges]]
+"""Live ranges in blocks, each with what they depend on."""
 
 
 class LiveRanges:
     """When registers are taken."""
 
-    def __init__(self, found: Schedule, machine: Machine) -> None:
-        self.live, self.machine = found.live, machine
-        self.taken: dict[Register, dict[MachineBlock, list[Span]]] = defaultdict(dict)
+    def __init__(self, found: Schedule, machine: Machine, known: KnownRanges | None = None) -> None:
+        """`known`: ranges from before, which are taken for blocks that have not changed."""
+        known = {} if known is None else known
+        self.taken: dict[Register, dict[MachineBlock, Cycles]] = defaultdict(dict)
         self.weight: Counter[Register] = Counter()
         """How much reading and writing each would cost in memory."""
         self.written: set[ScheduledOperation] = set()
         """Operations whose result goes to its register."""
         self.fixed: set[Register] = set()
         """Registers that pipelined loops read or write, and so cannot be in memory."""
-        for scheduled in found.blocks.values():
-            self._weigh(scheduled)
-            if scheduled.again is None:
-                self._block(scheduled)
-            else:
-                self._loop(scheduled, scheduled.again)
+        for block, scheduled in found.blocks.items():
+            needed = tuple(found.live[t] for o in block.operations for t in o.targets())
+            if block not in known or known[block][0] != (scheduled, needed):
+                ranges = _BlockAnalysis(scheduled, found.live, machine).run()
+                known[block] = (scheduled, needed), ranges
+            self._add(block, known[block][1])
 
-    def _weigh(self, scheduled: Scheduled) -> None:
-        for placed in scheduled.placed:
+    def _add(self, block: MachineBlock, ranges: BlockRanges) -> None:
+        for register, cycles in ranges.taken.items():
+            self.taken[register][block] = cycles
+        self.weight.update(ranges.weight)
+        self.written |= ranges.written
+        self.fixed |= ranges.fixed
+
+
+class _BlockAnalysis:
+    def __init__(self, scheduled: Scheduled, live: Live, machine: Machine) -> None:
+        self.scheduled, self.live, self.machine = scheduled, live, machine
+        self.found = BlockRanges()
+
+    def run(self) -> BlockRanges:
+        self._weigh()
+        if self.scheduled.again is None:
+            self._straight()
+        else:
+            self._loop(self.scheduled.again)
+        return self.found
+
+    def _weigh(self) -> None:
+        weight = 1 if self.scheduled.block.is_cold else 16
+        for placed in self.scheduled.placed:
             touched = [*placed.operation.registers()]
             if placed.operation.result is not None:
                 touched.append(placed.operation.result)
             for register in touched:
-                self.weight[register] += 1 if scheduled.block.is_cold else 16
-            if scheduled.again is not None:
-                self.fixed.update(touched)
+                self.found.weight[register] += weight
+            if self.scheduled.again is not None:
+                self.found.fixed.update(touched)
 
-    def _block(self, scheduled: Scheduled) -> None:
-        block, live = scheduled.block, self.live
+    def _straight(self) -> None:
+        scheduled, delay_slots = self.scheduled, self.machine.delay_slots
         begins: dict[Register, int] = {}
         ends: dict[Register, int] = {}
         setter: dict[Register, ScheduledOperation] = {}
         from_before: set[Register] = set()
 
         def needed(register: Register, end: int) -> None:
-            ends[register] = max(ends.get(register, 0), end)
+            if end > ends.get(register, 0):
+                ends[register] = end
             if register in setter:
-                self.written.add(setter[register])
+                self.found.written.add(setter[register])
             else:
                 begins[register] = 0
                 from_before.add(register)
@@ -67,89 +108,101 @@ class LiveRanges:
         for placed in scheduled.placed:
             operation = placed.operation
             for operand, source in zip(operation.operands, placed.bypassed, strict=True):
-                if isinstance(operand, Register) and source is None:
+                if source is None and isinstance(operand, Register):
                     needed(operand, placed.cycle + 1)
             for target in operation.targets():
                 # One more: what lands as the target begins must not land there.
-                leaves = placed.cycle + self.machine.delay_slots + 2
+                leaves = placed.cycle + delay_slots + 2
                 if operation.name in EXITS:
-                    leaves += max(scheduled.drain(placed, self.machine.delay_slots), 0)
-                for register in live[target]:
+                    leaves += scheduled.drain(placed, delay_slots)
+                for register in self.live[target]:
                     needed(register, min(leaves, scheduled.length + 1))
             if operation.result is not None:
                 result = operation.result
                 begins[result] = min(begins.get(result, placed.landing), placed.landing)
                 ends[result] = max(ends.get(result, 0), placed.landing + 1)
                 setter[result] = placed
-        set_here = {p.operation.result for p in scheduled.placed if p in self.written}
+        set_here = {p.operation.result for p in scheduled.placed if p in self.found.written}
         for register, begin in begins.items():
             if register in from_before or register in set_here:
-                self.taken[register][block] = [(begin, ends[register])]
+                self.found.taken[register] = _cycles(begin, ends[register])
 
     # --- pipelined loops --------------------------------------------------------------------
 
-    def _loop(self, scheduled: Scheduled, again: int) -> None:
+    def _loop(self, again: int) -> None:
         """The cycles from `again` on come again and again.
 
         They are looked at as often as it takes for everything that was issued in front of them to
         have landed, and once more for all later times: what an iteration brings that is under way
         when the first one is asked for its value is what was moved there in front.
         """
+        scheduled = self.scheduled
         length = scheduled.length - again
         longest = max(placed.latency for placed in scheduled.placed)
         passes = 1 - (-longest // length)
         last = again + passes * length
-
-        def at(cycle: int) -> int:
-            return cycle if cycle < last + length else last + (cycle - last) % length
-
-        needed: dict[Register, set[int]] = defaultdict(set)
+        needed: dict[Register, Cycles] = defaultdict(int)
+        needed_by: dict[MachineBlock, Cycles] = defaultdict(int)
+        """When control may get to a target."""
         landing: dict[Register, dict[int, list[ScheduledOperation]]] = defaultdict(
             lambda: defaultdict(list)
         )
+        left = self.machine.delay_slots + 1
         for placed in scheduled.placed:
             operation = placed.operation
-            left = self.machine.delay_slots + 1
-            drain = max(scheduled.drain(placed, self.machine.delay_slots), 0)
+            drain = scheduled.drain(placed, self.machine.delay_slots)
             for number in range(passes + 1 if placed.cycle >= again else 1):
                 cycle = placed.cycle + number * length
                 for operand, source in zip(operation.operands, placed.bypassed, strict=True):
-                    if isinstance(operand, Register) and source is None:
-                        needed[operand].add(cycle)
+                    if source is None and isinstance(operand, Register):
+                        needed[operand] |= 1 << cycle
                 for target in operation.targets():
-                    cycles = {at(cycle + each) for each in range(left, left + drain + 1)}
-                    for register in self.live[target]:
-                        needed[register] |= cycles
+                    leaves = _cycles(cycle + left, cycle + left + drain + 1)
+                    needed_by[target] |= _wrapped(leaves, last, length)
                 if operation.result is not None:
-                    landing[operation.result][at(cycle + placed.latency)].append(placed)
-
-        def before(cycle: int) -> Iterator[int]:
-            if cycle > 0:
-                yield cycle - 1
-            if cycle == last:
-                yield last + length - 1
-
+                    lands = cycle + placed.latency
+                    if lands >= last + length:
+                        lands = last + (lands - last) % length
+                    landing[operation.result][lands].append(placed)
+        for target, cycles in needed_by.items():
+            for register in self.live[target]:
+                needed[register] |= cycles
         for register, cycles in needed.items():
-            taken = set(cycles)
-            open_ = list(cycles)
-            while open_:
-                cycle = open_.pop()
-                if setters := landing[register].get(cycle):
-                    self.written.update(setters)
-                    continue
-                new = {each for each in before(cycle) if each not in taken}
-                taken |= new
-                open_ += new
-            there = {each if each < again else again + (each - again) % length for each in taken}
-            self.taken[register][scheduled.block] = _spans(sorted(there))
+            taken = self._backward(cycles, landing[register], last, length)
+            self.found.taken[register] = _wrapped(taken, again, length)
+
+    def _backward(
+        self,
+        needed: Cycles,
+        landing: dict[int, list[ScheduledOperation]],
+        last: int,
+        length: int,
+    ) -> Cycles:
+        """All cycles from those in which a register is needed back to those in which what it holds
+        is written; whoever writes it then is noted."""
+        stops = sum(1 << cycle for cycle in landing)
+        taken = 0
+        while left := needed & ~taken:
+            cycle = left.bit_length() - 1
+            begin = (stops & ((2 << cycle) - 1)).bit_length() - 1
+            if begin >= 0:
+                self.found.written.update(landing[begin])
+            if begin < last <= cycle:
+                needed |= 1 << last + length - 1
+            taken |= _cycles(max(begin, 0), cycle + 1)
+        return taken
 
 
-def _spans(cycles: list[int]) -> list[Span]:
-    """Cycles in order, as few spans."""
-    found: list[Span] = []
-    for cycle in cycles:
-        if found and found[-1][1] == cycle:
-            found[-1] = found[-1][0], cycle + 1
-        else:
-            found.append((cycle, cycle + 1))
-    return found
+def _cycles(begin: int, end: int) -> Cycles:
+    """Those from one on, up to another."""
+    return ((1 << end - begin) - 1) << begin if end > begin else 0
+
+
+def _wrapped(cycles: Cycles, last: int, length: int) -> Cycles:
+    """Cycles, of which those from `last` on come again after `length`."""
+    found, cycles = cycles & ((1 << last) - 1), cycles >> last
+    folded = 0
+    while cycles:
+        folded |= cycles & ((1 << length) - 1)
+        cycles >>= length
+    return found | folded << last

@@ -14,24 +14,37 @@ Live = dict[MachineBlock, frozenset[Register]]
 
 def live_at_entry(code: MachineCode) -> Live:
     """The registers whose values each block needs from before."""
-    live: Live = dict.fromkeys(code.blocks, frozenset())
-    has_changed = True
-    while has_changed:
-        has_changed = False
-        for block in reversed(code.blocks):
-            found = _above(block, live)
-            if found != live[block]:
-                live[block] = found
-                has_changed = True
+    effects = {block: _Effect(block) for block in code.blocks}
+    before: dict[MachineBlock, list[MachineBlock]] = {block: [] for block in code.blocks}
+    for block, effect in effects.items():
+        for target in effect.set_before:
+            before[target].append(block)
+    live = {block: frozenset(effect.read) for block, effect in effects.items()}
+    changed = dict.fromkeys(code.blocks)
+    while changed:
+        target, _ = changed.popitem()
+        for block in before[target]:
+            effect = effects[block]
+            more = live[target] - effect.set_before[target] - live[block]
+            if more:
+                live[block] |= more
+                changed[block] = None
     return live
 
 
-def _above(block: MachineBlock, live: Live) -> frozenset[Register]:
-    needed: set[Register] = set()
-    for operation in reversed(block.operations):
-        if operation.result is not None:
-            needed.discard(operation.result)
-        needed.update(operation.registers())
-        for target in operation.targets():
-            needed |= live[target]
-    return frozenset(needed)
+class _Effect:
+    """What a block means to the registers that others need."""
+
+    def __init__(self, block: MachineBlock) -> None:
+        self.read: set[Register] = set()
+        """Those that it reads before it sets them."""
+        self.set_before: dict[MachineBlock, frozenset[Register]] = {}
+        """For each target those that are set wherever control goes there."""
+        results: set[Register] = set()
+        for operation in block.operations:
+            self.read.update(each for each in operation.registers() if each not in results)
+            for target in operation.targets():
+                # Later ways to the same target have set more.
+                self.set_before.setdefault(target, frozenset(results))
+            if operation.result is not None:
+                results.add(operation.result)

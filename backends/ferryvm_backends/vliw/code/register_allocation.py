@@ -11,12 +11,12 @@ are too many, the block is scheduled closer to program order, so that live range
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 
 from ferryvm.backend import RefusalError
 from ferryvm.isa.emitter import Condition
 from ferryvm.isa.type import I64
-from ferryvm_backends.vliw.code.live_range import LiveRanges, Span
+from ferryvm_backends.vliw.code.live_range import Cycles, KnownRanges, LiveRanges
 from ferryvm_backends.vliw.code.modulo.pipeline import PipelinableLoops
 from ferryvm_backends.vliw.code.operation import (
     MachineBlock,
@@ -26,9 +26,9 @@ from ferryvm_backends.vliw.code.operation import (
     Register,
     Segment,
 )
-from ferryvm_backends.vliw.code.register_file import assign_files
-from ferryvm_backends.vliw.code.reservation import ScheduledOperation
+from ferryvm_backends.vliw.code.register_file import FileAssignment
 from ferryvm_backends.vliw.code.schedule import Known, Schedule, schedule
+from ferryvm_backends.vliw.code.scheduled import ScheduledOperation
 from ferryvm_backends.vliw.machine.model import FileKind, Machine
 
 _ITERATIONS = 64
@@ -54,11 +54,13 @@ def allocate(code: MachineCode, loops: PipelinableLoops, machine: Machine) -> Al
     spilled = 0
     windows: dict[MachineBlock, int] = {}
     known: Known = {}
+    known_ranges: KnownRanges = {}
+    files = FileAssignment(code, machine)
     for _ in range(_ITERATIONS):
         pipelined = {block: each.scheduled for block, each in loops.pipelined.items()}
-        assign_files(code, machine, pipelined)
+        files.run(pipelined)
         found = schedule(code, machine, pipelined, windows, known)
-        spans = LiveRanges(found, machine)
+        spans = LiveRanges(found, machine, known_ranges)
         spans.fixed |= loops.registers
         try:
             numbers, failed = _colour(spans, machine)
@@ -76,8 +78,9 @@ def allocate(code: MachineCode, loops: PipelinableLoops, machine: Machine) -> Al
         if not failed:
             return Allocation(found, numbers, spans.written, spilled)
         spilled += len(failed)
+        uses = _uses(code, {*failed})
         for register in failed:
-            _spill(code, register)
+            _spill(code, register, uses[register])
     raise RefusalError(f"the machine {machine.name} has too few registers for the region")
 
 
@@ -101,11 +104,11 @@ class _CrowdedError(Exception):
 def _colour(spans: LiveRanges, machine: Machine) -> tuple[dict[Register, int], list[Register]]:
     """Numbers of registers, and the registers that are to be spilled. Raises _CrowdedError."""
     length = {
-        register: sum(end - begin for each in there.values() for begin, end in each)
+        register: sum(cycles.bit_count() for cycles in there.values())
         for register, there in spans.taken.items()
     }
     begin = {
-        register: min(each[0][0] for each in there.values())
+        register: min((cycles & -cycles).bit_length() for cycles in there.values())
         for register, there in spans.taken.items()
     }
 
@@ -134,7 +137,7 @@ class _Numbering:
     def __init__(self, spans: LiveRanges, machine: Machine) -> None:
         self.spans, self.machine = spans, machine
         self.numbers: dict[Register, int] = {}
-        self._used: dict[tuple[str, int], dict[MachineBlock, list[Span]]] = {}
+        self._used: dict[tuple[str, int], dict[MachineBlock, Cycles]] = {}
 
     def add(self, registers: Iterable[Register]) -> list[Register]:
         """Give registers the first numbers that are free; those for which there is none."""
@@ -146,27 +149,36 @@ class _Numbering:
             there = self._used.setdefault((register.file, number), {})
             if not _meets(taken, there):
                 self.numbers[register] = number
-                for block, spans in taken.items():
-                    there.setdefault(block, []).extend(spans)
+                for block, cycles in taken.items():
+                    there[block] = there.get(block, 0) | cycles
                 return True
         return False
 
 
-def _meets(taken: dict[MachineBlock, list[Span]], there: dict[MachineBlock, list[Span]]) -> bool:
-    return any(
-        begin < other_end and other < end
-        for block, spans in taken.items()
-        for other, other_end in there.get(block, ())
-        for begin, end in spans
-    )
+def _meets(taken: dict[MachineBlock, Cycles], there: dict[MachineBlock, Cycles]) -> bool:
+    return any(cycles & there.get(block, 0) for block, cycles in taken.items())
 
 
-def _spill(code: MachineCode, register: Register) -> None:
-    """Have a register in memory: stored where it is set, loaded where it is read."""
+def _uses(
+    code: MachineCode, registers: Collection[Register]
+) -> dict[Register, dict[MachineBlock, None]]:
+    """The blocks that use each of some registers."""
+    found: dict[Register, dict[MachineBlock, None]] = {register: {} for register in registers}
+    for block in code.blocks:
+        for operation in block.operations:
+            for each in (*operation.operands, operation.result):
+                if isinstance(each, Register) and each in found:
+                    found[each][block] = None
+    return found
+
+
+def _spill(code: MachineCode, register: Register, blocks: Iterable[MachineBlock]) -> None:
+    """Have a register in memory: stored where it is set, loaded where it is read; `blocks`: those
+    that do."""
     place = MemoryOperand(Segment.SPILL, 8 * code.spills)
     code.spills += 1
     is_predicate = register.kind is FileKind.BOOLEAN
-    for block in code.blocks:
+    for block in blocks:
         operations: list[MachineOperation] = []
         for operation in block.operations:
             if register in operation.operands:

@@ -22,41 +22,50 @@ from ferryvm_backends.vliw.code.operation import (
 from ferryvm_backends.vliw.machine.model import FileKind, Machine, RegisterFile
 
 
-def assign_files(code: MachineCode, machine: Machine, apart: Collection[MachineBlock]) -> None:
-    """Give each register without a file one. Raises RefusalError where there is no file for it.
+class FileAssignment:
+    """The files of code's registers, which are given one as they come."""
 
-    `apart`: blocks that get no moves, since they see to ports themselves.
-    """
-    _Assignment(code, machine).run(apart)
-
-
-class _Assignment:
     def __init__(self, code: MachineCode, machine: Machine) -> None:
         self.code, self.machine = code, machine
         self.files: dict[FileKind, list[RegisterFile]] = defaultdict(list)
         for file in machine.files:
             self.files[file.kind].append(file)
-        self.together: dict[Register, Counter[Register]] = defaultdict(Counter)
+        self.together: dict[Register, Counter[Register]] = {}
+        """Of registers without a file those that they are read with."""
         self.load: Counter[str] = Counter()
+        self._separated: dict[MachineBlock, list[MachineOperation]] = {}
+        """Operations of blocks that read no more registers of a file than it has ports."""
 
     def run(self, apart: Collection[MachineBlock]) -> None:
+        """Give each register without a file one. Raises RefusalError where there is none for it.
+
+        `apart`: blocks that get no moves, since they see to ports themselves.
+        """
+        self.load.clear()
+        for register, count in self._without_file().most_common():
+            self._choose(register, count)
+        for block in self.code.blocks:
+            if block not in apart and self._separated.get(block) is not block.operations:
+                self._separate(block)
+                self._separated[block] = block.operations
+
+    def _without_file(self) -> Counter[Register]:
+        """Registers without a file, and how much each is used."""
         uses: Counter[Register] = Counter()
+        self.together = defaultdict(Counter)
         for block in self.code.blocks:
             weight = 1 if block.is_cold else 16
             for operation in block.operations:
-                read = set(operation.registers())
-                if operation.result is not None:
-                    uses[operation.result] += weight
+                result = operation.result
+                if result is not None and not result.file:
+                    uses[result] += weight
+                read = {each for each in operation.operands if isinstance(each, Register)}
                 for register in read:
-                    uses[register] += weight
-                    for other in read - {register}:
-                        self.together[register][other] += weight
-        for register, count in uses.most_common():
-            if not register.file:
-                self._choose(register, count)
-        for block in self.code.blocks:
-            if block not in apart:
-                self._separate(block)
+                    if not register.file:
+                        uses[register] += weight
+                        for other in read - {register}:
+                            self.together[register][other] += weight
+        return uses
 
     def _choose(self, register: Register, count: int) -> None:
         files = self.files[register.kind]
@@ -77,6 +86,9 @@ class _Assignment:
         for operation in block.operations:
             operations += self._constants(operation)
             read = dict.fromkeys(operation.registers())
+            if len(read) == 1:
+                operations.append(operation)
+                continue
             taken: Counter[str] = Counter()
             for register in read:
                 if taken[register.file] < self.machine.file(register.file).read_ports:

@@ -1,100 +1,192 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The reservation table of a block: slots, units, ports and constants that are taken in each
-cycle."""
+"""The reservation table: slots, units, ports and constants that are taken in each cycle.
+
+There is one table for straight-line code and for modulo schedules (Rau 1994, section 3.1). Cycles
+count modulo the interval; in straight-line code that is longer than any block, so that no cycle is
+another's. The cycles of a unit are bits of an integer: a question about many is one operation.
+
+Whatever was taken can be given back, which modulo scheduling does all the time.
+"""
 
 from __future__ import annotations
 
 import dataclasses
-from collections import Counter, defaultdict
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
 
-from ferryvm_backends.vliw.code.operation import MachineOperation, Register
-from ferryvm_backends.vliw.machine.model import Machine, Unit
+from ferryvm_backends.vliw.code.operation import BRANCHES, MachineBlock, MachineOperation
+from ferryvm_backends.vliw.machine.model import Machine, UnitTiming
+
+ENDLESS = 1 << 40
+"""The interval of straight-line code."""
+
+Uses = defaultdict[int, dict[object, int]]
+"""By cycle, what is taken then, and how often."""
 
 
-@dataclasses.dataclass(frozen=True)
-class ScheduledOperation:
-    """An operation in its cycle."""
+@dataclasses.dataclass(frozen=True, slots=True)
+class Demand:
+    """What an operation takes of its bundle and its unit, in whichever cycle it is issued."""
 
-    operation: MachineOperation
-    cycle: int
-    unit: int
-    """Its number in the machine."""
-    latency: int
-    bypassed: tuple[int | None, ...]
-    """For each operand the unit whose output register it is taken from, or None."""
+    units: Mapping[int, UnitTiming]
+    """Those that can do it."""
+    has_result: bool
+    is_branch: bool
+    constants: tuple[int | MachineBlock, ...]
 
-    @property
-    def landing(self) -> int:
-        """The first cycle that sees the result."""
-        return self.cycle + self.latency
+    @classmethod
+    def of(
+        cls,
+        operation: MachineOperation,
+        constants: tuple[int | MachineBlock, ...],
+        machine: Machine,
+    ) -> Demand:
+        """What one takes, with these constants."""
+        is_branch, has_result = operation.name in BRANCHES, operation.result is not None
+        return cls(machine.timings[operation.work], has_result, is_branch, constants)
 
 
 class ReservationTable:
-    """The reservations of a block."""
+    """What is taken of a machine."""
 
-    def __init__(self, machine: Machine) -> None:
-        self.machine = machine
-        self._slots: Counter[int] = Counter()
-        self._constants: dict[int, set[object]] = defaultdict(set)
-        self._busy: set[tuple[int, int]] = set()
-        self._landing: set[tuple[int, int]] = set()
-        self._reads: dict[tuple[str, int], set[Register]] = defaultdict(set)
-        self._writes: Counter[tuple[str, int]] = Counter()
+    def __init__(self, machine: Machine, interval: int = ENDLESS) -> None:
+        self.machine, self.interval = machine, interval
+        self._issued: defaultdict[int, int] = defaultdict(int)
+        """Operations, by cycle."""
+        self._branches: set[int] = set()
+        """Cycles that have a branch."""
+        self._busy = [0] * len(machine.units)
+        self._landing = [0] * len(machine.units)
+        """Cycles in which a result gets to a unit's output register."""
+        self._held = [0] * len(machine.units)
+        """Cycles in which none may, since the one that is there is still read."""
+        self._holds: list[defaultdict[int, int]] = [defaultdict(int) for _ in machine.units]
+        """How many need that, by cycle."""
+        self._constants: Uses = defaultdict(dict)
+        self._reads: dict[str, Uses] = {file.name: defaultdict(dict) for file in machine.files}
+        self._writes: dict[str, Uses] = {file.name: defaultdict(dict) for file in machine.files}
+        self._ports = {file.name: (file.read_ports, file.write_ports) for file in machine.files}
 
-    def place(
-        self,
-        operation: MachineOperation,
-        cycle: int,
-        number: int,
-        setters: list[ScheduledOperation | None],
-    ) -> ScheduledOperation | None:
-        """Issue an operation on a unit, if that can be; `setters`: for each operand who set it."""
-        unit = self.machine.units[number]
-        timing = unit.work[operation.work]
-        if self._slots[cycle] >= self.machine.slots:
-            return None
-        if any((number, cycle + more) in self._busy for more in range(timing.interval)):
-            return None
-        result, landing = operation.result, cycle + timing.latency
-        if result is not None and not self._has_way_out(result, number, unit, landing):
-            return None
-        bypassed = tuple(self._bypass(setter, cycle) for setter in setters)
-        read: dict[str, set[Register]] = {}
-        constants = self._constants[cycle] | set(operation.constants())
-        for operand, source in zip(operation.operands, bypassed, strict=True):
-            if isinstance(operand, Register) and source is None:
-                if operand.file not in unit.reads:
-                    return None
-                read.setdefault(operand.file, set()).add(operand)
-        if len(constants) > self.machine.immediates:
-            return None
-        for name, registers in read.items():
-            taken = self._reads[name, cycle] | registers
-            if len(taken) > self.machine.file(name).read_ports:
-                return None
-        self._slots[cycle] += 1
-        self._constants[cycle] = constants
-        self._busy |= {(number, cycle + more) for more in range(timing.interval)}
-        for name, registers in read.items():
-            self._reads[name, cycle] |= registers
-        if result is not None:
-            self._landing.add((number, landing))
-            self._writes[result.file, landing] += 1
-        return ScheduledOperation(operation, cycle, number, timing.latency, bypassed)
+    # --- operations -------------------------------------------------------------------------
 
-    def _has_way_out(self, result: Register, number: int, unit: Unit, landing: int) -> bool:
-        ports = self.machine.file(result.file).write_ports
-        return (
-            result.file in unit.writes
-            and (number, landing) not in self._landing
-            and self._writes[result.file, landing] < ports
-        )
+    def is_full(self, cycle: int) -> bool:
+        """True if a cycle has no slot left."""
+        return self._issued[cycle % self.interval] >= self.machine.slots
 
-    def _bypass(self, setter: ScheduledOperation | None, cycle: int) -> int | None:
-        """The unit that has a result in its output register still."""
-        if setter is None or not self.machine.bypass or setter.landing > cycle:
-            return None
-        later = range(setter.landing + 1, cycle + 1)
-        if any((setter.unit, each) in self._landing for each in later):
-            return None
-        return setter.unit
+    def free(self, demand: Demand, cycle: int) -> Iterator[int]:
+        """The units that could take an operation, and its result, in a cycle."""
+        now = cycle % self.interval
+        if self._issued[now] < self.machine.slots:
+            for each in demand.units.values():
+                if self._is_free(each, now, demand.has_result):
+                    yield each.unit
+
+    def issue(self, demand: Demand, cycle: int, unit: int) -> bool:
+        """Take what an operation needs. False, with nothing taken, if that is not to be had."""
+        timing, now = demand.units[unit], cycle % self.interval
+        if self._issued[now] >= self.machine.slots or (now in self._branches and demand.is_branch):
+            return False
+        if not self._is_free(timing, now, demand.has_result):
+            return False
+        if demand.constants:
+            there = self._constants[now]
+            if len(there.keys() | demand.constants) > self.machine.immediates:
+                return False
+            for constant in demand.constants:
+                there[constant] = there.get(constant, 0) + 1
+        if demand.is_branch:
+            self._branches.add(now)
+        self._issued[now] += 1
+        mask = timing.busy << now
+        self._busy[unit] |= mask | mask >> self.interval
+        if demand.has_result:
+            self._landing[unit] |= 1 << (now + timing.latency) % self.interval
+        return True
+
+    def withdraw(self, demand: Demand, cycle: int, unit: int) -> None:
+        """Give back what `issue` has taken."""
+        timing, now = demand.units[unit], cycle % self.interval
+        for constant in demand.constants:
+            _give_back(self._constants[now], constant)
+        if demand.is_branch:
+            self._branches.discard(now)
+        self._issued[now] -= 1
+        mask = timing.busy << now
+        self._busy[unit] &= ~(mask | mask >> self.interval)
+        if demand.has_result:
+            self._landing[unit] &= ~(1 << (now + timing.latency) % self.interval)
+
+    def _is_free(self, timing: UnitTiming, now: int, has_result: bool) -> bool:
+        unit, mask = timing.unit, timing.busy << now
+        if (mask | mask >> self.interval) & self._busy[unit] or timing.interval > self.interval:
+            return False
+        if not has_result:
+            return True
+        landing = (now + timing.latency) % self.interval
+        return not (self._landing[unit] | self._held[unit]) >> landing & 1
+
+    # --- output registers -------------------------------------------------------------------
+
+    def landings(self, unit: int, landing: int, until: int) -> int:
+        """The results that get to a unit after one that is there from a cycle on, until another
+        less than an interval later: a bit for each cycle."""
+        count, begin = until - landing, (landing + 1) % self.interval
+        taken = self._landing[unit] >> begin
+        if begin + count > self.interval:
+            taken |= self._landing[unit] << self.interval - begin
+        return taken & ((1 << count) - 1)
+
+    def hold(self, unit: int, landing: int, until: int) -> None:
+        """Have no other result get to a unit in that time."""
+        holds, interval = self._holds[unit], self.interval
+        for cycle in range(landing + 1, until + 1):
+            holds[cycle % interval] += 1
+            self._held[unit] |= 1 << cycle % interval
+
+    def let_go(self, unit: int, landing: int, until: int) -> None:
+        """Give back what `hold` has taken."""
+        holds, interval = self._holds[unit], self.interval
+        for cycle in range(landing + 1, until + 1):
+            now = cycle % interval
+            holds[now] -= 1
+            if not holds[now]:
+                self._held[unit] &= ~(1 << now)
+
+    # --- ports ------------------------------------------------------------------------------
+
+    def read(self, file: str, cycle: int, value: object) -> int:
+        """Read a value of a file: how many read it by the same port then; 0 if none is left."""
+        return _take(self._reads[file][cycle % self.interval], value, self._ports[file][0])
+
+    def unread(self, file: str, cycle: int, value: object) -> None:
+        """Give back what `read` has taken."""
+        _give_back(self._reads[file][cycle % self.interval], value)
+
+    def is_read(self, file: str, cycle: int, value: object) -> bool:
+        """True if a value of a file is read in a cycle."""
+        return value in self._reads[file][cycle % self.interval]
+
+    def write(self, file: str, cycle: int, value: object) -> int:
+        """Write a value to a file: how many have it written so; 0 if no port is left."""
+        return _take(self._writes[file][cycle % self.interval], value, self._ports[file][1])
+
+    def unwrite(self, file: str, cycle: int, value: object) -> int:
+        """Give back what `write` has taken: how many still have it written."""
+        return _give_back(self._writes[file][cycle % self.interval], value)
+
+
+def _take(taken: dict[object, int], value: object, most: int) -> int:
+    count = taken.get(value, 0)
+    if not count and len(taken) >= most:
+        return 0
+    taken[value] = count + 1
+    return count + 1
+
+
+def _give_back(taken: dict[object, int], value: object) -> int:
+    count = taken[value] - 1
+    if count:
+        taken[value] = count
+    else:
+        del taken[value]
+    return count

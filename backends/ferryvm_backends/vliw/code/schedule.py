@@ -8,51 +8,28 @@ with exits as in Hwu et al.: The Superblock, J. Supercomputing 1993).
 
 from __future__ import annotations
 
+import bisect
 import dataclasses
-from collections.abc import Mapping
+import heapq
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
 
 from ferryvm.backend import RefusalError
-from ferryvm_backends.vliw.code.dependence import Dependence, dependences, distance
+from ferryvm_backends.vliw.code.dependence import dependences, distance
 from ferryvm_backends.vliw.code.liveness import Live, live_at_entry
 from ferryvm_backends.vliw.code.operation import (
     EXITS,
     MachineBlock,
     MachineCode,
-    MachineOperation,
     Register,
 )
-from ferryvm_backends.vliw.code.reservation import ReservationTable, ScheduledOperation
-from ferryvm_backends.vliw.machine.model import Machine, Work
+from ferryvm_backends.vliw.code.placement import place
+from ferryvm_backends.vliw.code.reservation import Demand, ReservationTable
+from ferryvm_backends.vliw.code.scheduled import Scheduled, ScheduledOperation
+from ferryvm_backends.vliw.machine.model import Machine
 
 _PATIENCE = 4096
 """Cycles without anything to issue after which something is wrong."""
-
-
-@dataclasses.dataclass
-class Scheduled:
-    """A block in cycles."""
-
-    block: MachineBlock
-    placed: list[ScheduledOperation]
-    """In the order of the block's operations."""
-    length: int
-    pad: int = 0
-    """Cycles in front in which what was issued before the block lands."""
-    again: int | None = None
-    """The cycle that a pipelined loop goes back to from its end."""
-
-    def drain(self, leaving: ScheduledOperation, delay_slots: int) -> int:
-        """Cycles that results issued by the time an exit takes effect need to land after that."""
-        end = leaving.cycle + delay_slots + 1
-        issued = (p.landing - end for p in self.placed if p.operation.result and p.cycle < end)
-        late = max(issued, default=0)
-        if self.again is not None and leaving.cycle >= self.again:
-            around = self.length - self.again
-            for each in self.placed:
-                if each.operation.result and each.cycle >= self.again:
-                    passes = (end - 1 - each.cycle) // around
-                    late = max(late, each.landing + passes * around - end)
-        return late
 
 
 Known = dict[MachineBlock, tuple[tuple[object, ...], Scheduled]]
@@ -102,7 +79,7 @@ def schedule(
         window = windows.get(block)
         looks = _looks(block, live, window)
         if block not in known or known[block][0] != looks:
-            known[block] = looks, _Block(block, machine, live, window).run()
+            known[block] = looks, _ListScheduler(block, machine, live, window).run()
         blocks[block] = known[block][1]
     for each in blocks.values():
         each.pad = 0
@@ -123,26 +100,26 @@ def _looks(block: MachineBlock, live: Live, window: int | None) -> tuple[object,
     return window, operations, needed
 
 
-class _Block:
+class _ListScheduler:
     def __init__(
         self, block: MachineBlock, machine: Machine, live: Live, window: int | None
     ) -> None:
         self.block, self.machine, self.window = block, machine, window
-        self.waits = dependences(block, live)
-        self.units = {
-            work: [n for n, unit in enumerate(machine.units) if work in unit.work] for work in Work
-        }
         self.table = ReservationTable(machine)
-        self.placed: list[ScheduledOperation | None] = [None] * len(block.operations)
+        self.demands = [Demand.of(o, tuple(o.constants()), machine) for o in block.operations]
+        latencies = [[unit.latency for unit in each.units.values()] for each in self.demands]
+        self.fastest, self.slowest = [*map(min, latencies)], [*map(max, latencies)]
+        self.waits = dependences(block, live)
         self.after: list[list[int]] = [[] for _ in self.waits]
-        """Who waits for each operation."""
+        """Those that depend on each operation."""
+        self.pending = [0] * len(self.waits)
+        """How many operations without a cycle each one depends on."""
         for number, waits in enumerate(self.waits):
-            for first in {wait.first for wait in waits}:
+            before = {wait.first for wait in waits}
+            self.pending[number] = len(before)
+            for first in before:
                 self.after[first].append(number)
-        self.pending = [len({wait.first for wait in waits}) for waits in self.waits]
-        """How many operations without a cycle each one waits for."""
-        self.earliest = [0] * len(self.waits)
-        """The first cycle of each, once it waits for none of these."""
+        self.placed: list[ScheduledOperation | None] = [None] * len(self.waits)
         self.setters = self._setters()
 
     def _setters(self) -> list[list[int | None]]:
@@ -159,22 +136,35 @@ class _Block:
 
     def run(self) -> Scheduled:
         heights = self._heights()
-        left = sorted(range(len(heights)), key=lambda n: (-heights[n], n))
+        order = sorted(range(len(heights)), key=lambda n: (-heights[n], n))
+        rank = {number: place for place, number in enumerate(order)}
+        left = [*range(len(order))]
+        later: defaultdict[int, list[int]] = defaultdict(list)
+        """Ranks of operations whose dependences are satisfied in a cycle."""
+        later[0] = sorted(rank[n] for n in left if not self.pending[n])
         cycle = idle = 0
         while left:
             last = self._window(left)
-            still = [
-                number
-                for number in left
-                if number > last
-                or self.pending[number]
-                or self.earliest[number] > cycle
-                or not self._try(number, cycle)
-            ]
-            idle = idle + 1 if len(still) == len(left) else 0
+            queue, waiting, count = later.pop(cycle, []), [], len(left)
+            heapq.heapify(queue)
+            while queue and not self.table.is_full(cycle):
+                first = heapq.heappop(queue)
+                number = order[first]
+                if number > last or not self._try(number, cycle):
+                    waiting.append(first)
+                    continue
+                del left[bisect.bisect_left(left, number)]
+                for other, earliest in self._released(number):
+                    if earliest <= cycle and rank[other] > first:
+                        heapq.heappush(queue, rank[other])
+                    else:
+                        later[max(earliest, cycle + 1)].append(rank[other])
+            if left:
+                later[cycle + 1] += queue + waiting
+            idle = idle + 1 if len(left) == count else 0
             if idle > _PATIENCE:
-                raise self._stuck(still)
-            left, cycle = still, cycle + 1
+                raise self._stuck(order[min(queue + waiting)])
+            cycle += 1
         placed = [each for each in self.placed if each is not None]
         end = placed[-1].cycle + self.machine.delay_slots + 1
         return Scheduled(self.block, placed, end)
@@ -183,57 +173,52 @@ class _Block:
         """The last operation that is looked at, of those that are left."""
         if self.window is None or len(left) <= self.window:
             return len(self.waits)
-        return sorted(left)[self.window - 1]
+        return left[self.window - 1]
 
-    def _stuck(self, left: list[int]) -> RefusalError:
-        operation = self.block.operations[left[0]]
+    def _stuck(self, number: int) -> RefusalError:
+        operation = self.block.operations[number]
         return RefusalError(
             f"the machine {self.machine.name} cannot issue {operation.name} (pc {operation.pc}): "
             "no unit for it reaches the register files that it needs, or has ports or constants enough"
         )
 
-    def _latency(self, operation: MachineOperation) -> int:
-        units = self.units[operation.work]
-        return min(self.machine.units[u].work[operation.work].latency for u in units)
-
     def _heights(self) -> list[int]:
         """Cycles from each operation's issue to the end of the block, at least."""
-        operations = self.block.operations
-        latencies = [self._latency(operation) for operation in operations]
-        heights = [0] * len(operations)
-        for number in reversed(range(len(operations))):
+        heights = [0] * len(self.waits)
+        for number in reversed(range(len(heights))):
             for wait in self.waits[number]:
-                far = distance(wait.reason, latencies[wait.first], latencies[number], self.machine)
-                heights[wait.first] = max(heights[wait.first], heights[number] + far)
+                latencies = self.fastest[wait.first], self.fastest[number]
+                height = heights[number] + distance(wait.reason, *latencies, self.machine)
+                heights[wait.first] = max(heights[wait.first], height)
         return heights
 
     def _try(self, number: int, cycle: int) -> bool:
-        operation = self.block.operations[number]
+        operation, demand = self.block.operations[number], self.demands[number]
         setters = [None if s is None else self.placed[s] for s in self.setters[number]]
-        for unit in self.units[operation.work]:
-            latency = self.machine.units[unit].work[operation.work].latency
-            if all(self._is_over(wait, latency, cycle) for wait in self.waits[number]):
-                found = self.table.place(operation, cycle, unit, setters)
-                if found is not None:
-                    self.placed[number] = found
-                    self._tell(number)
-                    return True
+        for unit in self.table.free(demand, cycle):
+            latency = demand.units[unit].latency
+            if latency != self.slowest[number] and cycle < self._earliest(number, latency):
+                continue
+            found = place(self.table, operation, demand, cycle, unit, setters)
+            if found is not None:
+                self.placed[number] = found
+                return True
         return False
 
-    def _tell(self, number: int) -> None:
-        """Have those that wait for an operation know that it has a cycle."""
+    def _released(self, number: int) -> Iterator[tuple[int, int]]:
+        """Those whose dependences all have cycles now that an operation has one, and the first
+        cycle of each."""
         for other in self.after[number]:
             self.pending[other] -= 1
             if not self.pending[other]:
-                work = self.block.operations[other].work
-                slowest = max(self.machine.units[u].work[work].latency for u in self.units[work])
-                self.earliest[other] = max(self._end(w, slowest) for w in self.waits[other])
+                yield other, self._earliest(other, self.slowest[other])
 
-    def _is_over(self, wait: Dependence, latency: int, cycle: int) -> bool:
-        return cycle >= self._end(wait, latency)
-
-    def _end(self, wait: Dependence, latency: int) -> int:
-        """The first cycle in which an operation with a latency need not wait any more."""
-        first = self.placed[wait.first]
-        assert first is not None
-        return first.cycle + distance(wait.reason, first.latency, latency, self.machine)
+    def _earliest(self, number: int, latency: int) -> int:
+        """The first cycle that an operation's dependences allow, on a unit with a latency."""
+        earliest = 0
+        for wait in self.waits[number]:
+            first = self.placed[wait.first]
+            assert first is not None
+            cycle = first.cycle + distance(wait.reason, first.latency, latency, self.machine)
+            earliest = max(earliest, cycle)
+        return earliest

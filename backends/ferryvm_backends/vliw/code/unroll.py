@@ -46,7 +46,7 @@ class _Unrolling:
         self.code, self.block, self.live = code, block, live
         self.now: dict[Register, Operand] = {}
         """What is in place of a register, where something is."""
-        self.ways: list[MachineBlock] = []
+        self.stubs: list[MachineBlock] = []
 
     def run(self, iterations: int) -> None:
         """Replace the block's operations by those of so many iterations."""
@@ -59,7 +59,7 @@ class _Unrolling:
         found += sequential_moves(self.code, [(r, self.now[r]) for r in carried if r in self.now])
         self.block.operations = [*found, self.block.operations[-1]]
         place = self.code.blocks.index(self.block) + 1
-        self.code.blocks[place:place] = self.ways
+        self.code.blocks[place:place] = self.stubs
 
     def _value(self, operand: Operand) -> Operand:
         return self.now.get(operand, operand) if isinstance(operand, Register) else operand
@@ -76,10 +76,10 @@ class _Unrolling:
             new.result = self.now[old.result] = self.code.register(old.result.kind)
         if old.name in EXITS:
             assert old.target is not None
-            new.target = self._way(old.target, old.pc)
+            new.target = self._stub(old.target, old.pc)
         yield new
 
-    def _way(self, target: MachineBlock, pc: int) -> MachineBlock:
+    def _stub(self, target: MachineBlock, pc: int) -> MachineBlock:
         """A block that brings values to where another one wants them."""
         wanted = sorted(self.live[target], key=lambda each: each.number)
         found = list(
@@ -89,7 +89,7 @@ class _Unrolling:
         )
         if not found:
             return target
-        way = MachineBlock(f"{target.label}.{self.code.registers}", found, target.is_cold)
-        way.operations.append(MachineOperation("jump", target=target, pc=pc))
-        self.ways.append(way)
-        return way
+        stub = MachineBlock(f"{target.label}.{self.code.registers}", found, target.is_cold)
+        stub.operations.append(MachineOperation("jump", target=target, pc=pc))
+        self.stubs.append(stub)
+        return stub

@@ -24,6 +24,7 @@ from __future__ import annotations
 
 import dataclasses
 import enum
+import functools
 from collections.abc import Mapping
 
 
@@ -73,6 +74,18 @@ class Timing:
     """From its issue to its result, 1 at least."""
     interval: int = 1
     """From its issue to the next operation that the unit takes, 1 at least."""
+
+
+@dataclasses.dataclass(frozen=True)
+class UnitTiming:
+    """A unit that can do some work, and how long it takes."""
+
+    unit: int
+    """Its number in the machine."""
+    latency: int
+    interval: int
+    busy: int
+    """A bit for each cycle in which it takes nothing else, the lowest for the first one."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -137,10 +150,11 @@ class Machine:
 
     def file(self, name: str) -> RegisterFile:
         """A register file by its name. Raises KeyError."""
-        for each in self.files:
-            if each.name == name:
-                return each
-        raise KeyError(name)
+        return self._files[name]
+
+    @functools.cached_property
+    def _files(self) -> Mapping[str, RegisterFile]:
+        return {file.name: file for file in self.files}
 
     @property
     def cost(self) -> float:
@@ -150,3 +164,16 @@ class Machine:
     def units_for(self, work: Work) -> tuple[Unit, ...]:
         """The units that can do something, in the order of the description."""
         return tuple(unit for unit in self.units if work in unit.work)
+
+    @functools.cached_property
+    def timings(self) -> Mapping[Work, Mapping[int, UnitTiming]]:
+        """The units that can do each kind of work, by their numbers, in the order of the
+        description."""
+        return {
+            work: {
+                number: UnitTiming(number, each.latency, each.interval, (1 << each.interval) - 1)
+                for number, unit in enumerate(self.units)
+                if (each := unit.work.get(work)) is not None
+            }
+            for work in Work
+        }

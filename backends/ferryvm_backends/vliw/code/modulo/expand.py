@@ -23,9 +23,14 @@ from ferryvm_backends.vliw.code.modulo.dependence_graph import (
     NodeResult,
     Source,
 )
+from ferryvm_backends.vliw.code.modulo.partial_schedule import (
+    FromFile,
+    FromUnit,
+    IssueSlot,
+    Operand,
+)
 from ferryvm_backends.vliw.code.modulo.prologue import Prologue
 from ferryvm_backends.vliw.code.modulo.register_pressure import Lifetimes
-from ferryvm_backends.vliw.code.modulo.reservation import FromFile, FromUnit, IssueSlot, Operand
 from ferryvm_backends.vliw.code.modulo.schedule import IterationSchedule
 from ferryvm_backends.vliw.code.operation import (
     EXITS,
@@ -35,8 +40,9 @@ from ferryvm_backends.vliw.code.operation import (
     Register,
 )
 from ferryvm_backends.vliw.code.parallel_copy import sequential_moves
-from ferryvm_backends.vliw.code.reservation import ReservationTable, ScheduledOperation
-from ferryvm_backends.vliw.code.schedule import Scheduled
+from ferryvm_backends.vliw.code.placement import place
+from ferryvm_backends.vliw.code.reservation import Demand, ReservationTable
+from ferryvm_backends.vliw.code.scheduled import Scheduled, ScheduledOperation
 from ferryvm_backends.vliw.machine.model import Machine
 
 _PATIENCE = 64
@@ -48,7 +54,7 @@ class Pipelined:
     """A loop in cycles, with the blocks that its exits go to."""
 
     scheduled: Scheduled
-    ways: list[MachineBlock]
+    stubs: list[MachineBlock]
     copies: int
     stages: int
 
@@ -69,13 +75,13 @@ def expand(code: MachineCode, found: IterationSchedule, machine: Machine) -> Pip
 
 class _Expansion:
     def __init__(self, code: MachineCode, found: IterationSchedule, machine: Machine) -> None:
-        self.code, self.machine, self.table = code, machine, found.table
+        self.code, self.machine, self.partial = code, machine, found.partial
         self.loop, self.interval = found.loop, found.interval
-        self.spots: dict[int, IssueSlot] = found.table.spots
-        stages = 1 + max(spot.cycle for spot in self.spots.values()) // self.interval
+        self.slots: dict[int, IssueSlot] = found.partial.slots
+        stages = 1 + max(slot.cycle for slot in self.slots.values()) // self.interval
         self.stages = stages
-        lifetimes = Lifetimes(found.loop, machine, found.table)
-        needs = {number: lifetimes.iterations(number) for number in self.table.files}
+        lifetimes = Lifetimes(found.loop, machine, found.partial)
+        needs = {number: lifetimes.iterations(number) for number in self.partial.files}
         self.farthest: Counter[int] = Counter()
         """How many iterations before it whoever needs a result is at most."""
         for node in self.loop.nodes:
@@ -89,13 +95,13 @@ class _Expansion:
         self.copies = max([least, *needs.values()])
         self.registers = {n: self._copies(n, count) for n, count in needs.items()}
         self.kept: dict[tuple[Register, str], Register] = {}
-        self.ways: dict[tuple[object, ...], MachineBlock] = {}
+        self.stubs: dict[tuple[object, ...], MachineBlock] = {}
         self.front: list[tuple[Register, Register]] = []
         """Registers, and what is moved into them."""
         self.beginning = Prologue(
             self.loop,
             machine,
-            self.table,
+            self.partial,
             self.iterations,
             self._is_rotating,
             self._in_file,
@@ -112,15 +118,15 @@ class _Expansion:
         again = begin + self.iterations * self.interval
         made: list[tuple[int, int, ScheduledOperation]] = []
         for node in self.loop.nodes:
-            spot = self.spots[node.number]
-            stage = spot.cycle // self.interval
+            slot = self.slots[node.number]
+            stage = slot.cycle // self.interval
             if node.number != self.loop.repeat:
                 for number in range(self.iterations - stage):
-                    cycle = begin + spot.cycle + number * self.interval
+                    cycle = begin + slot.cycle + number * self.interval
                     made.append((number, node.number, self._placed(node, number, cycle)))
             for copy in range(self.copies):
                 number = self.iterations + copy - stage
-                cycle = again + copy * self.interval + spot.cycle % self.interval
+                cycle = again + copy * self.interval + slot.cycle % self.interval
                 is_last = cycle == again + length - self.machine.delay_slots - 1
                 if is_last or node.number != self.loop.repeat:
                     made.append((number, node.number, self._placed(node, number, cycle)))
@@ -129,8 +135,8 @@ class _Expansion:
         block = self.loop.block
         block.operations = [each.operation for each in placed]
         scheduled = Scheduled(block, placed, again + length, again=again)
-        ways = [way for way in self.ways.values() if way not in self._targets()]
-        return Pipelined(scheduled, ways, self.copies, self.stages)
+        stubs = [stub for stub in self.stubs.values() if stub not in self._targets()]
+        return Pipelined(scheduled, stubs, self.copies, self.stages)
 
     def _turn(self, placed: ScheduledOperation) -> int:
         """The cycle that says which operations an operation comes behind: those that make what it
@@ -159,11 +165,14 @@ class _Expansion:
         `needs`: how many each result has.
         """
         for node in self.loop.nodes:
-            stage = self.spots[node.number].cycle // self.interval
+            stage = self.slots[node.number].cycle // self.interval
             for index, source in enumerate(node.sources):
                 if isinstance(source, NodeResult) and source.distance:
-                    way = self.table.ways[node.number, index]
-                    if isinstance(way, FromUnit) or needs[source.node] < self.farthest[source.node]:
+                    path = self.partial.paths[node.number, index]
+                    if (
+                        isinstance(path, FromUnit)
+                        or needs[source.node] < self.farthest[source.node]
+                    ):
                         yield stage + source.distance
             for source in node.needed.values():
                 if (
@@ -181,7 +190,7 @@ class _Expansion:
             count += 1
         result = self.loop.nodes[maker].operation.result
         assert result is not None
-        return [self._register(result, self.table.files[maker]) for _ in range(count)]
+        return [self._register(result, self.partial.files[maker]) for _ in range(count)]
 
     def _register(self, like: Register, file: str) -> Register:
         register = self.code.register(like.kind, is_spill=True)
@@ -196,19 +205,19 @@ class _Expansion:
             if self._is_rotating(number):
                 for distance, initial in self.loop.nodes[number].initial.items():
                     self.front.append((registers[-distance % len(registers)], initial))
-        for operand, way in self.table.ways.items():
+        for operand, path in self.partial.paths.items():
             number, index = operand
             source = self.loop.nodes[number].sources[index]
             if isinstance(source, Invariant):
-                assert isinstance(way, FromFile)
-                self._in_file(source.register, way.file)
+                assert isinstance(path, FromFile)
+                self._in_file(source.register, path.file)
             if isinstance(source, NodeResult) and source.distance:
-                if isinstance(way, FromUnit):
+                if isinstance(path, FromUnit):
                     self.beginning.find(operand, source)
                 elif not self._is_rotating(source.node):
                     before = self.loop.nodes[source.node].initial
                     for distance in range(1, source.distance + 1):
-                        register = self._in_file(before[distance], way.file)
+                        register = self._in_file(before[distance], path.file)
                         self.beginning.found[operand, distance] = register, None
         if self.beginning.unfit:
             raise PrologueError(frozenset(self.beginning.unfit))
@@ -228,11 +237,10 @@ class _Expansion:
             operation = MachineOperation(
                 "move", operands=(value,), result=to, pc=self.loop.nodes[0].operation.pc
             )
-            units = [n for n, u in enumerate(self.machine.units) if operation.work in u.work]
-            tries = ((cycle, unit) for cycle in range(_PATIENCE) for unit in units)
+            demand = Demand.of(operation, (), self.machine)
+            tries = ((cycle, u) for cycle in range(_PATIENCE) for u in table.free(demand, cycle))
             placed = next(
-                (p for c, u in tries if (p := table.place(operation, c, u, [None])) is not None),
-                None,
+                (p for c, u in tries if (p := place(table, operation, demand, c, u, [None]))), None
             )
             if placed is None:
                 raise PrologueError
@@ -243,7 +251,7 @@ class _Expansion:
 
     def _placed(self, node: DependenceNode, number: int, cycle: int) -> ScheduledOperation:
         """An operation of an iteration."""
-        old, spot = node.operation, self.spots[node.number]
+        old, slot = node.operation, self.slots[node.number]
         operands, bypassed = [], []
         for index, source in enumerate(node.sources):
             operand, unit = self._operand((node.number, index), source, number)
@@ -254,22 +262,22 @@ class _Expansion:
         if old.result is not None:
             new.result = self._result(node.number, number)
         if old.target is not None:
-            new.target = self._way(node, number)
-        return ScheduledOperation(new, cycle, spot.unit, spot.latency, tuple(bypassed))
+            new.target = self._stub(node, number)
+        return ScheduledOperation(new, cycle, slot.unit, slot.latency, tuple(bypassed))
 
     def _operand(
         self, operand: Operand, source: Source, number: int
     ) -> tuple[Register | int, int | None]:
         if isinstance(source, int):
             return source, None
-        way = self.table.ways[operand]
+        path = self.partial.paths[operand]
         if isinstance(source, Invariant):
-            assert isinstance(way, FromFile)
-            return self.kept[source.register, way.file], None
+            assert isinstance(path, FromFile)
+            return self.kept[source.register, path.file], None
         made = number - source.distance
         if (operand, -made) in self.beginning.found:
             return self.beginning.found[operand, -made]
-        return self._result(source.node, made), way.unit if isinstance(way, FromUnit) else None
+        return self._result(source.node, made), path.unit if isinstance(path, FromUnit) else None
 
     def _result(self, maker: int, number: int) -> Register:
         """The register of an operation's result in an iteration."""
@@ -280,7 +288,7 @@ class _Expansion:
             registers = self.registers[maker] = [self._register(result, "")]
         return registers[number % len(registers)]
 
-    def _way(self, node: DependenceNode, number: int) -> MachineBlock:
+    def _stub(self, node: DependenceNode, number: int) -> MachineBlock:
         """Where an exit of an iteration goes."""
         target = node.operation.target
         assert target is not None
@@ -298,13 +306,13 @@ class _Expansion:
             if value is not register:
                 wanted.append((register, value))
         key = target, *wanted
-        if key not in self.ways:
+        if key not in self.stubs:
             found = list(sequential_moves(self.code, wanted))
-            way = target
+            stub = target
             if found:
-                label = f"{target.label}.{self.code.registers}.{len(self.ways)}"
-                way = MachineBlock(label, found, target.is_cold)
+                label = f"{target.label}.{self.code.registers}.{len(self.stubs)}"
+                stub = MachineBlock(label, found, target.is_cold)
                 jump = MachineOperation("jump", target=target, pc=node.operation.pc)
-                way.operations.append(jump)
-            self.ways[key] = way
-        return self.ways[key]
+                stub.operations.append(jump)
+            self.stubs[key] = stub
+        return self.stubs[key]

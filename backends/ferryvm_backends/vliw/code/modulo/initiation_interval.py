@@ -105,8 +105,7 @@ def critical_path(loop: Iteration, machine: Machine) -> int:
 
 def latency(operation: MachineOperation, machine: Machine) -> int:
     """Of the fastest unit."""
-    work = operation.work
-    return min(unit.work[work].latency for unit in machine.units_for(work))
+    return min(each.latency for each in machine.timings[operation.work].values())
 
 
 class Usage:

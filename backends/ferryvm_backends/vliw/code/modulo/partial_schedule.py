@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The modulo reservation table: resources that operations take in each cycle modulo the interval.
+"""The partial schedule of a loop: operations that are placed, and the paths of their operands.
 
-Besides units, slots and constants it reserves paths for values. An operand is read from its unit's
-output register if that still holds it, otherwise from a file; the table selects the file, by the
-ports that are left. A result that is read only from its unit takes neither port nor register, but
-blocks the unit's next result for as long: beyond a unit's *share*, the cycles that it has for each
-of its results, files are preferred. A loop-invariant register can be read from any file: it gets a
-copy there.
+A modulo reservation table (`reservation`) says what is taken. Besides units, slots and constants
+there are paths for values. An operand is read from its unit's output register if that still holds
+it, otherwise from a file; the schedule selects the file, by the ports that are left. A result that
+is read only from its unit takes neither port nor register, but blocks the unit's next result for as
+long: beyond a unit's *share*, the cycles that it has for each of its results, files are preferred.
+A loop-invariant register can be read from any file: it gets a copy there.
 
 Each decision about two operations is undone when one of them is unscheduled.
 """
@@ -16,7 +16,7 @@ from __future__ import annotations
 import dataclasses
 from collections import Counter, defaultdict
 from collections.abc import Iterator
-from typing import Any
+from typing import NamedTuple
 
 from ferryvm_backends.vliw.code.modulo.dependence_graph import (
     DependenceNode,
@@ -24,29 +24,22 @@ from ferryvm_backends.vliw.code.modulo.dependence_graph import (
     Iteration,
     NodeResult,
 )
-from ferryvm_backends.vliw.code.operation import BRANCHES, Register
-from ferryvm_backends.vliw.machine.model import FileKind, Machine, Work
-
-_Key = tuple[Any, ...]
-
-_MARKED = frozenset({"busy", "land", "hold"})
+from ferryvm_backends.vliw.code.operation import MachineBlock, Register
+from ferryvm_backends.vliw.code.reservation import Demand, ReservationTable
+from ferryvm_backends.vliw.machine.model import FileKind, Machine, Unit
 
 Operand = tuple[int, int]
 """Number of an operation, and of one of its operands."""
 
 
-@dataclasses.dataclass(frozen=True)
-class IssueSlot:
+class IssueSlot(NamedTuple):
     """Where an operation of the iteration is."""
 
     cycle: int
     unit: int
     latency: int
-
-    @property
-    def landing(self) -> int:
-        """The first cycle that sees the result."""
-        return self.cycle + self.latency
+    landing: int
+    """The first cycle that sees the result."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -63,325 +56,374 @@ class FromFile:
     file: str
 
 
-class ModuloReservationTable:
-    """The reservations of a loop whose iterations begin every `interval` cycles."""
+class _Held(NamedTuple):
+    """What the path of an operand by its unit's output register takes."""
+
+    unit: int
+    landing: int
+    read: int
+
+
+class _Ports(NamedTuple):
+    """What the path of an operand by a file takes."""
+
+    file: str
+    cycle: int
+    value: object
+    maker: int | None
+    """The operation whose result is written for it."""
+
+
+class OperandUse(NamedTuple):
+    """A result that an operand is, of so many iterations before."""
+
+    operand: Operand
+    maker: int
+    distance: int
+    is_base: bool
+    """Whether it is an access's base that another iteration's may stand for."""
+
+
+class LoopDemand:
+    """What the operations of a loop take, and who reads their results; of all its schedules."""
+
+    def __init__(self, loop: Iteration, machine: Machine) -> None:
+        self.machine = machine
+        self.issue: list[Demand] = []
+        self.invariants: list[list[tuple[Operand, Register]]] = []
+        """For each operation the registers that it reads and that do not change."""
+        self.sources: list[list[OperandUse | tuple[Operand, Register]]] = []
+        """These and the results that it reads, in the order of its operands."""
+        self.readers: list[list[OperandUse]] = [[] for _ in loop.nodes]
+        """Who else reads each result."""
+        self.needed: set[int] = set()
+        """Operations whose results exits need, and so have to be in registers."""
+        for node in loop.nodes:
+            self.issue.append(Demand.of(node.operation, _constants(node), machine))
+            self.sources.append([*self._sources(node)])
+            for use in self.sources[-1]:
+                if isinstance(use, OperandUse) and use.maker != node.number:
+                    self.readers[use.maker].append(use)
+            for source in node.needed.values():
+                if isinstance(source, NodeResult):
+                    self.needed.add(source.node)
+        self.makers = [
+            {use.maker for use in uses if isinstance(use, OperandUse)} for uses in self.sources
+        ]
+        self.own_distance = [
+            max(
+                (use.distance for use in uses if isinstance(use, OperandUse) and use.maker == n),
+                default=0,
+            )
+            for n, uses in enumerate(self.sources)
+        ]
+        """How many iterations later each operation reads its own result, at most; 0: it does not."""
+        self.results = [node.operation.result for node in loop.nodes]
+        self.files = {
+            kind: [file.name for file in machine.files if file.kind is kind] for kind in FileKind
+        }
+        self.load = self._load()
+        self.alike = _alike(machine.units)
+        """For each unit the first one that is connected as it is and does the same."""
+
+    def _sources(self, node: DependenceNode) -> Iterator[OperandUse | tuple[Operand, Register]]:
+        for index, source in enumerate(node.sources):
+            operand = node.number, index
+            if isinstance(source, Invariant):
+                yield operand, source.register
+            elif isinstance(source, NodeResult):
+                is_base = index == 0 and node.step is not None
+                yield OperandUse(operand, source.node, source.distance, is_base)
+
+    def _load(self) -> list[float]:
+        """For each unit the results that it makes in an iteration, if like units share them."""
+        found = [0.0] * len(self.machine.units)
+        for issue in self.issue:
+            if issue.has_result:
+                for unit in issue.units:
+                    found[unit] += 1 / len(issue.units)
+        return found
+
+
+class PartialSchedule:
+    """Operations of a loop whose iterations begin every `interval` cycles."""
 
     def __init__(
-        self, loop: Iteration, machine: Machine, interval: int, unbypassed: frozenset[Operand]
+        self,
+        loop: Iteration,
+        demand: LoopDemand,
+        interval: int,
+        unbypassed: frozenset[Operand],
     ) -> None:
         """`unbypassed`: operands that have to come from files."""
-        self.loop, self.machine, self.interval = loop, machine, interval
-        self.unbypassed = unbypassed
-        self.spots: dict[int, IssueSlot] = {}
-        self.ways: dict[Operand, FromUnit | FromFile] = {}
+        self.loop, self.demand, self.interval = loop, demand, interval
+        self.machine, self.unbypassed = demand.machine, unbypassed
+        self.table = ReservationTable(self.machine, interval)
+        self.slots: dict[int, IssueSlot] = {}
+        self.paths: dict[Operand, FromUnit | FromFile] = {}
         self.bases: dict[int, int] = {}
         """Of accesses that may have another iteration's base: how many iterations before the one
         they have is."""
         self.files: dict[int, str] = {}
         """The file that each written result goes to."""
-        self._held: dict[_Key, dict[object, int]] = defaultdict(dict)
-        self._marks: dict[tuple[str, int], int] = defaultdict(int)
-        """Cycles in which a unit is at work, a result lands there, or none may: a bit for each."""
-        self._own: dict[int, list[tuple[_Key, object]]] = {}
-        self._links: dict[Operand, list[tuple[_Key, object]]] = {}
+        self._taken: dict[Operand, _Held | _Ports] = {}
         self._costs: dict[Operand, float] = {}
-        """Of links: ports that they take, and cycles past its share that they keep a unit."""
-        self._load: Counter[str] = Counter()
+        """Of paths: ports that they take, and cycles past its share that they keep a unit."""
+        self._results: Counter[str] = Counter()
+        """How many results go to each file."""
         self._copies: dict[Register, Counter[str]] = defaultdict(Counter)
         """How often each register that does not change is read from each file."""
-        self._units = {
-            work: [n for n, unit in enumerate(machine.units) if work in unit.work] for work in Work
-        }
-        self._kinds = {file.name: file.kind for file in machine.files}
-        self._uses: dict[int, list[tuple[Operand, int]]] = defaultdict(list)
-        """Who reads the result of each operation, and how many iterations later."""
-        self.needed: set[int] = set()
-        """Operations whose results exits need, and so have to be in registers."""
-        self._shares = self._unit_shares()
-        for node in loop.nodes:
-            for index, source in enumerate(node.sources):
-                if isinstance(source, NodeResult):
-                    self._uses[source.node].append(((node.number, index), source.distance))
-            for source in node.needed.values():
-                if isinstance(source, NodeResult):
-                    self.needed.add(source.node)
-
-    def _unit_shares(self) -> list[float]:
+        self._busy: dict[tuple[int, int], int] = {}
+        """The operation that keeps a unit from taking another one in a cycle."""
+        self._landing: dict[tuple[int, int], int] = {}
+        """The operation whose result gets to a unit's output register in a cycle."""
+        self._shares = [interval / load - 1 if load else interval for load in demand.load]
         """For each unit the cycles that it has for a result beyond the one in which that lands."""
-        loads = [0.0] * len(self.machine.units)
-        for node in self.loop.nodes:
-            if node.operation.result is not None:
-                able = self._units[node.operation.work]
-                for unit in able:
-                    loads[unit] += 1 / len(able)
-        return [self.interval / load - 1 if load else self.interval for load in loads]
 
     # --- placing ----------------------------------------------------------------------------
 
     def cost(self, number: int) -> float:
-        """What the ways of values to and from an operation take that is scarce."""
-        mine = ((number, index) for index in range(len(self.loop.nodes[number].sources)))
-        links = (*mine, *(operand for operand, _ in self._uses[number] if operand[0] != number))
-        return sum(self._costs.get(each, 0) for each in links)
+        """What the paths of values to and from an operation take that is scarce."""
+        costs, total = self._costs, 0.0
+        for use in self.demand.sources[number]:
+            total += costs.get(use[0], 0)
+        for use in self.demand.readers[number]:
+            total += costs.get(use.operand, 0)
+        return total
 
-    def units(self, node: DependenceNode) -> list[int]:
-        """The units that can do an operation."""
-        return self._units[node.operation.work]
+    def units(self, number: int, cycle: int) -> Iterator[int]:
+        """The units that could take an operation in a cycle, but for those on which it would fare
+        as on another one: a quick look before it is tried to place it."""
+        demand, seen = self.demand, set()
+        issue, interval = demand.issue[number], self.interval
+        makers = {self.slots[each].unit for each in demand.makers[number] if each in self.slots}
+        until = self._last_read(number, cycle)
+        for unit in self.table.free(issue, cycle):
+            landing = cycle + issue.units[unit].latency
+            # On units that are alike it can only matter which results get there while its own is
+            # held, and whether they hold one that it reads.
+            last = min(until, landing + interval - 1)
+            landings = self.table.landings(unit, landing, last) if last > landing else 0
+            key = demand.alike[unit], landings, unit if unit in makers else -1
+            if key not in seen:
+                seen.add(key)
+                yield unit
 
-    def free(self, node: DependenceNode, cycle: int) -> Iterator[int]:
-        """The units that could take an operation: a quick look before it is tried to place it."""
-        work, interval = node.operation.work, self.interval
-        if len(self._held[("slot", cycle % interval)]) >= self.machine.slots:
-            return
-        for unit in self._units[work]:
-            timing = self.machine.units[unit].work[work]
-            mask = ((1 << timing.interval) - 1) << cycle % interval
-            mask |= mask >> interval
-            if mask & self._marks["busy", unit]:
-                continue
-            if node.operation.result is not None:
-                bit = 1 << (cycle + timing.latency) % interval
-                if bit & (self._marks["land", unit] | self._marks["hold", unit]):
-                    continue
-            yield unit
+    def _last_read(self, number: int, cycle: int) -> int:
+        """The last cycle in which any operation that is placed reads a result, or its base."""
+        last = cycle + self.interval * self.demand.own_distance[number]
+        for use in self.demand.readers[number]:
+            if use.operand[0] in self.slots:
+                last = max(last, self.slots[use.operand[0]].cycle + self.interval * use.distance)
+        return last
 
-    def place(self, node: DependenceNode, cycle: int, unit: int) -> bool:
+    def place(self, number: int, cycle: int, unit: int) -> bool:
         """Issue an operation, if that can be."""
-        timing = self.machine.units[unit].work[node.operation.work]
-        spot = IssueSlot(cycle, unit, timing.latency)
-        taken: list[tuple[_Key, object]] = []
-        if not self._take_own(node, spot, timing.interval, taken):
-            self._release(taken)
+        issue = self.demand.issue[number]
+        if not self.table.issue(issue, cycle, unit):
             return False
-        self._own[node.number], self.spots[node.number] = taken, spot
-        if self._link(node):
+        timing, interval = issue.units[unit], self.interval
+        latency = timing.latency
+        self.slots[number] = IssueSlot(cycle, unit, latency, cycle + latency)
+        for more in range(timing.interval):
+            self._busy[unit, (cycle + more) % interval] = number
+        if issue.has_result:
+            self._landing[unit, (cycle + latency) % interval] = number
+        if self._connect_all(number):
             return True
-        self.evict(node.number)
+        self.evict(number)
         return False
 
     def evict(self, number: int) -> None:
         """Take an operation's place away."""
-        for operand, _ in self._uses[number]:
-            self._unlink(operand)
-        for index in range(len(self.loop.nodes[number].sources)):
-            self._unlink((number, index))
-        self._release(self._own.pop(number))
-        del self.spots[number]
+        for use in self.demand.readers[number]:
+            if use.operand in self.paths:
+                self._disconnect(use.operand)
+        for source in self.demand.sources[number]:
+            if source[0] in self.paths:
+                self._disconnect(source[0])
+        slot, issue, interval = self.slots[number], self.demand.issue[number], self.interval
+        if number in self.files and number in self.demand.needed:
+            self._unwrite(number)
+        self.table.withdraw(issue, slot.cycle, slot.unit)
+        for more in range(issue.units[slot.unit].interval):
+            del self._busy[slot.unit, (slot.cycle + more) % interval]
+        if issue.has_result:
+            del self._landing[slot.unit, slot.landing % interval]
+        del self.slots[number]
 
-    def rivals(self, node: DependenceNode, cycle: int) -> list[int]:
-        """Operations that may be in the way of one: those that are issued on its units or land
-        there together with it, then those that are issued with it, then those that it has to do
-        with."""
-        units = self.units(node)
-        found: dict[int, None] = {}
-        for name in ("busy", "land"):
-            for unit in units:
-                timing = self.machine.units[unit].work[node.operation.work]
-                at = cycle if name == "busy" else cycle + timing.latency
-                holders = self._held.get((name, unit, at % self.interval), ())
-                found.update((n, None) for n in holders if isinstance(n, int))
-        same = cycle % self.interval
-        found.update((n, None) for n, s in self.spots.items() if s.cycle % self.interval == same)
-        found.update((s.node, None) for s in node.sources if isinstance(s, NodeResult))
-        found.update((user, None) for (user, _), _ in self._uses[node.number])
-        found.update(dict.fromkeys(self.spots))
-        return [n for n in found if n in self.spots and n != node.number]
+    def rival(self, number: int, cycle: int) -> int | None:
+        """An operation that may be in the way of another one: one that is issued on its units or
+        lands there together with it, else one that is issued with it, else one that it has to do
+        with, else any."""
+        return next((n for n in self._rivals(number, cycle) if n != number), None)
 
-    def _take_own(
-        self, node: DependenceNode, spot: IssueSlot, interval: int, taken: list[tuple[_Key, object]]
-    ) -> bool:
-        machine, operation = self.machine, node.operation
-        now = spot.cycle % self.interval
-        if interval > self.interval:
-            return False
-        wanted: list[tuple[_Key, object, int]] = [(("slot", now), node.number, machine.slots)]
-        if operation.name in BRANCHES:
-            wanted.append((("branch", now), node.number, 1))
-        for more in range(interval):
-            key = "busy", spot.unit, (spot.cycle + more) % self.interval
-            wanted.append((key, node.number, 1))
-        if operation.result is not None:
-            landing = spot.landing % self.interval
-            if self._held.get(("hold", spot.unit, landing)):
-                return False
-            wanted.append((("land", spot.unit, landing), node.number, 1))
-        for index, source in enumerate(node.sources):
-            is_base = operation.place is not None and index == 0 and source == 0
-            if isinstance(source, int) and not is_base:
-                wanted.append((("constant", now), source, machine.immediates))
-        return all(self._take(key, holder, limit, taken) for key, holder, limit in wanted)
+    def _rivals(self, number: int, cycle: int) -> Iterator[int]:
+        interval, able = self.interval, self.demand.issue[number].units.values()
+        for each in able:
+            if (found := self._busy.get((each.unit, cycle % interval))) is not None:
+                yield found
+        for each in able:
+            landing = (cycle + each.latency) % interval
+            if (found := self._landing.get((each.unit, landing))) is not None:
+                yield found
+        for other, slot in self.slots.items():
+            if slot.cycle % interval == cycle % interval:
+                yield other
+        for source in self.demand.sources[number]:
+            if isinstance(source, OperandUse) and source.maker in self.slots:
+                yield source.maker
+        for use in self.demand.readers[number]:
+            if use.operand[0] in self.slots:
+                yield use.operand[0]
+        yield from self.slots
 
-    def _take(
-        self, key: _Key, holder: object, limit: int, taken: list[tuple[_Key, object]]
-    ) -> bool:
-        held = self._held[key]
-        if holder not in held and len(held) >= limit:
-            return False
-        if not held and key[0] in _MARKED:
-            self._marks[key[0], key[1]] |= 1 << key[2]
-        held[holder] = held.get(holder, 0) + 1
-        taken.append((key, holder))
-        return True
+    # --- paths of values --------------------------------------------------------------------
 
-    def _release(self, taken: list[tuple[_Key, object]]) -> None:
-        for key, holder in taken:
-            held = self._held[key]
-            held[holder] -= 1
-            if not held[holder]:
-                del held[holder]
-                if not held and key[0] in _MARKED:
-                    self._marks[key[0], key[1]] &= ~(1 << key[2])
-                if key[0] == "write":
-                    assert isinstance(holder, int)
-                    self._load[self.files.pop(holder)] -= 1
-
-    # --- ways of values ---------------------------------------------------------------------
-
-    def _link(self, node: DependenceNode) -> bool:
+    def _connect_all(self, number: int) -> bool:
         """Decide how values come to an operation, and from it to others."""
-        number = node.number
-        if number in self.needed and not self._write(number, self._own[number]):
+        demand, slots = self.demand, self.slots
+        if number in demand.needed and not self._write_somewhere(number):
             return False
-        for index, source in enumerate(node.sources):
-            operand = number, index
-            if isinstance(source, Invariant) and not self._keep(operand, source.register):
+        for source in demand.sources[number]:
+            if not isinstance(source, OperandUse):
+                if not self._read_invariant(*source):
+                    return False
+            elif source.maker in slots and not self._connect(source):
                 return False
-            if not isinstance(source, NodeResult) or source.node not in self.spots:
-                continue
-            if not self._connect(operand, source.node, source.distance):
-                return False
-        return all(
-            self._connect(operand, number, distance)
-            for operand, distance in self._uses[number]
-            if operand[0] != number and operand[0] in self.spots
-        )
+        return all(self._connect(use) for use in demand.readers[number] if use.operand[0] in slots)
 
-    def _unlink(self, operand: Operand) -> None:
-        if operand not in self.ways:
-            return
-        self._release(self._links.pop(operand))
-        way = self.ways.pop(operand)
+    def _disconnect(self, operand: Operand) -> None:
+        taken = self._taken.pop(operand)
+        del self.paths[operand]
+        if isinstance(taken, _Held):
+            self.table.let_go(*taken)
+        else:
+            self.table.unread(taken.file, taken.cycle, taken.value)
+            if taken.maker is not None:
+                self._unwrite(taken.maker)
+            else:
+                assert isinstance(taken.value, Register)
+                self._copies[taken.value][taken.file] -= 1
         self._costs.pop(operand, None)
         if not operand[1]:
             self.bases.pop(operand[0], None)
-        source = self._source(operand)
-        if isinstance(source, Invariant):
-            assert isinstance(way, FromFile)
-            self._copies[source.register][way.file] -= 1
 
-    def _connect(self, operand: Operand, maker: int, distance: int) -> bool:
+    def _connect(self, use: OperandUse) -> bool:
         """Decide how a value comes to its reader; both have places."""
-        self._unlink(operand)
-        spot = self.spots[maker]
-        held = self.spots[operand[0]].cycle + self.interval * distance - spot.landing
+        operand, maker, distance, is_base = use
+        if operand in self.paths:
+            self._disconnect(operand)
+        made = self.slots[maker]
+        held = self.slots[operand[0]].cycle + self.interval * distance - made.landing
         later = 0
-        if held >= self.interval and self._is_base(operand):
+        if is_base and held >= self.interval:
             # The last one that is there serves, and need not be kept.
             later, held = divmod(held, self.interval)
             distance -= later
-        extra = held - self._shares[spot.unit]
-        taken: list[tuple[_Key, object]] = []
-        ways = (self._bypass, self._file) if extra <= 0 else (self._file, self._bypass)
-        for find in ways:
-            way = find(operand, maker, distance, taken)
-            if way is not None:
-                if isinstance(way, FromFile):
-                    extra = sum(self._held[key][holder] == 1 for key, holder in taken)
-                self.ways[operand], self._links[operand] = way, taken
-                self._costs[operand] = max(extra, 0)
-                if later:
-                    self.bases[operand[0]] = distance
-                return True
-            self._release(taken)
-            taken.clear()
-        return False
+        extra = held - self._shares[made.unit]
+        if extra > 0:
+            is_connected = self._by_file(operand, maker, distance)
+            is_connected = is_connected or self._by_unit(operand, made, held, extra)
+        else:
+            is_connected = self._by_unit(operand, made, held, extra)
+            is_connected = is_connected or self._by_file(operand, maker, distance)
+        if is_connected and later:
+            self.bases[operand[0]] = distance
+        return is_connected
 
-    def _is_base(self, operand: Operand) -> bool:
-        """True if an operand is an access's base that another iteration's may stand for."""
-        number, index = operand
-        return index == 0 and self.loop.nodes[number].step is not None
-
-    def _bypass(
-        self, operand: Operand, maker: int, distance: int, taken: list[tuple[_Key, object]]
-    ) -> FromUnit | None:
-        spot, user = self.spots[maker], self.spots[operand[0]]
-        read = user.cycle + self.interval * distance
+    def _by_unit(self, operand: Operand, made: IssueSlot, held: int, extra: float) -> bool:
+        """Have an operand be taken from the unit that has held it for some cycles."""
+        if not 0 <= held < self.interval:
+            return False
         if not self.machine.bypass or operand in self.unbypassed:
-            return None
-        if not spot.landing <= read < spot.landing + self.interval:
-            return None
-        slots = [each % self.interval for each in range(spot.landing + 1, read + 1)]
-        if any(self._held.get(("land", spot.unit, each)) for each in slots):
-            return None
-        for each in slots:
-            self._take(("hold", spot.unit, each), operand, 1 << 30, taken)
-        return FromUnit(spot.unit)
+            return False
+        taken = _Held(made.unit, made.landing, made.landing + held)
+        if held:
+            if self.table.landings(*taken):
+                return False
+            self.table.hold(*taken)
+        self.paths[operand], self._taken[operand] = FromUnit(made.unit), taken
+        if extra > 0:
+            self._costs[operand] = extra
+        return True
 
-    def _file(
-        self, operand: Operand, maker: int, distance: int, taken: list[tuple[_Key, object]]
-    ) -> FromFile | None:
-        user = self.spots[operand[0]]
-        stage = user.cycle // self.interval + distance
-        unit = self.machine.units[user.unit]
+    def _by_file(self, operand: Operand, maker: int, distance: int) -> bool:
+        """Have an operand be read from a file."""
+        table, cycle = self.table, self.slots[operand[0]].cycle
+        value = maker, cycle // self.interval + distance
+        connected = self.machine.units[self.slots[operand[0]].unit].reads
         for name in self._candidates(maker):
-            mark = len(taken)
-            if (
-                name in unit.reads
-                and self._read(name, user.cycle, (maker, stage), taken)
-                and self._write_to(maker, name, taken)
-            ):
-                return FromFile(name)
-            self._release(taken[mark:])
-            del taken[mark:]
-        return None
+            if name not in connected:
+                continue
+            reads = table.read(name, cycle, value)
+            if not reads:
+                continue
+            writes = self._write(maker, name)
+            if not writes:
+                table.unread(name, cycle, value)
+                continue
+            self.paths[operand] = FromFile(name)
+            self._taken[operand] = _Ports(name, cycle, value, maker)
+            ports = (reads == 1) + (writes == 1)
+            if ports:
+                self._costs[operand] = ports
+            return True
+        return False
 
     def _candidates(self, maker: int) -> list[str]:
         """Files that a result may be in, the emptiest first."""
         if maker in self.files:
             return [self.files[maker]]
-        unit = self.machine.units[self.spots[maker].unit]
-        result = self.loop.nodes[maker].operation.result
+        result = self.demand.results[maker]
         assert result is not None
-        fitting = [f for f in self._of_kind(result.kind) if f in unit.writes]
-        return sorted(fitting, key=lambda name: self._load[name])
+        connected, results = self.machine.units[self.slots[maker].unit].writes, self._results
+        fitting = [name for name in self.demand.files[result.kind] if name in connected]
+        return sorted(fitting, key=results.__getitem__)
 
-    def _of_kind(self, kind: FileKind) -> list[str]:
-        return [name for name, each in self._kinds.items() if each is kind]
+    def _write_somewhere(self, maker: int) -> bool:
+        return any(self._write(maker, name) for name in self._candidates(maker))
 
-    def _read(self, name: str, cycle: int, value: object, taken: list[tuple[_Key, object]]) -> bool:
-        key = "read", name, cycle % self.interval
-        return self._take(key, value, self.machine.file(name).read_ports, taken)
-
-    def _write(self, maker: int, taken: list[tuple[_Key, object]]) -> bool:
-        return any(self._write_to(maker, name, taken) for name in self._candidates(maker))
-
-    def _write_to(self, maker: int, name: str, taken: list[tuple[_Key, object]]) -> bool:
-        key = "write", name, self.spots[maker].landing % self.interval
-        if not self._take(key, maker, self.machine.file(name).write_ports, taken):
-            return False
-        if maker not in self.files:
+    def _write(self, maker: int, name: str) -> int:
+        """Write a result to a file: how many need that; 0 if there is no port."""
+        count = self.table.write(name, self.slots[maker].landing, maker)
+        if count == 1:
             self.files[maker] = name
-            self._load[name] += 1
-        return True
+            self._results[name] += 1
+        return count
 
-    def _keep(self, operand: Operand, register: Register) -> bool:
+    def _unwrite(self, maker: int) -> None:
+        name = self.files[maker]
+        if not self.table.unwrite(name, self.slots[maker].landing, maker):
+            del self.files[maker]
+            self._results[name] -= 1
+
+    def _read_invariant(self, operand: Operand, register: Register) -> bool:
         """Read a register that does not change in the loop."""
-        user = self.spots[operand[0]]
-        unit = self.machine.units[user.unit]
-        now = user.cycle % self.interval
-        fitting = [name for name in self._of_kind(register.kind) if name in unit.reads]
-        there = self._copies[register]
-        taken: list[tuple[_Key, object]] = []
-        order = sorted(
-            fitting,
-            key=lambda n: (register not in self._held.get(("read", n, now), ()), not there[n]),
-        )
-        for name in order:
-            if self._read(name, user.cycle, register, taken):
-                self.ways[operand], self._links[operand] = FromFile(name), taken
+        user, table, there = self.slots[operand[0]], self.table, self._copies[register]
+        connected = self.machine.units[user.unit].reads
+        fitting = [name for name in self.demand.files[register.kind] if name in connected]
+        fitting.sort(key=lambda n: (not table.is_read(n, user.cycle, register), not there[n]))
+        for name in fitting:
+            if table.read(name, user.cycle, register):
+                self.paths[operand] = FromFile(name)
+                self._taken[operand] = _Ports(name, user.cycle, register, None)
                 there[name] += 1
                 return True
         return False
 
-    def _source(self, operand: Operand) -> object:
-        return self.loop.nodes[operand[0]].sources[operand[1]]
+
+def _constants(node: DependenceNode) -> tuple[int | MachineBlock, ...]:
+    """Those that a bundle has to hold for an operation: a base of nothing is none."""
+    sources = node.sources
+    if node.operation.place is not None and sources[0] == 0:
+        sources = sources[1:]
+    return tuple(dict.fromkeys(each for each in sources if isinstance(each, int)))
+
+
+def _alike(units: tuple[Unit, ...]) -> list[int]:
+    first: dict[object, int] = {}
+    return [
+        first.setdefault((unit.reads, unit.writes, frozenset(unit.work.items())), number)
+        for number, unit in enumerate(units)
+    ]

@@ -16,7 +16,7 @@ from ferryvm_backends.vliw.code.liveness import Live, live_at_entry
 from ferryvm_backends.vliw.code.modulo.dependence_graph import Iteration
 from ferryvm_backends.vliw.code.modulo.expand import Pipelined, PrologueError, expand
 from ferryvm_backends.vliw.code.modulo.initiation_interval import Bounds, bounds, critical_path
-from ferryvm_backends.vliw.code.modulo.reservation import Operand
+from ferryvm_backends.vliw.code.modulo.partial_schedule import Operand
 from ferryvm_backends.vliw.code.modulo.schedule import schedule_iteration
 from ferryvm_backends.vliw.code.modulo.spill import Spills, choose, preheader_of, reload
 from ferryvm_backends.vliw.code.operation import (
@@ -25,7 +25,7 @@ from ferryvm_backends.vliw.code.operation import (
     MachineOperation,
     Register,
 )
-from ferryvm_backends.vliw.code.register_file import assign_files
+from ferryvm_backends.vliw.code.register_file import FileAssignment
 from ferryvm_backends.vliw.code.unroll import unroll, unroll_factor
 from ferryvm_backends.vliw.machine.model import Machine
 
@@ -85,7 +85,7 @@ class LoopPlan:
             self.reloads.redo()
         self.block.operations = [each.operation for each in self.pipelined.scheduled.placed]
         place = code.blocks.index(self.block) + 1
-        code.blocks[place:place] = self.pipelined.ways
+        code.blocks[place:place] = self.pipelined.stubs
 
     def undo(self) -> None:
         """Have the block's operations be the program's again."""
@@ -125,7 +125,7 @@ class PipelinableLoops:
         self.code, self.machine = code, machine
         live = live_at_entry(code)
         blocks = [block for block in code.blocks if _is_loop(block)]
-        assign_files(code, machine, frozenset(blocks))
+        FileAssignment(code, machine).run(frozenset(blocks))
         self.plans: dict[MachineBlock, LoopPlan] = {}
         self._given_up: Counter[MachineBlock] = Counter()
         """How often each was made longer."""
@@ -156,8 +156,8 @@ class PipelinableLoops:
         """A copy of the code as if no loop were pipelined: what it means. And what is whose
         copy."""
         found = self.pipelined
-        ways = {way for each in found.values() for way in each.ways}
-        blocks = [block for block in self.code.blocks if block not in ways]
+        stubs = {stub for each in found.values() for stub in each.stubs}
+        blocks = [block for block in self.code.blocks if block not in stubs]
         copies = {b: MachineBlock(b.label, [], b.is_cold) for b in blocks}
         for block, copy in copies.items():
             operations = self.plans[block].operations if block in found else block.operations
@@ -173,8 +173,8 @@ class PipelinableLoops:
             return False
         block = max(found, key=lambda each: _registers(found[each], file))
         plan = self.plans[block]
-        ways = set(found[block].ways)
-        self.code.blocks[:] = [each for each in self.code.blocks if each not in ways]
+        stubs = set(found[block].stubs)
+        self.code.blocks[:] = [each for each in self.code.blocks if each not in stubs]
         # What it loads it goes on to load: it may not be in registers any more.
         block.operations = plan.operations
         reason, live = f"file {file} has too few registers", live_at_entry(self.code)
@@ -289,9 +289,9 @@ class PipelinableLoops:
         """Have some registers that a loop reads be loaded in each round."""
         chosen = choose(loop, self.machine, interval, room)
         front = preheader_of(self.code, block)
-        # A way goes with the loop that it leads from, if that is given up.
-        ways = {way for each in self.pipelined.values() for way in each.ways}
-        if not chosen or front is None or front in ways:
+        # A stub goes with the loop that it leads from, if that is given up.
+        stubs = {stub for each in self.pipelined.values() for stub in each.stubs}
+        if not chosen or front is None or front in stubs:
             return None
         return reload(self.code, block, front, chosen)
 

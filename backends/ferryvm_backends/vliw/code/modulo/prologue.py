@@ -12,7 +12,7 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator
 
 from ferryvm_backends.vliw.code.modulo.dependence_graph import Iteration, NodeResult, Source
-from ferryvm_backends.vliw.code.modulo.reservation import FromFile, ModuloReservationTable, Operand
+from ferryvm_backends.vliw.code.modulo.partial_schedule import FromFile, Operand, PartialSchedule
 from ferryvm_backends.vliw.code.operation import Register
 from ferryvm_backends.vliw.machine.model import Machine, Work
 
@@ -38,7 +38,7 @@ class Prologue:
         self,
         loop: Iteration,
         machine: Machine,
-        table: ModuloReservationTable,
+        partial: PartialSchedule,
         iterations: int,
         is_rotating: Callable[[int], bool],
         copy: Callable[[Register, str], Register],
@@ -48,7 +48,7 @@ class Prologue:
         result was before the first iteration is in a register where it will be later, too; `copy`:
         what a register is as the loop begins, in some file; `fresh`: a register like another one
         that is in no file."""
-        self.loop, self.machine, self.table = loop, machine, table
+        self.loop, self.machine, self.partial = loop, machine, partial
         self.is_rotating, self.copy, self.fresh = is_rotating, copy, fresh
         self.found: dict[tuple[Operand, int], tuple[Register, int | None]] = {}
         """What an operand is that was made so many iterations before the first one; and the unit
@@ -66,33 +66,33 @@ class Prologue:
 
     def find(self, operand: Operand, source: NodeResult) -> None:
         """Decide where the first iterations have an operand that later ones take from a unit."""
-        spot = self.table.spots[operand[0]]
+        slot = self.partial.slots[operand[0]]
         for distance in range(1, source.distance + 1):
-            cycle = spot.cycle + (source.distance - distance) * self.table.interval
+            cycle = slot.cycle + (source.distance - distance) * self.partial.interval
             initial = self.loop.nodes[source.node].initial[distance]
-            file = self._port(initial, spot.unit, cycle)
+            file = self._port(initial, slot.unit, cycle)
             if file is not None:
                 self.found[operand, distance] = self.copy(initial, file), None
             elif not self._bring(operand, distance, initial, cycle):
                 self.unfit.add(operand)
 
     def _add_round(self, number: int) -> None:
-        table, begin = self.table, number * self.table.interval
+        partial, begin = self.partial, number * self.partial.interval
         for node in self.loop.nodes:
-            spot = table.spots[node.number]
-            cycle = begin + spot.cycle
+            slot = partial.slots[node.number]
+            cycle = begin + slot.cycle
             self._issued[cycle] += 1
-            timing = self.machine.units[spot.unit].work[node.operation.work]
-            self._busy |= {(spot.unit, cycle + more) for more in range(timing.interval)}
+            timing = self.machine.units[slot.unit].work[node.operation.work]
+            self._busy |= {(slot.unit, cycle + more) for more in range(timing.interval)}
             if node.operation.result is not None:
-                self._landing.add((spot.unit, begin + spot.landing))
+                self._landing.add((slot.unit, begin + slot.landing))
             for index, source in enumerate(node.sources):
-                way = table.ways.get((node.number, index))
-                if isinstance(way, FromFile):
-                    self._reads[cycle, way.file].add(self._register(source, number))
+                path = partial.paths.get((node.number, index))
+                if isinstance(path, FromFile):
+                    self._reads[cycle, path.file].add(self._register(source, number))
                 elif isinstance(source, NodeResult) and number >= source.distance:
-                    maker = table.spots[source.node]
-                    landed = maker.landing + (number - source.distance) * table.interval
+                    maker = partial.slots[source.node]
+                    landed = maker.landing + (number - source.distance) * partial.interval
                     self._held |= {(maker.unit, each) for each in range(landed, cycle + 1)}
 
     def _register(self, source: Source, number: int) -> object:

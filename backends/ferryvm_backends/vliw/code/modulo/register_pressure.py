@@ -8,24 +8,24 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator
 
 from ferryvm_backends.vliw.code.modulo.dependence_graph import Invariant, Iteration, NodeResult
-from ferryvm_backends.vliw.code.modulo.reservation import FromFile, ModuloReservationTable
+from ferryvm_backends.vliw.code.modulo.partial_schedule import FromFile, PartialSchedule
 from ferryvm_backends.vliw.machine.model import Machine
 
 
 class Lifetimes:
     """Of the results that are in files, by the operations that make them."""
 
-    def __init__(self, loop: Iteration, machine: Machine, table: ModuloReservationTable) -> None:
-        self.loop, self.machine, self.table = loop, machine, table
-        self.interval, self.spots = table.interval, table.spots
-        self.last = {maker: self.spots[maker].landing for maker in table.files}
+    def __init__(self, loop: Iteration, machine: Machine, partial: PartialSchedule) -> None:
+        self.loop, self.machine, self.partial = loop, machine, partial
+        self.interval, self.slots = partial.interval, partial.slots
+        self.last = {maker: self.slots[maker].landing for maker in partial.files}
         """The last cycle that needs each."""
         for maker, cycle in (*self._reads(), *self._leaves()):
             self.last[maker] = max(self.last[maker], cycle)
 
     def iterations(self, maker: int) -> int:
         """Rounds that need a result's register at the same time."""
-        return (self.last[maker] - self.spots[maker].landing) // self.interval + 1
+        return (self.last[maker] - self.slots[maker].landing) // self.interval + 1
 
     def highest(self) -> tuple[float, str]:
         """The part of a file's registers that is needed in some cycle, of the file that it is most
@@ -39,14 +39,14 @@ class Lifetimes:
     def _needed(self) -> dict[str, int]:
         """The most registers of each file that are needed in a cycle."""
         kept: dict[str, set[object]] = defaultdict(set)
-        for (number, index), way in self.table.ways.items():
+        for (number, index), path in self.partial.paths.items():
             source = self.loop.nodes[number].sources[index]
-            if isinstance(source, Invariant) and isinstance(way, FromFile):
-                kept[way.file].add(source.register)
+            if isinstance(source, Invariant) and isinstance(path, FromFile):
+                kept[path.file].add(source.register)
         lifetimes: dict[str, Counter[int]] = defaultdict(Counter)
         for maker, last in self.last.items():
-            there = lifetimes[self.table.files[maker]]
-            for cycle in range(self.spots[maker].landing, last + 1):
+            there = lifetimes[self.partial.files[maker]]
+            for cycle in range(self.slots[maker].landing, last + 1):
                 there[cycle % self.interval] += 1
         return {
             name: len(kept[name]) + max(lifetimes[name].values(), default=0)
@@ -54,16 +54,16 @@ class Lifetimes:
         }
 
     def _reads(self) -> Iterator[tuple[int, int]]:
-        for (number, index), way in self.table.ways.items():
+        for (number, index), path in self.partial.paths.items():
             source = self.loop.nodes[number].sources[index]
-            if isinstance(source, NodeResult) and isinstance(way, FromFile):
-                yield source.node, self.spots[number].cycle + self.interval * source.distance
+            if isinstance(source, NodeResult) and isinstance(path, FromFile):
+                yield source.node, self.slots[number].cycle + self.interval * source.distance
 
     def _leaves(self) -> Iterator[tuple[int, int]]:
-        """What exits need outlasts all that is under way when one is taken."""
+        """What exits need outlasts all that is under path when one is taken."""
         for node in self.loop.nodes:
             if node.needed:
-                left = self.spots[node.number].cycle + self.machine.delay_slots + 1
+                left = self.slots[node.number].cycle + self.machine.delay_slots + 1
                 end = left + self._drain(left)
                 for source in node.needed.values():
                     if isinstance(source, NodeResult):
@@ -72,7 +72,7 @@ class Lifetimes:
     def _drain(self, left: int) -> int:
         """Cycles that what has been issued when an exit takes effect needs to land after that."""
         late = 0
-        for spot in self.spots.values():
-            iterations = (left - 1 - spot.cycle) // self.interval
-            late = max(late, spot.landing + iterations * self.interval - left)
+        for slot in self.slots.values():
+            iterations = (left - 1 - slot.cycle) // self.interval
+            late = max(late, slot.landing + iterations * self.interval - left)
         return late

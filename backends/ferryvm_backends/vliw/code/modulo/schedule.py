@@ -20,21 +20,19 @@ pressure is selected.
 from __future__ import annotations
 
 import dataclasses
+import heapq
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from ferryvm_backends.vliw.code.dependence import DependenceKind, distance
-from ferryvm_backends.vliw.code.modulo.dependence_graph import (
-    DependenceEdge,
-    DependenceNode,
-    Iteration,
-)
+from ferryvm_backends.vliw.code.modulo.dependence_graph import Iteration
 from ferryvm_backends.vliw.code.modulo.initiation_interval import DependenceEdges, edges, latency
+from ferryvm_backends.vliw.code.modulo.partial_schedule import LoopDemand, Operand, PartialSchedule
 from ferryvm_backends.vliw.code.modulo.register_pressure import Lifetimes
-from ferryvm_backends.vliw.code.modulo.reservation import ModuloReservationTable, Operand
 from ferryvm_backends.vliw.machine.model import Machine
 
 _STEP = 32
@@ -62,7 +60,8 @@ class IterationSchedule:
 
     loop: Iteration
     interval: int
-    table: ModuloReservationTable
+    partial: PartialSchedule
+    """All of it: none is left."""
 
 
 def schedule_iteration(
@@ -78,6 +77,7 @@ def schedule_iteration(
     `failures`: counts schedules that a file has too few registers for.
     """
     graph = edges(loop, machine)
+    search = LoopSearch(loop, machine)
     tries = 0
 
     def find(
@@ -87,12 +87,10 @@ def schedule_iteration(
         best: tuple[float, IterationSchedule] | None = None
         for order, depths, is_late in among(loop, graph, interval):
             tries += _PATIENCE * len(loop.nodes) + _MORE
-            found = ScheduleAttempt(
-                loop, machine, interval, order, depths, is_late, unbypassed
-            ).run()
+            found = ScheduleAttempt(search, interval, order, depths, is_late, unbypassed).run()
             if found is None:
                 continue
-            part, file = Lifetimes(found.loop, machine, found.table).highest()
+            part, file = Lifetimes(found.loop, machine, found.partial).highest()
             if part > 1:
                 failures[file] += 1
             elif best is None or part < best[0]:
@@ -165,64 +163,89 @@ def _ranks(order: Sequence[int]) -> dict[int, int]:
     return {number: rank for rank, number in enumerate(order)}
 
 
+class _Delay(NamedTuple):
+    """One end of a dependence: the cycles between the two issues, at least."""
+
+    other: int
+    """The number of the operation at the other end."""
+    latencies: int
+    """How often the latency of the first one counts: once, or not at all."""
+    cycles: int
+    distance: int
+    """How many iterations earlier the first one is."""
+    is_awaited: bool
+    """Whether the second one reads the first one's result, of its own iteration."""
+
+
+class LoopSearch:
+    """What all attempts at one loop share."""
+
+    def __init__(self, loop: Iteration, machine: Machine) -> None:
+        self.loop, self.machine, self.demand = loop, machine, LoopDemand(loop, machine)
+        self.into: list[list[_Delay]] = [[] for _ in loop.nodes]
+        self.out: list[list[_Delay]] = [[] for _ in loop.nodes]
+        self.fastest = [latency(node.operation, machine) for node in loop.nodes]
+        for wait in loop.waits:
+            # No dependence of a loop has to do with the latency of its second operation.
+            cycles = distance(wait.reason, 0, 0, machine)
+            latencies = distance(wait.reason, 1, 0, machine) - cycles
+            is_awaited = wait.reason is DependenceKind.VALUE and not wait.distance
+            more = latencies, cycles, wait.distance, is_awaited
+            self.into[wait.second].append(_Delay(wait.first, *more))
+            self.out[wait.first].append(_Delay(wait.second, *more))
+
+
 class ScheduleAttempt:
     """With one interval."""
 
     def __init__(
         self,
-        loop: Iteration,
-        machine: Machine,
+        search: LoopSearch,
         interval: int,
         order: Mapping[int, int],
         depths: Mapping[int, int],
         is_late: bool,
         unbypassed: frozenset[Operand],
     ) -> None:
-        self.is_late = is_late
-        self.loop, self.machine, self.interval = loop, machine, interval
-        self.order, self.depths = order, depths
-        self.table = ModuloReservationTable(loop, machine, interval, unbypassed)
-        self.into: list[list[DependenceEdge]] = [[] for _ in loop.nodes]
-        self.out: list[list[DependenceEdge]] = [[] for _ in loop.nodes]
-        for wait in loop.waits:
-            self.into[wait.second].append(wait)
-            self.out[wait.first].append(wait)
-        self.fastest = [latency(node.operation, machine) for node in loop.nodes]
+        self.search, self.loop, self.interval = search, search.loop, interval
+        self.order, self.depths, self.is_late = order, depths, is_late
+        self.partial = PartialSchedule(search.loop, search.demand, interval, unbypassed)
         self.last: dict[int, int] = {}
         """Where each operation was placed last."""
 
     def run(self) -> IterationSchedule | None:
-        left = {node.number for node in self.loop.nodes}
+        left = [(self.order[node.number], node.number) for node in self.loop.nodes]
+        heapq.heapify(left)
         for _ in range(_PATIENCE * len(left) + _MORE):
             if not left:
                 return self._normal()
-            number = min(left, key=self.order.__getitem__)
-            left.discard(number)
-            evicted = self._place(self.loop.nodes[number])
+            _, number = heapq.heappop(left)
+            evicted = self._place(number)
             if evicted is None:
                 return None
-            left |= evicted
+            for each in evicted:
+                heapq.heappush(left, (self.order[each], each))
         return None if left else self._normal()
 
     def _normal(self) -> IterationSchedule:
         """With the first operation in the first stage; cycles keep their place in the interval."""
-        table = self.table
-        first = min(spot.cycle for spot in table.spots.values())
+        partial = self.partial
+        first = min(slot.cycle for slot in partial.slots.values())
         shift = -(first // self.interval) * self.interval
-        table.spots = {
-            number: dataclasses.replace(spot, cycle=spot.cycle + shift)
-            for number, spot in table.spots.items()
+        partial.slots = {
+            number: slot._replace(cycle=slot.cycle + shift, landing=slot.landing + shift)
+            for number, slot in partial.slots.items()
         }
-        table.loop = self.loop.with_bases(table.bases)
-        return IterationSchedule(table.loop, self.interval, table)
+        partial.loop = self.loop.with_bases(partial.bases)
+        return IterationSchedule(partial.loop, self.interval, partial)
 
-    def _place(self, node: DependenceNode) -> set[int] | None:
+    def _place(self, number: int) -> set[int] | None:
         """Place an operation; those that have lost their places. None if it is not to be done."""
-        earliest, latest = self._earliest(node), self._latest(node)
-        is_bound = any(w.first in self.table.spots for w in self.into[node.number])
+        slots, into, out = self.partial.slots, self.search.into, self.search.out
+        earliest, latest = self._earliest(number), self._latest(number)
+        is_bound = any(each.other in slots for each in into[number])
         is_awaited = self.is_late and any(
-            w.second in self.table.spots and w.reason is DependenceKind.VALUE and not w.distance
-            for w in self.out[node.number]
+            each.is_awaited and each.other in slots for each in out[number]
         )
         if latest is not None and not is_bound:
             cycles = range(latest, latest - self.interval, -1)
@@ -231,97 +254,95 @@ class ScheduleAttempt:
         else:
             end = earliest + self.interval - 1
             cycles = range(earliest, min(end, end if latest is None else latest) + 1)
-        if self._on_cheapest(node, cycles):
+        if self._on_cheapest(number, cycles):
             return set()
-        return self._force(node, earliest)
+        return self._force(number, earliest)
 
-    def _on_cheapest(self, node: DependenceNode, cycles: range) -> bool:
+    def _on_cheapest(self, number: int, cycles: range) -> bool:
         """Place an operation in one of some cycles: in the first one that takes nothing scarce, or
         the best of the first few that are possible at all."""
-        table, best, looked = self.table, None, 0
+        partial, best, looked = self.partial, None, 0
         for cycle in cycles:
-            if not self._fits(node, cycle):
+            if not self._fits(number, cycle):
                 continue
             is_possible = False
-            for unit in table.free(node, cycle):
-                if table.place(node, cycle, unit):
-                    cost = table.cost(node.number)
+            for unit in partial.units(number, cycle):
+                if partial.place(number, cycle, unit):
+                    cost = partial.cost(number)
                     if not cost:
-                        self.last[node.number] = cycle
+                        self.last[number] = cycle
                         return True
                     if best is None or cost < best[0]:
                         best = cost, cycle, unit
                     is_possible = True
-                    table.evict(node.number)
+                    partial.evict(number)
             looked += is_possible
             if looked >= _LOOKED_AT:
                 break
         if best is None:
             return False
         _, cycle, unit = best
-        table.place(node, cycle, unit)
-        self.last[node.number] = cycle
+        partial.place(number, cycle, unit)
+        self.last[number] = cycle
         return True
 
-    def _fits(self, node: DependenceNode, cycle: int) -> bool:
+    def _fits(self, number: int, cycle: int) -> bool:
         """True if the branch back is where an iteration ends."""
-        if node.number != self.loop.repeat:
+        if number != self.loop.repeat:
             return True
-        return (cycle + self.machine.delay_slots + 1) % self.interval == 0
+        return (cycle + self.search.machine.delay_slots + 1) % self.interval == 0
 
-    def _on_some_unit(self, node: DependenceNode, cycle: int) -> bool:
-        table = self.table
-        return any(table.place(node, cycle, unit) for unit in table.free(node, cycle))
+    def _on_some_unit(self, number: int, cycle: int) -> bool:
+        partial = self.partial
+        return any(partial.place(number, cycle, unit) for unit in partial.units(number, cycle))
 
-    def _force(self, node: DependenceNode, earliest: int) -> set[int] | None:
+    def _force(self, number: int, earliest: int) -> set[int] | None:
         cycle = earliest
-        if node.number in self.last:
-            cycle = max(cycle, self.last[node.number] + 1)
-        while not self._fits(node, cycle):
+        if number in self.last:
+            cycle = max(cycle, self.last[number] + 1)
+        while not self._fits(number, cycle):
             cycle += 1
         evicted: set[int] = set()
-        while not self._on_some_unit(node, cycle):
-            rivals = self.table.rivals(node, cycle)
-            if not rivals:
+        while not self._on_some_unit(number, cycle):
+            rival = self.partial.rival(number, cycle)
+            if rival is None:
                 return None
-            self.table.evict(rivals[0])
-            evicted.add(rivals[0])
-        self.last[node.number] = cycle
-        for wait in self.out[node.number]:
-            other = self.table.spots.get(wait.second)
-            if other is None or wait.second == node.number:
+            self.partial.evict(rival)
+            evicted.add(rival)
+        self.last[number] = cycle
+        for delay in self.search.out[number]:
+            other = self.partial.slots.get(delay.other)
+            if other is None or delay.other == number:
                 continue
-            if other.cycle < cycle + self._far(wait):
-                self.table.evict(wait.second)
-                evicted.add(wait.second)
+            if other.cycle < cycle + self._far(number, delay):
+                self.partial.evict(delay.other)
+                evicted.add(delay.other)
         return evicted
 
-    def _far(self, wait: DependenceEdge) -> int:
+    def _far(self, first: int, delay: _Delay) -> int:
         """Cycles from the issue of one operation to the other's, of the same iteration's number."""
-        spots = self.table.spots
-        first, second = (
-            spots[n].latency if n in spots else self.fastest[n] for n in (wait.first, wait.second)
-        )
-        return distance(wait.reason, first, second, self.machine) - self.interval * wait.distance
+        slot = self.partial.slots.get(first)
+        latency = self.search.fastest[first] if slot is None else slot.latency
+        return delay.latencies * latency + delay.cycles - self.interval * delay.distance
 
-    def _earliest(self, node: DependenceNode) -> int:
-        spots = self.table.spots
+    def _earliest(self, number: int) -> int:
+        slots = self.partial.slots
         return max(
             (
-                spots[w.first].cycle + self._far(w)
-                for w in self.into[node.number]
-                if w.first in spots
+                slots[each.other].cycle + self._far(each.other, each)
+                for each in self.search.into[number]
+                if each.other in slots
             ),
-            default=self.depths[node.number],
+            default=self.depths[number],
         )
 
-    def _latest(self, node: DependenceNode) -> int | None:
-        spots = self.table.spots
+    def _latest(self, number: int) -> int | None:
+        slots = self.partial.slots
         return min(
             (
-                spots[w.second].cycle - self._far(w)
-                for w in self.out[node.number]
-                if w.second in spots
+                slots[each.other].cycle - self._far(number, each)
+                for each in self.search.out[number]
+                if each.other in slots
             ),
             default=None,
         )

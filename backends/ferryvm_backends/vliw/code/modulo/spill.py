@@ -69,7 +69,7 @@ class Spills:
 
     def redo(self) -> None:
         """Have the stores in front again."""
-        self.front.operations[-1:-1] = self.stores
+        _before_end(self.front, self.stores)
 
     def undo(self) -> None:
         """Have it all as it was."""
@@ -113,5 +113,10 @@ def reload(
         operands = tuple(fresh.get(o, o) for o in operation.operands)
         operations.append(dataclasses.replace(operation, operands=operands) if fresh else operation)
     block.operations = operations
-    front.operations[-1:-1] = stores
+    _before_end(front, stores)
     return found
+
+
+def _before_end(block: MachineBlock, operations: list[MachineOperation]) -> None:
+    *before, end = block.operations
+    block.operations = [*before, *operations, end]

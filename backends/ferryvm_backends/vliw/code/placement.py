@@ -1,0 +1,71 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Placement of an operation of straight-line code in a reservation table.
+
+An operand is taken from its unit's output register where that still holds it, and from its file
+otherwise. Operations are placed by increasing cycles, so no later one takes a result's place there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ferryvm_backends.vliw.code.operation import MachineOperation, Register
+from ferryvm_backends.vliw.code.reservation import Demand, ReservationTable
+from ferryvm_backends.vliw.code.scheduled import ScheduledOperation
+
+
+def place(
+    table: ReservationTable,
+    operation: MachineOperation,
+    demand: Demand,
+    cycle: int,
+    unit: int,
+    setters: Sequence[ScheduledOperation | None],
+) -> ScheduledOperation | None:
+    """An operation issued on a unit, if it can be; `setters`: for each operand who set it."""
+    machine = table.machine
+    latency = demand.units[unit].latency
+    result = operation.result
+    if result is not None and result.file not in machine.units[unit].writes:
+        return None
+    if not table.issue(demand, cycle, unit):
+        return None
+    bypassed = tuple(
+        None if setter is None else _bypass(table, setter, cycle) for setter in setters
+    )
+    read = _read(table, operation, cycle, unit, bypassed)
+    if read is not None:
+        if result is None or table.write(result.file, cycle + latency, operation):
+            return ScheduledOperation(operation, cycle, unit, latency, bypassed)
+        for register in read:
+            table.unread(register.file, cycle, register)
+    table.withdraw(demand, cycle, unit)
+    return None
+
+
+def _read(
+    table: ReservationTable,
+    operation: MachineOperation,
+    cycle: int,
+    unit: int,
+    bypassed: Sequence[int | None],
+) -> list[Register] | None:
+    """The registers that an operation reads, with their ports taken; None where one has none."""
+    connected = table.machine.units[unit].reads
+    read: list[Register] = []
+    for operand, source in zip(operation.operands, bypassed, strict=True):
+        if source is None and isinstance(operand, Register):
+            if operand.file in connected and table.read(operand.file, cycle, operand):
+                read.append(operand)
+                continue
+            for register in read:
+                table.unread(register.file, cycle, register)
+            return None
+    return read
+
+
+def _bypass(table: ReservationTable, setter: ScheduledOperation, cycle: int) -> int | None:
+    """The unit that has a result in its output register still."""
+    if not table.machine.bypass or setter.landing > cycle:
+        return None
+    return None if table.landings(setter.unit, setter.landing, cycle) else setter.unit

@@ -1,0 +1,80 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Operations and blocks in their cycles: what a scheduler makes."""
+
+from __future__ import annotations
+
+import bisect
+import dataclasses
+import functools
+import itertools
+
+from ferryvm_backends.vliw.code.operation import MachineBlock, MachineOperation
+
+
+@dataclasses.dataclass(eq=False, slots=True)
+class ScheduledOperation:
+    """An operation in its cycle."""
+
+    operation: MachineOperation
+    cycle: int
+    unit: int
+    """Its number in the machine."""
+    latency: int
+    bypassed: tuple[int | None, ...]
+    """For each operand the unit whose output register it is taken from, or None."""
+    landing: int = dataclasses.field(init=False)
+    """The first cycle that sees the result."""
+
+    def __post_init__(self) -> None:
+        self.landing = self.cycle + self.latency
+
+
+@dataclasses.dataclass(eq=False)
+class Scheduled:
+    """A block in cycles."""
+
+    block: MachineBlock
+    placed: list[ScheduledOperation]
+    """In the order of the block's operations."""
+    length: int
+    pad: int = 0
+    """Cycles in front in which what was issued before the block lands."""
+    again: int | None = None
+    """The cycle that a pipelined loop goes back to from its end."""
+    _drains: dict[int, int] = dataclasses.field(default_factory=dict)
+    """What `drain` has found, by the cycle of the exit."""
+
+    def drain(self, leaving: ScheduledOperation, delay_slots: int) -> int:
+        """Cycles that results issued by the time an exit takes effect need to land after that."""
+        if leaving.cycle not in self._drains:
+            end = leaving.cycle + delay_slots + 1
+            late = max(self._last_landing(end) - end, 0)
+            if self.again is not None and leaving.cycle >= self.again:
+                late = max(late, self._late_in_kernel(self.again, end))
+            self._drains[leaving.cycle] = late
+        return self._drains[leaving.cycle]
+
+    def _late_in_kernel(self, again: int, end: int) -> int:
+        """The same of what was issued when the kernel was passed through before."""
+        around, late = self.length - again, 0
+        for each in self.placed:
+            if each.cycle >= again and each.operation.result is not None:
+                passes = (end - 1 - each.cycle) // around
+                late = max(late, each.landing + passes * around - end)
+        return late
+
+    def _last_landing(self, end: int) -> int:
+        """The last cycle in which a result lands that was issued before a cycle."""
+        issues, landings = self._landings
+        number = bisect.bisect_left(issues, end)
+        return landings[number - 1] if number else 0
+
+    @functools.cached_property
+    def _landings(self) -> tuple[list[int], list[int]]:
+        """The cycles in which operations with results are issued, in order; and for each the last
+        one in which any of these results, up to its own, lands."""
+        made = sorted(
+            (each.cycle, each.landing) for each in self.placed if each.operation.result is not None
+        )
+        last = itertools.accumulate((landing for _, landing in made), max)
+        return [cycle for cycle, _ in made], [*last]
