@@ -6,10 +6,11 @@ from __future__ import annotations
 import pytest
 
 import ferryvm
-from ferryvm.isa import BY_MNEMONIC, INSTRUCTIONS, Flow
+from ferryvm.isa import BY_MNEMONIC, INSTRUCTIONS, Flow, Trap
+from ferryvm.isa.effect import _OPERATIONS, Effect, effects, summary
 from ferryvm.isa.emitter import Emitter, PureEmitter
 from ferryvm.region.call import call_graph
-from ferryvm.region.effect import _OPERATIONS, Effect, Effects, effects, function_effects
+from ferryvm.region.effect import Effects, function_effects
 from ferryvm.region.fact import statics
 from ferryvm.region.region import region
 from ferryvm.testing.generate import generate
@@ -35,6 +36,23 @@ def of(mnemonic: str) -> set[str]:
 
 def assembled(text: str) -> Verified:
     return verify(ferryvm.assemble(text))
+
+
+@pytest.mark.parametrize(
+    ("mnemonic", "traps", "heap_bytes"),
+    [
+        ("i64.add", [], 0),
+        ("i32.div_u", [Trap.INTEGER_DIVIDE_BY_ZERO], 0),
+        ("i32.div_s", [Trap.INTEGER_DIVIDE_BY_ZERO, Trap.INTEGER_OVERFLOW], 0),
+        ("i64.load16_s", [Trap.MEMORY_OUT_OF_BOUNDS], 2),
+        ("f32.store", [Trap.MEMORY_OUT_OF_BOUNDS], 4),
+    ],
+)
+def test_traps_and_heap_bytes_are_those_of_the_meaning(
+    mnemonic: str, traps: list[Trap], heap_bytes: int
+) -> None:
+    found = summary(BY_MNEMONIC[mnemonic])
+    assert (found.traps, found.heap_bytes) == (traps, heap_bytes)
 
 
 def test_every_operation_of_the_emitter_is_pure_or_has_an_effect() -> None:

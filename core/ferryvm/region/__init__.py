@@ -18,8 +18,9 @@ import importlib
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from ferryvm.isa.effect import Effect, effects
     from ferryvm.region.call import CallGraph, call_graph
-    from ferryvm.region.effect import Effect, Effects, code_effects, effects, function_effects
+    from ferryvm.region.effect import Effects, code_effects, function_effects
     from ferryvm.region.fact import Facts, facts, region_effects, statics
     from ferryvm.region.graph import Block, Graph
     from ferryvm.region.loop import Loop
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
 _HOMES = {
     "Block": "graph",
     "CallGraph": "call",
-    "Effect": "effect",
+    "Effect": "ferryvm.isa.effect",
     "Effects": "effect",
     "Facts": "fact",
     "Graph": "graph",
@@ -38,7 +39,7 @@ _HOMES = {
     "call_graph": "call",
     "candidates": "region",
     "code_effects": "effect",
-    "effects": "effect",
+    "effects": "ferryvm.isa.effect",
     "facts": "fact",
     "function_effects": "effect",
     "region_effects": "fact",
@@ -74,6 +75,7 @@ def __getattr__(name: str) -> object:
     home = _HOMES.get(name)
     if home is None:
         raise AttributeError(f"module 'ferryvm.region' has no attribute {name!r}")
-    value: object = getattr(importlib.import_module(f"ferryvm.region.{home}"), name)
+    module = home if "." in home else f"ferryvm.region.{home}"
+    value: object = getattr(importlib.import_module(module), name)
     globals()[name] = value
     return value

@@ -13,9 +13,10 @@ import dataclasses
 
 from ferryvm.cost import Cost
 from ferryvm.isa import INSTRUCTIONS
+from ferryvm.isa.effect import Effect, effects
 from ferryvm.region.call import call_graph
 from ferryvm.region.code import code
-from ferryvm.region.effect import Effect, code_effects, effects
+from ferryvm.region.effect import code_effects
 from ferryvm.region.graph import graph
 from ferryvm.region.memo import memoised
 from ferryvm.region.region import Region, RegionKind

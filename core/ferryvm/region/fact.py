@@ -13,9 +13,10 @@ import dataclasses
 import functools
 
 from ferryvm.isa import INSTRUCTIONS, Flow, Instruction, Type
+from ferryvm.isa.effect import Effect, effects
 from ferryvm.region.call import call_graph
 from ferryvm.region.code import FLOWS, code
-from ferryvm.region.effect import Effect, Effects, code_effects, effects, function_effects
+from ferryvm.region.effect import Effects, code_effects, function_effects
 from ferryvm.region.graph import graph
 from ferryvm.region.loop import Loop
 from ferryvm.region.memo import memoised

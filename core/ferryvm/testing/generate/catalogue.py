@@ -13,7 +13,7 @@ import functools
 from collections.abc import Mapping
 
 from ferryvm.isa import BY_MNEMONIC, INSTRUCTIONS, Flow, Immediate, Instruction
-from ferryvm.isa.reference import TextEmitter
+from ferryvm.isa.effect import summary
 from ferryvm.isa.type import Type
 from ferryvm.testing.generate.chance import Weighted
 from ferryvm.testing.generate.literal import GROUPS, I32, NUMBER, bounds, fits, halfway
@@ -59,15 +59,8 @@ class Access:
     bytes: int
 
 
-def _traps(row: Instruction) -> int:
-    """How many traps the meaning has."""
-    emitter = TextEmitter()
-    row.meaning(emitter, *"abc"[: len(row.pops)])
-    return sum(line.startswith("trap") for line in emitter.lines)
-
-
 def _guard(row: Instruction) -> Guard:
-    if not _traps(row):
+    if not summary(row).traps:
         return Guard.NONE
     if len(row.pops) == 2 and row.pops[0] is row.pops[1] is row.pushes[0]:
         return Guard.DIVISOR
@@ -91,7 +84,7 @@ def _operator(row: Instruction) -> Operator:
         result=NUMBER[result],
         guard=guard,
         is_shift=any(part in row.mnemonic for part in (".sh", ".rot")),
-        overflows=guard is Guard.DIVISOR and _traps(row) > 1,
+        overflows=guard is Guard.DIVISOR and len(summary(row).traps) > 1,
         edges=edges,
         fitting=tuple(b for b in edges if is_range and fits(result, is_signed, operands[0], b)),
         bounds=bounds(result, is_signed, operands[0]) if is_range else (),

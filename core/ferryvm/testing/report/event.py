@@ -9,14 +9,13 @@ asked of the meaning itself, so no list here can fall behind the table.
 from __future__ import annotations
 
 import dataclasses
-import functools
 import math
 from collections.abc import Callable
 
-from ferryvm.isa import INSTRUCTIONS, Flow, Immediate, Instruction, Trap, Type
+from ferryvm.isa import Flow, Immediate, Instruction, Trap, Type
+from ferryvm.isa.effect import Effect, effects, summary
 from ferryvm.isa.frame import return_counts
 from ferryvm.isa.heap import VECTOR_HEADER_BYTES
-from ferryvm.isa.reference import TextEmitter
 from ferryvm.isa.type import I64
 from ferryvm.machine.control import Status
 from ferryvm.machine.state import Machine
@@ -56,43 +55,9 @@ class EventClass:
     holds: Callable[[Step], bool]
 
 
-class _Probe(TextEmitter):
-    """What the meaning of one instruction can do."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.traps: dict[Trap, None] = {}
-        self.can_grow = False
-        self.access_bytes = 0
-
-    def trap_if(self, p: str, kind: Trap) -> None:
-        self.traps[kind] = None
-
-    def trap(self, kind: Trap) -> None:
-        self.traps[kind] = None
-
-    def grow_if(self, p: str, wanted: str) -> None:
-        self.can_grow = True
-
-    def heap_load(self, bytes_: int, address: str) -> str:
-        self.access_bytes = bytes_
-        return super().heap_load(bytes_, address)
-
-    def heap_store(self, bytes_: int, address: str, value: str) -> None:
-        self.access_bytes = bytes_
-
-
-@functools.cache
-def _probe(opcode: int) -> _Probe:
-    row, probe = INSTRUCTIONS[opcode], _Probe()
-    literal = [] if row.immediate is Immediate.NONE else ["immediate"]
-    row.meaning(probe, *literal, *"abc"[: len(row.pops)])
-    return probe
-
-
 def _end(step: Step) -> int:
     """The byte past a heap access, in numbers that do not wrap."""
-    return step.operands[0] + step.immediate + _probe(step.row.opcode).access_bytes
+    return step.operands[0] + step.immediate + summary(step.row).heap_bytes
 
 
 def _length(step: Step) -> int | None:
@@ -158,7 +123,7 @@ def _indexes_vector(row: Instruction) -> bool:
 
 
 def _indexes_statics(row: Instruction) -> bool:
-    return Trap.STATIC_OUT_OF_BOUNDS in _probe(row.opcode).traps
+    return Trap.STATIC_OUT_OF_BOUNDS in summary(row).traps
 
 
 def _indexes_functions(row: Instruction) -> bool:
@@ -244,8 +209,8 @@ EVENTS: tuple[EventClass, ...] = (
     EventClass(
         "address",
         "unaligned",
-        lambda row: _accesses(row) and _probe(row.opcode).access_bytes > 1,
-        lambda step: _end(step) % _probe(step.row.opcode).access_bytes != 0,
+        lambda row: _accesses(row) and summary(row).heap_bytes > 1,
+        lambda step: _end(step) % summary(step.row).heap_bytes != 0,
     ),
     EventClass("address", "last in bounds", _accesses, lambda s: _end(s) == s.machine.control.hp),
     EventClass(
@@ -299,7 +264,7 @@ EVENTS: tuple[EventClass, ...] = (
     EventClass("end", "without a result", _named("halt"), lambda s: s.machine.result() is None),
     EventClass("end", "inside a call", _named("halt"), lambda step: step.depth > 0),
     EventClass(
-        "heap", "grew", lambda row: _probe(row.opcode).can_grow, lambda step: step.has_grown
+        "heap", "grew", lambda row: Effect.GROWS in effects(row), lambda step: step.has_grown
     ),
 )
 """In the order in which they are shown."""
@@ -309,7 +274,7 @@ def _traps(kind: Trap) -> EventClass:
     return EventClass(
         "trap",
         kind.message,
-        lambda row: kind in _probe(row.opcode).traps,
+        lambda row: kind in summary(row).traps,
         lambda step: not step.has_completed and step.machine.control.trap == kind,
     )
 

@@ -1,0 +1,134 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What an instruction does, as its meaning says it: whether it traps, reads, changes, calls.
+
+A meaning is run against an emitter that computes nothing and notes which of its operations were
+used, and with what. There is no table of mnemonics to be kept in step; an operation of the emitter
+that reads or changes something has its line in `_OPERATIONS`.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import enum
+import functools
+from collections.abc import Callable
+from typing import Any
+
+from ferryvm.isa.emitter import Emitter
+from ferryvm.isa.table import Immediate, Instruction
+from ferryvm.isa.trap import Trap
+
+
+class Effect(enum.Enum):
+    """A thing that an instruction can do besides taking operands and pushing results."""
+
+    READS_LOCAL = "reads a local"
+    WRITES_LOCAL = "writes a local"
+    READS_STATIC = "reads a static"
+    WRITES_STATIC = "writes a static"
+    READS_HEAP = "reads the heap"
+    WRITES_HEAP = "writes the heap"
+    READS_HEAP_POINTER = "reads the heap pointer"
+    ALLOCATES = "moves the heap pointer"
+    READS_STACK = "reads a word of a frame by address"
+    WRITES_STACK = "writes a word of a frame by address"
+    JUMPS = "goes on elsewhere in the function"
+    CALLS = "enters a function"
+    RETURNS = "goes back to the caller"
+    TRAPS = "can trap"
+    GROWS = "can leave for a larger heap"
+    CALLS_HOST = "leaves for a host function"
+    HALTS = "ends the program"
+
+
+_OPERATIONS = {
+    "local": Effect.READS_LOCAL,
+    "set_local": Effect.WRITES_LOCAL,
+    "static": Effect.READS_STATIC,
+    "set_static": Effect.WRITES_STATIC,
+    "heap_load": Effect.READS_HEAP,
+    "heap_store": Effect.WRITES_HEAP,
+    "heap_pointer": Effect.READS_HEAP_POINTER,
+    "set_heap_pointer": Effect.ALLOCATES,
+    "word": Effect.READS_STACK,
+    "set_word": Effect.WRITES_STACK,
+    "clear_words": Effect.WRITES_STACK,
+    "move_results": Effect.WRITES_STACK,
+    "jump": Effect.JUMPS,
+    "jump_if": Effect.JUMPS,
+    "skip": Effect.JUMPS,
+    "enter": Effect.CALLS,
+    "resume": Effect.RETURNS,
+    "trap": Effect.TRAPS,
+    "trap_if": Effect.TRAPS,
+    "grow_if": Effect.GROWS,
+    "host": Effect.CALLS_HOST,
+    "halt": Effect.HALTS,
+}
+"""Operations of the emitter that are more than a computation on values."""
+
+
+class _Value(enum.Enum):
+    """What the recording emitter knows of a value."""
+
+    IMMEDIATE = enum.auto()
+    """It is the immediate itself."""
+    COMPUTED = enum.auto()
+
+
+@dataclasses.dataclass
+class Summary:
+    """What one meaning uses, whatever the immediate."""
+
+    effects: set[Effect] = dataclasses.field(default_factory=set)
+    numbered: set[Effect] = dataclasses.field(default_factory=set)
+    """Those of them on the static that the immediate names."""
+    computed: set[Effect] = dataclasses.field(default_factory=set)
+    """Those of them on a static whose number is computed at run time."""
+    traps: list[Trap] = dataclasses.field(default_factory=list)
+    """Of each check, in their order."""
+    heap_bytes: int = 0
+    """Bytes of the heap that it loads or stores; 0 for an instruction that does neither."""
+
+
+def _operation(name: str) -> Callable[..., _Value]:
+    effect = _OPERATIONS.get(name)
+
+    def note(self: Any, *arguments: object) -> _Value:
+        used: Summary = self.summary
+        if effect is not None:
+            used.effects.add(effect)
+        if effect in (Effect.READS_STATIC, Effect.WRITES_STATIC):
+            is_named = arguments[0] is _Value.IMMEDIATE
+            (used.numbered if is_named else used.computed).add(effect)
+        elif effect in (Effect.READS_HEAP, Effect.WRITES_HEAP):
+            assert isinstance(arguments[0], int)
+            used.heap_bytes = arguments[0]
+        elif effect is Effect.TRAPS:
+            used.traps += [kind for kind in arguments if isinstance(kind, Trap)]
+        return _Value.COMPUTED
+
+    return note
+
+
+# Every operation does the same, and a new one of the protocol is here by itself.
+_Recorder = type(
+    "_Recorder", (Emitter,), {name: _operation(name) for name in Emitter.__abstractmethods__}
+)
+
+
+@functools.cache
+def summary(row: Instruction) -> Summary:
+    """What an instruction of the table does."""
+    recorder = _Recorder()
+    recorder.summary = Summary()
+    immediate = [] if row.immediate is Immediate.NONE else [_Value.IMMEDIATE]
+    row.meaning(recorder, *immediate, *[_Value.COMPUTED] * len(row.pops))
+    found: Summary = recorder.summary
+    return found
+
+
+@functools.cache
+def effects(row: Instruction) -> frozenset[Effect]:
+    """The effects of an instruction of the table, whatever its immediate."""
+    return frozenset(summary(row).effects)
