@@ -96,7 +96,7 @@ def measured(
     """
     try:
         done = process.run(command, SECONDS_A_RUN, environment or {})
-    except subprocess.TimeoutExpired:
+    except TimeoutError:
         raise BenchmarkError(f"took more than {SECONDS_A_RUN:.0f} s") from None
     words = done.output.split()
     if done.exit_code != 0 or len(words) not in (2, 3):

@@ -7,12 +7,11 @@ import dataclasses
 import functools
 import os
 import shutil
-import signal
-import subprocess
 from collections.abc import Mapping, Sequence
 
 from benchmarks.benchmark import ROOT
 from benchmarks.build import build
+from ferryvm import child
 
 
 @dataclasses.dataclass(frozen=True)
@@ -36,24 +35,12 @@ def _launcher() -> tuple[str, ...]:
 
 
 def run(command: Sequence[str], seconds: float, environment: Mapping[str, str]) -> Done:
-    """Run a command from the root of the repository; raises TimeoutExpired after `seconds`."""
+    """Run a command from the root of the repository; raises TimeoutError after `seconds`."""
     launcher = _launcher()
-    with subprocess.Popen(
-        [*launcher, *command],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        cwd=ROOT.parent,
-        env={**os.environ, **environment},
-        start_new_session=True,  # so that the launcher's child can be ended with it
-    ) as started:
-        try:
-            output, errors = started.communicate(timeout=seconds)
-        except BaseException:
-            os.killpg(started.pid, signal.SIGKILL)
-            raise
-    peak = None
+    everything = {**os.environ, **environment}
+    done = child.run([*launcher, *command], seconds, everything, ROOT.parent)
+    output, peak = done.output.decode(errors="replace"), None
     if launcher:
         output, _, said = output.rpartition("peak ")
         peak = int(said) if said.strip().isdigit() else None
-    return Done(started.returncode, output, errors, peak)
+    return Done(done.code, output, done.errors, peak)

@@ -12,9 +12,10 @@ from __future__ import annotations
 
 import collections
 import threading
-import time
 from collections.abc import Callable
 from typing import NamedTuple
+
+from ferryvm.deadline import Deadline
 
 LONGEST = 1.0
 """Seconds that the end of a run waits for a plugin."""
@@ -75,14 +76,13 @@ class Delivery:
         end."""
         if threading.current_thread() is self._thread:
             return  # a hook that runs programs
-        until = time.monotonic() + self._longest
+        deadline = Deadline(self._longest)
         with self._changed:
             while (self._waiting or self._is_busy) and not self._is_given_up:
-                left = until - time.monotonic()
-                if left <= 0:
+                if deadline.is_over:
                     self._give_up(f"did not take its events within {self._longest:g} s")
                 else:
-                    self._changed.wait(left)
+                    self._changed.wait(deadline.left)
             lost, self._lost = self._lost, 0
         if lost:
             self._complain(f"was too slow: {lost} events were not told to it")

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import signal
 from collections.abc import Iterator
@@ -11,6 +12,7 @@ import llvmlite.binding as llvm
 import pytest
 
 from ferryvm.backend import BackendError
+from ferryvm.service import Service
 from ferryvm_backends._llvm import passes
 from ferryvm_backends._llvm.codegen import parsed
 from ferryvm_backends._llvm.passes import Pipeline, improve
@@ -38,16 +40,18 @@ end:
 
 @pytest.fixture(autouse=True)
 def _only_children(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    children = passes._Children()
-    monkeypatch.setattr(passes, "_children", children)
+    service = Service(passes._start)
+    monkeypatch.setattr(passes, "_service", service)
+    monkeypatch.setattr(passes, "_runs", itertools.count())
+    monkeypatch.setattr(passes, "_is_told", False)
     monkeypatch.setattr(passes, "HERE", 0)
     yield
-    children.end()
+    service.end()
 
 
 def child() -> int:
     """The process that runs passes just now."""
-    found = passes._children._child
+    found = passes._service.child
     assert found is not None
     return found.pid
 
@@ -78,7 +82,7 @@ def test_runs_here_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(passes, "HERE", 2)
     for _ in range(2):
         improve(parsed(TEXT), Pipeline.SHORTEST)
-    assert passes._children._child is None
+    assert passes._service.child is None
     improve(parsed(TEXT), Pipeline.SHORTEST)
     child()
 
@@ -97,7 +101,7 @@ def test_a_forked_process_leaves_the_child_alone() -> None:
     before = child()
     forked = os.fork()
     if not forked:
-        os._exit(0 if passes._children._child is None else 1)
+        os._exit(0 if passes._service.child is None else 1)
     assert os.waitstatus_to_exitcode(os.waitpid(forked, 0)[1]) == 0
     improve(parsed(TEXT), Pipeline.SHORTEST)
     assert child() == before

@@ -124,25 +124,19 @@ def _name(package: str) -> str:
     return package.rpartition(".")[2]
 
 
-def environment() -> dict[str, str]:
-    """Of a child: it finds the very packages that this process runs."""
-    return {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
-
-
 def _build_in_process(package: str, merge_tails: bool) -> bytes:
     """What `build` yields, from a process of its own; Ctrl-C ends both."""
-    import subprocess  # only where the cache has none
+    from ferryvm import child  # only where the cache has none
 
     command = [sys.executable, "-m", "ferryvm_backends._llvm.build", package, str(os.getpid())]
     if not merge_tails:
         command.append("--keep-tails-apart")
     try:
-        done = subprocess.run(command, env=environment(), capture_output=True, check=False)
+        done = child.run(command, environment=child.environment())
     except OSError as error:
         message = f"{_name(package)}: cannot start {sys.executable!r} to build native code"
         raise BackendError(f"{message}: {error.strerror}") from None
-    if done.returncode:
-        lines = done.stderr.decode(errors="replace").strip().splitlines()
-        cause = lines[-1] if lines else f"exit code {done.returncode}"
+    if done.code:
+        cause = (done.errors.strip().splitlines() or [child.ending(done.code)])[-1]
         raise BackendError(f"{_name(package)}: building native code failed: {cause}")
-    return done.stdout
+    return done.output

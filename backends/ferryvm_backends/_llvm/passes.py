@@ -7,30 +7,25 @@ llvmlite 0.50 never frees the instrumentation callbacks of a pass builder, 1.5 K
 passes, and no builder can be used twice: LLVM leaves callbacks in it that refer to what is gone. So
 runs are counted, and what they leak here is bounded by `HERE`, there by the child's end.
 
-    python -m ferryvm_backends._llvm.passes PARENT     the child: requests on stdin, answers on stdout
+    python -m ferryvm_backends._llvm.passes PARENT     the child
 """
 
 from __future__ import annotations
 
-import atexit
-import contextlib
 import enum
+import itertools
 import logging
 import os
-import signal
-import struct
-import subprocess
 import sys
-import threading
-from typing import IO
 
 import llvmlite.binding as llvm
 from llvmlite.binding.newpassmanagers import NewPassManager
 
 from ferryvm.backend import BackendError
+from ferryvm.child import Child, environment, serve
 from ferryvm.process import end_with_parent
+from ferryvm.service import ClosedError, EndedError, Service
 from ferryvm_backends._llvm.codegen import loaded, target_machine
-from ferryvm_backends._llvm.native import environment
 
 HERE = 8_192
 """Runs in this process: they leak 12 MiB, and are spared the start of a child."""
@@ -54,16 +49,16 @@ class Pipeline(enum.Enum):
     """Memory to registers."""
 
 
+_runs = itertools.count()
+"""Of this process."""
+
+
 def improve(module: llvm.ModuleRef, pipeline: Pipeline) -> llvm.ModuleRef:
     """The module after a pipeline; it may be the same one. Raises BackendError where the child
     ends."""
-    with _lock:
-        if _children.runs < HERE:
-            _children.runs += 1
-        else:
-            answer = _children.ask(pipeline, module.as_bitcode())
-            if answer is not None:
-                return loaded(answer)
+    found = None if next(_runs) < HERE else _improved_elsewhere(module, pipeline)
+    if found is not None:
+        return found
     _run(module, pipeline)
     return module
 
@@ -94,118 +89,38 @@ def _run(module: llvm.ModuleRef, pipeline: Pipeline) -> None:
         manager.detach()
 
 
-_HEADER = struct.Struct("<QQ")
-"""A pipeline, or 0 in an answer; the length of the bitcode that follows."""
+_is_told = False
 
 
-class _Children:
-    """One child at a time."""
-
-    def __init__(self) -> None:
-        self.runs = 0
-        """In this process."""
-        self._child: subprocess.Popen[bytes] | None = None
-        self._asked = 0
-        self._is_told = False
-
-    def ask(self, pipeline: Pipeline, bitcode: bytes) -> bytes | None:
-        """The bitcode after a pipeline; None where no child can be started. Raises BackendError."""
-        if self._child is not None and self._asked >= RENEWED:
-            self.end()
-        child = self._child or self._start()
-        if child is None:
-            return None
-        assert child.stdin is not None
-        assert child.stdout is not None
-        self._asked += 1
-        try:
-            _send(child.stdin, pipeline.value, bitcode)
-            answer = _received(child.stdout)
-        except OSError:
-            answer = None
-        except BaseException:  # Ctrl-C: nobody will read the answer
-            self.end()
-            raise
-        if answer is None:
-            self.end()
-            raise BackendError("llvm: the process that runs LLVM's passes has ended")
-        return answer[1]
-
-    def _start(self) -> subprocess.Popen[bytes] | None:
-        command = [sys.executable, "-m", "ferryvm_backends._llvm.passes", str(os.getpid())]
-        pipe = subprocess.PIPE
-        try:
-            self._child = subprocess.Popen(command, env=environment(), stdin=pipe, stdout=pipe)
-        except OSError as error:
-            if not self._is_told:
-                _log.warning("LLVM's passes leak 1.5 KiB each: no process: %s", error.strerror)
-                self._is_told = True
-            return None
-        self._asked = 0
-        return self._child
-
-    def end(self) -> None:
-        """Have no child any more."""
-        child, self._child = self._child, None
-        if child is not None:
-            child.kill()
-            self._close(child)
-            child.wait()
-
-    def forget(self) -> None:
-        """Leave the child to another process."""
-        child, self._child = self._child, None
-        if child is not None:
-            self._close(child)
-            child.returncode = 0  # nothing that this process has to wait for
-
-    def _close(self, child: subprocess.Popen[bytes]) -> None:
-        for stream in (child.stdin, child.stdout):
-            with contextlib.suppress(OSError):  # what was not sent yet
-                assert stream is not None
-                stream.close()
+def _start() -> Child:
+    command = [sys.executable, "-m", "ferryvm_backends._llvm.passes", str(os.getpid())]
+    return Child(command, environment())
 
 
-_lock = threading.Lock()
-_children = _Children()
+_service = Service(_start)
 
 
-def _forget() -> None:
-    """A forked process has a child of its own, if any."""
-    global _lock
-    _lock = threading.Lock()
-    _children.forget()
-
-
-os.register_at_fork(after_in_child=_forget)
-atexit.register(_children.end)
-
-
-def _send(stream: IO[bytes], number: int, content: bytes) -> None:
-    stream.write(_HEADER.pack(number, len(content)) + content)
-    stream.flush()
-
-
-def _received(stream: IO[bytes]) -> tuple[int, bytes] | None:
-    """Number and content of a message; None where there is none to the end."""
-    header = stream.read(_HEADER.size)
-    if len(header) < _HEADER.size:
+def _improved_elsewhere(module: llvm.ModuleRef, pipeline: Pipeline) -> llvm.ModuleRef | None:
+    """The module after a pipeline that a child has run; None where no child can be started."""
+    global _is_told
+    try:
+        message = bytes([pipeline.value]) + module.as_bitcode()
+        return loaded(_service.ask(message, most=RENEWED))
+    except (ClosedError, EndedError):
+        raise BackendError("llvm: the process that runs LLVM's passes has ended") from None
+    except OSError as error:
+        if not _is_told:
+            _log.warning("LLVM's passes leak 1.5 KiB each: no process: %s", error.strerror)
+            _is_told = True
         return None
-    number, length = _HEADER.unpack(header)
-    content = stream.read(length)
-    return (number, content) if len(content) == length else None
 
 
-def _serve() -> None:
-    """Answer requests until there are none any more."""
-    requests, answers = sys.stdin.buffer, sys.stdout.buffer
-    while (request := _received(requests)) is not None:
-        module = loaded(request[1])
-        _run(module, Pipeline(request[0]))
-        _send(answers, 0, module.as_bitcode())
+def _answer(message: bytes) -> bytes:
+    module = loaded(message[1:])
+    _run(module, Pipeline(message[0]))
+    return bytes(module.as_bitcode())
 
 
 if __name__ == "__main__":
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # it is for who asked
     end_with_parent(int(sys.argv[1]), lambda: None)  # the thread that started it may end before
-    _serve()
+    serve(_answer)

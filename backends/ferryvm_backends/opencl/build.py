@@ -13,22 +13,15 @@ been built before, so that no child is needed. What it does not keep is in our c
 
 from __future__ import annotations
 
-import atexit
 import base64
-import contextlib
 import dataclasses
 import functools
 import json
 import os
 import re
-import select
 import shutil
-import signal
-import subprocess
 import sys
 import tempfile
-import threading
-import time
 import warnings
 from typing import Any
 
@@ -36,8 +29,11 @@ import pyopencl as cl
 
 from ferryvm import cache
 from ferryvm.backend import BackendError, RefusalError
+from ferryvm.child import Child
+from ferryvm.deadline import seconds_from
 from ferryvm.failure import one_line
 from ferryvm.float_environment import in_ours
+from ferryvm.service import ClosedError, EndedError, Service
 from ferryvm_backends.opencl.device import POCL_DEVICES, Device
 
 TIMEOUT = "FERRYVM_OPENCL_TIMEOUT"
@@ -101,7 +97,7 @@ def key(device: Device, source: str) -> str:
 
 def build(device: Device, source: str) -> bytes:
     """What our cache has of a program that is built here. Raises BackendError."""
-    return _child().build(device, source) or _KEPT_ELSEWHERE
+    return _builder().build(device, source) or _KEPT_ELSEWHERE
 
 
 def fault(payload: bytes) -> str | None:
@@ -129,18 +125,11 @@ def loaded(device: Device, source: str, payload: bytes) -> Any:
 # --- the process that builds ----------------------------------------------------------------
 
 
-class Child:
-    """A process that builds one text after another; it is started when it is first needed, and
-    again after it had to be ended."""
+class Builder:
+    """Builds one text after another in a process that may die of it."""
 
     def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self.process: subprocess.Popen[bytes] | None = None
-        self._is_closed = False
-        self._said: Any = None
-        """The file with what it and its drivers print."""
-        self._folder = ""
-        """What they may write in; it is removed with the process."""
+        self.service = Service(_start)
 
     def build(self, device: Device, source: str) -> bytes:
         """The binary, or nothing where the driver keeps it. Raises BackendError."""
@@ -150,121 +139,43 @@ class Child:
             "options": options(device),
             "binary": not device.keeps_builds,
         }
-        with self._lock:
-            answer = self._ask(device, json.dumps(request).encode() + b"\n")
+        answer = json.loads(self._ask(device, json.dumps(request).encode()))
         if "error" in answer:
             raise BackendError(_failed(device, source, answer["error"]))
         return base64.b64decode(answer.get("binary", ""))
 
-    def _ask(self, device: Device, request: bytes) -> Any:
-        seconds = _timeout()
-        process = self._started()
-        assert process.stdin is not None
+    def _ask(self, device: Device, request: bytes) -> bytes:
+        seconds = seconds_from(TIMEOUT, _SECONDS, lambda text: BackendError(f"opencl: {text}"))
         try:
-            process.stdin.write(request)
-            process.stdin.flush()
-            line = self._line(process, seconds)
+            return self.service.ask(request, seconds)
         except TimeoutError:
-            self.end()
             raise BackendError(
                 f"opencl: {device} did not build the kernel in {seconds:g} s; "
                 f"set {TIMEOUT} to more seconds"
             ) from None
-        except (OSError, ValueError):  # it is gone, or its pipes were closed meanwhile
-            line = b""
-        except BaseException:
-            self.end()
-            raise
-        if self._is_closed:
-            raise RefusalError("opencl: the process ends, and builds nothing any more")
-        if not line.endswith(b"\n"):
-            raise BackendError(self._died(process, device))
-        return json.loads(line)
-
-    def _started(self) -> subprocess.Popen[bytes]:
-        if self.process is not None and self.process.poll() is None:
-            return self.process
-        self._said = tempfile.TemporaryFile()  # noqa: SIM115 - closed with the process
-        self._folder = tempfile.mkdtemp(prefix="ferryvm-opencl-")
-        module = "ferryvm_backends.opencl.child"
-        command = [sys.executable, "-m", module, self._folder, str(os.getpid())]
-        try:
-            self.process = subprocess.Popen(
-                command,
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                stderr=self._said,
-                start_new_session=True,  # Ctrl-C is for the program
-            )
         except OSError as error:
-            shutil.rmtree(self._folder, ignore_errors=True)
             raise BackendError(
                 f"opencl: the process that builds cannot be started: {error.strerror}"
             ) from None
-        return self.process
-
-    def _line(self, process: subprocess.Popen[bytes], seconds: float) -> bytes:
-        """A line of its output. Raises TimeoutError."""
-        assert process.stdout is not None
-        until = time.monotonic() + seconds
-        read = b""
-        while not read.endswith(b"\n"):
-            left = until - time.monotonic()
-            if left <= 0 or not select.select([process.stdout], [], [], left)[0]:
-                raise TimeoutError
-            piece = os.read(process.stdout.fileno(), 1 << 16)
-            if not piece:
-                break
-            read += piece
-        return read
-
-    def _died(self, process: subprocess.Popen[bytes], device: Device) -> str:
-        code = process.wait()
-        self._said.seek(0)
-        said = self._said.read().decode(errors="replace").strip().splitlines()
-        how = f"was ended by {signal.Signals(-code).name}" if code < 0 else f"ended with {code}"
-        last = f": {_printable(said[-1])}" if said else ""
-        self.end()
-        return f"opencl: the driver of {device} broke while it built the kernel: it {how}{last}"
-
-    def close(self) -> None:
-        """End the process and build nothing any more: who waits for a build is told at once."""
-        self._is_closed = True
-        self.end()
-
-    def end(self) -> None:
-        """End the process, whatever it is doing."""
-        process, self.process = self.process, None
-        if process is None:
-            return
-        with contextlib.suppress(ProcessLookupError):
-            os.killpg(process.pid, signal.SIGKILL)
-        process.wait()
-        shutil.rmtree(self._folder, ignore_errors=True)
-        assert process.stdin is not None
-        assert process.stdout is not None
-        for pipe in (process.stdin, process.stdout, self._said):
-            with contextlib.suppress(OSError):  # what it has not read
-                pipe.close()
+        except ClosedError as error:
+            raise RefusalError(f"opencl: {error}, and builds nothing any more") from None
+        except EndedError as error:
+            how = f"was ended by {error}" if error.code < 0 else f"ended with {error}"
+            said = error.said.strip().splitlines()
+            last = f": {_printable(said[-1])}" if said else ""
+            raise BackendError(
+                f"opencl: the driver of {device} broke while it built the kernel: it {how}{last}"
+            ) from None
 
 
-@functools.cache
-def _child() -> Child:
-    child = Child()
-    atexit.register(child.close)
-    os.register_at_fork(after_in_child=_child.cache_clear)
-    return child
+def _start() -> Child:
+    folder = tempfile.mkdtemp(prefix="ferryvm-opencl-")
+    module = "ferryvm_backends.opencl.child"
+    command = [sys.executable, "-m", module, folder, str(os.getpid())]
+    return Child(command, clean_up=lambda: shutil.rmtree(folder, ignore_errors=True))
 
 
-def _timeout() -> float:
-    text = os.environ.get(TIMEOUT, "")
-    try:
-        seconds = float(text) if text else _SECONDS
-    except ValueError:
-        seconds = -1.0
-    if not seconds > 0:
-        raise BackendError(f"opencl: {TIMEOUT}={text} is not a number of seconds above 0")
-    return seconds
+_builder = functools.cache(Builder)
 
 
 # --- what drivers say -----------------------------------------------------------------------

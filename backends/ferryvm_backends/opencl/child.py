@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The process that builds programs, so that a driver that crashes or hangs harms nobody.
 
-It reads requests from its standard input and writes answers to its standard output, one line of
-JSON each; it ends when its input does. Run as `python -m ferryvm_backends.opencl.child`.
+Requests and answers are JSON; `ferryvm.child.serve` has them come and go. Run as `python -m ferryvm_backends.opencl.child`.
 """
 
 from __future__ import annotations
@@ -10,7 +9,6 @@ from __future__ import annotations
 import base64
 import functools
 import json
-import os
 import shutil
 import sys
 import warnings
@@ -18,6 +16,7 @@ from typing import Any
 
 import pyopencl as cl
 
+from ferryvm.child import serve
 from ferryvm.ir.c import ENTRY
 from ferryvm.process import end_with_parent
 from ferryvm_backends.opencl.device import Device, devices
@@ -60,11 +59,7 @@ def main() -> None:
     the parent removes, and the parent's number."""
     end_with_parent(int(sys.argv[2]), lambda: shutil.rmtree(sys.argv[1], ignore_errors=True))
     warnings.simplefilter("ignore", cl.CompilerWarning)  # a driver's remarks on good code
-    answers = os.fdopen(os.dup(1), "w", encoding="utf-8")
-    os.dup2(2, 1)  # what a driver prints is no answer
-    for line in sys.stdin:
-        answers.write(json.dumps(answer(json.loads(line))) + "\n")
-        answers.flush()
+    serve(lambda request: json.dumps(answer(json.loads(request))).encode())
 
 
 if __name__ == "__main__":

@@ -19,19 +19,22 @@ import fnmatch
 import os
 import platform
 import re
-import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import platformdirs
 
+from ferryvm import child
 from ferryvm.failure import one_line
 
 VENDORS = "OCL_ICD_VENDORS"
 VENDOR_PATH = "OPENCL_VENDOR_PATH"
 FILENAMES = "OCL_ICD_FILENAMES"
 """What Khronos' loader knows in its place."""
+
+_SECONDS = 30.0
+"""That a command may take."""
 
 _FOLDERS = (
     "/usr/local/nvidia/lib64",  # where container runtimes put a driver
@@ -47,7 +50,7 @@ _FOLDERS = (
 def _ldconfig() -> str:
     """What the linker's cache has, as `ldconfig -p` prints it; nothing where there is none."""
     for command in ("/sbin/ldconfig", "ldconfig"):
-        with contextlib.suppress(OSError, subprocess.SubprocessError):
+        with contextlib.suppress(OSError):
             return _output([command, "-p"])[1]
     return ""
 
@@ -57,24 +60,16 @@ def _why_not_loaded(library: str) -> str:
     code = "import ctypes, sys\ntry: ctypes.CDLL(sys.argv[1])\nexcept OSError as e: print(e)"
     try:
         status, said = _output([sys.executable, "-c", code, library])
-    except (OSError, subprocess.SubprocessError):
+    except OSError:
         return ""
     said = one_line(said)
     return said or (f"a process that loads it ends with {status}" if status else "")
 
 
 def _output(command: list[str]) -> tuple[int, str]:
-    done = subprocess.run(
-        command,
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.DEVNULL,
-        text=True,
-        errors="replace",
-        timeout=30,
-        check=False,
-    )
-    return done.returncode, done.stdout
+    """Raises OSError."""
+    done = child.run(command, _SECONDS)
+    return done.code, done.output.decode(errors="replace")
 
 
 @dataclasses.dataclass(frozen=True)

@@ -17,11 +17,10 @@ from __future__ import annotations
 
 import dataclasses
 import enum
-import math
 import random
-import time
 from collections.abc import Callable
 
+from ferryvm.deadline import Deadline
 from ferryvm.errors import FerryError, Position
 from ferryvm.machine.control import Status
 from ferryvm.machine.difference import Difference
@@ -154,8 +153,7 @@ class Bisector:
         long it may take in all, from now on.
 
         All that searches raises LateError when that time is over."""
-        self._seconds = math.inf if seconds is None else seconds
-        self._deadline = time.monotonic() + self._seconds
+        self._seconds, self._deadline = seconds, Deadline(seconds)
         self.differ = differ
         self.good, self.bad = differ.against, bad
         self.program, self.progress, self.windows = program, progress, windows
@@ -242,7 +240,7 @@ class Bisector:
 
     def _attempt(self, trial: Trial, fuel: int | None, name: str | None = None) -> str | None:
         self._check()
-        name, left = name or self.bad, self._deadline - time.monotonic()
+        name, left = name or self.bad, self._deadline.left
         failure = trial.attempt(name, fuel, min(self.patience, left))
         if failure is not None and failing(failure) is not None:
             raise UnpreparedError(self.good, name, failure)
@@ -253,7 +251,7 @@ class Bisector:
     def _check(self) -> None:
         """Tell of progress. Raises LateError where the time is over."""
         self.progress()
-        if time.monotonic() >= self._deadline:
+        if self._deadline.is_over:
             raise LateError(f"no place where they part was found within {self._seconds:g} s")
 
     # --- searching --------------------------------------------------------------------------

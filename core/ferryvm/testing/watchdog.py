@@ -12,6 +12,7 @@ import threading
 import time
 from collections.abc import Iterator
 
+from ferryvm.deadline import Deadline
 from ferryvm.machine.control import ControlBlock
 
 PATIENCE = 60.0
@@ -26,13 +27,13 @@ class Watch:
 
     def __init__(self, control: ControlBlock, seconds: float) -> None:
         self.control = control
-        self.deadline = time.monotonic() + seconds
+        self._deadline = Deadline(seconds)
         self.has_barked = False
         """Whether the time was over before the run came back."""
 
-    def look(self, now: float) -> None:
+    def look(self) -> None:
         """Set the interrupt flag if the time is over."""
-        if now >= self.deadline:
+        if self._deadline.is_over:
             self.has_barked = True
             self.control.interrupt = 1
 
@@ -45,9 +46,8 @@ _starting = threading.Lock()
 def _look_around() -> None:
     while True:
         time.sleep(_LOOKS)
-        now = time.monotonic()
         for watch in list(_watches.values()):
-            watch.look(now)
+            watch.look()
 
 
 @contextlib.contextmanager

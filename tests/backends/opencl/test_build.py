@@ -27,11 +27,11 @@ GOOD += "__global uchar *e, ulong f, ulong g, __global uchar *h, ulong i) {}\n"
 
 
 @pytest.fixture
-def child() -> Iterator[build.Child]:
+def child() -> Iterator[build.Builder]:
     """A process of its own, which a test may do anything to."""
-    made = build.Child()
+    made = build.Builder()
     yield made
-    made.end()
+    made.service.end()
 
 
 @pytest.fixture
@@ -41,7 +41,7 @@ def empty(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def failure(child: build.Child, device: Device, source: str) -> str:
+def failure(child: build.Builder, device: Device, source: str) -> str:
     with pytest.raises(BackendError) as caught:
         child.build(device, source)
     message = str(caught.value)
@@ -50,7 +50,7 @@ def failure(child: build.Child, device: Device, source: str) -> str:
     return message
 
 
-def test_an_error_names_the_line_of_the_program(child: build.Child, device: Device) -> None:
+def test_an_error_names_the_line_of_the_program(child: build.Builder, device: Device) -> None:
     source = f"/* mine.skiff:4: 7 i64.add */\nvoid f() {{ int x = nothing; }}\n{GOOD}"
     message = failure(child, device, source)
     assert "does not build the kernel" in message
@@ -58,20 +58,20 @@ def test_an_error_names_the_line_of_the_program(child: build.Child, device: Devi
     assert message.endswith("(line 2, of mine.skiff:4)")
 
 
-def test_a_process_builds_one_text_after_another(child: build.Child, device: Device) -> None:
+def test_a_process_builds_one_text_after_another(child: build.Builder, device: Device) -> None:
     failure(child, device, "int x = nothing;")
     first = child.build(device, GOOD)
     assert child.build(device, GOOD) == first
 
 
-def _stopped(child: build.Child, device: Device) -> int:
+def _stopped(child: build.Builder, device: Device) -> int:
     child.build(device, GOOD)
-    assert child.process is not None
-    return child.process.pid
+    assert child.service.child is not None
+    return child.service.child.pid
 
 
 def test_a_build_that_hangs_is_given_up(
-    child: build.Child, device: Device, monkeypatch: pytest.MonkeyPatch
+    child: build.Builder, device: Device, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     process = _stopped(child, device)
     os.kill(process, signal.SIGSTOP)
@@ -84,7 +84,7 @@ def test_a_build_that_hangs_is_given_up(
     child.build(device, GOOD)  # by another process
 
 
-def test_a_driver_that_crashes_is_told(child: build.Child, device: Device) -> None:
+def test_a_driver_that_crashes_is_told(child: build.Builder, device: Device) -> None:
     process = _stopped(child, device)
     os.kill(process, signal.SIGSTOP)
     threading.Timer(0.2, os.kill, (process, signal.SIGKILL)).start()  # it has been asked by then
@@ -93,16 +93,16 @@ def test_a_driver_that_crashes_is_told(child: build.Child, device: Device) -> No
     child.build(device, GOOD)
 
 
-def test_who_waits_for_a_build_when_all_ends_is_told(child: build.Child, device: Device) -> None:
+def test_who_waits_for_a_build_when_all_ends_is_told(child: build.Builder, device: Device) -> None:
     os.kill(_stopped(child, device), signal.SIGSTOP)
-    threading.Timer(0.2, child.close).start()
+    threading.Timer(0.2, child.service.close).start()
     with pytest.raises(RefusalError, match="the process ends"):
         child.build(device, GOOD)
 
 
 @pytest.mark.parametrize("text", ["soon", "0", "-1", "nan"])
 def test_a_timeout_that_is_none_is_an_error(
-    child: build.Child, device: Device, monkeypatch: pytest.MonkeyPatch, text: str
+    child: build.Builder, device: Device, monkeypatch: pytest.MonkeyPatch, text: str
 ) -> None:
     monkeypatch.setenv(build.TIMEOUT, text)
     assert f"{build.TIMEOUT}={text} is not a number of seconds" in failure(child, device, GOOD)
@@ -178,8 +178,8 @@ def test_the_process_ends_with_its_parent() -> None:
     script = (
         "import os, ferryvm_backends.opencl.build as b\n"
         "from ferryvm_backends.opencl.device import find\n"
-        f"child = b.Child(); child.build(find(), {GOOD!r})\n"
-        "print(child.process.pid, flush=True); os.kill(os.getpid(), 9)"
+        f"child = b.Builder(); child.build(find(), {GOOD!r})\n"
+        "print(child.service.child.pid, flush=True); os.kill(os.getpid(), 9)"
     )
     done = subprocess.run(
         [sys.executable, "-c", script], capture_output=True, text=True, check=False

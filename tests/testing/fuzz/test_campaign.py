@@ -309,7 +309,7 @@ def test_workers_end_when_their_parent_is_gone(tmp_path: Path) -> None:
         "from ferryvm.testing.fuzz import Campaign, CampaignPlan\n"
         "def note(report):\n"
         "    if report.programs:\n"
-        "        pids = [str(c._process.pid) for c in campaign._children]\n"
+        "        pids = [str(c.process.pid) for c in campaign._children]\n"
         "        pathlib.Path(sys.argv[1]).write_text(' '.join(pids) + '.')\n"
         "campaign = Campaign(CampaignPlan(1, ('threaded',), 'switch'), 2)\n"
         "campaign.run(note)\n"

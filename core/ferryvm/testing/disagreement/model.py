@@ -5,12 +5,12 @@ from __future__ import annotations
 
 import dataclasses
 import platform
-import time
 from collections.abc import Callable, Mapping
 from importlib import metadata
 
 import ferryvm
 from ferryvm.backend import Forcing
+from ferryvm.deadline import Deadline
 from ferryvm.engine.runnable import MIXED
 from ferryvm.errors import FerryError
 from ferryvm.failure import described
@@ -103,15 +103,14 @@ def record(
     # A schedule deals out its moves among all of them, whether or not each had its turn.
     backends = entered if schedule is Schedule.NONE else differ.backends
     names = (differ.against, *backends)
-    deadline = None if seconds is None else time.monotonic() + seconds
+    deadline = Deadline(seconds)
     parting, reason = None, "no search found where they part"
     for name in entered:
-        left = None if deadline is None else deadline - time.monotonic()
-        if left is not None and left <= 0:
+        if deadline.is_over:
             reason = "comparing took all the time" if seconds == 0 else _late(seconds)
             break
         try:
-            bisector = Bisector(differ, name, program, progress, seconds=left)
+            bisector = Bisector(differ, name, program, progress, seconds=deadline.left)
             parting = bisector.find(seed=seed, names=names)
         except LateError:
             reason = _late(seconds)

@@ -18,10 +18,11 @@ import time
 from collections import Counter
 from collections.abc import Callable
 
+from ferryvm.deadline import Deadline
 from ferryvm.errors import FerryError
 from ferryvm.image import to_bytes
 from ferryvm.testing.differential import Verdict
-from ferryvm.testing.fuzz.child import Child
+from ferryvm.testing.fuzz.child import WorkerProcess
 from ferryvm.testing.fuzz.notes import Stage
 from ferryvm.testing.fuzz.outcome import Finding, TrialOutcome
 from ferryvm.testing.fuzz.plan import GRACE, CampaignPlan
@@ -60,7 +61,7 @@ class Campaign:
         self.end = None if programs is None else first + programs
         self.report = Report(plan, self.jobs)
         self.store = Store(plan)
-        self._children: list[Child] = []
+        self._children: list[WorkerProcess] = []
         self._next = first
         self._returned: collections.deque[tuple[int, int]] = collections.deque()
         """Stretches whose worker died before it came to them."""
@@ -87,7 +88,7 @@ class Campaign:
             self._stop()
         finally:
             for child in list(self._children):
-                child.kill()
+                child.process.kill()
                 self._dismiss(child)
             self._selector.close()
         self._count()
@@ -127,11 +128,11 @@ class Campaign:
             self._start()
 
     def _start(self) -> None:
-        child = Child(self.plan)
+        child = WorkerProcess(self.plan)
         self._children.append(child)
-        self._selector.register(child.output, selectors.EVENT_READ, child)
+        self._selector.register(child.process.output, selectors.EVENT_READ, child)
 
-    def _deal(self, child: Child) -> None:
+    def _deal(self, child: WorkerProcess) -> None:
         """Give a worker its next stretch, if there is one."""
         if self._returned:
             child.deal(*self._returned.popleft())
@@ -147,7 +148,7 @@ class Campaign:
 
     # --- what workers say -------------------------------------------------------------------
 
-    def _listen(self, child: Child) -> None:
+    def _listen(self, child: WorkerProcess) -> None:
         """Do what a worker's messages ask for."""
         if self._hear(child):
             child.stretch = None
@@ -155,10 +156,10 @@ class Campaign:
                 self._retire(child)
                 return
             self._deal(child)
-        if child.has_closed:
+        if child.process.has_closed:
             self._bury(child)
 
-    def _hear(self, child: Child) -> bool:
+    def _hear(self, child: WorkerProcess) -> bool:
         """Take note of a worker's messages; whether it waits for work."""
         is_waiting = False
         for message in child.messages():
@@ -175,14 +176,14 @@ class Campaign:
             is_waiting = is_waiting or "ready" in message or "done" in message
         return is_waiting
 
-    def _retire(self, child: Child) -> None:
+    def _retire(self, child: WorkerProcess) -> None:
         """End a worker that waits for work; another one will take its place."""
         child.finish()
         if not self._await(child, GRACE):
-            child.kill()
+            child.process.kill()
         self._dismiss(child)
 
-    def _bury(self, child: Child, is_hang: bool = False) -> None:
+    def _bury(self, child: WorkerProcess, is_hang: bool = False) -> None:
         """Record the trial that ended a worker, and give back what it had not come to."""
         end = child.end(with_traceback=is_hang)
         self._hear(child)
@@ -202,13 +203,13 @@ class Campaign:
         what = f"no progress in {self.plan.longest:g} s" if is_hang else end
         text = f"{what}, in {backend if is_made else 'the generator'}"
         finding = Finding(
-            number, kind, outcome, backend if is_made else "", what, text, child.stderr
+            number, kind, outcome, backend if is_made else "", what, text, child.process.said
         )
         content = self._content(number, kind) if is_made else None
         self._dismiss(child)
         self.report.findings.append(self.store.save(finding, content))
 
-    def _bury_late(self, child: Child, number: int, end: str) -> None:
+    def _bury_late(self, child: WorkerProcess, number: int, end: str) -> None:
         """Record a worker that died between two trials, as of memory that the last one spoilt.
 
         The table counts that one by its own outcome.
@@ -217,20 +218,22 @@ class Campaign:
             self._returned.append((max(number + 1, child.stretch[0]), child.stretch[1]))
         kind, backend = self.plan.kind(number), child.notes.backend
         text = f"{end}, after the program, which {backend} ran last"
-        finding = Finding(number, kind, TrialOutcome.CRASH, backend, end, text, child.stderr)
+        finding = Finding(number, kind, TrialOutcome.CRASH, backend, end, text, child.process.said)
         self._dismiss(child)
         self.report.findings.append(self.store.save(finding, self._content(number, kind)))
 
-    def _dismiss(self, child: Child) -> None:
+    def _dismiss(self, child: WorkerProcess) -> None:
         """Forget a worker that has ended, but for its counts."""
         self._children.remove(child)
-        if child.output in self._selector.get_map():  # unless a signal came while it was started
-            self._selector.unregister(child.output)
+        if (
+            child.process.output in self._selector.get_map()
+        ):  # unless a signal came while it was started
+            self._selector.unregister(child.process.output)
         self._outcomes.update(child.notes.outcomes())
         self._verdicts.update(child.notes.verdicts())
         self._corners.update(child.notes.corners())
         self._compiled += child.notes.compiled
-        child.close()
+        child.process.close()
 
     def _content(self, number: int, kind: ProgramKind) -> bytes:
         if kind in MUTATED:
@@ -268,15 +271,15 @@ class Campaign:
             except KeyboardInterrupt:
                 self.report.is_interrupted = True
         for child in self._children:
-            child.close_input()
+            child.process.close_input()
         with contextlib.suppress(KeyboardInterrupt):  # a second one: at once
             for child in self._children:
                 self._await(child, 2 * GRACE)
                 self._hear(child)
 
-    def _await(self, child: Child, seconds: float) -> bool:
+    def _await(self, child: WorkerProcess, seconds: float) -> bool:
         """Wait for the end of a worker, and hear it out meanwhile: a full pipe would hold it."""
-        deadline = time.monotonic() + seconds
-        while not (has_ended := child.wait(_TICK)) and time.monotonic() < deadline:
+        deadline = Deadline(seconds)
+        while not (has_ended := child.process.wait(_TICK)) and not deadline.is_over:
             self._hear(child)
         return has_ended

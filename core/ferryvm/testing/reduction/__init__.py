@@ -13,9 +13,9 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-import time
 from collections.abc import Callable
 
+from ferryvm.deadline import Deadline
 from ferryvm.errors import FerryError
 from ferryvm.listing.encode import encode
 from ferryvm.program import Program
@@ -67,11 +67,11 @@ def reduce(
     smaller program at once; Ctrl-C ends the search as running out of `seconds` does. Raises
     BackendError where a backend refuses the program.
     """
-    deadline = time.monotonic() + seconds
+    deadline = Deadline(seconds)
 
     def check() -> None:
         progress()
-        if time.monotonic() > deadline:
+        if deadline.is_over:
             raise _TimeIsOver
 
     try:

@@ -4,12 +4,11 @@
     CC                     its command; without it the first of cc, gcc, clang that is there
     FERRYVM_CC_TIMEOUT     seconds that it may take for a region
 
-It runs in a session of its own, so that what it starts can be ended with it.
+It runs in a process group of its own, so that what it starts can be ended with it.
 """
 
 from __future__ import annotations
 
-import contextlib
 import dataclasses
 import functools
 import os
@@ -17,12 +16,12 @@ import platform
 import re
 import shlex
 import shutil
-import signal
-import subprocess
 from collections.abc import Sequence
 from pathlib import Path
 
+from ferryvm import child
 from ferryvm.backend import BackendError
+from ferryvm.deadline import seconds_from
 
 COMMAND = "CC"
 TIMEOUT = "FERRYVM_CC_TIMEOUT"
@@ -141,59 +140,28 @@ def _identity(command: tuple[str, ...], path: str, changed: int) -> str:
     return defined
 
 
-def _timeout() -> float:
-    text = os.environ.get(TIMEOUT, "")
-    try:
-        seconds = float(text) if text else _SECONDS
-    except ValueError:
-        seconds = -1.0
-    if not seconds > 0:
-        raise BackendError(f"cc: {TIMEOUT}={text} is not a number of seconds above 0")
-    return seconds
-
-
 def run(command: Sequence[str]) -> str:
     """What a command prints. Raises BackendError that names it and what to do about it."""
-    seconds = _timeout()
+    seconds = seconds_from(TIMEOUT, _SECONDS, lambda text: BackendError(f"cc: {text}"))
     remedy = f"set {COMMAND} to a C compiler that works"
     try:
-        process = subprocess.Popen(
-            command,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            env={**os.environ, "LC_ALL": "C"},
-            start_new_session=True,
-        )
-    except OSError as error:
-        raise BackendError(f"cc: cannot start {command[0]!r}: {error.strerror}; {remedy}") from None
-    try:
-        output, errors = process.communicate(timeout=seconds)
-    except subprocess.TimeoutExpired:
-        _end(process)
+        done = child.run(command, seconds, {**os.environ, "LC_ALL": "C"})
+    except TimeoutError:
         raise BackendError(
             f"cc: {command[0]!r} did not finish in {seconds:g} s; {remedy}, or {TIMEOUT} to more "
             f"seconds (command: {shlex.join(command)})"
         ) from None
-    except BaseException:
-        _end(process)
-        raise
-    if process.returncode:
-        line = _first_error(errors.decode(errors="replace")) or _ending(process.returncode)
+    except OSError as error:
+        raise BackendError(f"cc: cannot start {command[0]!r}: {error.strerror}; {remedy}") from None
+    if done.code:
+        ending = child.ending(done.code)
+        line = _first_error(done.errors) or (
+            f"it was ended by {ending}" if done.code < 0 else ending
+        )
         raise BackendError(
             f"cc: {command[0]!r} failed: {line}; {remedy} (command: {shlex.join(command)})"
         )
-    return output.decode(errors="replace")
-
-
-def _end(process: subprocess.Popen[bytes]) -> None:
-    """End a process with all that it started, and read no more of it."""
-    with contextlib.suppress(ProcessLookupError):
-        os.killpg(process.pid, signal.SIGKILL)
-    process.wait()
-    for pipe in (process.stdout, process.stderr):
-        if pipe is not None:
-            pipe.close()
+    return done.output.decode(errors="replace")
 
 
 def _first_error(text: str) -> str:
@@ -201,9 +169,3 @@ def _first_error(text: str) -> str:
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     found = next((line for line in lines if "error" in line.lower()), lines[0] if lines else "")
     return "".join(c if c.isprintable() else "?" for c in found)[:_LONGEST]
-
-
-def _ending(code: int) -> str:
-    if code < 0:
-        return f"it was ended by {signal.Signals(-code).name}"
-    return f"exit code {code}"

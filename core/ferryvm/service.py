@@ -1,0 +1,119 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Services: what a child process answers for as long as this process lives.
+
+    ask ── message ──> child 1 ──> answer       it ends, hangs, or has answered often enough
+        ── message ──> child 2 ──> …
+
+Invariants: there is one child at a time; it is ended, with all that it started, when this process
+ends or is interrupted while it waits; a forked process has no child of its parent's.
+"""
+
+from __future__ import annotations
+
+import atexit
+import os
+import threading
+import weakref
+from collections.abc import Callable
+
+from ferryvm.child import Child, ending
+from ferryvm.deadline import Deadline
+from ferryvm.errors import FerryError
+
+_GRACE = 5.0
+"""Seconds from the end of a child's output to its own end."""
+
+
+class EndedError(FerryError):
+    """A child ended where it should have answered; the message is how."""
+
+    def __init__(self, code: int, said: str) -> None:
+        """`code`: as of `Child.code`; `said`: what it wrote on standard error."""
+        super().__init__(ending(code))
+        self.code, self.said = code, said
+
+
+class ClosedError(FerryError):
+    """A service was closed, before it was asked or while it should have answered."""
+
+
+class Service:
+    """One child at a time that answers messages: started when it is first needed, and again after
+    it had to be ended or has answered often enough. It ends with this process."""
+
+    def __init__(self, start: Callable[[], Child]) -> None:
+        """`start`: what it raises, `ask` does."""
+        self._start, self._lock = start, threading.Lock()
+        self.child: Child | None = None
+        self._asked = 0
+        self.is_closed = False
+        """Whether it starts no child any more."""
+        _services.add(self)
+
+    def ask(self, message: bytes, seconds: float | None = None, most: int | None = None) -> bytes:
+        """The answer to a message. Raises TimeoutError, EndedError, ClosedError.
+
+        `most`: answers of one child, since it leaks.
+        """
+        with self._lock:
+            if self.is_closed:
+                raise ClosedError("the process ends")
+            if self.child is not None and (self.child.code is not None or self._asked == most):
+                self.end()
+            if self.child is None:
+                self.child, self._asked = self._start(), 0
+            child = self.child
+            self._asked += 1
+            try:
+                answer = child.ask(message, Deadline(seconds))
+            except TimeoutError:
+                self.end()
+                raise
+            except (OSError, ValueError):  # its pipes were closed meanwhile
+                answer = None
+            except BaseException:  # Ctrl-C: nobody will read the answer
+                self.end()
+                raise
+            if self.is_closed:
+                raise ClosedError("the process ends")
+            if answer is None:
+                code, said = child.finish(_GRACE), child.said
+                self.end()
+                raise EndedError(code, said)
+            return answer
+
+    def end(self) -> None:
+        """End the child, whatever it is doing."""
+        child, self.child = self.child, None
+        if child is not None:
+            child.kill()
+            child.close()
+
+    def close(self) -> None:
+        """End the child and start no other: who waits for an answer is told at once."""
+        self.is_closed = True
+        self.end()
+
+    def _forget(self) -> None:
+        """A forked process has a child of its own, if any."""
+        self._lock = threading.Lock()
+        child, self.child = self.child, None
+        if child is not None:
+            child.forget()
+
+
+_services: weakref.WeakSet[Service] = weakref.WeakSet()
+
+
+def _close_all() -> None:
+    for each in list(_services):
+        each.close()
+
+
+def _forget_all() -> None:
+    for each in list(_services):
+        each._forget()
+
+
+atexit.register(_close_all)
+os.register_at_fork(after_in_child=_forget_all)
