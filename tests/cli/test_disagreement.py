@@ -218,6 +218,27 @@ def test_bisect_names_no_instruction_where_preparing_fails(ferry: Ferry) -> None
     assert third.endswith(" in prepare) on wrong-prepare")
 
 
+def test_environment_is_searched_where_the_schedule_says_so(ferry: Ferry) -> None:
+    (ferry.folder / "f.skiff").write_text("(define x 0.1) (print! (+ x 0.7))")
+    bad = ("f.skiff", "--bad", "wrong-environment")
+    code, _, err = ferry("bisect", *bad)
+    assert (code, err.count("nothing to bisect")) == (2, 1)
+    code, out, err = ferry("bisect", *bad, "--schedule", "environment")
+    assert (code, err) == (0, "")
+    assert re.match(
+        "wrong-environment goes wrong when it counts instructions, in the floating-point "
+        "environment '(up|down|zero|flush-up)'\n",
+        out,
+    )
+    assert "f64.add" in out
+    code, _, err = ferry("reduce", *bad, "--schedule", "environment", "-o", "g.fasm")
+    assert (code, "reduced to 4" in err) == (0, True)
+    code, again, _ = ferry("bisect", "g.disagreement")
+    assert (code, out.splitlines()[0]) == (0, again.splitlines()[0])
+    code, out, _ = ferry("replay", "g.disagreement")
+    assert (code, "schedule environment" in out) == (1, True)
+
+
 def test_bisect_gives_up_when_its_time_is_over(ferry: Ferry) -> None:
     (ferry.folder / "spin.skiff").write_text("(define x 2) (print! (* x 3))")
     code, out, err = ferry("bisect", "spin.skiff", "--bad", "wrong-spin", "--seconds", "0.5")

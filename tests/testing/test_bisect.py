@@ -12,6 +12,7 @@ from ferryvm.errors import FerryError
 from ferryvm.testing import Differ
 from ferryvm.testing.bisect import Bisector, LateError, UnpreparedError, Way
 from ferryvm.testing.region import regions
+from ferryvm.testing.schedule import Schedule
 from ferryvm.testing.trace import LONGEST
 from ferryvm.verify import Verified, verify
 
@@ -178,3 +179,26 @@ def test_backend_that_fails_before_the_program_begins_has_no_place(bad: str, rai
     )
     assert "(wrong.py:" in str(caught.value)
     assert caught.value.difference.right.startswith(f"in prepare: {raised}")
+
+
+FLOATS = "(define x 0.1) (define i 0) (while (< i 3) (set! x (+ x 0.7)) (set! i (+ i 1))) x"
+
+
+def test_arithmetic_in_the_callers_environment_is_found_in_another_one_alone() -> None:
+    differ, text = Differ(["wrong-environment"], registry=registry()), program(FLOATS)
+    assert Bisector(differ, "wrong-environment", text, windows=3).find() is None
+    found = Bisector(differ, "wrong-environment", text, schedule=Schedule.ENVIRONMENT).find()
+    assert found is not None
+    assert (found.way, found.mnemonic) == (Way.COUNTED, "f64.add")
+    assert found.environment in {"down", "up", "zero", "flush-up"}
+    assert found.entered == found.number
+    # Searched for again, that environment is enough.
+    there = Bisector(differ, "wrong-environment", text, environment=found.environment)
+    assert there.find() == found
+
+
+def test_right_backend_agrees_in_every_environment() -> None:
+    differ = Differ(["switch"], registry=registry())
+    search = Bisector(differ, "switch", program(FLOATS), windows=3, schedule=Schedule.ENVIRONMENT)
+    assert search.find() is None
+    assert search.environment == "usual"

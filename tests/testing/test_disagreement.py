@@ -29,7 +29,7 @@ from ferryvm.testing.disagreement import (
 )
 from ferryvm.verify import verify
 
-from .test_bisect import program
+from .test_bisect import FLOATS, program
 from .wrong import registry
 
 LIMITS = Limits(stack=1 << 16, heap=1 << 20, first_heap=4096)
@@ -341,3 +341,30 @@ def test_file_of_another_kind_is_refused_in_one_line(content: bytes) -> None:
         from_text(content, "x")
     assert str(raised.value).startswith("x: not a disagreement file: ")
     assert "\n" not in str(raised.value)
+
+
+def test_disagreement_in_an_environment_is_saved_and_shown_again(tmp_path: Path) -> None:
+    differ = Differ(["wrong-environment"], registry=registry())
+    verified = verify(ferryvm.compile(FLOATS))
+    seed, comparison = next(
+        (seed, comparison)
+        for seed in range(50)
+        for comparison in differ.compare(verified, Schedule.ENVIRONMENT, seed)
+        if comparison.difference is not None
+    )
+    made = record(differ, verified, comparison, Schedule.ENVIRONMENT, seed)
+    assert made.parting is not None
+    save(made, tmp_path / "d")
+    again = load(tmp_path / "d")
+    assert again.parting == made.parting
+    shown = show_again(again.differ(registry()), verified, again)
+    assert (shown.schedule, shown.difference) == (Schedule.ENVIRONMENT, again.difference)
+
+    content = json.loads(to_text(made))
+    content["parting"]["environment"] = "stormy"
+    with pytest.raises(DisagreementError) as caught:
+        from_text(json.dumps(content).encode(), "d")
+    assert str(caught.value) == (
+        "d: parting.environment: found 'stormy' "
+        "(allowed: usual, flush, down, up, zero, flush-up, flags)"
+    )

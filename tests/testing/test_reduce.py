@@ -25,9 +25,10 @@ from ferryvm.testing.reduction import Reduction, reduce
 from ferryvm.testing.reduction.interest import size
 from ferryvm.testing.reduction.number import literal, simplicity
 from ferryvm.testing.reduction.unit import Units
+from ferryvm.testing.schedule import Schedule
 from ferryvm.verify import VerifyError, verify
 
-from .test_bisect import PROGRAM
+from .test_bisect import FLOATS, PROGRAM
 from .wrong import registry
 
 LONG = 1e6
@@ -69,6 +70,16 @@ def test_wrong_instruction_is_left_with_its_operands(bad: str, expected: list[st
     again = Bisector(differ(bad), bad, verify(found.program)).find(found.signature.way)
     assert again is not None
     assert again.mnemonic == found.signature.mnemonic
+
+
+def test_arithmetic_in_the_callers_environment_is_left_with_its_operands() -> None:
+    text, name = verify(ferryvm.compile(FLOATS)), "wrong-environment"
+    found = reduce(differ(name), name, text, LONG, schedule=Schedule.ENVIRONMENT)
+    assert found is not None
+    assert mnemonics(found.program) == ["f64.const", "f64.const", "f64.add", "halt"]
+    assert found.signature.environment != "usual"
+    name = repr(found.signature.environment)
+    assert str(found.signature).endswith(f"in the floating-point environment {name}")
 
 
 @pytest.mark.nightly
@@ -287,7 +298,7 @@ class Raising(Compiler):
 
     def compile(self, region: Region, options: Options) -> Code:
         opcodes = region.verified.program.code.opcodes
-        if (opcodes == BY_MNEMONIC["i64.mul"].opcode).any():
+        if BY_MNEMONIC["i64.mul"].opcode in opcodes:
             raise KeyError("mul")
         raise RefusalError("nothing to multiply")
 

@@ -12,6 +12,7 @@ from collections.abc import Callable
 from typing import Any
 
 from ferryvm.backend import Artifact, Interpreter
+from ferryvm.float_environment import callers
 from ferryvm.hooks import BackendEntry, hookimpl
 from ferryvm.isa import BY_MNEMONIC
 from ferryvm.isa.frame import return_counts
@@ -82,6 +83,11 @@ def _spin(m: Any, a: int, b: int) -> int:
     return a
 
 
+def _add_in_callers(m: Any, a: int, b: int) -> int:
+    with callers():
+        return BY_MNEMONIC["f64.add"].meaning(m, a, b)  # type: ignore[no-any-return]
+
+
 def _stale_sp(machine: Machine, completed: int) -> None:
     if machine.control.status == Status.FUEL:
         machine.control.sp -= 1
@@ -109,6 +115,7 @@ WRONG = {
         Wrong("wrong-leaving", left=_loses_store_after_three),
         Wrong("wrong-entering", counting=False, entered=_forgets_static),
         Wrong("wrong-raise", {"i64.mul": _raise}),
+        Wrong("wrong-environment", {"f64.add": _add_in_callers}),
         Wrong("wrong-spin", {"i64.mul": _spin}, counting=False),
     )
 }

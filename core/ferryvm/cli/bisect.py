@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from ferryvm.testing.bisect import Parting, UnpreparedError
     from ferryvm.testing.differential import Differ
     from ferryvm.testing.disagreement import Disagreement
+    from ferryvm.testing.schedule import Schedule
     from ferryvm.testing.trace import TraceLine
     from ferryvm.verify import Verified
 
@@ -34,16 +35,27 @@ class BisectionInput:
     program: Verified
     differ: Differ
     bad: str
+    schedule: Schedule
     seed: int = 0
     disagreement: Disagreement | None = None
 
 
-def read_case(file: Path, good: str | None, bad: str | None) -> BisectionInput:
+schedule_option = click.option(
+    "--schedule",
+    type=click.Choice(["random", "environment"]),
+    help="What may show it: moves between backends (random), or other floating-point environments "
+    "of the thread, too. By default that of the disagreement, random for a program.",
+)
+
+
+def read_case(
+    file: Path, good: str | None, bad: str | None, schedule: str | None
+) -> BisectionInput:
     """What a program or a disagreement file stands for, under the backends named.
 
     Raises FerryError where the file cannot be read, or names and options do not fit.
     """
-    from ferryvm.testing import Differ, disagreement
+    from ferryvm.testing import Differ, Schedule, disagreement
     from ferryvm.verify import verify
 
     with naming(file):
@@ -51,7 +63,8 @@ def read_case(file: Path, good: str | None, bad: str | None) -> BisectionInput:
             if bad is None:
                 raise FerryError("is a program; name the backend under suspicion with --bad")
             program = verify(ferryvm.read(file))
-            return BisectionInput(program, Differ([bad], good or "reference", Registry()), bad)
+            differ, chosen = Differ([bad], good or "reference", Registry()), schedule or "random"
+            return BisectionInput(program, differ, bad, Schedule(chosen))
         if file.suffix == ".ferry":
             raise FerryError("is a saved state, no disagreement; `ferry resume` goes on with it")
         one = disagreement.load(file)
@@ -59,7 +72,8 @@ def read_case(file: Path, good: str | None, bad: str | None) -> BisectionInput:
         good, bad = good or one.good, bad or one.bad
         names = one.backends if bad in one.backends and good == one.good else (bad,)
         changed = dataclasses.replace(one, good=good, bad=bad, backends=names)
-        return BisectionInput(program, changed.differ(), bad, one.seed, one)
+        moving = one.schedule if schedule is None else Schedule(schedule)
+        return BisectionInput(program, changed.differ(), bad, moving, one.seed, one)
 
 
 @contextlib.contextmanager
@@ -87,7 +101,10 @@ def spinning(text: str) -> Iterator[Callable[[str], None]]:
     show_default=True,
     help="Give up after so long.",
 )
-def bisect(file: Path, good: str | None, bad: str | None, seconds: float) -> None:
+@schedule_option
+def bisect(
+    file: Path, good: str | None, bad: str | None, seconds: float, schedule: str | None
+) -> None:
     """Find the first instruction at which a backend parts from a good one.
 
     FILE is a program (.skiff, .fasm, .fvm) or a file of a disagreement, which names the backends
@@ -96,7 +113,7 @@ def bisect(file: Path, good: str | None, bad: str | None, seconds: float) -> Non
     from ferryvm.testing.bisect import Bisector, LateError, UnpreparedError
 
     check_seconds("--seconds", seconds)
-    case = read_case(file, good, bad)
+    case = read_case(file, good, bad, schedule)
     with naming(file), spinning(f"{file}: searching") as show:
         steps = itertools.count(1)
         unprepared: UnpreparedError | None = None
@@ -107,6 +124,7 @@ def bisect(file: Path, good: str | None, bad: str | None, seconds: float) -> Non
                 case.program,
                 lambda: show(f"{file}: searching, step {next(steps)}"),
                 seconds=seconds,
+                schedule=case.schedule,
             )
             names = (case.differ.against, *case.differ.backends)
             parting = bisector.find(seed=case.seed, names=names)
@@ -150,7 +168,9 @@ def show_parting(parting: Parting) -> None:
     from ferryvm.cli.show import print_table
 
     one = parting
-    click.echo(_WAYS[one.way.value].format(bad=one.bad))
+    from ferryvm.testing.environment import condition
+
+    click.echo(_WAYS[one.way.value].format(bad=one.bad) + condition(one.environment))
     for region in one.regions:
         click.echo(f"  in {region}")
     place = f"pc {one.pc}: {one.mnemonic}, after {one.number} instructions"

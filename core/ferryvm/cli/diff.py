@@ -103,7 +103,17 @@ def _compare(
                     program = verify(ferryvm.read(file))
                     found = differ.compare(program, schedule, seed, bar.refresh)
                     if for_page:
-                        results.append(examine(differ, name, program, found, seed, bar.refresh))
+                        results.append(
+                            examine(
+                                differ,
+                                name,
+                                program,
+                                found,
+                                seed,
+                                bar.refresh,
+                                schedule=schedule,
+                            )
+                        )
                     else:
                         results.append(Result(name, program, tuple(found)))
             except FerryError as error:

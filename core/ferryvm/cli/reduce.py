@@ -10,7 +10,7 @@ import click
 
 import ferryvm
 from ferryvm.atomic_file import replace_file
-from ferryvm.cli.bisect import BisectionInput, read_case, spinning
+from ferryvm.cli.bisect import BisectionInput, read_case, schedule_option, spinning
 from ferryvm.cli.duration import check_seconds
 from ferryvm.cli.file import check_writable, naming, refuse_same_file
 from ferryvm.errors import FerryError
@@ -41,8 +41,14 @@ _LONGEST_BISECT = 60.0
     show_default=True,
     help="Stop with the smallest program found by then.",
 )
+@schedule_option
 def reduce(
-    file: Path, good: str | None, bad: str | None, output: Path | None, seconds: float
+    file: Path,
+    good: str | None,
+    bad: str | None,
+    output: Path | None,
+    seconds: float,
+    schedule: str | None,
 ) -> None:
     """Shrink a program on which two backends disagree while the same disagreement stays.
 
@@ -67,7 +73,7 @@ def reduce(
         )
     for path in (output, saved):
         check_writable(path)
-    case = read_case(file, good, bad)
+    case = read_case(file, good, bad, schedule)
     with naming(file), spinning(f"{file}: reducing") as show:
 
         def improved(program: Program) -> None:
@@ -75,7 +81,15 @@ def reduce(
             show(f"{file}: {size} instruction{'s' if size > 1 else ''}")
             _write(output, program)
 
-        found = search.reduce(case.differ, case.bad, case.program, seconds, case.seed, improved)
+        found = search.reduce(
+            case.differ,
+            case.bad,
+            case.program,
+            seconds,
+            case.seed,
+            improved,
+            schedule=case.schedule,
+        )
         if found is None:
             raise FerryError(f"{case.differ.against} and {case.bad} agree on it: nothing to reduce")
         one = _recorded(case, found, f"reduced from {file}")
@@ -96,13 +110,15 @@ def reduce(
 def _recorded(case: BisectionInput, found: Reduction, origin: str) -> Disagreement:
     """The disagreement of what a reduction found, in the simplest schedule that shows it."""
     from ferryvm.testing import Differ, disagreement
+    from ferryvm.testing.environment import USUAL
     from ferryvm.verify import verify
 
     of, bad = case.differ, found.signature.bad
     names = [bad], of.against, of.registry
     differ = Differ(*names, of.limits, of.most, of.forcing, of.patience)
     program = verify(found.program)
-    shown = disagreement.showing(differ, program, case.seed)
+    is_odd = found.signature.environment != USUAL
+    shown = disagreement.showing(differ, program, case.seed, is_odd)
     if shown is None:
         raise FerryError("it shows only by bisecting, under no schedule: it cannot be saved")
     return disagreement.record(differ, program, *shown, origin, seconds=_LONGEST_BISECT)

@@ -33,7 +33,7 @@ def replay(file: Path) -> int:
 
     if file.suffix in ferryvm.SUFFIXES:
         raise FerryError(f"{file}: is a program; `ferry diff` compares backends on it")
-    case = read_case(file, None, None)
+    case = read_case(file, None, None, None)
     one = case.disagreement
     assert one is not None
     _tell_versions(

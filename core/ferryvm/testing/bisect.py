@@ -11,6 +11,9 @@ Two searches, each by halving: how early the states differ (`number`), then how 
 backend can be entered so that they still do (`entered`). Mostly one instruction is left between
 them. Nothing is assumed about the fault: what halving keeps is only that the states are equal on
 one side and differ on the other, so what it ends at is an instruction that makes them part.
+
+Where that is asked for, a backend that agrees is searched again in other floating-point
+environments of the thread: one that computes in the caller's parts there.
 """
 
 from __future__ import annotations
@@ -18,7 +21,7 @@ from __future__ import annotations
 import dataclasses
 import enum
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 from ferryvm.deadline import Deadline
 from ferryvm.errors import FerryError, Position
@@ -26,8 +29,9 @@ from ferryvm.machine.control import Status
 from ferryvm.machine.difference import Difference
 from ferryvm.testing.differential import Differ, Verdict, judge
 from ferryvm.testing.divergence import LEGAL
+from ferryvm.testing.environment import ENVIRONMENTS, USUAL
 from ferryvm.testing.region import Region, regions
-from ferryvm.testing.schedule import Schedule, moves
+from ferryvm.testing.schedule import Schedule, environments, moves
 from ferryvm.testing.trace import LONGEST, Row, TraceLine, begun, finished, sides, trace
 from ferryvm.testing.trial import IN_PREPARE, Trial, failing
 from ferryvm.verify import Verified
@@ -103,6 +107,8 @@ class DivergencePoint:
     entered: int
     number: int
     difference: Difference
+    environment: str = USUAL
+    """Name of the floating-point environment in which they do."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -132,6 +138,8 @@ class Parting:
     """The same on the bad side."""
     after: tuple[Row, ...]
     """The states after that instruction, field by field; if nothing was counted, at the end."""
+    environment: str = USUAL
+    """Name of the floating-point environment that the bad backend was entered in."""
 
 
 class Bisector:
@@ -146,17 +154,22 @@ class Bisector:
         patience: float | None = None,
         windows: int = 200,
         seconds: float | None = None,
+        schedule: Schedule = Schedule.RANDOM,
+        environment: str = USUAL,
     ) -> None:
         """Runs the good backend to the program's end. `patience`: seconds that the bad one gets
         for coming back, the differ's if None; `windows`: places tried by chance where it takes
         moves and more than one instruction between them, 0 not to look for such; `seconds`: how
-        long it may take in all, from now on.
+        long it may take in all, from now on; `schedule`: ENVIRONMENT to search in other
+        floating-point environments, too; `environment`: name of that of the search.
 
         All that searches raises LateError when that time is over."""
         self._seconds, self._deadline = seconds, Deadline(seconds)
         self.differ = differ
         self.good, self.bad = differ.against, bad
         self.program, self.progress, self.windows = program, progress, windows
+        self.varies_environment = schedule is Schedule.ENVIRONMENT
+        self.environment = environment
         self.patience = differ.patience if patience is None else patience
         start = differ.start(program)
         self._kept = {0: start}
@@ -186,10 +199,22 @@ class Bisector:
         one of the kinds of SearchError.
         """
         self._refuse_legal()
+        names = names or (self.good, self.bad)
+        found = self._alone(way) or self._moving(way, seed, names)
+        if found is None and self.varies_environment:
+            found = self._in_other_environments(way, seed, names)
+        return found
+
+    def _alone(self, way: Way | None) -> DivergencePoint | None:
+        """The place where they part if the bad backend runs the program from its start."""
         if way in (None, Way.COUNTED) and self.segment(0, self.boundaries):
             return self._narrow(Way.COUNTED, 0, self.boundaries)
         if way in (None, Way.UNCOUNTED) and self.end.left and self.uncounted(0):
             return self._uncounted(0, Way.UNCOUNTED)
+        return None
+
+    def _moving(self, way: Way | None, seed: int, names: tuple[str, ...]) -> DivergencePoint | None:
+        """The place where they part if the bad backend is entered in the middle."""
         if way in (None, Way.MOVED):
             place = self._stepped()
             if place is not None:
@@ -199,7 +224,24 @@ class Bisector:
                 if self.uncounted(number) is not None:
                     return self._uncounted(number, Way.ENTERED)
         if way in (None, Way.MOVED, Way.ENTERED) and self.windows:
-            return self._scheduled(seed, names or (self.good, self.bad)) or self._windows(seed)
+            return self._scheduled(seed, names) or self._windows(seed)
+        return None
+
+    def _in_other_environments(
+        self, way: Way | None, seed: int, names: tuple[str, ...]
+    ) -> DivergencePoint | None:
+        """The same in other floating-point environments of the thread, which is then that of the
+        place."""
+        usual = self.environment
+        for self.environment in sorted({*ENVIRONMENTS} - {usual}):
+            found = self._alone(way)
+            if found is not None:
+                return found
+        if way in (None, Way.MOVED, Way.ENTERED) and self.windows:
+            found = self._scheduled(seed, names, environments(Schedule.ENVIRONMENT, seed))
+            if found is not None:
+                return found
+        self.environment = usual
         return None
 
     def _refuse_legal(self) -> None:
@@ -241,6 +283,7 @@ class Bisector:
     def _attempt(self, trial: Trial, fuel: int | None, name: str | None = None) -> str | None:
         self._check()
         name, left = name or self.bad, self._deadline.left
+        trial.environment = ENVIRONMENTS[self.environment]
         failure = trial.attempt(name, fuel, min(self.patience, left))
         if failure is not None and failing(failure) is not None:
             raise UnpreparedError(self.good, name, failure)
@@ -268,14 +311,14 @@ class Bisector:
         found = self.segment(entered, last)
         if found is None:
             raise unstable(self.bad)
-        return DivergencePoint(way, self.bad, entered, number, found)
+        return self._point(way, self.bad, entered, number, found)
 
     def _uncounted(self, first: int, way: Way) -> DivergencePoint:
         entered = _turn(first, self.boundaries, lambda at: self.uncounted(at) is not None)
         found = self.uncounted(entered)
         if found is None:
             raise unstable(self.bad)
-        return DivergencePoint(way, self.bad, entered, entered, found)
+        return self._point(way, self.bad, entered, entered, found)
 
     def _stepped(self) -> DivergencePoint | None:
         """The first instruction that goes wrong when the bad backend is entered for it alone."""
@@ -286,17 +329,22 @@ class Bisector:
             trial.run(self.good, 1)
             found = judge(trial, other, failure)
             if found is not None:
-                return DivergencePoint(Way.MOVED, self.bad, number, number, found)
+                return self._point(Way.MOVED, self.bad, number, number, found)
         return None
 
-    def _scheduled(self, seed: int, names: tuple[str, ...]) -> DivergencePoint | None:
-        """The place in the first move of a random schedule that goes wrong."""
+    def _scheduled(
+        self, seed: int, names: tuple[str, ...], around: Iterator[str] | None = None
+    ) -> DivergencePoint | None:
+        """The place in the first move of a random schedule that goes wrong. `around`: the
+        floating-point environments of its moves."""
         trial, first = self.at(0).again(), 0
         for name, step in moves(
             Schedule.RANDOM, names, seed, self.end.instructions, bool(self.end.left)
         ):
             last = self.boundaries if step is None else min(first + step, self.boundaries)
             fuel = None if step is None else last - first
+            if around is not None:
+                self.environment = next(around)
             failure = self._attempt(trial, fuel, name)
             found = judge(self.at(last), trial, failure)
             if found is not None:
@@ -318,7 +366,12 @@ class Bisector:
             return self._narrow(Way.MOVED, first, last)
         # From an equal state it goes well: an earlier backend left something that is no part of
         # the state, above sp or hp, and that is what this one met.
-        return DivergencePoint(Way.MOVED, name, first, last - 1, found)
+        return self._point(Way.MOVED, name, first, last - 1, found)
+
+    def _point(
+        self, way: Way, bad: str, entered: int, number: int, found: Difference
+    ) -> DivergencePoint:
+        return DivergencePoint(way, bad, entered, number, found, self.environment)
 
     def _windows(self, seed: int) -> DivergencePoint | None:
         """The place where the bad backend runs some instructions between two moves."""
@@ -343,6 +396,7 @@ class Bisector:
 
     def tell(self, place: DivergencePoint) -> Parting:
         """What both did at a place, and how they then stand."""
+        self.environment = place.environment
         pc = self.at(place.number).pc
         good, bad, after = self._traces(place.way, place.entered, place.number)
         return Parting(
@@ -359,6 +413,7 @@ class Bisector:
             tuple(good),
             tuple(bad),
             tuple(after),
+            place.environment,
         )
 
     def _traces(

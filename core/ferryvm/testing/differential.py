@@ -18,6 +18,7 @@ from ferryvm.machine.difference import Difference
 from ferryvm.machine.memory import Limits
 from ferryvm.registry import Registry
 from ferryvm.testing.divergence import LEGAL
+from ferryvm.testing.environment import ENVIRONMENTS
 from ferryvm.testing.schedule import Schedule, environments, moves
 from ferryvm.testing.state import StoppedState, difference
 from ferryvm.testing.trial import MOST_INSTRUCTIONS, Trial
@@ -176,10 +177,10 @@ class Differ:
         number, entered = 0, set[str]()
         try:
             plan = moves(schedule, names, seed, expected.instructions, expected.left > 0)
-            words = environments(schedule, seed)
+            around = environments(schedule, seed)
             for number, (name, step) in enumerate(plan):
                 entered.add(name)
-                trial.environment = next(words)
+                trial.environment = ENVIRONMENTS[next(around)]
                 failure = trial.attempt(name, step, self.patience)
                 if failure is not None or trial.has_ended:
                     break

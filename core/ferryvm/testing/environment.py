@@ -24,9 +24,12 @@ STICKY: Final = 0x3F if IS_X86 else 0
 """Bits of the control word that arithmetic sets."""
 _X87_USUAL: Final = 0x037F
 
+USUAL: Final = "usual"
+"""The name of ferryvm's own."""
+
 ENVIRONMENTS: Mapping[str, int] = MappingProxyType(
     {
-        "usual": CONTROL,
+        USUAL: CONTROL,
         "flush": CONTROL | _FLUSH,
         "down": CONTROL | _DOWN,
         "up": CONTROL | _UP,
@@ -40,6 +43,11 @@ ENVIRONMENTS: Mapping[str, int] = MappingProxyType(
 TRAPPED: Final = CONTROL & ~_MASKS if IS_X86 else CONTROL | 0x1F00
 """The control word with all exceptions trapped. What computes a float then may end the process by
 SIGFPE, so no schedule has it."""
+
+
+def condition(name: str) -> str:
+    """`, in the floating-point environment NAME`, for the end of a line; nothing for the usual."""
+    return "" if name == USUAL else f", in the floating-point environment {name!r}"
 
 
 def control_word() -> int:

@@ -17,8 +17,7 @@ import math
 import random
 from collections.abc import Iterator, Sequence
 
-from ferryvm.float_environment import CONTROL
-from ferryvm.testing.environment import ENVIRONMENTS
+from ferryvm.testing.environment import ENVIRONMENTS, USUAL
 
 _LONGEST_STEP = 11
 """Binary logarithm of the most instructions that a random schedule runs before it moves on.
@@ -42,14 +41,14 @@ Move = tuple[str, int | None]
 """A backend, and the instructions that it runs at most; None: it goes on to the end, uncounted."""
 
 
-def environments(schedule: Schedule, seed: int) -> Iterator[int]:
-    """For each move the control word of the environment that the thread has."""
+def environments(schedule: Schedule, seed: int) -> Iterator[str]:
+    """For each move the name of the floating-point environment that the thread has."""
     if schedule is not Schedule.ENVIRONMENT:
-        yield from itertools.repeat(CONTROL)
-    words = sorted(set(ENVIRONMENTS.values()) - {CONTROL})
+        yield from itertools.repeat(USUAL)
+    names = sorted({*ENVIRONMENTS} - {USUAL}, key=ENVIRONMENTS.__getitem__)
     chance = random.Random(~seed).random
     while True:
-        yield words[int(len(words) * chance())]
+        yield names[int(len(names) * chance())]
 
 
 def moves(

@@ -24,6 +24,7 @@ from ferryvm.policy.writer import write
 from ferryvm.program import Program
 from ferryvm.testing.bisect import Parting
 from ferryvm.testing.disagreement.model import BACKEND, Disagreement
+from ferryvm.testing.environment import ENVIRONMENTS
 from ferryvm.testing.mixed import read
 from ferryvm.testing.schedule import Schedule
 from ferryvm.testing.watchdog import PATIENCE
@@ -140,6 +141,10 @@ def from_text(content: bytes, name: str) -> Disagreement:
         one = _Content.model_validate_json(content)
         if one.bad not in (*one.backends, one.good):
             raise FerryError(f"bad: {one.bad!r} is none of the backends")
+        if one.parting is not None and one.parting.environment not in ENVIRONMENTS:
+            known = ", ".join(ENVIRONMENTS)
+            found = f"{one.parting.environment!r:.60}"
+            raise FerryError(f"parting.environment: found {found} (allowed: {known})")
         program, policy = _program(one), _policy(one)
     except pydantic.ValidationError as error:
         raise DisagreementError(f"{name}: {_first(error)}") from None

@@ -110,7 +110,9 @@ def record(
             reason = "comparing took all the time" if seconds == 0 else _late(seconds)
             break
         try:
-            bisector = Bisector(differ, name, program, progress, seconds=deadline.left)
+            bisector = Bisector(
+                differ, name, program, progress, seconds=deadline.left, schedule=schedule
+            )
             parting = bisector.find(seed=seed, names=names)
         except LateError:
             reason = _late(seconds)
@@ -145,12 +147,16 @@ def _late(seconds: float | None) -> str:
 
 
 def showing(
-    differ: Differ, program: Verified, seed: int = 0
+    differ: Differ, program: Verified, seed: int = 0, varies_environment: bool = False
 ) -> tuple[Comparison, Schedule, int] | None:
     """A comparison that shows a disagreement, with its schedule and seed: without moves if that
-    does, then moving at every boundary, then moving by chance. None if none of them does."""
+    does, then moving at every boundary, then moving by chance. None if none of them does.
+
+    `varies_environment`: it shows in other floating-point environments alone.
+    """
     tries = [(Schedule.NONE, 0), (Schedule.EVERY_BOUNDARY, 0)]
-    tries += [(Schedule.RANDOM, one) for one in dict.fromkeys((seed, *range(_SEEDS)))]
+    by_chance = Schedule.ENVIRONMENT if varies_environment else Schedule.RANDOM
+    tries += [(by_chance, one) for one in dict.fromkeys((seed, *range(_SEEDS)))]
     for schedule, one in tries:
         for comparison in differ.compare(program, schedule, one):
             if comparison.difference is not None:

@@ -102,7 +102,15 @@ def _search(
         lambda it: it.find(saved.way, one.seed, names),
     ):
         try:
-            bisector = Bisector(differ, one.bad, program, progress, seconds=_SECONDS)
+            bisector = Bisector(
+                differ,
+                one.bad,
+                program,
+                progress,
+                seconds=_SECONDS,
+                schedule=one.schedule,
+                environment=saved.environment,
+            )
             found = search(bisector)
         except LateError:
             continue
@@ -124,4 +132,5 @@ def _at(bisector: Bisector, saved: Parting) -> Parting | None:
         found = bisector.segment(entered, number + 1)
     if found is None:
         return None
-    return bisector.tell(DivergencePoint(saved.way, bisector.bad, entered, number, found))
+    place = (saved.way, bisector.bad, entered, number, found, saved.environment)
+    return bisector.tell(DivergencePoint(*place))

@@ -29,6 +29,7 @@ from ferryvm.testing.reduction.interest import (
     signature,
 )
 from ferryvm.testing.reduction.relist import relist
+from ferryvm.testing.schedule import Schedule
 from ferryvm.testing.trace import instruction_at
 from ferryvm.verify import Verified
 
@@ -60,11 +61,12 @@ def reduce(
     seed: int = 0,
     improved: Callable[[Program], object] = lambda program: None,
     progress: Callable[[], object] = lambda: None,
+    schedule: Schedule = Schedule.RANDOM,
 ) -> Reduction | None:
     """A small program that shows the same disagreement; None if the backends agree.
 
-    `seed`: of the random schedule that shows it, if it takes one. `improved` is told of each
-    smaller program at once; Ctrl-C ends the search as running out of `seconds` does. Raises
+    `seed`: of the random schedule that shows it, if it takes one; `schedule`: ENVIRONMENT if it may
+    take another floating-point environment. `improved` is told of each smaller program at once; Ctrl-C ends the search as running out of `seconds` does. Raises
     BackendError where a backend refuses the program.
     """
     deadline = Deadline(seconds)
@@ -75,7 +77,7 @@ def reduce(
             raise _TimeIsOver
 
     try:
-        bisector = Bisector(differ, bad, program, check, seconds=seconds)
+        bisector = Bisector(differ, bad, program, check, seconds=seconds, schedule=schedule)
         place = bisector.search(None, seed, (differ.against, *differ.backends))
         if place is None:
             return None

@@ -11,6 +11,7 @@ from ferryvm.program import Program
 from ferryvm.testing.bisect import Bisector, DivergencePoint, UnpreparedError, Way
 from ferryvm.testing.differential import Differ
 from ferryvm.testing.disagreement import showing
+from ferryvm.testing.environment import USUAL, condition
 from ferryvm.testing.trace import instruction_at
 from ferryvm.testing.trial import failing
 from ferryvm.verify import verify
@@ -45,13 +46,14 @@ class Signature:
     """Of the instruction at which they part; empty where it makes no code of the program."""
     is_single: bool = dataclasses.field(default=True, compare=False)
     """Whether the bad backend need only be entered for that one instruction."""
+    environment: str = USUAL
+    """Name of the floating-point environment that it takes."""
 
     def __str__(self) -> str:
         if not self.mnemonic:
             return f"{self.bad} makes no code of the program: {self.field}"
-        return (
-            f"{self.good} and {self.bad} part at {self.mnemonic} in {self.field}, {self.way.value}"
-        )
+        where = f"{self.mnemonic} in {self.field}, {self.way.value}{condition(self.environment)}"
+        return f"{self.good} and {self.bad} part at {where}"
 
 
 def signature(good: str, place: DivergencePoint, mnemonic: str) -> Signature:
@@ -60,7 +62,7 @@ def signature(good: str, place: DivergencePoint, mnemonic: str) -> Signature:
     if place.way in (Way.UNCOUNTED, Way.ENTERED):
         field = "the end"  # that is all that can be compared, and any field of it may suffer
     is_single = place.entered == place.number
-    return Signature(good, place.bad, place.way, field, mnemonic, is_single)
+    return Signature(good, place.bad, place.way, field, mnemonic, is_single, place.environment)
 
 
 def failure_signature(error: UnpreparedError) -> Signature:
@@ -85,7 +87,7 @@ class Interest:
         check: Callable[[], object],
         improved: Callable[[Program], object],
     ) -> None:
-        """`seed`: of the random schedule that shows the disagreement, if it takes one; `check` is
+        """`seed`: of the schedule by chance that shows the disagreement, if it takes one; `check` is
         called often and may raise to end the search; `improved` is told of each new smallest
         program."""
         of = differ
@@ -109,6 +111,7 @@ class Interest:
                 verify(program),
                 self.check,
                 windows=0 if self.wanted.is_single else _WINDOWS,
+                environment=self.wanted.environment,
             )
             if not any(self._parts(bisector, way) for way in _EASIER[self.wanted.way]):
                 return False
@@ -135,10 +138,12 @@ class Interest:
         found = signature(self.differ.against, place, row.mnemonic)
         if (found.field, found.mnemonic) != (self.wanted.field, self.wanted.mnemonic):
             return False
-        # Where bisecting had to move, an ordinary schedule must show it too, so that it can be
-        # saved and shown again.
-        is_moved = way in (Way.MOVED, Way.ENTERED)
-        return not is_moved or showing(self.differ, bisector.program, self.seed) is not None
+        # Where bisecting had to move, or to set an environment, an ordinary schedule must show it
+        # too, so that it can be saved and shown again.
+        is_odd = self.wanted.environment != USUAL
+        if not is_odd and way not in (Way.MOVED, Way.ENTERED):
+            return True
+        return showing(self.differ, bisector.program, self.seed, is_odd) is not None
 
 
 def size(program: Program) -> Size:

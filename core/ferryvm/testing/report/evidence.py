@@ -12,6 +12,8 @@ from ferryvm.machine.difference import Place, is_nan, stack_places, static_place
 from ferryvm.machine.sparse import Sparse
 from ferryvm.testing.bisect import Bisector, Parting, Way
 from ferryvm.testing.differential import Comparison, Differ
+from ferryvm.testing.environment import ENVIRONMENTS
+from ferryvm.testing.schedule import Schedule
 from ferryvm.testing.state import StoppedState
 from ferryvm.testing.trial import Trial
 from ferryvm.verify import Verified
@@ -64,6 +66,7 @@ def gather(
     comparison: Comparison,
     seed: int = 0,
     progress: Callable[[], object] = lambda: None,
+    schedule: Schedule = Schedule.RANDOM,
 ) -> Evidence:
     """Where the backends of a disagreement part, found by bisecting, and the state there."""
     reason = "running it again, no place was found at which the backends part"
@@ -71,7 +74,7 @@ def gather(
         if bad == differ.against:
             continue
         try:
-            bisector = Bisector(differ, bad, program, progress)
+            bisector = Bisector(differ, bad, program, progress, schedule=schedule)
             parting = bisector.find(seed=seed, names=(differ.against, *differ.backends))
         except FerryError as error:
             reason = str(error)
@@ -84,6 +87,7 @@ def gather(
 def _states(bisector: Bisector, parting: Parting) -> tuple[Group, ...]:
     """The state on both sides right after the instruction at which they part."""
     bad = bisector.at(parting.entered).fork()
+    bad.environment = ENVIRONMENTS[parting.environment]
     if parting.way in (Way.UNCOUNTED, Way.ENTERED):
         good = bisector.end
         bad.attempt(parting.bad, None, bisector.patience)

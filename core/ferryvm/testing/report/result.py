@@ -51,14 +51,15 @@ def examine(
     seed: int = 0,
     progress: Callable[[], object] = lambda: None,
     most_observed: int = MOST_OBSERVED,
+    schedule: Schedule = Schedule.RANDOM,
 ) -> Result:
-    """A program's comparisons with all that the page shows beside them.
+    """A program's comparisons, made under a schedule, with all that the page shows beside them.
 
     Runs the program again: one instruction at a time for its coverage, `most_observed` of them at
     most, and to bisect each disagreement.
     """
     evidence = {
-        number: gather(differ, program, one, seed, progress)
+        number: gather(differ, program, one, seed, progress, schedule)
         for number, one in enumerate(comparisons)
         if one.verdict is Verdict.DISAGREE
     }
