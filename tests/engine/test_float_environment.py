@@ -8,6 +8,9 @@ import functools
 import itertools
 import os
 import signal
+import subprocess
+import sys
+import textwrap
 import threading
 from collections.abc import Callable
 
@@ -181,13 +184,43 @@ def test_background_compilation_folds_constants_in_ours() -> None:
         '''
         print(ferryvm.run(ferryvm.compile(text)).output)
     """
-    import subprocess
-    import sys
-    import textwrap
-
     command = [sys.executable, "-c", textwrap.dedent(code)]
     found = subprocess.run(command, capture_output=True, text=True, check=True, timeout=60)
     assert float(found.stdout) == 0.1 / 3
+
+
+@pytest.mark.parametrize("first", ["ferryvm", "the caller"])
+def test_workers_of_a_device_compute_in_ours(first: str) -> None:
+    """PoCL's device `pthread` runs kernels in threads that it starts when it is first used, by us
+    or by whoever uses OpenCL before, and which inherit the environment of that moment."""
+    pytest.importorskip("pyopencl")
+    code = """
+        import sys, pyopencl
+        from ferryvm.testing.environment import ENVIRONMENTS, set_control_word
+        text, first = sys.argv[1:]
+        set_control_word(ENVIRONMENTS["flush-up"])
+        if first != "ferryvm":
+            found = [d for p in pyopencl.get_platforms() for d in p.get_devices()]
+            queue = pyopencl.CommandQueue(pyopencl.Context(found[:1]))
+        import ferryvm
+        from ferryvm.backend import BackendError
+        from ferryvm.engine import Engine
+        from ferryvm_backends.opencl.device import find
+        try:
+            find(":pthread")
+        except BackendError:
+            sys.exit(77)
+        print(Engine("opencl", device=":pthread").start(ferryvm.assemble(text)).run().output)
+    """
+    command = [sys.executable, "-c", textwrap.dedent(code), PROGRAM, first]
+    environment = {**os.environ, "POCL_DEVICES": "basic pthread"}
+    found = subprocess.run(
+        command, capture_output=True, text=True, check=False, timeout=120, env=environment
+    )
+    if found.returncode == 77:
+        pytest.skip("there is no device `pthread` of PoCL")
+    assert (found.returncode, found.stderr) == (0, "")
+    assert found.stdout == expected()[0] + "\n"
 
 
 @pytest.mark.parametrize("word", ODD.values(), ids=ODD.keys())
