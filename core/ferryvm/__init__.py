@@ -21,9 +21,6 @@ if TYPE_CHECKING:
 
 __version__ = "0.1.0"
 
-SUFFIXES = (".skiff", ".fasm", ".fvm")
-"""Suffixes of files that hold programs."""
-
 _HOMES = {
     "Engine": "engine",
     "Execution": "engine",
@@ -71,18 +68,22 @@ def __getattr__(name: str) -> object:
     return value
 
 
-def compile(text: str, file: str = "<string>", optimize: bool = True) -> Program:
-    """The program of a Skiff text. Raises SourceError with every fault found."""
-    from ferryvm import skiff
+def compile(
+    text: str, file: str = "<string>", optimize: bool | None = None, language: str = "skiff"
+) -> Program:
+    """The program of a text, not verified yet; `file`: what messages call it.
 
-    return skiff.compile(text, file, optimize)
+    `optimize`: run the peephole; left open, as the language does (Skiff does). Raises SourceError
+    with every fault found, UnknownNameError for a language that nobody brings.
+    """
+    from ferryvm.language import installed
+
+    return installed().named(language).program(text, file, optimize)
 
 
 def assemble(text: str, file: str = "<string>", optimize: bool = False) -> Program:
     """The program of an assembly text. Raises SourceError with every fault found."""
-    from ferryvm import asm
-
-    return asm.assemble(text, file, optimize)
+    return compile(text, file, optimize, "assembly")
 
 
 def disassemble(program: Program) -> str:
@@ -106,27 +107,18 @@ def save(program: Program, path: str | Path) -> None:
     image.save(program, path)
 
 
-def read(path: str | Path, optimize: bool | None = None) -> Program:
-    """The program in a file, by its suffix: .skiff, .fasm or .fvm.
+def read(path: str | Path, optimize: bool | None = None, language: str | None = None) -> Program:
+    """The program in a file: an image (.fvm), or a text in a language, which its suffix tells.
 
-    `optimize`: run the peephole over what is read from text; left open, over Skiff only, since what
-    was written in assembly should run as it stands. Raises FerryError where the file cannot be read
-    or its text has faults.
+    `optimize`: run the peephole over what is read from text; left open, as the language does: over
+    Skiff, and not over assembly, which should run as it stands. `language`: what the text is in,
+    whatever the suffix. Raises FerryError where the file cannot be read or its text has faults.
     """
     from pathlib import Path
 
-    from ferryvm.errors import FerryError
-    from ferryvm.input_file import read_text
+    from ferryvm.language import installed
 
-    path = Path(path)
-    if path.suffix == ".fvm":
-        return load(path)
-    if path.suffix not in SUFFIXES:
-        raise FerryError(f"{path}: suffix {path.suffix!r} is none of .skiff, .fasm, .fvm")
-    text = read_text(path)
-    if path.suffix == ".skiff":
-        return compile(text, str(path), optimize is not False)
-    return assemble(text, str(path), optimize is True)
+    return installed().read(Path(path), optimize, language)
 
 
 def run(program: Program, backend: str | None = None, fuel: int | None = None) -> RunResult:

@@ -19,6 +19,7 @@ from ferryvm.backend import Backend
 if TYPE_CHECKING:
     import click
 
+    from ferryvm.front_end import FrontEnd
     from ferryvm.machine.control import Status
     from ferryvm.region.region import Region
 
@@ -26,10 +27,12 @@ __all__ = [
     "BackendEntry",
     "CommandEntry",
     "FactValue",
+    "LanguageEntry",
     "PlacementEvent",
     "TransferEvent",
     "ferryvm_backends",
     "ferryvm_commands",
+    "ferryvm_languages",
     "ferryvm_placement",
     "ferryvm_policy_facts",
     "ferryvm_transfer",
@@ -55,6 +58,18 @@ class CommandEntry:
 
     name: str
     load: Callable[[], click.Command]
+
+
+@dataclasses.dataclass(frozen=True)
+class LanguageEntry:
+    """A language by name, not loaded yet: what can be listed without importing its front end."""
+
+    name: str
+    suffixes: tuple[str, ...]
+    """Of files in it, as `.skiff`; `--language` takes others."""
+    load: Callable[[], FrontEnd]
+    summary: str = ""
+    """A line for `ferry languages`."""
 
 
 FactValue = bool | int | float | str
@@ -122,6 +137,15 @@ def ferryvm_commands() -> list[CommandEntry]:
     Called when `ferry` is given a name that is none of its own, and for its help. A command raises
     FerryError for what a user has to be told in one line, with exit code 2; what it returns is its
     exit code.
+    """
+    raise NotImplementedError  # a specification: plugins implement it
+
+
+@hookspec
+def ferryvm_languages() -> list[LanguageEntry]:
+    """The languages that this plugin brings; called when a program is in none of ours.
+
+    `load` is called when a program is first in the language.
     """
     raise NotImplementedError  # a specification: plugins implement it
 

@@ -19,7 +19,7 @@ import os
 import re
 import threading
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 import pluggy
 
@@ -44,6 +44,8 @@ by distribution or entry point, with commas between them."""
 
 OWN = "ferryvm"
 """The distribution that the in-tree backends are in."""
+
+E = TypeVar("E")
 
 _LOG = logging.getLogger(__name__)
 
@@ -292,6 +294,36 @@ class Plugins:
                 self.drop(one.plugin, hook, f"raised {error}")
             else:
                 yield one.plugin, result
+
+    def entries(
+        self,
+        hook: str,
+        kind: type[E],
+        fault: Callable[[E], str | None],
+        only: Plugin | None = None,
+    ) -> Iterator[tuple[Plugin, E]]:
+        """What a hook that returns a list returns, item by item.
+
+        `fault`: what an item should not be. A plugin with something wrong is dropped from the hook.
+        """
+        for plugin, found in self.call(hook, only):
+            if type(found) is not list:
+                what = f"returned {kind_of(found)}, not a list of {kind.__name__}"
+                self.drop(plugin, hook, what)
+                continue
+            sound: list[E] = []
+            with self.checking(plugin, hook):
+                for entry in found:
+                    wrong: str | None
+                    if isinstance(entry, kind):
+                        wrong = fault(entry)
+                    else:
+                        wrong = f"returned {kind_of(entry)} in its list, not a {kind.__name__}"
+                    if wrong is None:
+                        sound.append(entry)
+                    else:
+                        self.drop(plugin, hook, wrong)
+            yield from ((plugin, entry) for entry in sound)
 
     def deliver(self, hook: str, event: object) -> None:
         """Have plugins told of an event, in threads of their own: nobody waits for them here."""

@@ -108,26 +108,11 @@ class Registry:
             raise BackendError(taken[0] if taken else self.plugins.faults[-1].message)
 
     def _collect(self, only: Plugin | None) -> None:
-        hook = "ferryvm_backends"
-        for plugin, entries in self.plugins.call(hook, only):
-            if type(entries) is not list:
-                what = f"returned {kind_of(entries)}, not a list of BackendEntry"
-                self.plugins.drop(plugin, hook, what)
-                continue
-            with self.plugins.checking(plugin, hook):
-                for entry in entries:
-                    fault = self._add(entry, plugin)
-                    if fault:
-                        self.plugins.drop(plugin, hook, fault)
+        found = self.plugins.entries("ferryvm_backends", BackendEntry, _entry_fault, only)
+        for plugin, entry in found:
+            self._add(entry, plugin)
 
-    def _add(self, entry: object, plugin: Plugin) -> str | None:
-        """Take in an entry; None, or what is wrong with it."""
-        if not isinstance(entry, BackendEntry):
-            return f"returned {kind_of(entry)} in its list, not a BackendEntry"
-        if type(entry.name) is not str or not _NAME.fullmatch(entry.name):
-            return f"returned a backend of the name {shown(entry.name)}; {_ALLOWED}"
-        if not callable(entry.load):
-            return f"returned {kind_of(entry.load)} to load backend {entry.name!r} by, no function"
+    def _add(self, entry: BackendEntry, plugin: Plugin) -> None:
         taken = ""
         if entry.name in RESERVED:
             taken = "is reserved"
@@ -139,7 +124,6 @@ class Registry:
             self.plugins.log(reason)
         else:
             self._entries[entry.name] = (entry, plugin)
-        return None
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -305,6 +289,15 @@ def _checked_finding(finding: object) -> Finding:
         one_line(finding.problem),
         one_line(finding.remedy),
     )
+
+
+def _entry_fault(entry: BackendEntry) -> str | None:
+    """What an entry should not be."""
+    if type(entry.name) is not str or not _NAME.fullmatch(entry.name):
+        return f"returned a backend of the name {shown(entry.name)}; {_ALLOWED}"
+    if not callable(entry.load):
+        return f"returned {kind_of(entry.load)} to load backend {entry.name!r} by, no function"
+    return None
 
 
 def _fault(backend: object, name: str, plugin: Plugin) -> str | None:

@@ -25,7 +25,8 @@ from ferryvm.verify import Verified
 from ferryvm_backends._llvm import ir
 from ferryvm_backends._llvm.build import compile_module
 from ferryvm_backends._llvm.handler import Registers
-from ferryvm_backends._llvm.loader import NativeCode, load
+from ferryvm_backends._llvm.loader import NativeCode
+from ferryvm_backends._llvm.native import load
 from ferryvm_backends.switch.handler import SwitchHandlerBuilder
 from ferryvm_backends.switch.symbol import COUNTING, PLAIN
 

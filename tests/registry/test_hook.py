@@ -6,6 +6,7 @@ from __future__ import annotations
 import logging
 import types
 from collections.abc import Callable, Mapping
+from pathlib import Path
 
 import click
 import pytest
@@ -17,12 +18,22 @@ from ferryvm.engine import Engine
 from ferryvm.engine.journal import Event, Outcome
 from ferryvm.engine.observer import Observer
 from ferryvm.errors import FerryError
-from ferryvm.hooks import BackendEntry, CommandEntry, PlacementEvent, TransferEvent, hookimpl
+from ferryvm.front_end import FrontEnd
+from ferryvm.hooks import (
+    BackendEntry,
+    CommandEntry,
+    LanguageEntry,
+    PlacementEvent,
+    TransferEvent,
+    hookimpl,
+)
+from ferryvm.language import Languages
 from ferryvm.machine.control import Status
 from ferryvm.policy import Choice, Options, Policy, Profile, Rule
 from ferryvm.policy.predicate import When, read
 from ferryvm.region.region import Region
 from ferryvm.registry import Registry
+from ferryvm.skiff import parse_listing
 from ferryvm_backends.reference import ReferenceBackend
 
 LOOP = "(define i 0) (while (< i 40) (set! i (+ i 1))) (print! i)"
@@ -142,6 +153,23 @@ def test_ferryvm_commands_that_returns_what_it_should_not_is_told(
     (record,) = caplog.records
     assert record.getMessage().startswith(f"plugin p ferryvm_commands {what}")
     assert record.getMessage().endswith("; it is not called again")
+
+
+def test_ferryvm_languages_brings_languages_that_are_loaded_when_they_are_wanted() -> None:
+    loaded: list[int] = []
+
+    def load() -> FrontEnd:
+        loaded.append(1)
+        return FrontEnd(parse_listing)
+
+    made = registry(ferryvm_languages=lambda: [LanguageEntry("mine", (".mine",), load)])
+    languages = Languages(made.plugins)
+    assert [one.name for one in languages.all] == ["skiff", "assembly", "classic", "mine"]
+    assert not loaded
+    for _ in range(2):
+        program = languages.of(Path("a.mine")).program("(print! 3)", "a.mine")
+        assert ferryvm.run(program, "reference").output == "3\n"
+    assert loaded == [1]
 
 
 def test_ferryvm_placement_is_told_of_each_event() -> None:

@@ -82,8 +82,8 @@ BROKEN = {
         """,
         (
             "plugin bad:bad implements ferryvm_backend, which is no hook; did you mean "
-            "'ferryvm_backends'? (known: ferryvm_backends, ferryvm_commands, ferryvm_placement, ferryvm_policy_facts, "
-            "ferryvm_transfer)"
+            "'ferryvm_backends'? (known: ferryvm_backends, ferryvm_commands, ferryvm_languages, "
+            "ferryvm_placement, ferryvm_policy_facts, ferryvm_transfer)"
         ),
     ),
     "wants an argument that there is not": (

@@ -13,6 +13,7 @@ LLVM's loader, which takes longer to import than most programs run, loads all ot
 from __future__ import annotations
 
 import abc
+import contextlib
 import ctypes
 import mmap
 import platform
@@ -58,16 +59,13 @@ class NativeCode(abc.ABC):
         return kind(self.address(PUBLISH))
 
 
-def load(content: bytes) -> NativeCode:
-    """The code of a relocatable object, of which `ferryvm.binary` finds no fault."""
+def self_contained(content: bytes) -> NativeCode | None:
+    """The code of a relocatable object, of which `ferryvm.binary` finds no fault; None if it takes
+    LLVM to load it."""
     if sys.platform == "linux" and platform.machine().lower() in ("x86_64", "amd64"):
-        try:
+        with contextlib.suppress(_NeedsLinkerError):
             return _SelfContained(content)
-        except _NeedsLinkerError:
-            pass
-    from ferryvm_backends._llvm.codegen import ObjectCode  # it takes LLVM
-
-    return ObjectCode(content)
+    return None
 
 
 class _NeedsLinkerError(Exception):

@@ -18,7 +18,7 @@ from ferryvm import cache
 from ferryvm.backend import BackendError
 from ferryvm.machine.control import ABI_VERSION
 from ferryvm_backends._llvm import cache_entry
-from ferryvm_backends._llvm.loader import NativeCode, load
+from ferryvm_backends._llvm.loader import NativeCode, self_contained
 
 _log = logging.getLogger("ferryvm")
 
@@ -100,6 +100,16 @@ def processor_problem() -> str | None:
     if platform.machine().lower() not in _PROCESSORS:
         return f"no native code for {platform.machine()} (only for {', '.join(_PROCESSORS)})"
     return None
+
+
+def load(content: bytes) -> NativeCode:
+    """The code of a relocatable object, of which `ferryvm.binary` finds no fault."""
+    found = self_contained(content)
+    if found is None:
+        from ferryvm_backends._llvm.codegen import ObjectCode  # it takes LLVM
+
+        return ObjectCode(content)
+    return found
 
 
 def load_or_build(package: str, merge_tails: bool = True) -> tuple[NativeCode, bytes]:

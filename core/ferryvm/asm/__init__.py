@@ -9,12 +9,12 @@ from ferryvm.asm.parser import Parser
 from ferryvm.asm.source import Source
 from ferryvm.asm.writer import write
 from ferryvm.float_environment import in_ours
-from ferryvm.listing import Listing, peephole
+from ferryvm.listing import Listing
 from ferryvm.listing.decode import decode
 from ferryvm.listing.encode import encode
 from ferryvm.program import Program
 
-__all__ = ["assemble", "disassemble", "parse", "write"]
+__all__ = ["assemble", "disassemble", "parse", "parse_classic", "write"]
 
 
 @in_ours
@@ -24,9 +24,17 @@ def parse(text: str, file: str = "<string>") -> Listing:
     Raises SourceError with every fault in the text.
     """
     source = Source(text, file)
-    if classic.is_classic(source):
-        return infer(source, classic.read(source))
-    return Parser(source).parse()
+    return _classic(source) if classic.is_classic(source) else Parser(source).parse()
+
+
+@in_ours
+def parse_classic(text: str, file: str = "<string>") -> Listing:
+    """The listing of a text in the classic form. Raises as `parse`."""
+    return _classic(Source(text, file))
+
+
+def _classic(source: Source) -> Listing:
+    return infer(source, classic.read(source))
 
 
 @in_ours
@@ -35,8 +43,7 @@ def assemble(text: str, file: str = "<string>", optimize: bool = False) -> Progr
 
     Raises SourceError with every fault in the text.
     """
-    listing = parse(text, file)
-    return encode(peephole.optimize(listing) if optimize else listing)
+    return encode(parse(text, file), optimize)
 
 
 @in_ours

@@ -10,13 +10,8 @@ import dataclasses
 import re
 from collections.abc import Iterable, Iterator
 
-from ferryvm.errors import Diagnostic, Position, SourceError, suggestion
-
-MOST_FAULTS = 100
-"""After this many faults a text is not what we take it for, and reading on helps nobody."""
-
-_LONGEST_SHOWN = 400
-"""Characters past which a line is not shown below its fault, and a message is cut."""
+from ferryvm.errors import Diagnostic, Position, suggestion
+from ferryvm.source import SourceText
 
 _NEAR_CANDIDATES = 2000
 """Names compared with an unknown one, so that a fault in a large text stays cheap."""
@@ -55,9 +50,14 @@ class Source:
     """A text, its file's name and the faults found so far."""
 
     def __init__(self, text: str, file: str) -> None:
+        self._text = SourceText(text, file)
         self.file = file
-        self.lines = [line.removesuffix("\r") for line in text.split("\n")]
-        self.diagnostics: list[Diagnostic] = []
+        self.lines = self._text.lines
+
+    @property
+    def diagnostics(self) -> list[Diagnostic]:
+        """The faults found so far."""
+        return self._text.diagnostics
 
     def tokens(self, number: int) -> list[Token]:
         """The tokens of a line (from 1); commas are spaces, a string is one token."""
@@ -89,23 +89,15 @@ class Source:
 
     def position(self, token: Token) -> Position:
         """Where a token stands."""
-        return Position(self.file, token.line, token.column)
+        return self._text.position(token.line, token.column)
 
     def fault(self, token: Token, message: str) -> None:
         """Note a fault; raises SourceError when there are too many to go on."""
-        line = self.lines[token.line - 1]
-        shown = line if len(line) <= _LONGEST_SHOWN else ""
-        if len(message) > _LONGEST_SHOWN:
-            message = f"{message[: _LONGEST_SHOWN // 2]} ... {message[-_LONGEST_SHOWN // 2 :]}"
-        length = max(1, len(token.text))
-        self.diagnostics.append(Diagnostic(self.position(token), message, shown, length))
-        if len(self.diagnostics) >= MOST_FAULTS:
-            self.check()
+        self._text.fault(token.line, token.column, message, len(token.text))
 
     def check(self) -> None:
         """Raise SourceError if there are faults."""
-        if self.diagnostics:
-            raise SourceError(self.diagnostics)
+        self._text.check()
 
 
 def near(name: str, known: Iterable[str]) -> str:

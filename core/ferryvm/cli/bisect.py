@@ -15,6 +15,7 @@ import click
 import ferryvm
 from ferryvm.cli.duration import check_seconds
 from ferryvm.cli.file import naming
+from ferryvm.cli.language import language_option
 from ferryvm.cli.run import with_source_line
 from ferryvm.errors import FerryError
 from ferryvm.registry import Registry
@@ -49,20 +50,25 @@ schedule_option = click.option(
 
 
 def read_case(
-    file: Path, good: str | None, bad: str | None, schedule: str | None
+    file: Path,
+    good: str | None,
+    bad: str | None,
+    schedule: str | None,
+    language: str | None = None,
 ) -> BisectionInput:
     """What a program or a disagreement file stands for, under the backends named.
 
     Raises FerryError where the file cannot be read, or names and options do not fit.
     """
+    from ferryvm.language import installed
     from ferryvm.testing import Differ, Schedule, disagreement
     from ferryvm.verify import verify
 
     with naming(file):
-        if file.suffix in ferryvm.SUFFIXES:
+        if installed().is_program(file, language):
             if bad is None:
                 raise FerryError("is a program; name the backend under suspicion with --bad")
-            program = verify(ferryvm.read(file))
+            program = verify(ferryvm.read(file, language=language))
             differ, chosen = Differ([bad], good or "reference", Registry()), schedule or "random"
             return BisectionInput(program, differ, bad, Schedule(chosen))
         if file.suffix == ".ferry":
@@ -94,6 +100,7 @@ def spinning(text: str) -> Iterator[Callable[[str], None]]:
 @click.argument("file", type=click.Path(path_type=Path))
 @click.option("--good", metavar="NAME", help="Backend that is right (reference).")
 @click.option("--bad", metavar="NAME", help="Backend under suspicion.")
+@language_option
 @click.option(
     "--seconds",
     type=click.FloatRange(0.1),
@@ -103,7 +110,12 @@ def spinning(text: str) -> Iterator[Callable[[str], None]]:
 )
 @schedule_option
 def bisect(
-    file: Path, good: str | None, bad: str | None, seconds: float, schedule: str | None
+    file: Path,
+    good: str | None,
+    bad: str | None,
+    language: str | None,
+    seconds: float,
+    schedule: str | None,
 ) -> None:
     """Find the first instruction at which a backend parts from a good one.
 
@@ -113,7 +125,7 @@ def bisect(
     from ferryvm.testing.bisect import Bisector, LateError, UnpreparedError
 
     check_seconds("--seconds", seconds)
-    case = read_case(file, good, bad, schedule)
+    case = read_case(file, good, bad, schedule, language)
     with naming(file), spinning(f"{file}: searching") as show:
         steps = itertools.count(1)
         unprepared: UnpreparedError | None = None

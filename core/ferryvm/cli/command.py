@@ -43,6 +43,7 @@ _COMMANDS = {
     "backends": "backends.backends",
     "doctor": "doctor.doctor",
     "policy": "policy.policy",
+    "languages": "language.languages",
 }
 """Module and function of each command, imported when it is needed: all of them take 0.1 s."""
 

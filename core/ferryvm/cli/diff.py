@@ -10,6 +10,7 @@ import click
 
 import ferryvm
 from ferryvm.cli.file import check_writable, naming, refuse_same_file
+from ferryvm.cli.language import language_option
 from ferryvm.cli.show import against_option, backends_option, chosen_backends, print_table
 from ferryvm.errors import FerryError
 
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
 
 @click.command()
 @click.argument("files", nargs=-1, required=True, type=click.Path(path_type=Path))
+@language_option
 @backends_option
 @against_option
 @click.option(
@@ -37,6 +39,7 @@ if TYPE_CHECKING:
 )
 def diff(
     files: tuple[Path, ...],
+    language: str | None,
     backends: str,
     against: str,
     schedule: str,
@@ -45,7 +48,7 @@ def diff(
     force_deopt: bool,
     html: Path | None,
 ) -> int:
-    """Run FILES (.skiff, .fasm, .fvm) on several backends and compare whole states.
+    """Run FILES (.skiff, .fasm, .fvm, or another language) on several backends and compare whole states.
 
     Exit code 0: all agree; 1: a difference was found; 2: something could not be compared.
     """
@@ -61,7 +64,7 @@ def diff(
     if html is not None:
         _check_page(html, files)
     moving = Schedule(schedule)
-    results, faults = _compare(differ, files, moving, seed, html is not None)
+    results, faults = _compare(differ, files, language, moving, seed, html is not None)
     found = [(result.name, one) for result in results for one in result.comparisons]
     _show(against, found)
     for fault in faults:
@@ -77,7 +80,12 @@ def diff(
 
 
 def _compare(
-    differ: Differ, files: tuple[Path, ...], schedule: Schedule, seed: int, for_page: bool
+    differ: Differ,
+    files: tuple[Path, ...],
+    language: str | None,
+    schedule: Schedule,
+    seed: int,
+    for_page: bool,
 ) -> tuple[list[Result], list[FerryError]]:
     """Each file compared, and what was wrong with those that are no programs.
 
@@ -100,7 +108,7 @@ def _compare(
             name = str(file)
             try:
                 with naming(file):
-                    program = verify(ferryvm.read(file))
+                    program = verify(ferryvm.read(file, language=language))
                     found = differ.compare(program, schedule, seed, bar.refresh)
                     if for_page:
                         results.append(

@@ -24,11 +24,11 @@ IR = "ir"
 """The stage that every compiler starts from; the others are a compiler's own."""
 
 
-def show_regions(file: Path, optimize: bool | None) -> None:
+def show_regions(file: Path, optimize: bool | None, language: str | None) -> None:
     """Print the regions of a program: name, kind, entry, instructions."""
     from ferryvm.region.region import regions
 
-    for region in regions(_verified(file, optimize)):
+    for region in regions(_verified(file, optimize, language)):
         entry = f"pc {region.entry}"
         position = region.verified.program.source_map.position(region.entry)
         where = f"  {position}" if position else ""
@@ -44,6 +44,7 @@ def emit(
     device: str,
     level: int,
     optimize: bool | None,
+    language: str | None,
     html: Path | None = None,
 ) -> None:
     """Print a stage of the compilation of a region, or draw it in a page; by which backend, if it
@@ -60,7 +61,7 @@ def emit(
         from ferryvm.engine.runnable import check_device
 
         check_device(registry.get(backend), device)
-    verified = _verified(file, optimize)
+    verified = _verified(file, optimize, language)
     with naming(file):
         found = region(verified, name)
         if stage == IR:
@@ -120,6 +121,6 @@ def _of_stage(registry: Registry, stage: str) -> Compiler:
     raise UnknownNameError("stage", stage, known)
 
 
-def _verified(file: Path, optimize: bool | None) -> Verified:
+def _verified(file: Path, optimize: bool | None, language: str | None) -> Verified:
     with naming(file):
-        return verify(ferryvm.read(file, optimize=optimize))
+        return verify(ferryvm.read(file, optimize, language))

@@ -16,6 +16,7 @@ import ferryvm
 from ferryvm.cli.device import device_option
 from ferryvm.cli.engine import make_engine, policy_option, write
 from ferryvm.cli.file import naming
+from ferryvm.cli.language import language_option
 from ferryvm.cli.run import with_source_line
 from ferryvm.cli.run_failure import Interrupted, Trapped
 from ferryvm.engine import Engine, ProgramInterrupted, TrapError
@@ -31,6 +32,7 @@ _INDENT = 4
 
 @click.command()
 @click.argument("file", type=click.Path(path_type=Path))
+@language_option
 @policy_option
 @click.option("--backend", metavar="NAME", help="One backend instead of a policy.")
 @device_option
@@ -40,6 +42,7 @@ _INDENT = 4
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def explain(
     file: Path,
+    language: str | None,
     policy: Path | None,
     backend: str | None,
     device: str | None,
@@ -60,7 +63,7 @@ def explain(
     observer = Observer()
     observer.watch(engine)
     with naming(file):
-        execution = engine.start(ferryvm.read(file))
+        execution = engine.start(ferryvm.read(file, language=language))
     status = "failed"
     try:
         status = execution.run(count=count or _counts_anyway(engine)).status.name.lower()

@@ -31,25 +31,10 @@ class Brought:
         self._plugins, self._own = plugins, own
         self._entries: dict[str, tuple[CommandEntry, Plugin]] = {}
         self._loaded: dict[str, click.Command] = {}
-        for plugin, entries in plugins.call(_HOOK):
-            if type(entries) is not list:
-                what = f"returned {kind_of(entries)}, not a list of CommandEntry"
-                plugins.drop(plugin, _HOOK, what)
-                continue
-            with plugins.checking(plugin, _HOOK):
-                for entry in entries:
-                    fault = self._add(entry, plugin)
-                    if fault:
-                        plugins.drop(plugin, _HOOK, fault)
+        for plugin, entry in plugins.entries(_HOOK, CommandEntry, _fault):
+            self._add(entry, plugin)
 
-    def _add(self, entry: object, plugin: Plugin) -> str | None:
-        """Take in an entry; None, or what is wrong with it."""
-        if not isinstance(entry, CommandEntry):
-            return f"returned {kind_of(entry)} in its list, not a CommandEntry"
-        if type(entry.name) is not str or not _NAME.fullmatch(entry.name):
-            return f"returned a command of the name {shown(entry.name)}; {_ALLOWED}"
-        if not callable(entry.load):
-            return f"returned {kind_of(entry.load)} to load command {entry.name!r} by, no function"
+    def _add(self, entry: CommandEntry, plugin: Plugin) -> None:
         taken = ""
         if entry.name in self._own:
             taken = "is ferry's own"
@@ -59,7 +44,6 @@ class Brought:
             self._plugins.log(f"command name {entry.name!r} of {plugin} {taken}{plugin.remedy}")
         else:
             self._entries[entry.name] = (entry, plugin)
-        return None
 
     @property
     def names(self) -> Collection[str]:
@@ -122,6 +106,15 @@ class Brought:
             plugin = self._entries[name][1]
             what = f"returned {shown(result)}, where None or an exit code is expected"
             raise FerryError(f"command {name!r} of {plugin} {what}{plugin.remedy}")
+
+
+def _fault(entry: CommandEntry) -> str | None:
+    """What an entry should not be."""
+    if type(entry.name) is not str or not _NAME.fullmatch(entry.name):
+        return f"returned a command of the name {shown(entry.name)}; {_ALLOWED}"
+    if not callable(entry.load):
+        return f"returned {kind_of(entry.load)} to load command {entry.name!r} by, no function"
+    return None
 
 
 _ENDS = (FerryError, click.ClickException, click.exceptions.Exit, click.Abort, BrokenPipeError)

@@ -10,24 +10,25 @@ import click
 import ferryvm
 from ferryvm.cli.device import check_device_option, device_option
 from ferryvm.cli.file import naming, refuse_same_file
+from ferryvm.cli.language import language_option
 from ferryvm.errors import FerryError
+from ferryvm.language import IMAGE
 from ferryvm.verify import verify as check
 
 _FILE = click.Path(path_type=Path)
 
 
-def _write_image(source: Path, output: Path | None, optimize: bool) -> None:
-    output = output or source.with_suffix(".fvm")
+def _write_image(
+    source: Path, output: Path | None, optimize: bool | None, language: str | None
+) -> None:
+    if language is None and source.suffix == IMAGE:
+        raise FerryError(f"{source}: is an image already; a text is expected")
+    output = output or source.with_suffix(IMAGE)
     refuse_same_file(source, output)
     with naming(source):
-        program = ferryvm.read(source, optimize=optimize)
+        program = ferryvm.read(source, optimize, language)
         check(program)
     ferryvm.save(program, output)
-
-
-def _check_suffix(file: Path, suffix: str, other: str) -> None:
-    if file.suffix != suffix:
-        raise FerryError(f"{file}: a {suffix} file expected; {other}")
 
 
 @click.command("asm")
@@ -36,8 +37,9 @@ def _check_suffix(file: Path, suffix: str, other: str) -> None:
 @click.option("--peephole/--no-peephole", default=False, help="Optimise the code (off).")
 def assemble(file: Path, output: Path | None, peephole: bool) -> None:
     """Assemble FILE (.fasm) into an image."""
-    _check_suffix(file, ".fasm", "`ferry compile` takes .skiff")
-    _write_image(file, output, peephole)
+    if file.suffix != ".fasm":
+        raise FerryError(f"{file}: a .fasm file expected; `ferry compile` takes other languages")
+    _write_image(file, output, peephole, "assembly")
 
 
 @click.command("compile")
@@ -48,6 +50,7 @@ def assemble(file: Path, output: Path | None, peephole: bool) -> None:
     default=None,
     help="Optimise the code (on for Skiff, off for assembly).",
 )
+@language_option
 @click.option("--regions", is_flag=True, help="List the regions of FILE; write nothing.")
 @click.option(
     "--emit",
@@ -70,6 +73,7 @@ def compile_(
     file: Path,
     output: Path | None,
     peephole: bool | None,
+    language: str | None,
     regions: bool,
     emit: str | None,
     html: Path | None,
@@ -78,9 +82,9 @@ def compile_(
     device: str | None,
     optimize: int | None,
 ) -> None:
-    """Compile FILE (.skiff) into an image.
+    """Compile FILE (.skiff, or another language) into an image.
 
-    With --regions or --emit any program (.skiff, .fasm, .fvm) is shown instead.
+    With --regions or --emit a program (also .fvm) is shown instead.
     """
     asked = [name for name, given in (("--regions", regions), ("--emit", emit)) if given]
     if output is not None and asked:
@@ -97,22 +101,23 @@ def compile_(
         from ferryvm.cli import emit as shower  # loads no compiler where an image is made
 
         if emit is None:
-            shower.show_regions(file, peephole)
+            shower.show_regions(file, peephole, language)
         else:
             level = 2 if optimize is None else optimize
             region_name = region or "program"
-            shower.emit(file, emit, region_name, backend, device or "", level, peephole, html)
+            on = device or ""
+            shower.emit(file, emit, region_name, backend, on, level, peephole, language, html)
         return
-    _check_suffix(file, ".skiff", "`ferry asm` takes .fasm")
-    _write_image(file, output, peephole is not False)
+    _write_image(file, output, peephole, language)
 
 
 @click.command("dis")
 @click.argument("file", type=_FILE)
-def disassemble(file: Path) -> None:
-    """Print FILE (.fvm, .skiff or .fasm) as assembly."""
+@language_option
+def disassemble(file: Path, language: str | None) -> None:
+    """Print FILE (.fvm, .skiff, .fasm, or another language) as assembly."""
     with naming(file):
-        program = ferryvm.read(file)
+        program = ferryvm.read(file, language=language)
         check(program)
         text = ferryvm.disassemble(program)
     click.echo(text, nl=False)
@@ -120,13 +125,15 @@ def disassemble(file: Path) -> None:
 
 @click.command()
 @click.argument("files", type=_FILE, nargs=-1, required=True)
-def verify(files: tuple[Path, ...]) -> None:
-    """Check that FILES (.fvm, .skiff, .fasm) are programs that can run; silent if they are."""
+@language_option
+def verify(files: tuple[Path, ...], language: str | None) -> None:
+    """Check that FILES (.fvm, .skiff, .fasm, or another language) are programs that can run;
+    silent if they are."""
     faults = []
     for file in files:
         try:
             with naming(file):
-                check(ferryvm.read(file))
+                check(ferryvm.read(file, language=language))
         except FerryError as error:
             faults.append(str(error))
     if faults:

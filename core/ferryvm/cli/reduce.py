@@ -13,6 +13,7 @@ from ferryvm.atomic_file import replace_file
 from ferryvm.cli.bisect import BisectionInput, read_case, schedule_option, spinning
 from ferryvm.cli.duration import check_seconds
 from ferryvm.cli.file import check_writable, naming, refuse_same_file
+from ferryvm.cli.language import language_option
 from ferryvm.errors import FerryError
 
 if TYPE_CHECKING:
@@ -28,6 +29,7 @@ _LONGEST_BISECT = 60.0
 @click.argument("file", type=click.Path(path_type=Path))
 @click.option("--good", metavar="NAME", help="Backend that is right (reference).")
 @click.option("--bad", metavar="NAME", help="Backend under suspicion.")
+@language_option
 @click.option(
     "-o",
     "--output",
@@ -46,6 +48,7 @@ def reduce(
     file: Path,
     good: str | None,
     bad: str | None,
+    language: str | None,
     output: Path | None,
     seconds: float,
     schedule: str | None,
@@ -73,7 +76,7 @@ def reduce(
         )
     for path in (output, saved):
         check_writable(path)
-    case = read_case(file, good, bad, schedule)
+    case = read_case(file, good, bad, schedule, language)
     with naming(file), spinning(f"{file}: reducing") as show:
 
         def improved(program: Program) -> None:

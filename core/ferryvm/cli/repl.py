@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`ferry repl`: Skiff, one input at a time.
+"""`ferry repl`: a language, one input at a time.
 
 Each input is compiled to a program of its own, which starts with the variables and the heap that
 the one before left behind. An input that fails changes nothing but what it did before it failed.
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from prompt_toolkit import PromptSession
 
 _HELP = """\
-Type Skiff forms; an input goes on over several lines until its parentheses close.
+Type code; an input goes on over several lines until it is whole (in Skiff: parentheses close).
   :help            this text
   :backend         the backend that runs, and those there are; "mixed" is the default policy
   :backend NAME    run on another backend from now on; variables keep their values
@@ -37,13 +37,18 @@ class Repl:
     """An interactive session, apart from the terminal."""
 
     def __init__(
-        self, backend: str | None, write: Callable[[str], object], complain: Callable[[str], object]
+        self,
+        backend: str | None,
+        write: Callable[[str], object],
+        complain: Callable[[str], object],
+        language: str = "skiff",
     ) -> None:
-        """`write` takes values and help, `complain` what went wrong."""
-        from ferryvm.skiff import Session
+        """`write` takes values and help, `complain` what went wrong. Raises FerryError for a
+        language that has no sessions."""
+        from ferryvm.language import installed
 
+        self.session = installed().named(language).session()
         self.engine = Engine(backend, output=self._output)
-        self.session = Session()
         self.write, self.complain = write, complain
         self.failures = 0
         self.execution: Execution | None = None
@@ -97,14 +102,22 @@ class Repl:
 
 @click.command()
 @click.option("--backend", metavar="NAME", help="One backend instead of the default policy.")
-def repl(backend: str | None) -> int:
-    """Type Skiff and see what it does.
+@click.option(
+    "--language",
+    default="skiff",
+    show_default=True,
+    metavar="NAME",
+    help="Language of the inputs; see `ferry languages`.",
+)
+def repl(backend: str | None, language: str) -> int:
+    """Type Skiff, or another language, and see what it does.
 
     Inputs may also come through a pipe; the exit code is then 2 if one of them failed.
     """
     is_typed = sys.stdin is not None and sys.stdin.isatty()
-    session = Repl(backend, click.echo, functools.partial(click.echo, err=not is_typed))
-    for text in _typed(session) if is_typed else _piped(session):
+    complain = functools.partial(click.echo, err=not is_typed)
+    session = Repl(backend, click.echo, complain, language)
+    for text in _typed(session, language) if is_typed else _piped(session):
         if not session.enter(text):
             break
     return 2 if session.failures and not is_typed else 0
@@ -122,10 +135,11 @@ def _piped(session: Repl) -> Iterator[str]:
         yield pending  # incomplete: compiling it says what is missing
 
 
-def _typed(session: Repl) -> Iterator[str]:
+def _typed(session: Repl, language: str) -> Iterator[str]:
     """Inputs from a terminal, with history and editing over several lines."""
     prompt = _prompt(session)
-    click.echo("ferryvm, Skiff. :help for help, Ctrl-D to leave.")
+    shown = language.capitalize()
+    click.echo(f"ferryvm, {shown}. :help for help, Ctrl-D to leave.")
     while True:
         try:
             yield prompt.prompt("> ")

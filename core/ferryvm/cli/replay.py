@@ -28,10 +28,10 @@ def replay(file: Path) -> int:
     Exit code 1: the disagreement shows again; 0: the backends agree now; 2: something was
     unusable.
     """
-    import ferryvm
+    from ferryvm.language import installed
     from ferryvm.testing import disagreement
 
-    if file.suffix in ferryvm.SUFFIXES:
+    if installed().is_program(file):
         raise FerryError(f"{file}: is a program; `ferry diff` compares backends on it")
     case = read_case(file, None, None, None)
     one = case.disagreement

@@ -23,6 +23,7 @@ from ferryvm.cli import termination
 from ferryvm.cli.device import device_option
 from ferryvm.cli.engine import make_engine, policy_option, waiting_output, write
 from ferryvm.cli.file import check_writable, naming, refuse_same_file
+from ferryvm.cli.language import language_option
 from ferryvm.cli.run_failure import Interrupted, Trapped
 from ferryvm.engine import Engine, Execution, ProgramInterrupted, RunResult, TrapError
 from ferryvm.errors import Diagnostic, FerryError, Position
@@ -87,15 +88,23 @@ def _options(command: Callable[..., None]) -> Callable[..., None]:
 @click.command()
 @click.argument("file", type=click.Path(path_type=Path))
 @click.option("--peephole/--no-peephole", default=None, help="Optimise (Skiff on, assembly off).")
+@language_option
 @_options
 def run(
-    file: Path, peephole: bool | None, stack_limit: int, heap_limit: int, **options: Any
+    file: Path,
+    peephole: bool | None,
+    language: str | None,
+    stack_limit: int,
+    heap_limit: int,
+    **options: Any,
 ) -> None:
-    """Run FILE (.skiff, .fasm or .fvm) from its start."""
+    """Run FILE, a program (.skiff, .fasm, .fvm, or a plugin's language) from its start."""
     began = time.perf_counter()
+    if options["save"] is not None:  # a state may replace the state that it came from
+        refuse_same_file(file, options["save"])
 
     def start(engine: Engine) -> Execution:
-        return engine.start(ferryvm.read(file, optimize=peephole))
+        return engine.start(ferryvm.read(file, peephole, language))
 
     _run(file, start, _engine(stack_limit, heap_limit, **options), began, **options)
 
@@ -139,8 +148,6 @@ def _run(
     **_others: Any,
 ) -> None:
     if save is not None:
-        if file.suffix in ferryvm.SUFFIXES:  # a state may replace the one that it came from
-            refuse_same_file(file, save)
         check_writable(save)
     if stats is not None and stats != "-":
         refuse_same_file(file, Path(stats))

@@ -6,7 +6,7 @@ from __future__ import annotations
 from ferryvm.errors import Diagnostic, FerryError, Position, SourceError, suggestion
 from ferryvm.isa import BY_MNEMONIC, Immediate
 from ferryvm.isa.frame import return_immediate, word_of
-from ferryvm.listing import FunctionListing, Label, Line, Listing
+from ferryvm.listing import FunctionListing, Label, Line, Listing, peephole
 from ferryvm.program import Code, Function, Program, Signature, SourceMap
 
 
@@ -14,13 +14,13 @@ class EncodeError(FerryError):
     """A listing names what it does not define, or defines a name twice."""
 
 
-def encode(listing: Listing) -> Program:
-    """The program of a listing.
+def encode(listing: Listing, optimize: bool = False) -> Program:
+    """The program of a listing; `optimize`: after the peephole.
 
     Raises SourceError (EncodeError for lines without a position) when a name is not defined or
     is defined twice.
     """
-    return _Encoder(listing).program()
+    return _Encoder(peephole.optimize(listing) if optimize else listing).program()
 
 
 class _Encoder:

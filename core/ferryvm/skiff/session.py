@@ -12,7 +12,6 @@ from __future__ import annotations
 from ferryvm.float_environment import in_ours
 from ferryvm.listing import Listing
 from ferryvm.listing.encode import encode
-from ferryvm.listing.peephole import optimize as rewrite
 from ferryvm.program import Program
 from ferryvm.skiff import reader
 from ferryvm.skiff.fault import Faults
@@ -64,8 +63,7 @@ class Session:
     @in_ours
     def compile(self, text: str, file: str | None = None, optimize: bool = True) -> Program:
         """The program of the next input; raises SourceError as `listing` does."""
-        listing = self.listing(text, file)
-        return encode(rewrite(listing) if optimize else listing)
+        return encode(self.listing(text, file), optimize)
 
     @property
     def names(self) -> list[str]:

@@ -1,0 +1,28 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`ferry languages`, and the option of commands that take a program in a file."""
+
+from __future__ import annotations
+
+import click
+
+language_option = click.option(
+    "--language",
+    metavar="NAME",
+    help="Language of the program, whatever its suffix; see `ferry languages`.",
+)
+"""For commands that read a program by `ferryvm.read`."""
+
+
+@click.command()
+def languages() -> None:
+    """List the languages that programs can be in: name, suffixes, source and what it is."""
+    from rich.table import Table
+
+    from ferryvm.cli.show import print_table
+    from ferryvm.language import installed
+
+    table = Table("name", "suffixes", "source", "summary", box=None)
+    for language in installed().all:  # what is wrong with a plugin is logged meanwhile
+        suffixes = ", ".join(language.suffixes) or "-"
+        table.add_row(language.name, suffixes, str(language.plugin), language.summary)
+    print_table(table)
