@@ -8,7 +8,7 @@ import random
 import pytest
 
 from ferryvm.flowgraph.dominance import DominatorTree
-from ferryvm.flowgraph.loop import NaturalLoop, find_loops, latches_by_head
+from ferryvm.flowgraph.loop import NaturalLoop, find_natural_loops, latches_by_head
 from ferryvm.flowgraph.traversal import reverse_postorder
 
 Edges = list[list[int]]
@@ -66,7 +66,7 @@ def test_only_back_and_irreducible_edges_lead_to_earlier_nodes(number: int) -> N
 def test_a_loop_is_what_reaches_its_latches_without_its_head(number: int) -> None:
     before = predecessors(random_graph(number))
     latches, _ = latches_by_head(before, DominatorTree(before))
-    loops, innermost = find_loops(NaturalLoop, latches, before, range(len(before)))
+    loops, innermost = find_natural_loops(NaturalLoop, latches, before, range(len(before)))
     assert sorted(loop.head for loop in loops) == sorted(latches)
     for loop in loops:
         assert loop.blocks == {loop.head} | reached(before, [*loop.latches], loop.head)

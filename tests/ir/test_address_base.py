@@ -6,9 +6,10 @@ from __future__ import annotations
 import pytest
 
 import ferryvm
+from ferryvm.ir.address import accessed
 from ferryvm.ir.graph import Body, Module
 from ferryvm.ir.passes import optimise
-from ferryvm.ir.passes.address_base import accessed, share_bases
+from ferryvm.ir.passes.address_base import share_bases
 from ferryvm.ir.passes.code_motion import hoist_invariants
 from ferryvm.ir.passes.dead_code import remove_dead_code
 from ferryvm.ir.passes.value_numbering import number_values

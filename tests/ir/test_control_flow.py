@@ -11,9 +11,10 @@ import pytest
 import ferryvm
 from ferryvm.ir.graph import Body, Module
 from ferryvm.ir.lift import lift
+from ferryvm.ir.loop.preheader import add_preheaders
 from ferryvm.ir.passes import optimise
 from ferryvm.ir.passes.address_base import share_bases
-from ferryvm.ir.passes.code_motion import add_preheaders, hoist_invariants
+from ferryvm.ir.passes.code_motion import hoist_invariants
 from ferryvm.ir.passes.dead_code import remove_dead_code
 from ferryvm.ir.passes.load_forwarding import forward_loads
 from ferryvm.ir.passes.loop_deletion import delete_counting_loops

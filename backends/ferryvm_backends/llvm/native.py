@@ -13,8 +13,8 @@ import llvmlite.binding as llvm
 
 from ferryvm.backend import Activity, Code, NestActivity
 from ferryvm.flowgraph.component import cycle_without
-from ferryvm.ir.footprint import VersionedNest
 from ferryvm.ir.graph import Module
+from ferryvm.ir.versioned_nest import VersionedNest
 from ferryvm.machine.host_stack import frame_bytes
 from ferryvm_backends._llvm import cache_entry, codegen, ir
 from ferryvm_backends._llvm.codegen import ObjectCode, target_machine

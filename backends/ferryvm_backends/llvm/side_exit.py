@@ -7,9 +7,9 @@ import functools
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from ferryvm.ir.flow import poll_costs
 from ferryvm.ir.graph import Constant, FrameState, Operation, Value, Virtual
 from ferryvm.ir.headroom import frame_headroom
+from ferryvm.ir.loop.poll import poll_costs
 from ferryvm.ir.operation import POLL_BUDGET
 from ferryvm.isa.emitter import Condition
 from ferryvm.isa.numeric import canonical

@@ -88,7 +88,7 @@ def latches_by_head(
     return latches, irreducible
 
 
-def find_loops(
+def find_natural_loops(
     make: Callable[..., LoopType],
     latches: Mapping[int, Sequence[int]],
     predecessors: Mapping[int, Sequence[int]] | Sequence[Sequence[int]],

@@ -18,14 +18,14 @@ from ferryvm.ir.graph import (
     Value,
     ValueType,
 )
-from ferryvm.ir.simplify import simplify
-from ferryvm.isa.emitter import Condition, PureEmitter
+from ferryvm.ir.simplify import SimplifyingEmitter, simplify
+from ferryvm.isa.emitter import Condition
 from ferryvm.isa.type import F32, F64, I32, I64, Type
 
 Key = tuple[object, ...]
 
 
-class Builder(PureEmitter[Value]):
+class Builder(SimplifyingEmitter):
     """The arithmetic half of the emitter protocol, at the end of `block`."""
 
     block: Block

@@ -20,13 +20,12 @@ import builtins
 import dataclasses
 import enum
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
 
+from ferryvm.ir.footprint import Footprint
+from ferryvm.ir.versioned_nest import VersionedNest
 from ferryvm.isa.frame import HEADER_WORDS
 from ferryvm.isa.type import Type
-
-if TYPE_CHECKING:
-    from ferryvm.ir.footprint import Footprint, VersionedNest
 
 __all__ = [
     "BOOLEAN",
@@ -208,12 +207,12 @@ class Virtual(Operation):
 
 @dataclasses.dataclass(eq=False)
 class Edge:
-    """A way to a block."""
+    """An edge to a block, with the arguments for its parameters."""
 
     block: Block
     arguments: list[Value]
     is_back: bool = False
-    """Whether it goes back to the head of a loop."""
+    """True for a back edge, which leads to the head of a loop."""
 
 
 class Terminator(Operation):
@@ -290,6 +289,19 @@ class Body:
         return self.parameters + HEADER_WORDS + result - 1
 
     @property
+    def edges(self) -> Iterator[Edge]:
+        """All edges between blocks."""
+        for block in self.blocks:
+            yield from block.end.edges
+
+    def constant(self, t: ValueType, bits: int) -> Constant:
+        """The constant with these bits."""
+        found = self.constants.get((t, bits))
+        if found is None:
+            found = self.constants[t, bits] = Constant(t, bits)
+        return found
+
+    @property
     def operations(self) -> Iterator[Operation]:
         """All operations, but for the ends of blocks."""
         for block in self.blocks:
@@ -313,9 +325,10 @@ class Module:
     counting: bool
     """Whether blocks pay for their instructions."""
     footprints: dict[Operation, Footprint] = dataclasses.field(default_factory=dict)
-    """What `version` has found out of accesses to the heap. Who copies one of these copies it."""
+    """Of the accesses that `loop_versioning` has analysed. A pass that copies one records the
+    footprint of the copy."""
     nests: list[VersionedNest] = dataclasses.field(default_factory=list)
-    """Nests that have two versions, or might have, as far as somebody wants to know."""
+    """The nests that have two versions, or might have; recorded only where a compiler asks."""
 
     @property
     def bodies(self) -> list[Body]:

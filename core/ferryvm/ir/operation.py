@@ -214,6 +214,13 @@ PURE = frozenset(name for name, shape in SHAPES.items() if shape.role is Role.CO
 FIXED = frozenset(name for name, shape in SHAPES.items() if shape.role is Role.FIXED)
 """Names of operations that read what does not change while a body runs."""
 
+CALLS = frozenset(name for name, shape in SHAPES.items() if shape.role is Role.CALLS)
+"""Names of operations that call a function."""
+HEAP_CHANGES = CALLS | {"heap_store", "canonicalise"}
+"""Names of operations that may change the heap."""
+CONDITIONAL_EXITS = frozenset({"trap_if", "grow_if", "guard"})
+"""Names of checks that do nothing if their first operand does not hold."""
+
 SAFEPOINTS = frozenset(name for name, shape in SHAPES.items() if shape.role is Role.CHECKS)
 """Operations whose state is one that an interpreter can go on from."""
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What an operation comes to without being done: constants, and identities on bit patterns.
+"""Algebraic simplification: constant folding, and identities on bit patterns.
 
 Constants are folded by running the emitter's own methods over Python integers, so folding is no
 second definition. An identity holds for every bit pattern; tests try each one.
@@ -7,16 +7,26 @@ second definition. An identity holds for every bit pattern; tests try each one.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+import abc
+from typing import Any
 
 from ferryvm.ir.graph import BOOLEAN, Constant, Operation, Static, Value, ValueType
-from ferryvm.isa.emitter import Condition
+from ferryvm.isa.emitter import Condition, PureEmitter
 from ferryvm.isa.evaluation import PythonArithmetic
 from ferryvm.isa.numeric import canonical
 from ferryvm.isa.type import CANONICAL_NAN, I32, I64, Type
 
-if TYPE_CHECKING:
-    from ferryvm.ir.build import Builder
+
+class SimplifyingEmitter(PureEmitter[Value]):
+    """An emitter of IR that asks `simplify` before it makes an operation."""
+
+    @abc.abstractmethod
+    def constant(self, t: ValueType, bits: int) -> Constant:
+        """The constant with these bits."""
+
+    @abc.abstractmethod
+    def canonical(self, t: Type, a: Value) -> Value:
+        """`a`, or the canonical NaN if it is any NaN."""
 
 
 class _Evaluation(PythonArithmetic):
@@ -59,7 +69,7 @@ def evaluate(name: str, static: tuple[Static, ...], bits: tuple[int, ...]) -> in
 
 
 def simplify(
-    m: Builder,
+    m: SimplifyingEmitter,
     name: str,
     static: tuple[Static, ...],
     arguments: tuple[Value, ...],
@@ -82,7 +92,7 @@ def _is(value: Value, bits: int) -> bool:
     return isinstance(value, Constant) and value.bits == bits
 
 
-def _add(m: Builder, static: Any, a: Value, b: Value) -> Value | None:
+def _add(m: SimplifyingEmitter, static: Any, a: Value, b: Value) -> Value | None:
     (t,) = static
     if isinstance(a, Constant):
         a, b = b, a
@@ -107,7 +117,7 @@ def _base(value: Value) -> tuple[Value, int]:
     return value, 0
 
 
-def _sub(m: Builder, static: Any, a: Value, b: Value) -> Value | None:
+def _sub(m: SimplifyingEmitter, static: Any, a: Value, b: Value) -> Value | None:
     (t,) = static
     if isinstance(b, Constant):
         return m.add(t, a, m.constant(t, -b.bits & t.mask))
@@ -118,7 +128,7 @@ def _sub(m: Builder, static: Any, a: Value, b: Value) -> Value | None:
     return sum_.arguments[1] if sum_ is not None and sum_.arguments[0] is b else None
 
 
-def _mul(m: Builder, static: Any, a: Value, b: Value) -> Value | None:
+def _mul(m: SimplifyingEmitter, static: Any, a: Value, b: Value) -> Value | None:
     (t,) = static
     if isinstance(a, Constant):
         return m.mul(t, b, a)
@@ -127,7 +137,7 @@ def _mul(m: Builder, static: Any, a: Value, b: Value) -> Value | None:
     return a if _is(b, 1) else None
 
 
-def _bit_and(m: Builder, static: Any, a: Value, b: Value) -> Value | None:
+def _bit_and(m: SimplifyingEmitter, static: Any, a: Value, b: Value) -> Value | None:
     (t,) = static
     if isinstance(a, Constant):
         return m.bit_and(t, b, a)
@@ -136,15 +146,15 @@ def _bit_and(m: Builder, static: Any, a: Value, b: Value) -> Value | None:
     return b if _is(b, 0) else None
 
 
-def _or_xor(m: Builder, static: Any, a: Value, b: Value) -> Value | None:
+def _or_xor(m: SimplifyingEmitter, static: Any, a: Value, b: Value) -> Value | None:
     return a if _is(b, 0) else b if _is(a, 0) else None
 
 
-def _shift(m: Builder, static: Any, a: Value, b: Value) -> Value | None:
+def _shift(m: SimplifyingEmitter, static: Any, a: Value, b: Value) -> Value | None:
     return a if _is(b, 0) or _is(a, 0) else None
 
 
-def _compare(m: Builder, static: Any, a: Value, b: Value) -> Value | None:
+def _compare(m: SimplifyingEmitter, static: Any, a: Value, b: Value) -> Value | None:
     t, condition = static
     if t is I32 and _is(b, 0) and condition in (Condition.EQ, Condition.NE):
         boolean = _made_by(a, "boolean_to_i32")
@@ -156,7 +166,7 @@ def _compare(m: Builder, static: Any, a: Value, b: Value) -> Value | None:
     return None
 
 
-def _none(m: Builder, static: Any, p: Value) -> Value | None:
+def _none(m: SimplifyingEmitter, static: Any, p: Value) -> Value | None:
     inner = _made_by(p, "none")
     if inner is not None:
         return inner.arguments[0]
@@ -170,7 +180,7 @@ def _none(m: Builder, static: Any, p: Value) -> Value | None:
     return None
 
 
-def _all(m: Builder, static: Any, p: Value, q: Value) -> Value | None:
+def _all(m: SimplifyingEmitter, static: Any, p: Value, q: Value) -> Value | None:
     if _is(p, 1) or p is q:
         return q
     if _is(q, 1):
@@ -178,7 +188,7 @@ def _all(m: Builder, static: Any, p: Value, q: Value) -> Value | None:
     return p if _is(p, 0) else q if _is(q, 0) else None
 
 
-def _any(m: Builder, static: Any, p: Value, q: Value) -> Value | None:
+def _any(m: SimplifyingEmitter, static: Any, p: Value, q: Value) -> Value | None:
     if _is(p, 0) or p is q:
         return q
     if _is(q, 0):
@@ -189,7 +199,7 @@ def _any(m: Builder, static: Any, p: Value, q: Value) -> Value | None:
 _ABOVE_ZERO = {(t, c) for t in (I32, I64) for c in (Condition.GT_U, Condition.NE)}
 
 
-def _select(m: Builder, static: Any, p: Value, a: Value, b: Value) -> Value | None:
+def _select(m: SimplifyingEmitter, static: Any, p: Value, a: Value, b: Value) -> Value | None:
     if isinstance(p, Constant):
         return a if p.bits else b
     if a is b:
@@ -211,15 +221,15 @@ def _select(m: Builder, static: Any, p: Value, a: Value, b: Value) -> Value | No
     return None
 
 
-def _canonical(m: Builder, static: Any, a: Value) -> Value | None:
+def _canonical(m: SimplifyingEmitter, static: Any, a: Value) -> Value | None:
     return a if _made_by(a, "canonical") else None
 
 
-def _to_slot(m: Builder, static: Any, a: Value) -> Value | None:
+def _to_slot(m: SimplifyingEmitter, static: Any, a: Value) -> Value | None:
     return a if static[0] is I64 else None
 
 
-def _from_slot(m: Builder, static: Any, a: Value) -> Value | None:
+def _from_slot(m: SimplifyingEmitter, static: Any, a: Value) -> Value | None:
     (t,) = static
     if t is I64:
         return a
@@ -233,12 +243,12 @@ def _from_slot(m: Builder, static: Any, a: Value) -> Value | None:
     return None
 
 
-def _wrap(m: Builder, static: Any, a: Value) -> Value | None:
+def _wrap(m: SimplifyingEmitter, static: Any, a: Value) -> Value | None:
     wide = _made_by(a, "extend_u") or _made_by(a, "extend_s")
     return wide.arguments[0] if wide is not None else None
 
 
-def _reinterpret(m: Builder, static: Any, a: Value) -> Value | None:
+def _reinterpret(m: SimplifyingEmitter, static: Any, a: Value) -> Value | None:
     inner = _made_by(a, "reinterpret")
     return inner.arguments[0] if inner is not None else None
 

@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 from ferryvm.flowgraph.component import cycle_without
-from ferryvm.ir.flow import Flow
+from ferryvm.ir.control_flow_graph import ControlFlowGraph
 from ferryvm.ir.graph import (
     BOOLEAN,
     Block,
@@ -115,7 +115,7 @@ class _Check:
 
     def run(self) -> None:
         self._blocks()
-        self.flow = Flow(self.body)
+        self.graph = ControlFlowGraph(self.body)
         self._loops()
         self._definitions()
         self.visible: set[Value] = {
@@ -127,10 +127,10 @@ class _Check:
         above: list[tuple[int, list[Value]]] = []
         """The blocks that dominate this one: where in the order what each dominates ends, and what
         each defines."""
-        for rank, number in enumerate(self.flow.preorder()):
+        for rank, number in enumerate(self.graph.preorder()):
             while above and above[-1][0] <= rank:
                 self.visible.difference_update(above.pop()[1])
-            above.append((self.flow.span(number)[1], self._contents(self.flow.blocks[number])))
+            above.append((self.graph.span(number)[1], self._contents(self.graph.blocks[number])))
 
     def _contents(self, block: Block) -> list[Value]:
         """Check what is in a block; the values that it defines."""
@@ -249,10 +249,10 @@ class _Check:
 
     def _loops(self) -> None:
         """Every edge that goes back goes to what dominates it, so every cycle is a natural loop."""
-        for place, incoming in enumerate(self.flow.incoming):
+        for place, incoming in enumerate(self.graph.incoming):
             for source, edge in incoming:
-                if edge.is_back and not self.flow.dominates(place, source):
-                    self.block = self.flow.blocks[source]
+                if edge.is_back and not self.graph.dominates(place, source):
+                    self.block = self.graph.blocks[source]
                     raise self._fault(f"it goes back to {edge.block.label}, another way leads by")
 
     # --- operations -------------------------------------------------------------------------

@@ -18,7 +18,7 @@ import dataclasses
 import functools
 
 from ferryvm.flowgraph.dominance import DominatorTree
-from ferryvm.flowgraph.loop import find_loops, latches_by_head
+from ferryvm.flowgraph.loop import find_natural_loops, latches_by_head
 from ferryvm.flowgraph.traversal import reverse_postorder
 from ferryvm.region.code import DecodedCode, code
 from ferryvm.region.loop import Loop
@@ -69,7 +69,7 @@ class Graph:
         )
         """Edges from a block back to one that does not dominate it: they close cycles that can be
         entered at several blocks and are no loops."""
-        loops, self._innermost = find_loops(
+        loops, self._innermost = find_natural_loops(
             functools.partial(Loop, function=self.name),
             {firsts[head]: [firsts[each] for each in found] for head, found in latches.items()},
             self.predecessors,

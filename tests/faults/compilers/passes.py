@@ -111,8 +111,8 @@ _put(
     "llvm",
     "calls-are-dead-without-their-result",
     "A call whose result nobody uses is removed.",
-    '_EFFECTS = frozenset({"call", "call_indirect"})',
-    "_EFFECTS = frozenset()",
+    "if operation.type is None or operation.name in CALLS:",
+    "if operation.type is None:",
 )
 _put(
     "passes.dead_code",
@@ -154,16 +154,16 @@ _put(
     "llvm",
     "store-changes-nothing",
     "Loads on both sides of a store are made one.",
-    '_CHANGES_HEAP = frozenset({"heap_store", "canonicalise", "call", "call_indirect"})',
-    '_CHANGES_HEAP = frozenset({"canonicalise", "call", "call_indirect"})',
+    "return operation.name in HEAP_CHANGES",
+    'return operation.name in HEAP_CHANGES - {"heap_store"}',
 )
 _put(
     "passes.value_numbering",
     "llvm",
     "call-changes-nothing",
     "Loads on both sides of a call are made one.",
-    '_CHANGES_HEAP = frozenset({"heap_store", "canonicalise", "call", "call_indirect"})',
-    '_CHANGES_HEAP = frozenset({"heap_store", "canonicalise"})',
+    "return operation.name in HEAP_CHANGES",
+    'return operation.name in {"heap_store", "canonicalise"}',
 )
 _put(
     "passes.value_numbering",
@@ -178,7 +178,7 @@ _put(
     "llvm",
     "equal-operation-elsewhere",
     "An operation is replaced by an equal one in a block that does not dominate it.",
-    "if found is None or not self.flow.dominates(found[1], self.place):",
+    "if found is None or not self.graph.dominates(found[1], self.place):",
     "if found is None:",
 )
 _put(
@@ -194,7 +194,7 @@ _put(
     "llvm",
     "fact-holds-everywhere",
     "What a branch has decided is taken to hold in blocks that it does not dominate.",
-    "            if self.flow.dominates(place, self.place):\n                return holds is is_so",
+    "            if self.graph.dominates(place, self.place):\n                return holds is is_so",
     "            if place >= 0:\n                return holds is is_so",
 )
 _put(
@@ -237,7 +237,7 @@ _put(
     "llvm",
     "order-without-sizes",
     "Objects that lie in the order of their references are taken to be apart.",
-    "return self.m.compare(I64, Condition.LT_S, distance, extent(each).high)",
+    "return self.m.compare(I64, Condition.LT_S, distance, each.extent.high)",
     "return self.m.compare(I64, Condition.LT_S, distance, self.m.constant(I64, 0))",
 )
 _put(
@@ -257,12 +257,12 @@ _put(
     "                    and reference is not stored\n",
 )
 _put(
-    "footprint",
+    "loop.iteration_space",
     "llvm",
     "top-of-a-count-one-too-small",
     "The largest value of a count is taken for one less.",
-    "top = self.sub(I64, count.bound, one)",
-    "top = self.sub(I64, count.bound, self.add(I64, one, one))",
+    "top = m.sub(I64, variable.bound, one)",
+    "top = m.sub(I64, variable.bound, m.add(I64, one, one))",
 )
 
 # --- range, unswitch, formula ---------------------------------------------------------------------
@@ -280,7 +280,7 @@ _put(
     "llvm",
     "range-with-a-negative-start",
     "A count may begin below zero.",
-    "            self._is_above(self.count.start, LARGEST_COUNT),\n",
+    "            self._is_above(self.variable.start, LARGEST_COUNT),\n",
     "            self.constant(BOOLEAN, 0),\n",
 )
 _put(
@@ -288,23 +288,23 @@ _put(
     "vliw",
     "loops-exchanged",
     "The loop without checks runs where one may fail.",
-    "strict=True):\n        block.terminator",
-    "strict=True):\n        target = copy.blocks[head] if target is head else head; block.terminator",
+    "clone.select_version(first, plain, sure, [])",
+    "clone.select_version(first, sure, plain, [])",
 )
 _put(
-    "passes.loop_deletion",
+    "loop.induction",
     "opencl",
     "trip-count-one-too-large",
     "A loop that only counts is taken to go round once more.",
-    "distance = self.sub(I64, count.bound, count.value)",
-    "distance = self.add(I64, self.sub(I64, count.bound, count.value), self.one)",
+    "distance = m.sub(I64, self.bound, self.value)",
+    "distance = m.add(I64, m.sub(I64, self.bound, self.value), one)",
 )
 _put(
-    "passes.loop_deletion",
+    "loop.induction",
     "opencl",
     "negative-trip-count",
     "A loop that is not entered is taken to go round a negative number of times.",
-    "return self.select(begins, distance, self.zero)",
+    "return m.select(begins, distance, m.constant(I64, 0))",
     "return distance",
 )
 _put(
@@ -346,7 +346,7 @@ _put(
 # --- loops for compilers that schedule ------------------------------------------------------------
 
 _put(
-    "passes.unroll",
+    "loop.induction",
     "vliw",
     "last-iteration-forgotten",
     "An unrolled loop is without its last iteration.",
@@ -358,16 +358,16 @@ _put(
     "vliw",
     "count-does-not-rise",
     "Each iteration of an unrolled loop has the first value of the count.",
-    "twins.values[self.count.value] = count",
-    "twins.values[self.count.value] = self.count.start",
+    "clones.values[self.variable.value] = value",
+    "clones.values[self.variable.value] = self.variable.start",
 )
 _put(
-    "passes.strength_reduction",
+    "loop.affine",
     "vliw",
     "step-without-its-scale",
     "An address rises by the step of the count, not by the bytes of an element.",
-    "total = self.add(I64, total, self.mul(I64, scale, steps[count]))",
-    "total = self.add(I64, total, steps[count])",
+    "return self.at(expression._replace(base=m.constant(I64, 0)), steps)",
+    "return steps[expression.terms[0][0]]",
 )
 _put(
     "passes.address_base",

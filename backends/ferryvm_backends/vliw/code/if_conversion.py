@@ -20,7 +20,7 @@ import dataclasses
 import itertools
 from collections import Counter
 
-from ferryvm.ir.flow import Flow
+from ferryvm.ir.control_flow_graph import ControlFlowGraph
 from ferryvm.ir.graph import (
     BOOLEAN,
     Block,
@@ -32,14 +32,14 @@ from ferryvm.ir.graph import (
     Terminator,
     Value,
 )
-from ferryvm.ir.operation import FIXED, PURE
-from ferryvm.ir.passes.dead_code import substitute
+from ferryvm.ir.loop.natural import loops_of
+from ferryvm.ir.operation import CONDITIONAL_EXITS, FIXED, PURE
+from ferryvm.ir.use import substitute
 from ferryvm_backends.vliw.code.operation import work_of
 from ferryvm_backends.vliw.machine.model import FileKind, Machine, Work
 
 _STORES = frozenset({"heap_store", "set_static", "set_static_at"})
 _LOADS = frozenset({"heap_load", "static", "static_at", "word", "heap_pointer"})
-_CHECKS = frozenset({"trap_if", "grow_if", "guard"})
 _FREE = frozenset({"extend_u", "reinterpret", "to_slot", "from_slot", "canonical"})
 """Operations that take mostly nothing."""
 
@@ -94,19 +94,19 @@ class _Conversion:
             self._convert(*found)
 
     def _next(self) -> tuple[Block, _Side, _Side] | None:
-        flow = Flow(self.body)
-        inside = {place for loop in flow.loops() for place in loop.blocks}
+        graph = ControlFlowGraph(self.body)
+        inside = {place for loop in loops_of(graph) for place in loop.blocks}
         for place in sorted(inside, reverse=True):
-            block = flow.blocks[place]
-            if _absorb(self.body, flow, place):
+            block = graph.blocks[place]
+            if _absorb(self.body, graph, place):
                 return self._next()
             if block.end.name == "branch":
-                sides = self._sides(flow, block)
-                if sides is not None and flow.places[sides[0].last.block] in inside:
+                sides = self._sides(graph, block)
+                if sides is not None and graph.places[sides[0].last.block] in inside:
                     return block, *sides
         return None
 
-    def _sides(self, flow: Flow, block: Block) -> tuple[_Side, _Side] | None:
+    def _sides(self, graph: ControlFlowGraph, block: Block) -> tuple[_Side, _Side] | None:
         """Both sides of a branch that can be converted."""
         predicate, (yes, no) = block.end.arguments[0], block.end.edges
         if not isinstance(predicate, Operation):
@@ -116,17 +116,17 @@ class _Conversion:
                 _Side(edge, holds, edge.block if is_through else None)
                 for edge, holds, is_through in zip((yes, no), (True, False), through, strict=True)
             ]
-            if not all(each.block is None or self._fits(flow, each.block) for each in sides):
+            if not all(each.block is None or self._fits(graph, each.block) for each in sides):
                 continue
             one, other = sides
             if one.last.block is other.last.block and one.last.is_back == other.last.is_back:
                 return (one, other) if self._is_worth(one, other) else None
         return None
 
-    def _fits(self, flow: Flow, block: Block) -> bool:
+    def _fits(self, graph: ControlFlowGraph, block: Block) -> bool:
         """True if a block may be a side."""
-        place = flow.places[block]
-        if len(flow.incoming[place]) != 1 or block.end.name != "jump":
+        place = graph.places[block]
+        if len(graph.incoming[place]) != 1 or block.end.name != "jump":
             return False
         return all(map(self._may_be_done, block.operations))
 
@@ -134,7 +134,11 @@ class _Conversion:
         """True if an operation can be done, or not be done, where there is no branch."""
         if operation.name in _STORES:
             return self.can_store
-        if operation.name in _CHECKS or operation.name in _LOADS or operation.name in FIXED:
+        if (
+            operation.name in CONDITIONAL_EXITS
+            or operation.name in _LOADS
+            or operation.name in FIXED
+        ):
             return True
         if operation.name not in PURE:
             return False
@@ -189,9 +193,11 @@ class _ExtendedBlock:
         if side.block is None:
             return
         if side.block.parameters:
-            substitute(body, dict(zip(side.block.parameters, side.edge.arguments, strict=True)))
+            substitute(
+                body.blocks, dict(zip(side.block.parameters, side.edge.arguments, strict=True))
+            )
         for operation in side.operations:
-            if operation.name in _CHECKS:
+            if operation.name in CONDITIONAL_EXITS:
                 p, *rest = operation.arguments
                 operation.arguments = (self._both(self._is_taken(side.holds), p), *rest)
             elif operation.name in _STORES:
@@ -233,17 +239,17 @@ class _ExtendedBlock:
         return operation
 
 
-def _absorb(body: Body, flow: Flow, place: int) -> bool:
+def _absorb(body: Body, graph: ControlFlowGraph, place: int) -> bool:
     """Have a block go on with what its jump alone leads to, if there is such a block."""
-    block = flow.blocks[place]
+    block = graph.blocks[place]
     end = block.end
     if end.name != "jump" or end.edges[0].is_back:
         return False
     (edge,) = end.edges
-    if len(flow.incoming[flow.places[edge.block]]) != 1:
+    if len(graph.incoming[graph.places[edge.block]]) != 1:
         return False
     if edge.block.parameters:
-        substitute(body, dict(zip(edge.block.parameters, edge.arguments, strict=True)))
+        substitute(body.blocks, dict(zip(edge.block.parameters, edge.arguments, strict=True)))
     block.operations += edge.block.operations
     block.terminator = edge.block.end
     body.blocks.remove(edge.block)
@@ -252,7 +258,7 @@ def _absorb(body: Body, flow: Flow, place: int) -> bool:
 
 def _work(operation: Operation) -> Work:
     """What takes most of an operation's units."""
-    if operation.name in _CHECKS:
+    if operation.name in CONDITIONAL_EXITS:
         return Work.BRANCH
     if operation.name in _STORES:
         return Work.STORE

@@ -22,9 +22,9 @@ from ferryvm.ir.c.context import (
 )
 from ferryvm.ir.c.expression import Arithmetic
 from ferryvm.ir.c.text import Lines
-from ferryvm.ir.flow import poll_costs
 from ferryvm.ir.graph import Body, Boolean, Constant, FrameState, Operation, Value, Virtual
 from ferryvm.ir.headroom import frame_headroom
+from ferryvm.ir.loop.poll import poll_costs
 from ferryvm.ir.operation import SAFEPOINTS
 from ferryvm.isa.emitter import Condition
 from ferryvm.isa.trap import Trap

@@ -17,7 +17,7 @@ from __future__ import annotations
 import dataclasses
 
 from ferryvm.flowgraph.dominance import DominatorTree
-from ferryvm.flowgraph.loop import NaturalLoop, find_loops, latches_by_head
+from ferryvm.flowgraph.loop import NaturalLoop, find_natural_loops, latches_by_head
 from ferryvm.flowgraph.traversal import reverse_postorder
 from ferryvm.ir.graph import Block, Body
 from ferryvm.ir.operation import SAFEPOINTS
@@ -76,7 +76,7 @@ class _Nesting:
                 self.predecessors[places[edge.block]].append(place)
         self.dominators = DominatorTree(self.predecessors)
         latches, _ = latches_by_head(self.predecessors, self.dominators)
-        self.loops, self.innermost = find_loops(
+        self.loops, self.innermost = find_natural_loops(
             NaturalLoop, latches, self.predecessors, range(len(self.order))
         )
 

@@ -21,9 +21,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from ferryvm.ir.address import accessed, address_operands
 from ferryvm.ir.build import Builder
-from ferryvm.ir.flow import Flow
+from ferryvm.ir.control_flow_graph import ControlFlowGraph
 from ferryvm.ir.graph import Body, Constant, Operation, Value
+from ferryvm.ir.loop.natural import loops_of
 from ferryvm.isa.type import I64, signed
 
 MOST_TERMS = 6
@@ -40,61 +42,24 @@ def share_bases(body: Body) -> None:
         _Sharing(body, only).run()
 
 
-def accessed(body: Body) -> set[Value]:
-    """Values that are used as addresses of loads and stores alone."""
-    found: set[Value] = set()
-    others: set[Value] = set()
-    for block in body.blocks:
-        for operation in block.operations:
-            places = _places(operation)
-            for number, value in enumerate(operation.arguments):
-                (found if number in places else others).add(value)
-            if operation.state is not None:
-                others.update(operation.state.uses())
-        others.update(block.end.uses())
-    return {value for value in found - others if isinstance(value, Operation)}
-
-
-def split(address: Value) -> tuple[Value | None, int]:
-    """An address as a value, or none, and the signed constant that is added to it."""
-    if isinstance(address, Constant):
-        return None, signed(I64, address.bits)
-    if isinstance(address, Operation) and address.name == "add":
-        base, more = address.arguments
-        if isinstance(more, Constant):
-            return base, signed(I64, more.bits)
-    return address, 0
-
-
-def _places(operation: Operation) -> range:
-    """Which operands of an operation are addresses of the heap."""
-    match operation.name:
-        case "heap_load" | "heap_store":
-            return range(1)
-        case "canonicalise":
-            return range(0, len(operation.arguments), 2)
-        case _:
-            return range(0)
-
-
 class _Sharing(Builder):
     """The walk over accesses, which builds in front of them."""
 
     def __init__(self, body: Body, only: set[Value]) -> None:
         super().__init__(body.constants)
-        self.only, self.flow = only, Flow(body)
-        self.home = self.flow.homes()
-        self.order = {value: number for number, value in enumerate(self.home)}
-        self.loops = [loop.blocks for loop in self.flow.loops()]
+        self.only, self.graph = only, ControlFlowGraph(body)
+        self.definitions = self.graph.definitions
+        self.order = {value: number for number, value in enumerate(self.definitions)}
+        self.loops = [loop.blocks for loop in loops_of(self.graph)]
 
     def run(self) -> None:
         """Change all blocks."""
-        for place, block in enumerate(self.flow.blocks):
+        for place, block in enumerate(self.graph.blocks):
             operations = block.operations
             block.operations = []
             self.open(block)
             for operation in operations:
-                addresses = _places(operation)
+                addresses = address_operands(operation)
                 if addresses:
                     self.pc = operation.pc
                     operation.arguments = tuple(
@@ -115,7 +80,7 @@ class _Sharing(Builder):
         around = [blocks for blocks in self.loops if place in blocks]
 
         def depth(each: Value) -> int:
-            return sum(self.home[each] in blocks for blocks in around)
+            return sum(self.definitions[each] in blocks for blocks in around)
 
         base = self._sum(terms, depth)
         return self.add(I64, base, self.constant(I64, constant)) if constant else base

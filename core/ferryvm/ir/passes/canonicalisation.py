@@ -21,8 +21,9 @@ from __future__ import annotations
 
 import math
 
+from ferryvm.ir.control_flow_graph import edges_to
 from ferryvm.ir.graph import Block, Body, Constant, FrameState, Operation, Parameter, Value, Virtual
-from ferryvm.ir.passes.dead_code import edges_to, remove_dead_code
+from ferryvm.ir.passes.dead_code import remove_dead_code
 from ferryvm.isa.type import CANONICAL_NAN, Type, to_float
 
 BLIND = frozenset(

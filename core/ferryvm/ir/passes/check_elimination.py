@@ -13,13 +13,12 @@ blocks and edges.
 
 from __future__ import annotations
 
-from ferryvm.ir.flow import Flow
+from ferryvm.ir.control_flow_graph import ControlFlowGraph
 from ferryvm.ir.graph import BOOLEAN, Body, Constant, Operation, Value
 from ferryvm.ir.headroom import headroom
+from ferryvm.ir.operation import CONDITIONAL_EXITS
 from ferryvm.isa.emitter import Condition
 from ferryvm.isa.type import I64, Type, signed
-
-_CONDITIONAL = frozenset({"trap_if", "grow_if", "guard"})
 
 _ORDER = {
     Condition.EQ: (Condition.EQ, False, True),
@@ -47,7 +46,7 @@ class _Walk:
     """A walk over the dominator tree. A fact holds in the blocks that its own dominates."""
 
     def __init__(self, body: Body) -> None:
-        self.body, self.flow = body, Flow(body)
+        self.body, self.graph = body, ControlFlowGraph(body)
         self.booleans: dict[Fact, list[tuple[int, bool]]] = {}
         self.extents: dict[tuple[Value, Value], list[tuple[int, int, int]]] = {}
         """By limit and address, each with its block: from which offset to which one, both ends
@@ -55,33 +54,31 @@ class _Walk:
 
     def run(self) -> None:
         """Walk over all blocks."""
-        for place in self.flow.preorder():
-            block = self.flow.blocks[place]
+        for place in self.graph.preorder():
+            block = self.graph.blocks[place]
             self.place = place
-            came = self.flow.only_edge(place)
+            came = self.graph.only_edge(place)
             if came is not None:
-                end = self.flow.blocks[came[0]].end
+                end = self.graph.blocks[came[0]].end
                 if end.name == "branch":
                     self._learn(end.arguments[0], came[1] is end.edges[0])
-            kept = []
+            remaining = []
             for operation in block.operations:
-                if operation.name in _CONDITIONAL:
+                if operation.name in CONDITIONAL_EXITS:
                     p = operation.arguments[0]
                     if self._known(p) is False:
                         continue
                     self._learn(p, False)
-                kept.append(operation)
-            if len(kept) < len(block.operations):
-                block.operations = kept
+                remaining.append(operation)
+            if len(remaining) < len(block.operations):
+                block.operations = remaining
             if block.end.name == "branch":
                 self._decide(block.end)
 
     def _decide(self, end: Operation) -> None:
         known = self._known(end.arguments[0])
         if known is not None:
-            key = (BOOLEAN, int(known))
-            constant = self.body.constants.setdefault(key, Constant(*key))
-            end.arguments = (constant,)
+            end.arguments = (self.body.constant(BOOLEAN, int(known)),)
 
     # --- facts ------------------------------------------------------------------------------
 
@@ -101,7 +98,7 @@ class _Walk:
 
     def _learn_extent(self, key: tuple[Value, Value], first: int, last: int) -> None:
         for place, start, end in self.extents.get(key, ()):
-            if self.flow.dominates(place, self.place) and start <= last + 1 and first <= end + 1:
+            if self.graph.dominates(place, self.place) and start <= last + 1 and first <= end + 1:
                 first, last = min(first, start), max(last, end)
         self.extents.setdefault(key, []).append((self.place, first, last))
 
@@ -119,12 +116,12 @@ class _Walk:
                 return self._known_parts(p, decisive=p.name == "any")
             fact, is_so = _normal(p)
         for place, holds in self.booleans.get(fact, ()):
-            if self.flow.dominates(place, self.place):
+            if self.graph.dominates(place, self.place):
                 return holds is is_so
         if fact[0] is Condition.LT_U and fact[1] is I64:
             key, first, last = _extent(fact)
             for place, start, end in self.extents.get(key, ()):
-                if start <= first and last <= end and self.flow.dominates(place, self.place):
+                if start <= first and last <= end and self.graph.dominates(place, self.place):
                     return is_so
         return None
 

@@ -12,8 +12,9 @@ and back edges.
 
 from __future__ import annotations
 
-from ferryvm.ir.flow import Flow, Loop
-from ferryvm.ir.graph import Block, Body, Constant, Edge, Operation, Parameter, Terminator
+from ferryvm.ir.graph import Body, Constant, Operation
+from ferryvm.ir.loop.natural import Loop
+from ferryvm.ir.loop.preheader import add_preheaders
 from ferryvm.ir.operation import PURE
 from ferryvm.isa.type import Type
 
@@ -27,74 +28,26 @@ _MOVABLE = (PURE | _FIXED) - _PARTIAL - _SHIFTS
 
 def hoist_invariants(body: Body) -> None:
     """Move invariant operations out of loops."""
-    if any(edge.is_back for block in body.blocks for edge in block.end.edges):
-        add_preheaders(body)
-        _Hoisting(body).run()
+    for loop in add_preheaders(body):
+        if loop.entry is not None:
+            _hoist(loop)
 
 
-def _entries(flow: Flow, loop: Loop) -> list[tuple[int, Edge]]:
-    """Edges into a loop, each with the place that it comes from."""
-    return [(place, edge) for place, edge in flow.incoming[loop.head] if place not in loop.blocks]
-
-
-def add_preheaders(body: Body, *, of_branches: bool = False) -> None:
-    """Give each loop that is entered in several ways a block in front.
-
-    `of_branches`: also each that is entered by a branch, so that what stands in front of it is
-    done only if it is entered.
-    """
-    flow = Flow(body)
-    labels = {block.label for block in body.blocks}
-    fronts: dict[Block, Block] = {}
-    for loop in flow.loops():
-        entries = _entries(flow, loop)
-        edges = [edge for _, edge in entries]
-        is_branch = any(len(flow.blocks[place].end.edges) > 1 for place, _ in entries)
-        if len(edges) < 2 and not (of_branches and is_branch):
-            continue
-        head = flow.blocks[loop.head]
-        label = f"front.{head.label}"
-        while label in labels:
-            label += "."
-        labels.add(label)
-        front = fronts[head] = Block(label, head.pc)
-        front.parameters = [Parameter(p.type) for p in head.parameters]
-        front.terminator = Terminator("jump", edges=(Edge(head, [*front.parameters]),))
-        for edge in edges:
-            edge.block = front
-    body.blocks[:] = [
-        each for block in body.blocks for each in (fronts.get(block), block) if each is not None
-    ]
-
-
-class _Hoisting:
-    def __init__(self, body: Body) -> None:
-        self.body, self.flow = body, Flow(body)
-        self.home = self.flow.homes()
-
-    def run(self) -> None:
-        """Go through all loops."""
-        for loop in self.flow.loops():
-            entries = _entries(self.flow, loop)
-            if len(entries) == 1:
-                self._loop(loop, entries[0][0])
-
-    def _loop(self, loop: Loop, before: int) -> None:
-        home, inside = self.home, loop.blocks
-        moved = self.flow.blocks[before].operations
-        for place in sorted(inside):
-            block = self.flow.blocks[place]
-            kept = []
-            for operation in block.operations:
-                if (operation.name in _MOVABLE or _is_small_shift(operation)) and all(
-                    home.get(a) not in inside for a in operation.arguments
-                ):
-                    home[operation] = before
-                    moved.append(operation)
-                else:
-                    kept.append(operation)
-            if len(kept) < len(block.operations):
-                block.operations = kept
+def _hoist(loop: Loop) -> None:
+    definitions = loop.graph.definitions
+    preheader, place = loop.preheader.operations, loop.entries[0].source
+    for block in loop.members:
+        remaining = []
+        for operation in block.operations:
+            if (operation.name in _MOVABLE or _is_small_shift(operation)) and all(
+                map(loop.is_invariant, operation.arguments)
+            ):
+                definitions[operation] = place
+                preheader.append(operation)
+            else:
+                remaining.append(operation)
+        if len(remaining) < len(block.operations):
+            block.operations = remaining
 
 
 def _is_small_shift(operation: Operation) -> bool:

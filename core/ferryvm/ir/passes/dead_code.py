@@ -10,27 +10,18 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from ferryvm.ir.graph import Block, Body, Edge, FrameState, Operation, Parameter, Terminator, Value
-
-_EFFECTS = frozenset({"call", "call_indirect"})
-"""Operations with a value that are kept even if nobody uses it."""
+from ferryvm.ir.control_flow_graph import edges_to
+from ferryvm.ir.graph import Body, Operation, Parameter, Terminator, Value
+from ferryvm.ir.operation import CALLS
+from ferryvm.ir.use import substitute
 
 
 def remove_dead_code(body: Body) -> None:
     """Remove redundant parameters and dead operations."""
     replaced = _redundant(body)
     if replaced:
-        substitute(body, replaced)
+        substitute(body.blocks, replaced)
     _remove_dead(body)
-
-
-def edges_to(body: Body) -> dict[Block, list[Edge]]:
-    """The edges that lead to each block."""
-    found: dict[Block, list[Edge]] = {block: [] for block in body.blocks}
-    for block in body.blocks:
-        for edge in block.end.edges:
-            found[edge.block].append(edge)
-    return found
 
 
 def _redundant(body: Body) -> dict[Value, Value]:
@@ -61,24 +52,6 @@ def _redundant(body: Body) -> dict[Value, Value]:
     return {parameter: settled(parameter) for parameter in stands_for}
 
 
-def substitute(body: Body, new: dict[Value, Value]) -> None:
-    """Use other values instead of some."""
-    states: dict[FrameState, FrameState] = {}
-    old = new.keys()
-    for block in body.blocks:
-        for operation in (*block.operations, block.end):
-            if not old.isdisjoint(operation.arguments):
-                operation.arguments = tuple([new.get(a, a) for a in operation.arguments])
-            state = operation.state
-            if state is not None:
-                if state not in states:
-                    states[state] = state.renamed(new)
-                operation.state = states[state]
-        for edge in block.end.edges:
-            if not old.isdisjoint(edge.arguments):
-                edge.arguments = [new.get(a, a) for a in edge.arguments]
-
-
 def _remove_dead(body: Body) -> None:
     """Remove operations and parameters on which no effect depends."""
     incoming = edges_to(body)
@@ -98,7 +71,7 @@ def _remove_dead(body: Body) -> None:
 
     for block in body.blocks:
         for operation in block.operations:
-            if operation.type is None or operation.name in _EFFECTS:
+            if operation.type is None or operation.name in CALLS:
                 use((operation,))
         end: Terminator = block.end
         use(end.arguments)
@@ -114,8 +87,8 @@ def _remove_dead(body: Body) -> None:
     for block in body.blocks:
         block.operations = [operation for operation in block.operations if operation in live]
     for block in body.blocks[1:]:
-        kept = [index for index, p in enumerate(block.parameters) if p in live]
-        if len(kept) < len(block.parameters):
-            block.parameters = [block.parameters[index] for index in kept]
+        remaining = [index for index, p in enumerate(block.parameters) if p in live]
+        if len(remaining) < len(block.parameters):
+            block.parameters = [block.parameters[index] for index in remaining]
             for edge in incoming[block]:
-                edge.arguments = [edge.arguments[index] for index in kept]
+                edge.arguments = [edge.arguments[index] for index in remaining]

@@ -19,9 +19,10 @@ the loop, and never left with back edges alone.
 from __future__ import annotations
 
 from ferryvm.ir.build import Builder
+from ferryvm.ir.control_flow_graph import edges_to
 from ferryvm.ir.graph import Block, Body, Constant, Edge, Terminator, Value
 from ferryvm.ir.operation import PURE
-from ferryvm.ir.passes.dead_code import edges_to, substitute
+from ferryvm.ir.use import substitute
 
 _LARGEST = 6
 """Operations of a block that is passed by."""
@@ -173,7 +174,7 @@ class _Round:
         for value in [*new]:
             new[value] = _last(new, value)
         if new:
-            substitute(self.body, new)
+            substitute(self.body.blocks, new)
 
 
 def _last(new: dict[Value, Value], value: Value) -> Value:

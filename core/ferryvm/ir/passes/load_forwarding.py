@@ -20,9 +20,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
-from ferryvm.ir.affine import step_of
+from ferryvm.ir.address import split
 from ferryvm.ir.build import Builder
-from ferryvm.ir.flow import Flow, Loop
 from ferryvm.ir.footprint import Footprint
 from ferryvm.ir.graph import (
     Block,
@@ -34,18 +33,17 @@ from ferryvm.ir.graph import (
     Value,
     ValueType,
 )
-from ferryvm.ir.passes.address_base import split
-from ferryvm.ir.passes.dead_code import substitute
-from ferryvm.ir.passes.strength_reduction import users_of
+from ferryvm.ir.loop.induction import recurrences
+from ferryvm.ir.loop.natural import Loop, find_loops
+from ferryvm.ir.operation import CALLS
+from ferryvm.ir.use import substitute, users_of
 from ferryvm.isa.type import I64, signed
-
-_CALLS = frozenset({"call", "call_indirect"})
 
 _CONVERSIONS = frozenset({"wrap", "reinterpret"})
 
 _Form = tuple[str, tuple[Static, ...], ValueType | None]
 _Shape = tuple[_Form, ...]
-"""A load and conversions of what it yields, by name, facts and type."""
+"""A load and the conversions of its value, by name, facts and type."""
 
 _Address = tuple[Value | None, int, int]
 """A value, the constant that is added to it, and how many bytes are loaded."""
@@ -56,40 +54,37 @@ def forward_loads(
     footprints: Mapping[Operation, Footprint],
     most: Callable[[Sequence[Operation]], int],
 ) -> None:
-    """Have inner loops keep what they load.
+    """Replace loads of inner loops by values that they have loaded before.
 
-    `footprints`: what is known of accesses; `most`: how many values a loop of some operations may
-    pass from iteration to iteration.
+    `footprints`: of accesses, as far as known; `most`: how many values a loop of some operations
+    may pass from iteration to iteration.
     """
-    flow = Flow(body)
-    loops = flow.loops()
     users = users_of(body)
     new: dict[Value, Value] = {}
-    for loop in loops:
-        if not any(each.blocks < loop.blocks for each in loops):
-            chain = _chain(flow, loop)
-            if chain:
-                new |= _Keeping(body, flow, loop, chain, footprints, users).run(most)
+    for loop in find_loops(body):
+        path = _path(loop) if loop.is_innermost else []
+        if path:
+            new |= _Forwarding(body, loop, path, footprints, users).run(most)
     if new:
-        substitute(body, new)
+        substitute(body.blocks, new)
 
 
-def _chain(flow: Flow, loop: Loop) -> list[Block]:
-    """The blocks of a loop if each iteration does all of them, in their order; else none."""
-    if len(flow.incoming[loop.head]) != 2:
+def _path(loop: Loop) -> list[Block]:
+    """The blocks of a loop with one entry if each iteration executes all of them, in their order;
+    else none."""
+    if loop.entry is None or loop.back_edge is None:
         return []
-    place = loop.head
-    found = [flow.blocks[place]]
+    graph, found = loop.graph, [loop.header]
     while True:
-        inside = [e for e in found[-1].end.edges if flow.places.get(e.block) in loop.blocks]
+        inside = [e for e in found[-1].end.edges if graph.places.get(e.block) in loop.blocks]
         if len(inside) != 1:
             return []
-        place = flow.places[inside[0].block]
-        if place == loop.head:
+        (edge,) = inside
+        if edge.block is loop.header:
             return found
-        if len(flow.incoming[place]) != 1:
+        if graph.only_edge(graph.places[edge.block]) is None:
             return []
-        found.append(flow.blocks[place])
+        found.append(edge.block)
 
 
 def _form(operation: Operation) -> _Form:
@@ -100,63 +95,58 @@ def _address(load: Operation) -> _Address:
     return *split(load.arguments[0]), load.fact(0, int)
 
 
-class _Keeping(Builder):
-    """One loop, and the end of the block in front of it, where it builds."""
+class _Forwarding(Builder):
+    """One loop, and its preheader, where it builds."""
 
     def __init__(
         self,
         body: Body,
-        flow: Flow,
         loop: Loop,
-        chain: list[Block],
+        path: list[Block],
         footprints: Mapping[Operation, Footprint],
         users: Mapping[Value, Sequence[Operation | None]],
     ) -> None:
         super().__init__(body.constants)
-        self.head, self.footprints = flow.blocks[loop.head], footprints
-        self.operations = [o for block in chain for o in block.operations]
+        self.loop, self.footprints = loop, footprints
+        self.operations = [o for block in path for o in block.operations]
         self.inside, self.users = {*self.operations}, users
-        ways = flow.incoming[loop.head]
-        ((front, self.entry),) = ((s, e) for s, e in ways if s not in loop.blocks)
-        ((_, self.back),) = ((s, e) for s, e in ways if s in loop.blocks)
-        self.front = flow.blocks[front]
+        (self.entry,), (self.back_edge,) = loop.entries, loop.back_edges
         self.stores = {split(o.arguments[0]): o for o in self.operations if o.name == "heap_store"}
 
     def run(self, most: Callable[[Sequence[Operation]], int]) -> dict[Value, Value]:
-        """Change the loop; what is to be used instead of some loads."""
-        if any(operation.name in _CALLS for operation in self.operations):
+        """Change the loop; the values that replace loads."""
+        if any(operation.name in CALLS for operation in self.operations):
             return {}
-        new: dict[Value, Value] = dict(self._in_round())
-        left = [o for o in self.operations if o.name == "heap_load" and o not in new]
+        new: dict[Value, Value] = dict(self._in_iteration())
+        others = [o for o in self.operations if o.name == "heap_load" and o not in new]
         groups: dict[tuple[Parameter, int, _Shape], dict[int, Operation]] = {}
         steps = dict(self._steps())
-        for load in left:
+        for load in others:
             base, offset, _ = _address(load)
             if isinstance(base, Parameter) and base in steps and self._is_apart_from_all(load):
                 value, shape = self._converted(load)
                 groups.setdefault((base, steps[base], shape), {})[offset] = value
-        room = most(self.operations) if groups else 0
-        self.open(self.front)
-        self.pc = self.front.end.pc
+        left_over = most(self.operations) if groups else 0
+        self.open(self.loop.preheader)
+        self.pc = self.loop.preheader.end.pc
         for (base, step, shape), values in groups.items():
             while values:
                 offset = max(values) if step > 0 else min(values)
-                found = self._earlier(values, offset, step, room)
-                room -= len(found)
+                found = self._earlier(values, offset, step, left_over)
+                left_over -= len(found)
                 last: Value = values.pop(offset)
                 for each in found:
                     last = new[values.pop(each)] = self._passed_on(last, base, each, shape)
         return {load: new.get(value, value) for load, value in new.items()}
 
     def _steps(self) -> Iterator[tuple[Parameter, int]]:
-        """Parameters that a constant is added to in each iteration, with these."""
-        for parameter, next_ in zip(self.head.parameters, self.back.arguments, strict=True):
-            step = step_of(parameter, next_, lambda value: isinstance(value, Constant))
-            if parameter.type is I64 and isinstance(step, Constant) and step.bits:
-                yield parameter, signed(I64, step.bits)
+        """The recurrences with a constant step, with that."""
+        for parameter, known in recurrences(self.loop).items():
+            if isinstance(known.step, Constant) and known.step.bits:
+                yield parameter, signed(I64, known.step.bits)
 
     def _converted(self, load: Operation) -> tuple[Operation, _Shape]:
-        """What a load is for: itself, or what it is converted to if nothing else needs it."""
+        """The value of a load, or the conversion of it that alone is used; and its shape."""
         value, shape = load, [_form(load)]
         while len(users := self.users.get(value, ())) == 1:
             (user,) = users
@@ -178,20 +168,21 @@ class _Keeping(Builder):
     def _passed_on(self, value: Value, base: Parameter, offset: int, shape: _Shape) -> Parameter:
         """A parameter that is what a value was in the iteration before, and in the first one what
         lies at an offset from a base."""
-        start = self.entry.arguments[self.head.parameters.index(base)]
+        header = self.loop.header
+        start = self.entry.edge.arguments[header.parameters.index(base)]
         first = self.add(I64, start, self.constant(I64, offset & I64.mask))
         for name, static, t in shape:
             first = self.emit(Operation(name, t, static, (first,)))
         assert first.type is not None
         found = Parameter(first.type)
-        self.head.parameters.append(found)
-        self.entry.arguments.append(first)
-        self.back.arguments.append(value)
+        header.parameters.append(found)
+        self.entry.edge.arguments.append(first)
+        self.back_edge.edge.arguments.append(value)
         return found
 
     # --- in one iteration -----------------------------------------------------------------------
 
-    def _in_round(self) -> Iterator[tuple[Operation, Operation]]:
+    def _in_iteration(self) -> Iterator[tuple[Operation, Operation]]:
         """Loads, with earlier ones that yield the same."""
         there: dict[_Address, Operation] = {}
         for operation in self.operations:
@@ -207,7 +198,7 @@ class _Keeping(Builder):
         return all(self._is_apart(load, each) for each in changes)
 
     def _is_apart(self, load: Operation, change: Operation) -> bool:
-        """True if it is known that something does not touch what is loaded, in whichever round."""
+        """True if it is known that something does not touch what is loaded, in any iteration."""
         here = self.footprints.get(load)
         if here is None:
             return False

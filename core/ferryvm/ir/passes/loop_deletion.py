@@ -19,152 +19,111 @@ pays for its instructions alone.
 
 from __future__ import annotations
 
-from ferryvm.ir.affine import InductionVariable, find_induction_variable
+from typing import NamedTuple
+
 from ferryvm.ir.build import Builder
-from ferryvm.ir.clone import rename
-from ferryvm.ir.flow import Flow, Loop
-from ferryvm.ir.graph import (
-    Block,
-    Body,
-    Constant,
-    Edge,
-    FrameState,
-    Operation,
-    Parameter,
-    Terminator,
-    Value,
-)
+from ferryvm.ir.graph import Block, Body, Edge, Operation, Parameter, Terminator, Value
+from ferryvm.ir.loop.affine import AffineAnalysis
+from ferryvm.ir.loop.induction import InductionVariable, find_induction_variable
+from ferryvm.ir.loop.natural import Loop, find_loops
 from ferryvm.ir.operation import PURE
 from ferryvm.ir.passes.code_motion import hoist_invariants
 from ferryvm.ir.passes.dead_code import remove_dead_code
 from ferryvm.ir.passes.jump_threading import thread_jumps
 from ferryvm.ir.passes.value_numbering import number_values
+from ferryvm.ir.use import substitute
 from ferryvm.isa.emitter import Condition
-from ferryvm.isa.type import I64, signed
+from ferryvm.isa.type import I64
 
-Straight = tuple[Value, Value]
-"""Base and slope."""
 
-_LARGEST = (1 << 63) - 1
+class Linear(NamedTuple):
+    """A value that is base + k * slope in iteration k."""
+
+    base: Value
+    slope: Value
 
 
 def delete_counting_loops(body: Body) -> int:
-    """Replace the loops of a body that only count; how many."""
+    """Replace the loops of a body that only count; the number of these loops."""
     count = 0
     while _replace_one(body):
         count += 1
-        # What an inner loop came to may not vary in the one around it.
+        # The closed form of an inner loop may be invariant in the loop around it.
         for tidy in (thread_jumps, remove_dead_code, hoist_invariants, number_values):
             tidy(body)
     return count
 
 
 def _replace_one(body: Body) -> bool:
-    if not any(edge.is_back for block in body.blocks for edge in block.end.edges):
-        return False
-    flow = Flow(body)
-    home = flow.homes()
-    return any(_Counting(body, flow, loop, home).replace() for loop in flow.loops())
+    return any(_Counting(body, loop).replace() for loop in find_loops(body))
 
 
 class _Counting(Builder):
     """One loop."""
 
-    def __init__(self, body: Body, flow: Flow, loop: Loop, home: dict[Value, int]) -> None:
+    def __init__(self, body: Body, loop: Loop) -> None:
         super().__init__(body.constants)
-        self.body, self.flow, self.loop, self.home = body, flow, loop, home
-        self.head = flow.blocks[loop.head]
-        self.pc = self.head.end.pc
+        self.body, self.loop = body, loop
+        self.pc = loop.header.end.pc
         self.zero, self.one = self.constant(I64, 0), self.constant(I64, 1)
 
     def replace(self) -> bool:
         """Replace the loop if it only counts."""
-        count = self._count()
-        if count is None:
+        loop, header = self.loop, self.loop.header
+        if len(loop.blocks) != 2 or loop.back_edge is None or loop.latch is header:
             return False
-        (source, back), *others = [
-            (place, edge)
-            for place, edge in self.flow.incoming[self.loop.head]
-            if place in self.loop.blocks
-        ]
-        latch = self.flow.blocks[source]
-        if others or latch is self.head or len(self.loop.blocks) != 2:
+        if any(each.name not in PURE and each.name != "poll" for each in loop.operations):
             return False
-        self.next = dict(zip(self.head.parameters, back.arguments, strict=True))
-        self.open(Block("formula", self.head.pc))
-        self.iterations = self._iterations(count)
-        if self.iterations is None:
+        variable = find_induction_variable(loop)
+        if variable is None:
             return False
+        self.next = dict(zip(header.parameters, loop.back_edge.edge.arguments, strict=True))
+        self.open(Block("formula", header.pc))
+        iterations = variable.trip_count(self)
+        if iterations is None:
+            return False
+        self.iterations = iterations
+        steps = {parameter: self._step(parameter) for parameter in header.parameters}
+        self.steps: dict[Value, Value] = {p: step for p, step in steps.items() if step is not None}
+        self.affine = AffineAnalysis(self, self.steps, loop)
         last: dict[Value, Value] = {}
-        for parameter in self.head.parameters:
+        for parameter in header.parameters:
             value = self._last(parameter)
             if value is None:
                 return False
             last[parameter] = value
-        self._put(latch, last)
+        self._put(variable, last)
         return True
-
-    def _is_outside(self, value: Value) -> bool:
-        return self.home.get(value) not in self.loop.blocks
-
-    def _count(self) -> InductionVariable | None:
-        """What the loop counts, if it does nothing else."""
-        for place in self.loop.blocks:
-            for operation in self.flow.blocks[place].operations:
-                if operation.name not in PURE and operation.name != "poll":
-                    return None
-        return find_induction_variable(self.flow, self.loop, self._is_outside)
-
-    def _iterations(self, count: InductionVariable) -> Value | None:
-        """How often the loop goes round; None where that may be for ever."""
-        if not isinstance(count.step, Constant):
-            return None
-        step = signed(I64, count.step.bits)
-        if step < 1:
-            return None
-        if step > 1 and not (
-            isinstance(count.bound, Constant)
-            and signed(I64, count.bound.bits) <= _LARGEST - step + 1
-        ):
-            return None  # it may wrap around before it is seen to be too large
-        begins = self.compare(I64, Condition.LT_S, count.value, count.bound)
-        distance = self.sub(I64, count.bound, count.value)
-        if step > 1:
-            whole = self.div_u(I64, self.sub(I64, distance, self.one), count.step)
-            distance = self.add(I64, whole, self.one)
-        return self.select(begins, distance, self.zero)
 
     # --- values -----------------------------------------------------------------------------
 
     def _last(self, parameter: Parameter) -> Value | None:
-        """What a parameter of the head is when the loop ends; here it is what it begins with."""
+        """The value of a parameter of the header when the loop ends, computed from the one with
+        which it begins."""
         iterations, next_ = self.iterations, self.next[parameter]
-        assert iterations is not None
         if next_ is parameter:
             return parameter
-        if self._is_outside(next_):
+        if self.loop.is_invariant(next_):
             begins = self.compare(I64, Condition.NE, iterations, self.zero)
             return self.select(begins, next_, parameter)
         if parameter.type is not I64:
             return None
         added = self._added(parameter)
         if added is not None:
-            base, slope = added
-            whole = self.mul(I64, iterations, base)
-            if slope is not self.zero:
-                whole = self.add(I64, whole, self.mul(I64, self._pairs(iterations), slope))
+            whole = self.mul(I64, iterations, added.base)
+            if added.slope is not self.zero:
+                whole = self.add(I64, whole, self.mul(I64, self._pairs(iterations), added.slope))
             return self.add(I64, parameter, whole)
-        straight = self._straight(next_)
-        if straight is None:
+        linear = self._linear(next_)
+        if linear is None:
             return None
-        base, slope = straight
-        before = self.mul(I64, self.sub(I64, iterations, self.one), slope)
+        before = self.mul(I64, self.sub(I64, iterations, self.one), linear.slope)
         begins = self.compare(I64, Condition.NE, iterations, self.zero)
-        return self.select(begins, self.add(I64, base, before), parameter)
+        return self.select(begins, self.add(I64, linear.base, before), parameter)
 
     def _pairs(self, iterations: Value) -> Value:
-        """iterations * (iterations - 1) / 2: the even one of both is halved before it is too
-        late."""
+        """iterations * (iterations - 1) / 2: the even factor is halved before the product can
+        wrap."""
         half = self.shr_u(I64, iterations, self.one)
         less = self.sub(I64, iterations, self.one)
         is_even = self.compare(
@@ -172,9 +131,9 @@ class _Counting(Builder):
         )
         return self.select(is_even, self.mul(I64, half, less), self.mul(I64, half, iterations))
 
-    def _step(self, parameter: Parameter) -> tuple[str, Value] | None:
-        """`add` or `sub`, and what an iteration adds to a parameter or takes from it."""
-        next_ = self.next.get(parameter)
+    def _sum(self, parameter: Parameter) -> tuple[str, Value] | None:
+        """`add` or `sub`, and the value that an iteration adds to a parameter or subtracts."""
+        next_ = self.next[parameter]
         if not isinstance(next_, Operation) or next_.name not in ("add", "sub"):
             return None
         a, b = next_.arguments
@@ -182,71 +141,49 @@ class _Counting(Builder):
             a, b = b, a
         return (next_.name, b) if a is parameter else None
 
-    def _negated(self, value: Value) -> Value:
-        return self.sub(I64, self.zero, value)
-
-    def _added(self, parameter: Parameter) -> Straight | None:
-        """The straight value that each iteration adds to a parameter."""
-        step = self._step(parameter)
-        straight = self._straight(step[1]) if step is not None else None
-        if step is None or straight is None or step[0] == "add":
-            return straight
-        return self._negated(straight[0]), self._negated(straight[1])
-
-    def _straight(self, value: Value) -> Straight | None:
-        if self._is_outside(value):
-            return (value, self.zero) if value.type is I64 else None
-        if isinstance(value, Parameter):
-            return self._straight_parameter(value)
-        if not isinstance(value, Operation) or value.name not in ("add", "sub", "mul"):
-            return None
-        if value.type is not I64:
-            return None
-        a, b = (self._straight(each) for each in value.arguments)
-        if a is None or b is None:
-            return None
-        if value.name == "mul":
-            if a[1] is not self.zero:
-                a, b = b, a
-            if a[1] is not self.zero:
-                return None
-            return self.mul(I64, a[0], b[0]), self.mul(I64, a[0], b[1])
-        combine = getattr(self, value.name)
-        return combine(I64, a[0], b[0]), combine(I64, a[1], b[1])
-
-    def _straight_parameter(self, parameter: Parameter) -> Straight | None:
+    def _step(self, parameter: Parameter) -> Value | None:
+        """The invariant that each iteration adds to an integer parameter; None if there is none."""
         if parameter.type is not I64:
             return None
-        if self.next.get(parameter) is parameter:
-            return parameter, self.zero
-        step = self._step(parameter)
-        if step is None or not self._is_outside(step[1]):
+        if self.next[parameter] is parameter:
+            return self.zero
+        sum_ = self._sum(parameter)
+        if sum_ is None or not self.loop.is_invariant(sum_[1]):
             return None
-        return parameter, step[1] if step[0] == "add" else self._negated(step[1])
+        return sum_[1] if sum_[0] == "add" else self.sub(I64, self.zero, sum_[1])
+
+    def _added(self, parameter: Parameter) -> Linear | None:
+        """The linear value that each iteration adds to a parameter."""
+        sum_ = self._sum(parameter)
+        linear = self._linear(sum_[1]) if sum_ is not None else None
+        if sum_ is None or linear is None or sum_[0] == "add":
+            return linear
+        return Linear(*(self.sub(I64, self.zero, each) for each in linear))
+
+    def _linear(self, value: Value) -> Linear | None:
+        """A value that is affine in the parameters to which each iteration adds an invariant."""
+        expression = self.affine.expression(value)
+        if expression is None:
+            return None
+        base = self.affine.at(expression, {each: each for each in self.steps})
+        return Linear(base, self.affine.step(expression, self.steps))
 
     # --- the body ---------------------------------------------------------------------------
 
-    def _put(self, latch: Block, last: dict[Value, Value]) -> None:
-        """Have the head compute the last values and go on behind the loop."""
-        head, out = self.head, self._out(latch)
-        for operation in head.operations:
+    def _put(self, variable: InductionVariable, last: dict[Value, Value]) -> None:
+        """Have the header compute the last values and go on behind the loop."""
+        header, exit_ = self.loop.header, variable.exit
+        for operation in header.operations:
             if operation.name in PURE:
                 assert operation.type is not None
                 arguments = tuple(last.get(a, a) for a in operation.arguments)
                 last[operation] = self.pure(
                     operation.name, operation.static, arguments, operation.type
                 )
-        head.operations = self.block.operations
-        passed = [last.get(a, a) for a in out.arguments]
-        end = Terminator("jump", edges=(Edge(out.block, passed, out.is_back),))
-        end.pc = head.end.pc
-        head.terminator = end
-        self.body.blocks.remove(latch)
-        states: dict[FrameState, FrameState] = {}
-        for block in self.body.blocks:
-            if block is not head:
-                rename(block, last, states)
-
-    def _out(self, latch: Block) -> Edge:
-        one, other = self.head.end.edges
-        return other if one.block is latch else one
+        header.operations = self.block.operations
+        passed = [last.get(a, a) for a in exit_.arguments]
+        end = Terminator("jump", edges=(Edge(exit_.block, passed, exit_.is_back),))
+        end.pc = header.end.pc
+        header.terminator = end
+        self.body.blocks.remove(self.loop.latch)
+        substitute([block for block in self.body.blocks if block is not header], last)

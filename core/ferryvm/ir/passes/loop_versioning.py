@@ -9,7 +9,7 @@ pass.
 A store may change the length that another check compares with: references are plain offsets into
 the heap. So all lengths have to be loaded again after each store, and no check implies a later one.
 The pass therefore asks once, in front of the outermost loop where that is possible, whether all
-objects in the nest's footprint (`ferryvm.ir.footprint`) are in bounds, and none that is stored into
+objects that the nest accesses (`ferryvm.ir.loop.runtime_check`) are in bounds, and none that is stored into
 overlaps another. Then no length changes in the copy; and what an inner loop does not store into is
 loaded in its preheader. (Byler, Davies, Huson, Leasure, Wolfe: Multiple Version Loops, ICPP 1987.
 Gupta: Optimizing Array Bound Checks Using Flow Analysis, 1993, section 5, checks the largest value
@@ -27,24 +27,22 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from ferryvm.ir.clone import NestClone
-from ferryvm.ir.flow import Flow
-from ferryvm.ir.footprint import (
-    LARGEST_BASE,
+from ferryvm.ir.footprint import Footprint
+from ferryvm.ir.graph import BOOLEAN, Block, Body, Constant, Edge, Operation, Terminator, Value
+from ferryvm.ir.loop.access import HeapObject
+from ferryvm.ir.loop.clone import LoopClone
+from ferryvm.ir.loop.iteration_space import LARGEST_BASE
+from ferryvm.ir.loop.natural import find_loops
+from ferryvm.ir.loop.runtime_check import (
     LARGEST_NEST,
     OUTSIDE,
     TOO_LARGE,
-    Footprint,
-    HeapObject,
     NoNestError,
     RuntimeChecks,
     UnfitError,
-    VersionedNest,
-    VersioningReason,
-    extent,
 )
-from ferryvm.ir.graph import BOOLEAN, Block, Body, Constant, Edge, Operation, Terminator, Value
 from ferryvm.ir.passes.dead_code import remove_dead_code
+from ferryvm.ir.versioned_nest import VersionedNest, VersioningReason
 from ferryvm.isa.emitter import Condition
 from ferryvm.isa.type import I64, WORD_BYTES
 
@@ -86,19 +84,17 @@ def _next_checks(
     """The checks for the first nest that gets two versions, outer ones before inner ones."""
     if not {"heap_store", "trap_if"} <= {operation.name for operation in body.operations}:
         return None
-    flow = Flow(body)
-    loops = flow.loops()
+    loops = find_loops(body)
     for loop in reversed(loops):
-        head = flow.blocks[loop.head]
-        if head not in done:
-            done.add(head)
+        if loop.header not in done:
+            done.add(loop.header)
             try:
-                return RuntimeChecks(body, flow, loop, loops, largest)
+                return RuntimeChecks(body, loop, loops, largest)
             except NoNestError:
                 continue
             except UnfitError as error:
                 if told is not None:
-                    told.append(VersionedNest(head.pc, error.reason))
+                    told.append(VersionedNest(loop.header.pc, error.reason))
     return None
 
 
@@ -106,19 +102,15 @@ class _Split:
     """The two versions of a nest, and the blocks of the runtime checks."""
 
     def __init__(self, body: Body, checks: RuntimeChecks, told: list[VersionedNest] | None) -> None:
-        self.told = told
-        self.body, self.checks, self.m = body, checks, checks
-        head = checks.head
-        (self.entry,) = (
-            edge
-            for s, edge in checks.flow.incoming[checks.loop.head]
-            if s not in checks.loop.blocks
+        self.told, self.checks, self.m = told, checks, checks.conditions
+        self.nest, self.clone = checks.nest, LoopClone(body, checks.nest, checks.eliminated)
+        self.ask, self.pairs, self.load, self.plain, self.sure = (
+            self.clone.new_block(name) for name in ("ask", "pairs", "load", "plain", "front")
         )
-        self.copy = NestClone(body, checks.nest, "sure")
-        self.ask, self.pairs, self.load = checks.block, *(self._block(n) for n in ("pairs", "load"))
-        self.ask.label = self.copy.label(head, "ask")
-        self.plain = self._to(head, "plain")
-        self.sure = self._to(self.copy.blocks[head], "front")
+        self.ask.operations = self.m.block.operations
+        self.m.block = self.ask
+        definitions = self.nest.graph.definitions
+        self.order = {value: number for number, value in enumerate(definitions)}
         self.objects = sorted(checks.objects.values(), key=self._order)
         self.tellers: list[Block] = []
         self.reasons: list[VersioningReason] = []
@@ -126,8 +118,8 @@ class _Split:
         self.limit = checks.limit
 
     def run(self) -> set[Block]:
-        """Put them into the body; the heads of their loops."""
-        checks, m = self.checks, self.m
+        """Put them into the body; the headers of their loops."""
+        m = self.m
         early = list(self._early())
         doubt = self._any(early)
         row = self._any(self._row())
@@ -140,30 +132,17 @@ class _Split:
         m.open(self.load)
         late = list(self._late())
         self._branch(self._any(late), self._telling(late), self.sure)
-        blocks = [self.ask, self.pairs, self.load, *self.tellers, self.plain, self.sure]
         self._end_telling()
-        self.entry.block, self.entry.arguments = self.ask, []
-        place = self.body.blocks.index(self.copy.blocks[checks.head])
-        self.body.blocks[place:place] = blocks
-        self._spare_checks()
+        between = [self.pairs, self.load, *self.tellers]
+        self.clone.select_version(self.ask, self.plain, self.sure, between)
         self._advance_loads()
-        heads = {checks.blocks[loop.head] for loop in checks.loops}
-        return heads | {self.copy.blocks[head] for head in heads}
+        headers = {loop.header for loop in self.checks.loops}
+        return headers | {self.clone.blocks[header] for header in headers}
 
     def footprints(self) -> dict[Operation, Footprint]:
         """The footprints of the copy's loads and stores, as far as they are known."""
         found = {access: self.checks.footprint(access) for access in self.checks.accesses}
-        return {self.copy.operation(a): place for a, place in found.items() if place is not None}
-
-    def _block(self, name: str) -> Block:
-        head = self.checks.head
-        return Block(self.copy.label(head, name), head.pc)
-
-    def _to(self, head: Block, name: str) -> Block:
-        """A block in front of a version."""
-        block = self._block(name)
-        block.terminator = Terminator("jump", edges=(Edge(head, [*self.entry.arguments]),))
-        return block
+        return {self.clone.of(a): place for a, place in found.items() if place is not None}
 
     def _branch(self, doubt: Value, yes: Block, no: Block) -> None:
         edges = Edge(yes, []), Edge(no, [])
@@ -173,8 +152,7 @@ class _Split:
         reference = each.reference
         if isinstance(reference, Constant):
             return -1, reference.bits
-        order = self.checks.order
-        return order.get(reference, len(order)), 0
+        return self.order.get(reference, len(self.order)), 0
 
     # --- what is asked ----------------------------------------------------------------------
 
@@ -187,20 +165,20 @@ class _Split:
     def _early(self) -> Iterator[Doubt]:
         """Doubts about numbers: whether values are small, expressions are monotonic, and what is
         fixed passes."""
-        m, checks = self.m, self.checks
-        outside = VersioningReason(OUTSIDE, (checks.head.pc,))
-        yield self._is_any_above([self.limit, *checks.first], LARGEST_BASE - 1), outside
+        m = self.m
+        outside = VersioningReason(OUTSIDE, (self.nest.header.pc,))
+        yield self._is_any_above([self.limit, *m.addresses], LARGEST_BASE - 1), outside
         middle = m.constant(I64, LARGEST_BASE)
-        numbers = [value for value in checks.small if not isinstance(value, Constant)]
+        numbers = [value for value in m.small if not isinstance(value, Constant)]
         moved = [m.add(I64, number, middle) for number in numbers]
         yield self._is_any_above(moved, 2 * LARGEST_BASE - 1), outside
         capacity = m.invariant("heap_capacity", (), (), I64)
         yield m.compare(I64, Condition.GT_U, self.limit, capacity), outside
-        yield from checks.doubts.items()
+        yield from m.doubts.items()
 
     def _is_any_above(self, values: Iterable[Value], most: int) -> Value:
         """Whether one of some values is above a number, which is one less than a power of two."""
-        together: Value = self.checks.zero
+        together: Value = self.m.zero
         for value in values:
             together = self.m.bit_or(I64, together, value)
         return self.m.compare(I64, Condition.GT_U, together, self.m.constant(I64, most))
@@ -213,12 +191,12 @@ class _Split:
 
     def _first(self, each: HeapObject) -> Value:
         """The address of an object's first byte."""
-        return self.m.add(I64, each.reference, extent(each).low)
+        return self.m.add(I64, each.reference, each.extent.low)
 
     def _is_short(self, each: HeapObject, end: Value) -> Value:
         """Whether an object does not end before another place."""
         distance = self.m.sub(I64, end, each.reference)
-        return self.m.compare(I64, Condition.LT_S, distance, extent(each).high)
+        return self.m.compare(I64, Condition.LT_S, distance, each.extent.high)
 
     def _overlaps(self) -> Iterator[Doubt]:
         """Whether objects reach past the limit, or what is stored into overlaps others."""
@@ -245,7 +223,7 @@ class _Split:
         that tells the first of them, if somebody wants to know."""
         if self.told is None:
             return self.plain
-        block, m = self._block("why"), self.m
+        block, m = self.clone.new_block("why"), self.m
         question = m.block
         first = len(self.reasons) + 1
         self.reasons += (reason for _, reason in doubts)
@@ -264,49 +242,41 @@ class _Split:
         if self.told is not None:
             nothing = self.m.constant(I64, 0)
             self.sure.operations.append(Operation("tell", None, (len(self.told),), (nothing,)))
-            self.told.append(VersionedNest(self.checks.head.pc, None, tuple(self.reasons)))
+            self.told.append(VersionedNest(self.nest.header.pc, None, tuple(self.reasons)))
 
     # --- the copy ---------------------------------------------------------------------------
 
-    def _spare_checks(self) -> None:
-        eliminated = self.checks.eliminated
-        for old, new in self.copy.blocks.items():
-            pairs = zip(old.operations, new.operations, strict=True)
-            new.operations = [copy for each, copy in pairs if each not in eliminated]
-
     def _advance_loads(self) -> None:
         """Hoist loads from ranges that a loop does not store into."""
-        checks = self.checks
+        checks, definitions = self.checks, self.nest.graph.definitions
         at = {
-            operation: checks.home[operation]
+            operation: definitions[operation]
             for operation in checks.accesses
             if operation.name == "heap_load" and self._is_sure(operation)
         }
         for loop in checks.loops:
             stored = {
-                checks.accesses[o][0]
-                for place in loop.blocks
-                for o in checks.blocks[place].operations
-                if o.name == "heap_store"
+                checks.accesses[operation][0]
+                for operation in loop.operations
+                if operation.name == "heap_store"
             }
-            front = checks.front(loop)
+            preheader = loop.entries[0].source
             for load, place in at.items():
                 reference, part = checks.accesses[load]
-                address = checks.home.get(load.arguments[0])
                 if (
                     place in loop.blocks
                     and reference not in stored
-                    and address not in loop.blocks
-                    and (loop is checks.loop or checks.holds(part.terms, front))
+                    and loop.is_invariant(load.arguments[0])
+                    and (loop is self.nest or checks.space.holds(part.terms, preheader))
                 ):
-                    self._block_at(place).operations.remove(self.copy.operation(load))
-                    at[load] = front
-                    self._block_at(front).operations.append(self.copy.operation(load))
+                    self._block_at(place).operations.remove(self.clone.of(load))
+                    at[load] = preheader
+                    self._block_at(preheader).operations.append(self.clone.of(load))
 
     def _block_at(self, place: int) -> Block:
-        """The copy of a block, or what is in front of the copy."""
-        return self.copy.blocks.get(self.checks.blocks[place], self.sure)
+        """The copy of a block, or the preheader of the copy."""
+        return self.clone.blocks.get(self.nest.graph.blocks[place], self.sure)
 
     def _is_sure(self, load: Operation) -> bool:
-        """True if what is loaded lies in an object."""
+        """True if the loaded bytes are those of an object."""
         return self.checks.may_be_accessed(*self.checks.accesses[load])

@@ -21,13 +21,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TypeGuard
 
+from ferryvm.ir.address import split
 from ferryvm.ir.footprint import Footprint
 from ferryvm.ir.graph import Block, Body, Operation, Value
 from ferryvm.ir.operation import FIXED, PURE
-from ferryvm.ir.passes.address_base import split
 from ferryvm.ir.passes.canonicalisation import BLIND
 from ferryvm.ir.passes.dead_code import remove_dead_code
-from ferryvm.ir.passes.strength_reduction import users_of
+from ferryvm.ir.use import users_of
 from ferryvm.isa.type import F32, F64, I32, I64, Type
 
 FEWEST = 3

@@ -24,11 +24,12 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 
-from ferryvm.ir.footprint import LARGEST_NEST
 from ferryvm.ir.graph import Body, Constant, Module
+from ferryvm.ir.loop.preheader import add_preheaders
+from ferryvm.ir.loop.runtime_check import LARGEST_NEST
 from ferryvm.ir.passes.canonicalisation import defer_canonicalisation
 from ferryvm.ir.passes.check_elimination import eliminate_checks
-from ferryvm.ir.passes.code_motion import add_preheaders, hoist_invariants
+from ferryvm.ir.passes.code_motion import hoist_invariants
 from ferryvm.ir.passes.dead_code import remove_dead_code
 from ferryvm.ir.passes.jump_threading import thread_jumps
 from ferryvm.ir.passes.loop_versioning import version_loops

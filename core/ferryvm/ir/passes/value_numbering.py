@@ -12,21 +12,17 @@ Requires no other pass. Preserves blocks, edges, effects and exits, but for chec
 from __future__ import annotations
 
 from ferryvm.ir.build import Builder
-from ferryvm.ir.flow import Flow
+from ferryvm.ir.control_flow_graph import ControlFlowGraph
 from ferryvm.ir.graph import BOOLEAN, Body, FrameState, Operation, Static, Value, ValueType
-from ferryvm.ir.operation import FIXED, PURE
+from ferryvm.ir.operation import CONDITIONAL_EXITS, FIXED, HEAP_CHANGES, PURE
 from ferryvm.ir.simplify import simplify
-
-_CHANGES_HEAP = frozenset({"heap_store", "canonicalise", "call", "call_indirect"})
-_CONDITIONAL = frozenset({"trap_if", "grow_if", "guard"})
-"""Checks that do nothing if their first operand does not hold."""
 
 Memory = tuple[int, int]
 """What the heap holds: a block, and how many changes there have been in it."""
 
 
 def number_values(body: Body) -> None:
-    """Leave out what need not be computed."""
+    """Replace operations by simpler or equal ones."""
     _Numbering(body).run()
 
 
@@ -35,18 +31,18 @@ class _Numbering(Builder):
 
     def __init__(self, body: Body) -> None:
         super().__init__(body.constants)
-        self.flow = Flow(body)
+        self.graph = ControlFlowGraph(body)
         self.seen: dict[object, tuple[Operation, int]] = {}
         """Operations by what they do, each with its block. One that does not dominate the block
         where it is looked up has been left behind by the walk, and is forgotten."""
         self.new: dict[Value, Value] = {}
         self.states: dict[FrameState, FrameState] = {}
-        self.memory = _memories(self.flow)
+        self.memory = _memories(self.graph)
         self.false = self.constant(BOOLEAN, 0)
 
     def run(self) -> None:
         """Walk over all blocks."""
-        for place in self.flow.preorder():
+        for place in self.graph.preorder():
             self._block(place)
 
     def invariant(
@@ -66,12 +62,12 @@ class _Numbering(Builder):
 
     def _known_as(self, key: object) -> Operation | None:
         found = self.seen.get(key)
-        if found is None or not self.flow.dominates(found[1], self.place):
+        if found is None or not self.graph.dominates(found[1], self.place):
             return None
         return found[0]
 
     def _block(self, place: int) -> None:
-        self.place, self.block = place, self.flow.blocks[place]
+        self.place, self.block = place, self.graph.blocks[place]
         operations, self.block.operations = self.block.operations, []
         new = self.new
         memory, changes = self.memory[place], 0
@@ -89,9 +85,9 @@ class _Numbering(Builder):
             else:
                 if operation.state is not None:
                     operation.state = self._state(operation.state)
-                if name in _CONDITIONAL and arguments[0] is self.false:
+                if name in CONDITIONAL_EXITS and arguments[0] is self.false:
                     continue
-                if name in _CHANGES_HEAP:
+                if _changes_heap(operation):
                     changes += 1
                     memory = place, changes
                 self.block.operations.append(operation)
@@ -130,20 +126,23 @@ class _Numbering(Builder):
         return found
 
 
-def _memories(flow: Flow) -> list[Memory]:
+def _changes_heap(operation: Operation) -> bool:
+    return operation.name in HEAP_CHANGES
+
+
+def _memories(graph: ControlFlowGraph) -> list[Memory]:
     """What the heap is at the start of each block; equal numbers mean that nothing changed it."""
     changes = [
-        sum(operation.name in _CHANGES_HEAP for operation in block.operations)
-        for block in flow.blocks
+        sum(_changes_heap(operation) for operation in block.operations) for block in graph.blocks
     ]
-    at_start: list[Memory | None] = [None] * len(flow.blocks)
+    at_start: list[Memory | None] = [None] * len(graph.blocks)
     at_start[0] = 0, 0
     has_changed = True
     while has_changed:  # what a loop does is taken for nothing until it is seen
         has_changed = False
-        for place in range(1, len(flow.blocks)):
+        for place in range(1, len(graph.blocks)):
             found: set[Memory] = set()
-            for source, _ in flow.incoming[place]:
+            for source, _ in graph.incoming[place]:
                 before = at_start[source]
                 if changes[source]:
                     found.add((source, changes[source]))

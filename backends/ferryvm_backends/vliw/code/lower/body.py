@@ -12,6 +12,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from ferryvm.ir import footprint
+from ferryvm.ir.address import accessed
+from ferryvm.ir.control_flow_graph import edges_to
 from ferryvm.ir.graph import (
     Block,
     Body,
@@ -22,8 +24,6 @@ from ferryvm.ir.graph import (
     Value,
 )
 from ferryvm.ir.operation import PURE
-from ferryvm.ir.passes.address_base import accessed
-from ferryvm.ir.passes.dead_code import edges_to
 from ferryvm.isa.emitter import Condition
 from ferryvm.isa.trap import Trap
 from ferryvm.isa.type import I64, WORD_BYTES, Type, signed

@@ -1,0 +1,66 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The control-flow graph of a body: predecessors and dominators of its blocks.
+
+A pass builds it when it needs it: a body has a few dozen blocks, and passes change them. Blocks are
+called by their places in the body, which are in the order that `Body` states. Loops are found by
+`ferryvm.ir.loop.natural`.
+"""
+
+from __future__ import annotations
+
+import functools
+
+from ferryvm.flowgraph.dominance import DominatorTree, Span
+from ferryvm.ir.graph import Block, Body, Edge, Value
+
+
+class ControlFlowGraph:
+    """The blocks of a body as a graph, as they were when it was made."""
+
+    def __init__(self, body: Body) -> None:
+        """Needs terminators, and every block reachable in an order as `Body` states it."""
+        self.blocks: list[Block] = [*body.blocks]
+        self.places = {block: place for place, block in enumerate(body.blocks)}
+        self.incoming: list[list[tuple[int, Edge]]] = [[] for _ in body.blocks]
+        """The edges to each block, each with the place of the block from which it leads."""
+        for place, block in enumerate(body.blocks):
+            for edge in block.end.edges:
+                self.incoming[self.places[edge.block]].append((place, edge))
+        self.predecessors = [[source for source, _ in edges] for edges in self.incoming]
+        self.dominators = DominatorTree(self.predecessors)
+
+    def dominates(self, a: int, b: int) -> bool:
+        """True if every path from the entry to block `b` passes block `a`; each dominates
+        itself."""
+        return self.dominators.dominates(a, b)
+
+    def span(self, place: int) -> Span:
+        """The range of a block's subtree in the preorder of the dominator tree."""
+        return self.dominators.span(place)
+
+    def preorder(self) -> list[int]:
+        """The places of all blocks in preorder of the dominator tree."""
+        return self.dominators.preorder()
+
+    def only_edge(self, place: int) -> tuple[int, Edge] | None:
+        """The edge to a block to which exactly one leads."""
+        incoming = self.incoming[place]
+        return incoming[0] if len(incoming) == 1 else None
+
+    @functools.cached_property
+    def definitions(self) -> dict[Value, int]:
+        """The place of the block that defines each value. A pass that moves an operation changes
+        it."""
+        return {
+            value: place
+            for place, block in enumerate(self.blocks)
+            for value in (*block.parameters, *block.operations)
+        }
+
+
+def edges_to(body: Body) -> dict[Block, list[Edge]]:
+    """The edges that lead to each block, for passes that need no more of the graph."""
+    found: dict[Block, list[Edge]] = {block: [] for block in body.blocks}
+    for edge in body.edges:
+        found[edge.block].append(edge)
+    return found

@@ -1,0 +1,158 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Clones of blocks: a second version of a loop beside it, or the iterations of an unrolled one.
+
+    preheader ─┬─> loop ─────┐                 values that the loop defines and others use pass
+               └─> clone ────┴─> left ─> …     through parameters of the block `left`
+
+Clones keep states and back edges.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection
+
+from ferryvm.ir.graph import (
+    Block,
+    Body,
+    Edge,
+    FrameState,
+    Operation,
+    Parameter,
+    Terminator,
+    Value,
+)
+from ferryvm.ir.loop.natural import Loop
+from ferryvm.ir.loop.preheader import Labels, insert_before, lead_to
+from ferryvm.ir.use import substitute
+
+
+class Clones:
+    """Clones of operations and blocks, with cloned operands where these are cloned, too."""
+
+    def __init__(self) -> None:
+        self.values: dict[Value, Value] = {}
+        """The clone of each cloned value."""
+        self.blocks: dict[Block, Block] = {}
+        """The clone of each cloned block."""
+        self._states: dict[FrameState, FrameState] = {}
+
+    def begin(self, old: Block, new: Block) -> None:
+        """Have a block be the clone of another one; it gets its parameters."""
+        self.blocks[old] = new
+        for parameter in old.parameters:
+            clone = self.values[parameter] = Parameter(parameter.type)
+            new.parameters.append(clone)
+
+    def operations(self, old: Block, is_left_out: Callable[[Operation], bool]) -> None:
+        """Give the clone of a block its operations, but for those that are left out."""
+        self.blocks[old].operations = [
+            self._operation(each) for each in old.operations if not is_left_out(each)
+        ]
+
+    def end(self, old: Block, edges: tuple[Edge, ...]) -> None:
+        """Give the clone of a block its end, with these edges."""
+        end = old.end
+        new = Terminator(
+            end.name, end.static, self.all(end.arguments), self._state(end.state), edges
+        )
+        new.pc = end.pc
+        self.blocks[old].terminator = new
+
+    def all(self, values: tuple[Value, ...] | list[Value]) -> tuple[Value, ...]:
+        """The clones of some values; a value without a clone stands for itself."""
+        return tuple([self.values.get(value, value) for value in values])
+
+    def of(self, old: Operation) -> Operation:
+        """The clone of an operation that yields a value."""
+        new = self.values[old]
+        assert isinstance(new, Operation)
+        return new
+
+    def _operation(self, old: Operation) -> Operation:
+        new = Operation(old.name, old.type, old.static, self.all(old.arguments))
+        new.state, new.pc = self._state(old.state), old.pc
+        self.values[old] = new
+        return new
+
+    def _state(self, old: FrameState | None) -> FrameState | None:
+        if old is None:
+            return None
+        if old not in self._states:
+            self._states[old] = old.replace(self.values)
+        return self._states[old]
+
+
+class LoopClone(Clones):
+    """A clone of a loop with its tails. No edge enters it: `select_version` adds one."""
+
+    def __init__(self, body: Body, loop: Loop, left_out: Collection[Operation] = ()) -> None:
+        """Requires that the loop has one exit. `left_out`: operations without a value that the
+        clone does not have."""
+        super().__init__()
+        self.body, self.loop = body, loop
+        self.labels = Labels(body)
+        for old in loop.extent:
+            self.begin(old, self.labels.block(old, "sure"))
+        left = self._left()
+        for old in loop.extent:
+            self.operations(old, left_out.__contains__)
+            self.end(old, tuple(self._edge(edge) for edge in old.end.edges))
+        before = {old: [new] for old, new in self.blocks.items()}
+        if left is not None:
+            before.setdefault(left.end.edges[0].block, []).append(left)
+        insert_before(body, before)
+
+    @property
+    def header(self) -> Block:
+        """The clone of the loop's header."""
+        return self.blocks[self.loop.header]
+
+    def new_block(self, prefix: str) -> Block:
+        """An empty block with a label that tells that it belongs to the loop."""
+        return self.labels.block(self.loop.header, prefix)
+
+    def select_version(self, first: Block, plain: Block, sure: Block, between: list[Block]) -> None:
+        """Have control come to `first` instead of to the loop. `plain` becomes the preheader of the
+        loop and `sure` that of the clone; `between`: the blocks after `first` from which control
+        comes there."""
+        assert self.loop.entry is not None
+        edge = self.loop.entry.edge
+        lead_to(plain, self.loop.header, edge.arguments)
+        lead_to(sure, self.header, edge.arguments)
+        edge.block, edge.arguments = first, []
+        insert_before(self.body, {self.header: [first, *between, plain, sure]})
+
+    # --- the exit ---------------------------------------------------------------------------
+
+    def _left(self) -> Block | None:
+        """The block behind both; what is used behind the loop comes from its parameters now."""
+        exits = self.loop.exits
+        if not exits:
+            return None
+        target = exits[0].block
+        left = self.labels.block(target, "left")
+        passed = [Parameter(p.type) for p in target.parameters]
+        own = set(self.loop.extent)
+        behind = [block for block in self.body.blocks if block not in own]
+        new: dict[Value, Value] = {value: Parameter(value.type) for value in _used(behind, own)}
+        left.parameters = [*passed, *(p for p in new.values() if isinstance(p, Parameter))]
+        lead_to(left, target, passed)
+        for edge in exits:
+            edge.block = left
+            edge.arguments = [*edge.arguments, *new]
+        substitute(behind, new)
+        return left
+
+    def _edge(self, old: Edge) -> Edge:
+        target = self.blocks.get(old.block, old.block)
+        return Edge(target, list(self.all(old.arguments)), old.is_back)
+
+
+def _used(behind: list[Block], own: set[Block]) -> list[Value]:
+    """The values that some blocks define and others use."""
+    defined = {v for block in own for v in (*block.parameters, *block.operations)}
+    found: dict[Value, None] = {}
+    for block in behind:
+        for operation in (*block.operations, block.end):
+            found.update(dict.fromkeys(v for v in operation.uses() if v in defined))
+    return list(found)

@@ -1,0 +1,139 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Induction variables and trip counts of loops.
+
+A *recurrence* is a parameter of a loop's header to which each iteration adds an invariant step:
+{start, +, step}. An *induction variable* is a recurrence that a loop compares with a bound: while
+it is below, the loop goes on. (Aho, Lam, Sethi, Ullman: Compilers, 2nd edition, section 9.1.)
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from ferryvm.ir.build import Builder
+from ferryvm.ir.graph import Constant, Edge, Operation, Parameter, Value
+from ferryvm.ir.loop.natural import Loop
+from ferryvm.isa.emitter import Condition
+from ferryvm.isa.type import I64, Type, signed
+
+_LARGEST = (1 << 63) - 1
+
+
+class InductionVariable(NamedTuple):
+    """An induction variable of a loop: while it is below the bound, the step is added.
+
+    The bound holds of it in all blocks of the loop but the header.
+    """
+
+    value: Parameter
+    start: Value
+    bound: Value
+    step: Value
+    onward: Edge
+    """The edge from the header into the loop."""
+    exit: Edge
+    """The edge from the header out of the loop."""
+
+    def constant_trip_count(self, most: int) -> int | None:
+        """The number of iterations, if start, bound and step are constants and it is not above
+        `most`."""
+        numbers = [
+            each.bits for each in (self.start, self.bound, self.step) if isinstance(each, Constant)
+        ]
+        if len(numbers) < 3:
+            return None
+        value, bound, step = numbers
+        for iterations in range(most + 1):
+            if signed(I64, value) >= signed(I64, bound):
+                return iterations
+            value = (value + step) & I64.mask
+        return None
+
+    def trip_count(self, m: Builder) -> Value | None:
+        """The number of iterations, computed in the header from the value that it begins with;
+        None where the loop may never end, or the step is not constant."""
+        if not isinstance(self.step, Constant):
+            return None
+        step = signed(I64, self.step.bits)
+        if step < 1:
+            return None
+        if step > 1 and not (
+            isinstance(self.bound, Constant) and signed(I64, self.bound.bits) <= _LARGEST - step + 1
+        ):
+            return None  # it may wrap around before it is seen to be too large
+        one = m.constant(I64, 1)
+        begins = m.compare(I64, Condition.LT_S, self.value, self.bound)
+        distance = m.sub(I64, self.bound, self.value)
+        if step > 1:
+            whole = m.div_u(I64, m.sub(I64, distance, one), self.step)
+            distance = m.add(I64, whole, one)
+        return m.select(begins, distance, m.constant(I64, 0))
+
+
+def find_induction_variable(loop: Loop, nest: Loop | None = None) -> InductionVariable | None:
+    """The induction variable of a loop with one entry; None if none is recognised.
+
+    `nest`: the loop around it in which bound and step have to be invariant; itself if None.
+    """
+    nest = nest or loop
+    header, end = loop.header, loop.header.end
+    p = end.arguments[0] if end.name == "branch" else None
+    if not isinstance(p, Operation) or p.name != "compare" or p.fact(0, Type) is not I64:
+        return None
+    match p.fact(1, Condition):
+        case Condition.LT_S:
+            onward, exit_ = end.edges
+        case Condition.GE_S:
+            exit_, onward = end.edges
+        case _:
+            return None
+    value, bound = p.arguments
+    places = loop.graph.places
+    if (
+        not isinstance(value, Parameter)
+        or value not in header.parameters
+        or not nest.is_invariant(bound)
+        or places.get(onward.block) not in loop.blocks
+        or places.get(exit_.block) in loop.blocks  # it may be a new block, in front of another
+    ):
+        return None
+    index = header.parameters.index(value)
+    steps = {step_of(value, edge.arguments[index], nest) for _, edge in loop.back_edges}
+    step = steps.pop()
+    if steps or step is None or loop.entry is None:
+        return None
+    start = loop.entry.edge.arguments[index]
+    return InductionVariable(value, start, bound, step, onward, exit_)
+
+
+def step_of(value: Value, next_: Value, nest: Loop) -> Value | None:
+    """The step that makes the next value of a recurrence; None if that is no invariant of the
+    nest."""
+    if isinstance(next_, Operation) and next_.name == "add" and next_.arguments[0] is value:
+        step = next_.arguments[1]
+        return step if nest.is_invariant(step) else None
+    return None
+
+
+class Recurrence(NamedTuple):
+    """{start, +, step}: the values of a header's parameter in the iterations of a loop."""
+
+    start: Value
+    step: Value
+
+
+def recurrences(loop: Loop) -> dict[Parameter, Recurrence]:
+    """The integer recurrences of a loop with one entry and one back edge."""
+    found: dict[Parameter, Recurrence] = {}
+    if loop.entry is None or loop.back_edge is None:
+        return found
+    for parameter, start, next_ in zip(
+        loop.header.parameters,
+        loop.entry.edge.arguments,
+        loop.back_edge.edge.arguments,
+        strict=True,
+    ):
+        step = step_of(parameter, next_, loop)
+        if parameter.type is I64 and step is not None:
+            found[parameter] = Recurrence(start, step)
+    return found

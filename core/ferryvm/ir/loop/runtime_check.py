@@ -1,0 +1,312 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Runtime checks in front of a loop nest that imply the checks in it.
+
+A check is *eliminated* if it passes wherever the objects that the nest accesses are in bounds
+(`ferryvm.ir.loop.access`), or if its smallest index is not negative and its largest is below a
+length that nothing in the nest changes. First and last byte of an access are found at the extremes
+of each induction variable (`ferryvm.ir.loop.iteration_space`). Building the checks changes nothing
+in the body.
+"""
+
+from __future__ import annotations
+
+import math
+
+from ferryvm.ir.address import split
+from ferryvm.ir.footprint import Footprint
+from ferryvm.ir.graph import Block, Body, Constant, Operation, Value
+from ferryvm.ir.headroom import headroom
+from ferryvm.ir.loop.access import LARGEST_OFFSET, AccessRange, HeapObject
+from ferryvm.ir.loop.affine import AffineExpression, Interval
+from ferryvm.ir.loop.iteration_space import FailureConditions, IterationSpace
+from ferryvm.ir.loop.natural import Loop
+from ferryvm.ir.operation import CALLS
+from ferryvm.ir.versioned_nest import VersioningReason
+from ferryvm.isa.emitter import Condition
+from ferryvm.isa.trap import Trap
+from ferryvm.isa.type import I64, WORD_BYTES, signed
+
+LARGEST_NEST = 1000
+"""The most operations of a nest that is versioned, by default."""
+
+MOST_OBJECTS = 16
+FEWEST_OBJECTS = 2
+"""Of a loop that has no other in it: with one alone, runtime checks were measured to cost more than
+they save."""
+
+OUTSIDE = "an address may be outside of the heap or of its vector"
+TOO_LARGE = "an index may be past the last element"
+
+
+class UnfitError(Exception):
+    """The nest cannot be versioned."""
+
+    def __init__(self, text: str, *pcs: int) -> None:
+        super().__init__(text)
+        self.reason = VersioningReason(text, pcs)
+
+
+class NoNestError(UnfitError):
+    """The loop is no candidate for versioning, or gains nothing by it."""
+
+
+class RuntimeChecks:
+    """The runtime checks in front of one nest, and the checks that they eliminate."""
+
+    def __init__(
+        self, body: Body, nest: Loop, loops: list[Loop], largest: int = LARGEST_NEST
+    ) -> None:
+        """Raises UnfitError for a nest that cannot be versioned. `loops`: those of the body;
+        `largest`: operations that the nest may have."""
+        self.nest = nest
+        self.eliminated: set[Operation] = set()
+        """The checks that the versioned copy omits."""
+        self.objects: dict[Value, HeapObject] = {}
+        """By their references."""
+        self.accesses: dict[Operation, tuple[Value, AccessRange]] = {}
+        """Reference and range of each load and store."""
+        self.limit: Value | None = None
+        """The end of the heap in use."""
+        self.late: dict[tuple[Value, Value], int] = {}
+        """Largest indices, with the addresses of the lengths that they have to be below; the pc of
+        the first check of each."""
+        self._refuse(largest)
+        self.conditions = FailureConditions(body.constants)
+        self.conditions.open(Block("ask", nest.header.pc))
+        self._references = self._find_references()
+        """References of vectors, recognised by loads of their lengths."""
+        self.loops = [each for each in loops if nest.contains(each)]
+        if any(each.entry is None for each in self.loops):
+            raise UnfitError("a loop has more than one entry")  # nothing can be put in front
+        if not any(_stores(each) for each in self.loops if each.is_innermost):
+            raise NoNestError("its inner loops do not store")  # `range_check` handles those
+        self.space = IterationSpace(nest, self.loops, self.conditions)
+        for place, block in zip(nest.places, nest.members, strict=True):
+            for operation in block.operations:
+                self._operation(operation, place)
+        if self.limit is None:
+            raise NoNestError("no check of the heap's bounds could be eliminated")
+        if len(self.loops) == 1 and len(self.objects) < FEWEST_OBJECTS:
+            raise NoNestError("it accesses one object only, so that runtime checks would not pay")
+        if len(self.objects) > MOST_OBJECTS:
+            raise UnfitError(f"it accesses more than {MOST_OBJECTS} objects")
+        for one in self.objects.values():
+            self._bound(one)
+        for doubt, reason in self.conditions.doubts.items():
+            if isinstance(doubt, Constant) and doubt.bits:
+                raise UnfitError(reason.text, *reason.pcs)
+
+    def may_be_accessed(self, reference: Value, part: AccessRange) -> bool:
+        """True if a range belongs to an object, and so is covered by the runtime checks."""
+        return reference in self.objects and part in self.objects[reference].parts
+
+    def footprint(self, access: Operation) -> Footprint | None:
+        """The footprint of a load or store; None if it is in no object."""
+        if access not in self.accesses:
+            return None
+        reference, part = self.accesses[access]
+        if not self.may_be_accessed(reference, part):
+            return None
+        scales = [scale.bits for _, scale in part.terms if isinstance(scale, Constant)]
+        stride = math.gcd(*scales) if len(scales) == len(part.terms) else None
+        if part.more is not self.conditions.zero:
+            stride = None
+        return Footprint(self.nest.header, reference, part.offset, stride, part.bytes)
+
+    def _refuse(self, largest: int) -> None:
+        """Raise UnfitError for a nest that can be rejected without further analysis."""
+        operations = [o for block in self.nest.extent for o in block.operations]
+        names = {operation.name for operation in operations}
+        if not names >= {"heap_store", "trap_if"}:
+            raise NoNestError("it does not store, or checks nothing")
+        if not names.isdisjoint(CALLS):
+            call = next(each for each in operations if each.name in CALLS)
+            raise UnfitError("it calls a function", call.pc)
+        if not self.nest.has_one_exit:
+            raise UnfitError("it has more than one exit")
+        if len(operations) > largest:
+            raise UnfitError(f"it has more than {largest} operations")
+
+    def _find_references(self) -> set[Value]:
+        found = set()
+        for block in self.nest.extent:
+            for check in block.operations:
+                p = check.arguments[0] if check.name == "trap_if" else None
+                if isinstance(p, Operation) and p.static == (I64, Condition.GE_U):
+                    length = p.arguments[1]
+                    if isinstance(length, Operation) and length.name == "heap_load":
+                        reference, offset = _split(length.arguments[0])
+                        if not offset and self.nest.is_invariant(reference):
+                            found.add(reference)
+        return found
+
+    # --- checks and accesses ----------------------------------------------------------------
+
+    def _operation(self, operation: Operation, place: int) -> None:
+        if operation.name == "trap_if":
+            self._check(operation, place)
+        elif operation.name in ("heap_load", "heap_store"):
+            found = self._range_of(operation.arguments[0], operation.fact(0, int), place)
+            if found is not None:
+                self.accesses[operation] = found
+            if operation.name == "heap_store":
+                if found is None:
+                    raise UnfitError("a store may go anywhere", operation.pc)
+                self._add_access(*found, operation.pc).stored[found[1]] = None
+
+    def _check(self, check: Operation, place: int) -> None:
+        """Eliminate a check if runtime checks can establish that it always passes."""
+        p = check.arguments[0]
+        is_range = isinstance(p, Operation) and p.static == (I64, Condition.GE_U)
+        if is_range and check.fact(0, Trap) is Trap.MEMORY_OUT_OF_BOUNDS:
+            assert isinstance(p, Operation)
+            limit, reach = headroom(p.arguments[1])
+            found = self._range_of(p.arguments[0], reach + 1, place)
+            if (
+                found is None
+                or not self.nest.is_invariant(limit)
+                or self.limit not in (None, limit)
+            ):
+                return
+            self.limit = limit
+            self._add_access(*found, check.pc)
+        elif self.nest.is_invariant(p):
+            self.conditions.doubt(p, VersioningReason("a check fails", (check.pc,)))
+        elif not (is_range and isinstance(p, Operation) and self._index(check, p, place)):
+            return
+        self.eliminated.add(check)
+
+    def _index(self, check: Operation, p: Operation, place: int) -> bool:
+        """True if runtime checks can establish that an index is below a limit; adds them."""
+        value, limit = p.arguments
+        expression = self.space.expression_at(value, place)
+        if expression is None:
+            return False
+        if not self.nest.is_invariant(limit):
+            if not isinstance(limit, Operation) or limit.name != "heap_load":
+                return False
+            address = limit.arguments[0]
+            found = self._range_of(address, WORD_BYTES, place)
+            if found is None or found[1].terms or limit.fact(0, int) != WORD_BYTES:
+                return False
+            self._add_access(*found, check.pc).lengths[found[1]] = None
+        self.space.check(expression, check.pc)
+        low, high = self.space.extremes(expression)
+        self.conditions.doubt_below(
+            low, self.conditions.zero, VersioningReason("an index may be negative", (check.pc,))
+        )
+        if self.nest.is_invariant(limit):
+            over = self.conditions.compare(I64, Condition.GE_U, high, limit)
+            self.conditions.doubt(over, VersioningReason(TOO_LARGE, (check.pc,)))
+        else:
+            self.late.setdefault((high, address), check.pc)
+        return True
+
+    def _range_of(self, address: Value, size: int, place: int) -> tuple[Value, AccessRange] | None:
+        """The reference and range of an address; None if it is not affine."""
+        expression = self.space.expression_at(address, place)
+        if expression is None:
+            return None
+        reference, offset = _split(expression.base)
+        more: Value = self.conditions.zero
+        if reference not in self._references and isinstance(reference, Operation):
+            reference, offset, more = self._vector(reference, offset)
+        return reference, AccessRange(offset, expression.terms, size, more)
+
+    def _vector(self, base: Operation, offset: int) -> tuple[Value, int, Value]:
+        """The reference of the vector that a base points into, with the constant and the value
+        added to it; the base itself, if it is no sum with a vector's reference."""
+        if base.name in ("add", "sub"):
+            a, b = base.arguments
+            for one, other in ((a, b), (b, a)) if base.name == "add" else ((a, b),):
+                reference, by = _split(one)
+                if reference in self._references and abs(offset + by) < LARGEST_OFFSET:
+                    more = (
+                        other
+                        if base.name == "add"
+                        else self.conditions.sub(I64, self.conditions.zero, other)
+                    )
+                    return reference, offset + by, more
+        return base, offset, self.conditions.zero
+
+    def _add_access(self, reference: Value, part: AccessRange, pc: int) -> HeapObject:
+        """The object of an accessed range; the range is added to it, with its checks."""
+        found = self.objects.setdefault(reference, HeapObject(reference, pc))
+        if part not in found.parts:
+            found.parts[part] = None
+            self.space.check(AffineExpression(part.more, part.terms), pc)
+        return found
+
+    # --- extents of objects --------------------------------------------------------------------
+
+    def _bound(self, each: HeapObject) -> None:
+        """Compute the extent of an object; add the checks that it begins in the heap, and that
+        stores into it do not change its lengths."""
+        m, low = self.conditions, self._lowest(each)
+        each.known_extent = Interval(low, self._highest(each))
+        first = m.add(I64, each.reference, low)
+        if isinstance(low, Constant):
+            m.addresses[first] = None
+        else:
+            m.small[each.reference] = None
+            m.doubt_below(first, m.zero, VersioningReason(OUTSIDE, (each.pc,)))
+        for length in each.lengths:
+            for stored in each.stored:
+                self._protect(length, stored, each.pc)
+
+    def _ends(self, part: AccessRange) -> Interval:
+        low, high = self.space.extremes(AffineExpression(part.more, part.terms))
+        first, last = self._number(part.offset), self._number(part.offset + part.bytes)
+        return Interval(self.conditions.add(I64, low, first), self.conditions.add(I64, high, last))
+
+    def _lowest(self, each: HeapObject) -> Value:
+        """The offset of the first byte. If it is constant for one range, checks establish that no
+        other range begins before it: a vector's length is its first range."""
+        lows = dict.fromkeys(self._ends(part).low for part in each.parts)
+        fixed = [signed(I64, low.bits) for low in lows if isinstance(low, Constant)]
+        others = [low for low in lows if not isinstance(low, Constant)]
+        if fixed:
+            lowest: Value = self._number(min(fixed))
+            for low in others:
+                self.conditions.doubt_below(low, lowest, VersioningReason(OUTSIDE, (each.pc,)))
+            return lowest
+        lowest, *others = others
+        for low in others:
+            is_less = self.conditions.compare(I64, Condition.LT_S, low, lowest)
+            lowest = self.conditions.select(is_less, low, lowest)
+        return lowest
+
+    def _highest(self, each: HeapObject) -> Value:
+        """The offset behind the last byte."""
+        highs = dict.fromkeys(self._ends(part).high for part in each.parts)
+        fixed = [signed(I64, high.bits) for high in highs if isinstance(high, Constant)]
+        others = [high for high in highs if not isinstance(high, Constant)]
+        highest: Value = self._number(max(fixed)) if fixed else others.pop()
+        for high in others:
+            is_more = self.conditions.compare(I64, Condition.GT_S, high, highest)
+            highest = self.conditions.select(is_more, high, highest)
+        return highest
+
+    def _protect(self, length: AccessRange, stored: AccessRange, pc: int) -> None:
+        """Add the check that a store through the reference does not change a length."""
+        end = self._number(length.offset + length.bytes)
+        low, high = self._ends(stored)
+        if isinstance(high, Constant) and signed(I64, high.bits) <= length.offset:
+            return
+        reason = VersioningReason("a store may change the length of a vector", (pc,))
+        self.conditions.doubt_below(low, end, reason)
+
+    def _number(self, value: int) -> Constant:
+        return self.conditions.constant(I64, value & I64.mask)
+
+
+def _stores(loop: Loop) -> bool:
+    return any(operation.name == "heap_store" for operation in loop.operations)
+
+
+def _split(address: Value) -> tuple[Value, int]:
+    """The base of an address, and the small constant that is added to it."""
+    base, offset = split(address)
+    if base is None or abs(offset) >= LARGEST_OFFSET:
+        return address, 0
+    return base, offset

@@ -1,0 +1,41 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The uses of values: who uses each, and replacing values wherever they are used."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from ferryvm.ir.graph import Block, Body, FrameState, Operation, Value
+
+
+def users_of(body: Body) -> dict[Value, list[Operation | None]]:
+    """The users of each value: operations, or None for a state, an edge or the end of a block."""
+    found: dict[Value, list[Operation | None]] = {}
+    for block in body.blocks:
+        for operation in block.operations:
+            for value in operation.arguments:
+                found.setdefault(value, []).append(operation)
+            if operation.state is not None:
+                for value in operation.state.uses():
+                    found.setdefault(value, []).append(None)
+        for value in block.end.uses():
+            found.setdefault(value, []).append(None)
+    return found
+
+
+def substitute(blocks: Iterable[Block], new: dict[Value, Value]) -> None:
+    """Replace values by others in some blocks, wherever they are used there."""
+    states: dict[FrameState, FrameState] = {}
+    old = new.keys()
+    for block in blocks:
+        for operation in (*block.operations, block.end):
+            if not old.isdisjoint(operation.arguments):
+                operation.arguments = tuple([new.get(a, a) for a in operation.arguments])
+            state = operation.state
+            if state is not None:
+                if state not in states:
+                    states[state] = state.renamed(new)
+                operation.state = states[state]
+        for edge in block.end.edges:
+            if not old.isdisjoint(edge.arguments):
+                edge.arguments = [new.get(a, a) for a in edge.arguments]
