@@ -38,7 +38,8 @@ def public_names(text: str) -> dict[str, list[str]]:
 
 
 def _homes(modules: dict[str, list[str]]) -> dict[tuple[str, str], str]:
-    """The module on whose page each (module, name) is documented: the one nearest to its definition."""
+    """The module on whose page each (module, name) is documented: the one nearest to its
+    definition."""
     homes = {}
     for module, names in modules.items():
         for name in names:

@@ -82,7 +82,7 @@ class TooLargeError(RefusalError):
 
 
 class Forcing(enum.Enum):
-    """What tests can make a compiler do everywhere that it would do rarely by itself."""
+    """Rare behaviour of compilers that tests can force everywhere."""
 
     HOT = "hot"
     """Everything is hot at once: every threshold is 1."""
@@ -92,12 +92,12 @@ class Forcing(enum.Enum):
 
 @dataclasses.dataclass(frozen=True)
 class Capabilities:
-    """What a backend can do, as data."""
+    """Capabilities of a backend, as data."""
 
     fuel: bool = True
     """Counts instructions exactly and stops when fuel runs out."""
     forcing: frozenset[Forcing] = frozenset()
-    """What it can be forced to; one without thresholds or guards has nothing to force."""
+    """The behaviour that can be forced; a backend without thresholds or guards has none."""
     cells: bool = False
     """An interpreter: its artifacts count at places and enter compiled code there."""
     devices: bool = False
@@ -142,7 +142,7 @@ class Artifact(abc.ABC):
         raise NotImplementedError(f"{type(self).__name__} has no cells")
 
     def counted(self, pc: int, counting: bool) -> int:
-        """How many of the times that `count` was given are left; 0 if there is no such cell."""
+        """The remaining count of the cell that `count` installed; 0 if there is no such cell."""
         raise NotImplementedError(f"{type(self).__name__} has no cells")
 
     def install(self, pc: int, address: int, counting: bool) -> None:
@@ -159,31 +159,31 @@ class Artifact(abc.ABC):
         raise NotImplementedError(f"{type(self).__name__} has no cells")
 
     def metrics(self) -> Mapping[str, Mapping[str, object]]:
-        """What backends tell of what they have done for it, as data that JSON can hold, by their
-        names; those that tell nothing are left out."""
+        """Metrics of backends about their work for it, by their names: data that JSON can hold.
+        Backends without metrics are left out."""
         return {}
 
 
 @dataclasses.dataclass(frozen=True)
 class Finding:
-    """What a backend found out about one thing of this machine, for `ferry doctor`. Texts are of
-    one line."""
+    """A finding of a backend about one thing of this machine, for `ferry doctor`. Each text is one
+    line."""
 
     subject: str
-    """What it is about: a device, a library, a folder."""
+    """The thing it is about: a device, a library, a folder."""
     facts: Mapping[str, str | int | float | bool] = dataclasses.field(default_factory=dict)
     """By short names, which are unique; one that ends in ` bytes` has a number of bytes."""
     problem: str = ""
-    """What is wrong with it; nothing: all is well."""
+    """The problem; empty if there is none."""
     remedy: str = ""
-    """What to do about the problem, best as commands that can be copied."""
+    """The remedy of the problem, best as commands to copy."""
 
 
 class Backend(abc.ABC):
     """An execution engine: an `Interpreter` or a `Compiler`."""
 
     name: str
-    """What users call it by; the same as its `BackendEntry`'s."""
+    """Its name for users; the same as in its `BackendEntry`."""
     version: str
     """Of the backend, for `ferry backends`."""
     protocol: int = 1
@@ -196,8 +196,8 @@ class Backend(abc.ABC):
         return None
 
     def examine(self) -> Sequence[Finding]:
-        """All that it finds on this machine, usable or not, with what is wrong and what to do about
-        it. It may take seconds, and is asked only by `ferry doctor`."""
+        """Its findings on this machine, usable or not, with problems and remedies. It may take
+        seconds; only `ferry doctor` calls it."""
         return ()
 
 
@@ -220,41 +220,40 @@ class Interpreter(Backend):
 
 @dataclasses.dataclass(frozen=True)
 class Options:
-    """How a region is to be compiled."""
+    """Options of a compilation."""
 
     optimize: int = 2
     """Level, 0 to 3: how much time to spend for how fast code."""
     counting: bool = False
-    """Pay fuel, and leave where it does not suffice."""
+    """Pay fuel, and leave if it does not suffice."""
     cache: bool = True
-    """Code may be kept on disk, and taken from there."""
+    """Use the cache on disk."""
     unseen: frozenset[tuple[int, int]] = frozenset()
-    """Ways to be left out, with a guard in their place: from the branch at the first pc to the
-    second. Where one is to be taken after all the code leaves in front of the branch."""
+    """Edges to leave out (speculation): from the branch at the first pc to the second pc. A guard
+    replaces each; if the edge is to be taken after all, the code leaves in front of the branch."""
     guard_limit: int = 1000
-    """Failures of one guard from which on it leaves with GUARD, before that with LEAVE."""
+    """Number of failures of one guard from which it leaves with GUARD; before, with LEAVE."""
     observe: bool = False
     """Keep the metrics of `Activity`."""
     forcing: frozenset[Forcing] = frozenset()
     """For tests."""
     device: str = ""
-    """What to compile for, in the backend's own words; empty: what it takes by itself."""
+    """The target device, in the backend's own terms; empty: its default."""
     check: bool = False
     """Verify the IR before and after each pass; an IrError is then a fault of the compiler."""
     quick: bool = False
-    """For tests: have machine code soon that may be slow. All that the compiler does itself stays
-    as it is; what it leaves to a library, such as LLVM, is done at its lowest level."""
+    """For tests: compile quickly, to code that may be slow. The compiler's own passes run as usual;
+    a library such as LLVM runs at its lowest level."""
 
 
 @dataclasses.dataclass(frozen=True)
 class NestActivity:
-    """How a loop nest that stores was run: without checks, or with them, and why."""
+    """Executions of a versioned loop nest: without checks, or with them, and why."""
 
     pc: int
     """Of the condition of its outermost loop."""
     has_versions: bool
-    """Whether there is a fast version, without checks; it is asked each time whether it may be
-    run."""
+    """True if there is a fast version without checks, which runtime checks select."""
     fast: int
     """Times that the fast version was run."""
     slow: int
@@ -267,7 +266,7 @@ class NestActivity:
 
 @dataclasses.dataclass(frozen=True)
 class Activity:
-    """What code has done since it was made."""
+    """Metrics of code since it was compiled."""
 
     entries: int = 0
     """Times that it was entered."""
@@ -276,7 +275,7 @@ class Activity:
     instructions: int = 0
     """Instructions that it completed; only where observed, and only those that paid fuel."""
     failures: dict[int, int] = dataclasses.field(default_factory=dict)
-    """How often the guard at a pc failed."""
+    """Number of failures of each guard, by pc."""
     to_device: int = 0
     """Bytes copied to the memory of a device."""
     to_host: int = 0
@@ -284,7 +283,7 @@ class Activity:
     transfer_seconds: float = 0.0
     """Time spent on copying, and on finding out what to copy; no part of `seconds`."""
     nests: tuple[NestActivity, ...] = ()
-    """How nests that store were run; only where observed."""
+    """Executions of loop nests that store; only where observed."""
     crowded: int = 0
     """Entries that it left at once: the host's stack of the thread had no room for its frames."""
     stack: int = 0
@@ -299,7 +298,7 @@ class Code(abc.ABC):
     with control block and memory as `Artifact.enter` leaves them. LEAVE: another backend goes on at
     `control.pc`. Never called with another pc than the region's entry."""
     is_from_cache: bool
-    """Whether it was not compiled but found."""
+    """True if it came from the cache."""
     notes: Mapping[str, float]
     """Seconds that steps of the compilation took, by name."""
 
@@ -310,7 +309,7 @@ class Code(abc.ABC):
 
     @abc.abstractmethod
     def activity(self) -> Activity:
-        """What it has done so far."""
+        """Its metrics so far."""
 
     def metrics(self) -> object:
         """What it has done so far, in the backend's own form, for `Compiler.report`; None where
@@ -352,6 +351,6 @@ class Compiler(Backend):
         raise BackendError(f"backend {self.name!r} has no picture of {stage!r}; it has: {known}")
 
     stages: tuple[str, ...] = ()
-    """What `show` can show."""
+    """The stages that `show` can show."""
     pictures: tuple[str, ...] = ()
     """Those of them that `picture` can draw."""

@@ -66,7 +66,7 @@ _LARGEST = 1 << 30
 
 
 class ObjectType(enum.IntEnum):
-    """What an object file is for: its `e_type`."""
+    """The type of an object file: its `e_type`."""
 
     RELOCATABLE = 1
     SHARED = 3

@@ -37,7 +37,7 @@ IR = "ir"
 """The stage that every compiler has: the region IR that it lowers."""
 
 L = TypeVar("L")
-"""What a target lowers the IR to: a text, a module, operations."""
+"""Type of a target's lowered code: a text, a module, operations."""
 
 _log = logging.getLogger("ferryvm")
 
@@ -112,7 +112,7 @@ class Compilation(Generic[L]):
 
     @functools.cached_property
     def lowered(self) -> L:
-        """What the target makes of the IR."""
+        """The target's lowered code."""
         _ = self.module  # charged to itself
         with _collector_waiting():
             lowered = self.target.lower(self)
@@ -125,9 +125,9 @@ class Target(abc.ABC, Generic[L]):
     tell each other."""
 
     kind = ""
-    """What its entries in the cache are called; empty: as the backend."""
+    """Name of its cache entries; empty: the backend's."""
     lowering, building, loading = "lower", "build", "load"
-    """What its steps are called in `Code.notes`."""
+    """Names of its steps in `Code.notes`."""
 
     def lift(self, region: Region, options: Options) -> Module:
         """The IR that is lowered. Raises RefusalError for what it does not take after all."""

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What compiling costs, in numbers that are known before it begins; `ferryvm.region.cost` counts
-them."""
+"""The cost of a compilation, in numbers that are known before it begins; `ferryvm.region.cost`
+counts them."""
 
 from __future__ import annotations
 

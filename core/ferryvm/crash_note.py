@@ -68,7 +68,7 @@ def _write(what: str) -> tuple[int, str]:
 
 
 def left_behind() -> list[str]:
-    """What was going on when processes ended, of which nobody was told yet."""
+    """Notes of processes that ended while loading, which were not reported yet."""
     try:
         files = sorted(folder().iterdir())
     except OSError:

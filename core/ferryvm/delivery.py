@@ -53,7 +53,7 @@ class Delivery:
         self._thread: threading.Thread | None = None
 
     def put(self, hook: str, event: object) -> None:
-        """Have the plugin told of an event, some time."""
+        """Queue an event for delivery to the plugin."""
         with self._changed:
             if self._is_given_up:
                 return

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What code that is not ours raised or returned, in words for a message of one line.
+"""Exceptions and values of foreign code, in words for a message of one line.
 
 Showing such a value runs code that is not ours again: `__str__`, `__repr__` and properties may
 raise, return anything, or make a text of a gigabyte. Nothing here lets that through.
@@ -20,7 +20,7 @@ _OWN = f"{Path(__file__).parent}{os.sep}"
 """The folder of this package: what its files' names begin with."""
 
 _IMPORTING = "<frozen importlib"
-"""What the names of the import system's own files begin with."""
+"""Prefix of the names of the import system's own files."""
 
 MOST = 2000
 """Characters of a foreign text that a message shows at most."""
@@ -86,7 +86,7 @@ _DISGUISES: dict[type[BaseException], tuple[str, ...]] = {
         "NULL object passed to Py_BuildValue",
     ),
 }
-"""What MemoryErrors become in CPython: class, and what the text ends with."""
+"""Disguises of MemoryErrors in CPython: class, and the end of the text."""
 
 
 def class_name(kind: type) -> str:
@@ -155,7 +155,7 @@ def is_ctrl_c(error: BaseException) -> bool:
 
 
 def kind_of(value: object) -> str:
-    """What a value is, with its article: `a str`, `an int`, `None`, `the class Path`."""
+    """The kind of a value, with its article: `a str`, `an int`, `None`, `the class Path`."""
     if value is None:
         return "None"
     kind = type(value)

@@ -89,7 +89,7 @@ _OURS = _default()
 
 
 class _Thread(threading.local):
-    """What is known of a thread."""
+    """The state of a thread."""
 
     caller: Saved | None = None
     """The caller's environment where ours is set; None elsewhere, also in `callers`."""

@@ -136,7 +136,7 @@ _SETTINGS: tuple[tuple[str, Callable[[], Any], Callable[[Any], object]], ...] = 
     ("the recursion limit", sys.getrecursionlimit, sys.setrecursionlimit),
     ("the locale", _locale_now, _restored_locale),
 )
-"""What is put back in any thread: what it is called, how it is read and set."""
+"""Settings that are restored in any thread: name, getter, setter."""
 
 
 def unchanged(changed: Callable[[str], None]) -> contextlib.AbstractContextManager[None]:

@@ -2,8 +2,9 @@
 """The hooks that plugins implement; docs/plugins.md has an example of each.
 
 A plugin is a module (or object) named by an entry point of the group `ferryvm`; in-tree backends
-come through the same hooks. A hook may leave out arguments that it does not use. One that raises, or
-returns what it should not, is reported in one line and not called again; the program goes on.
+come through the same hooks. A hook may leave out arguments that it does not use. A hook that
+raises, or returns a wrong value, is reported in one line and not called again; the program
+continues.
 """
 
 from __future__ import annotations
@@ -94,7 +95,8 @@ class PlacementEvent:
     backend: str = ""
     """The backend that was asked, or whose code it is; empty for `hot`."""
     outcome: str = ""
-    """Result of an attempt: `compiled`, `from the cache`, `refused`, `failed`, `not asked` or `lost`."""
+    """Result of an attempt: `compiled`, `from the cache`, `refused`, `failed`, `not asked` or
+    `lost`."""
     reason: str = ""
     """Why an attempt brought no code."""
     seconds: float = 0.0

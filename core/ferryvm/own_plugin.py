@@ -54,7 +54,7 @@ def alone(group: str, distribution: str) -> OwnPlugin | None:
 
 
 def _names(folder: str) -> list[str]:
-    """What is in a folder of the path; nothing if there is none."""
+    """Names in a folder of the path; empty if there is no such folder."""
     try:
         return os.listdir(folder)
     except FileNotFoundError:

@@ -55,12 +55,12 @@ _told: set[str] = set()
 
 @dataclasses.dataclass(frozen=True)
 class Plugin:
-    """Who implements hooks."""
+    """A plugin: an implementation of hooks."""
 
     name: str
     """Its entry point; what stands in `plugin.NAME.FACT`."""
     distribution: str = ""
-    """What pip calls it; empty for one that was registered by hand."""
+    """Name of its distribution; empty if it was registered by hand."""
     version: str = "?"
 
     @property
@@ -70,7 +70,7 @@ class Plugin:
 
     @property
     def remedy(self) -> str:
-        """What a user can do who has this plugin and not its sources."""
+        """The remedy for users of this plugin."""
         if not self.distribution or self.is_own:
             return ""
         return f"; update or uninstall {self.distribution}, or leave it out of {VARIABLE}"
@@ -105,7 +105,7 @@ class Plugins:
         with them, besides noting it."""
         self.faults: list[PluginFault] = []
         self.warnings: list[str] = []
-        """What is wrong with FERRYVM_PLUGINS, a line each."""
+        """Faults of FERRYVM_PLUGINS, a line each."""
         self._manager = pluggy.PluginManager("ferryvm")
         self._manager.add_hookspecs(hooks)
         self._specified = {
@@ -326,7 +326,7 @@ class Plugins:
             yield from ((plugin, entry) for entry in sound)
 
     def deliver(self, hook: str, event: object) -> None:
-        """Have plugins told of an event, in threads of their own: nobody waits for them here."""
+        """Deliver an event to plugins, in threads of their own, without waiting."""
         for one in tuple(self._implementations.get(hook, ())):
             found = self._deliveries.get(one.plugin)
             if found is None:

@@ -16,12 +16,12 @@ from collections.abc import Callable
 
 @dataclasses.dataclass(frozen=True)
 class Owner:
-    """What the owner of the process says of signals."""
+    """The owner's rules for signals of this process."""
 
     is_command: bool = False
     """It is the command's: what plugins print and change in it may be undone."""
     loading: Callable[[], contextlib.AbstractContextManager[None]] = contextlib.nullcontext
-    """What our own code is imported in."""
+    """Context in which our own code is imported."""
     stopping: frozenset[int] = frozenset([signal.SIGINT])
     """Signals that stop a run."""
     heard: Callable[[int], None] | None = None
@@ -35,7 +35,7 @@ owner = Owner()
 
 
 def take(by: Owner) -> None:
-    """Have this process be somebody's."""
+    """Set the owner of this process."""
     global owner
     owner = by
 
@@ -48,7 +48,7 @@ _LOOK = 0.2
 
 
 def end_with_parent(parent: int, clean_up: Callable[[], object] | None = None) -> None:
-    """Have this process end soon after whoever started it, process `parent`, however that ended.
+    """Make this process end soon after its parent, process `parent`, however that ends.
 
     `clean_up` is called before. Without one Linux does it itself, and at once, where the thread
     that started this process ends: it has to wait for it. Elsewhere a thread looks at the parent,

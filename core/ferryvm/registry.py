@@ -38,7 +38,7 @@ _ALLOWED = "letters, digits and _ . + - are allowed, a letter or digit first"
 
 
 class Availability(enum.Enum):
-    """What can be done with a backend; the value is for people."""
+    """State of a backend; the value is for people."""
 
     USABLE = "usable"
     NOT_USABLE = "not usable"
@@ -83,7 +83,7 @@ class Registry:
     """Backends by name, from every plugin that loads."""
 
     strict = False
-    """Whether its compilers are under test: IR is verified between passes, none of their code comes
+    """True if its compilers are under test: IR is verified between passes, none of their code comes
     from the cache, and one that fails ends the program even where a policy would go on."""
 
     def __init__(self, discover: bool = True, tell: bool = True) -> None:
@@ -132,7 +132,7 @@ class Registry:
 
     @property
     def faults(self) -> list[PluginFault]:
-        """What was wrong with plugins so far."""
+        """Faults of plugins so far."""
         return self.plugins.faults
 
     def get(self, name: str) -> Backend:
@@ -234,7 +234,7 @@ class Registry:
     # --- examining --------------------------------------------------------------------------
 
     def findings(self, name: str) -> tuple[Finding, ...]:
-        """What a backend finds on this machine; nothing if it does not load.
+        """The findings of a backend on this machine; none if it does not load.
 
         Where `examine` raises, or returns what it should not, that is the only finding. Raises
         UnknownNameError for a name nobody registered.
@@ -301,7 +301,7 @@ def _entry_fault(entry: BackendEntry) -> str | None:
 
 
 def _fault(backend: object, name: str, plugin: Plugin) -> str | None:
-    """What is wrong with what an entry loaded as; None if it is a backend that can be used."""
+    """The fault of a loaded object; None if it is a usable backend."""
     if not isinstance(backend, Backend):
         aside = "; return an instance of it" if isinstance(backend, type) else ""
         return f"loads as {kind_of(backend)}, not a Backend{aside}{plugin.remedy}"
@@ -323,7 +323,7 @@ def _fault(backend: object, name: str, plugin: Plugin) -> str | None:
 
 
 def _capabilities_fault(has: Capabilities) -> str | None:
-    """What a field of capabilities should not be."""
+    """The fault of a field of the capabilities, if there is one."""
     for field in ("fuel", "cells", "devices"):
         value: object = getattr(has, field)
         if type(value) is not bool:

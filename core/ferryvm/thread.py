@@ -23,7 +23,7 @@ class ThreadError(FerryError):
 
 
 def start(run: Callable[[], None]) -> None:
-    """Have `run` run in a thread that nobody waits for. Raises ThreadError."""
+    """Run `run` in a daemon thread. Raises ThreadError."""
     running = _thread.allocate_lock()
     running.acquire()
 

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 
 class _BackendWrapper(Backend):
-    """What both kinds have in common; the attributes are those of the moment of wrapping."""
+    """The base of both kinds; the attributes are those of the moment of wrapping."""
 
     inner: Backend
 
@@ -67,7 +67,7 @@ class InterpreterWrapper(_BackendWrapper, Interpreter):
         return self.wrapped(program, self.inner.prepare_forced(program, forcing))
 
     def wrapped(self, program: Verified, artifact: Artifact) -> Artifact:
-        """What is entered instead of an artifact that the inner interpreter has prepared."""
+        """The artifact that wraps an artifact of the inner interpreter."""
         return artifact
 
 

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The base of compilers: each step once and timed, the cache around them, one target after another."""
+"""The base of compilers: each step once and timed, the cache around them, one target after
+another."""
 
 from __future__ import annotations
 

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The process that builds programs, so that a driver that crashes or hangs harms nobody.
 
-Requests and answers are JSON; `ferryvm.child.serve` has them come and go. Run as `python -m ferryvm_backends.opencl.child`.
+Requests and answers are JSON; `ferryvm.child.serve` reads and writes them. Run as
+`python -m ferryvm_backends.opencl.child`.
 """
 
 from __future__ import annotations

@@ -27,7 +27,7 @@ MOST_WORDS = 1 << 16
 
 
 class OperandKind(enum.Enum):
-    """What follows a mnemonic."""
+    """The operand of a mnemonic."""
 
     NONE = "nothing"
     WORD = "an i64 literal"
@@ -119,7 +119,7 @@ class Steps:
     labels: dict[str, int] = dataclasses.field(default_factory=dict)
     """Index of the step that each label stands before; past the end for the last ones."""
     statics: int | None = None
-    """What `.statics` says."""
+    """The number of statics that `.statics` declares."""
 
 
 _CLASSIC_WORD = re.compile(r"[A-Z][A-Z_]*")

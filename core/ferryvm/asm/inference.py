@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a classic listing leaves unsaid: its functions, their signatures, the number of statics.
+"""Inference for classic listings: functions, their signatures, the number of statics.
 
     steps ──follow control from main and from every called label──> bodies ──emit──> Listing
 

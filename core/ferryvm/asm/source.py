@@ -39,7 +39,7 @@ class Token:
 
 
 class StatementFault(Exception):  # noqa: N818 - becomes one line of a SourceError
-    """What ends the reading of one statement."""
+    """A fault that ends the parsing of one statement."""
 
     def __init__(self, token: Token, message: str) -> None:
         self.token, self.message = token, message

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What took long to build, on disk, in the user's cache directory: found again by any process.
+"""A cache of compiled code on disk, in the user's cache directory, shared by all processes.
 
     entry = Entry(name, key([what, it, depends, on]))   file     K/NAME-KEY.bin
     payload = entry.get(build, fault)                   content  format │ MAC of name, key, payload │

@@ -25,7 +25,7 @@ from ferryvm.cache.tidy import DAY, KEY_DIGITS, NAME, tidy
 ENVIRONMENT = "FERRYVM_CACHE_DIR"
 """Environment variable that names the directory of the cache."""
 _FORMAT = b"ferryvm\x02"
-"""What a file begins with; those of the first format began with a checksum."""
+"""The first bytes of a file; files of the first format began with a checksum."""
 _MAC_BYTES = 32
 _MOST_BYTES = 256 << 20
 """Of an entry: what is larger was not stored here."""
@@ -35,7 +35,7 @@ _ANOTHER = f"set {ENVIRONMENT} to a folder of your own that can be written"
 
 _log = logging.getLogger("ferryvm.cache")
 _told: set[str] = set()
-"""What this process has said of a cache that cannot be used."""
+"""Messages of this process about a cache that cannot be used."""
 
 Fault = Callable[[bytes], str | None]
 """Why a payload is not what it should be; None if it may be used."""
@@ -84,11 +84,11 @@ class Entry:
     """A place in the cache for one payload. What it raises is a BackendError of one line."""
 
     name: str
-    """What the file's name begins with, for whoever looks into the directory."""
+    """The beginning of the file's name, for people who look into the directory."""
     key: str
-    """What `key` returned."""
+    """The result of `key`."""
     backend: str = ""
-    """Whom errors name first; nothing: `name`."""
+    """The backend that errors name first; empty: `name`."""
 
     def __post_init__(self) -> None:
         if not NAME.fullmatch(self.name) or not _KEY.fullmatch(self.key):
@@ -127,7 +127,7 @@ class Entry:
             ) from None
 
     def _content(self) -> bytes:
-        """What its file has; that it was read is noted."""
+        """The content of its file; updates the file's time stamp."""
         with _folder(self.key[0]) as folder, private.opened(self._file, folder) as descriptor:
             if time.time() - os.fstat(descriptor).st_mtime > DAY:
                 with contextlib.suppress(OSError):  # it can be read all the same

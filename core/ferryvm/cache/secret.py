@@ -39,7 +39,7 @@ def path() -> Path:
 
 
 def mac(name: str, key: str, payload: bytes) -> bytes:
-    """What proves that this user stored the payload in that entry: 32 bytes. Raises
+    """The MAC that authenticates the payload of that entry, 32 bytes. Raises
     NoSecretError."""
     digest = hashlib.blake2b(key=_secret(path()), digest_size=32, person=b"ferryvm cache")
     for part in (name.encode(), key.encode()):

@@ -13,7 +13,7 @@ from ferryvm.cli import termination
 
 def main() -> None:
     """Entry point of the console script; ends the process."""
-    termination.begin()  # first: a signal is to end in one line, and no file may get descriptors 0 to 2
+    termination.begin()  # first: signals end in one line, no file gets descriptors 0 to 2
     import gc
 
     # Loading makes many objects and no garbage: collecting meanwhile costs a tenth of start-up.

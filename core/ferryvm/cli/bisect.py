@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 @dataclasses.dataclass(frozen=True)
 class BisectionInput:
-    """What a command is to look at: a program and the backends that are compared on it."""
+    """The input of a command: a program and the backends that are compared on it."""
 
     program: Verified
     differ: Differ
@@ -56,7 +56,7 @@ def read_case(
     schedule: str | None,
     language: str | None = None,
 ) -> BisectionInput:
-    """What a program or a disagreement file stands for, under the backends named.
+    """The input that a program or a disagreement file stands for, with the named backends.
 
     Raises FerryError where the file cannot be read, or names and options do not fit.
     """

@@ -83,7 +83,7 @@ def _sections(registry: Registry, backend: str | None) -> list[_Section]:
 
 
 def _machine() -> Finding:
-    """What every backend depends on."""
+    """The finding about the machine, which every backend depends on."""
     from ferryvm import cache
 
     reason = cache.why_not_usable()

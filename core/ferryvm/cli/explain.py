@@ -125,7 +125,7 @@ def _print_region(console: Console, region: Explained) -> None:
 
 
 def _rule_lines(region: Explained) -> list[str]:
-    """What the rules said; about which region, where several were asked about."""
+    """The results of the rules, each with its region if there are several."""
     lines = []
     asked = collections.Counter(region.considered)
     is_one = {one.region for one in asked} <= {region.region}
@@ -141,7 +141,7 @@ _MADE = (Outcome.COMPILED.value, Outcome.CACHED.value)
 
 
 def _tried_lines(tried: Tried) -> list[str]:
-    """What a backend was asked, and what its code did."""
+    """The requests to a backend, and the metrics of its code."""
     line = f"{tried.outcome} in {_milliseconds(tried.seconds)}"
     if tried.reason and tried.outcome not in _MADE:
         return [f"{tried.outcome}: {tried.reason}"]

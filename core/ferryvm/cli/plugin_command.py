@@ -121,7 +121,7 @@ _ENDS = (FerryError, click.ClickException, click.exceptions.Exit, click.Abort, B
 
 
 def _run_in_callers(command: click.Command) -> None:
-    """Have a command run in the floating-point environment that the process was started with."""
+    """Make a command run in the floating-point environment that the process started with."""
     invoke = command.invoke
 
     def run(context: click.Context) -> object:

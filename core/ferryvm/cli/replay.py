@@ -76,7 +76,7 @@ def replay(file: Path) -> int:
 
 
 def _now(one: Disagreement, shown: Shown, bad: str) -> str:
-    """What a replay came to, in one line."""
+    """The result of a replay, in one line."""
     if shown.unstable is not None:
         return f"they differ: {shown.unstable}"
     difference = shown.difference

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How runs end that do not end well."""
+"""Messages and exit codes of runs that fail."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How the process ends: by a signal at any time, or after a command.
+"""The end of the process: by a signal at any time, or after a command.
 
     begin() ─ loading ─────────> running ──────────────> ending ──> os._exit
               a signal: at once   KeyboardInterrupt,      a signal: at once

@@ -159,7 +159,7 @@ class Writer:
         self.blob(value.encode(errors="backslashreplace"))
 
     def bytes(self) -> bytes:
-        """What was written."""
+        """The bytes written so far."""
         return b"".join(self.parts)
 
 

@@ -23,9 +23,9 @@ _NAMES = {"stack": "word"}
 class _Line:
     text: str
     place: str = ""
-    """What the line changes or, with a token, reads."""
+    """The place that the line changes or, with a token, reads."""
     token: str = ""
-    """What stands for the value read, until it is known whether the value needs a name."""
+    """Placeholder of the value read, until it is known if the value needs a name."""
     is_bound: bool = False
 
 

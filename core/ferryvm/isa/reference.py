@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What instructions do, as text: an emitter whose values are expressions."""
+"""Meanings of instructions as text: an emitter whose values are expressions."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class TextEmitter(Emitter[str]):
 
     @property
     def lines(self) -> list[str]:
-        """What has been written."""
+        """The lines written so far."""
         return self._lines.render()
 
     def push(self, value: str) -> None:
@@ -276,7 +276,7 @@ def _exact(t: Type, bits: int) -> str:
 
 
 def meaning(row: Instruction) -> list[str]:
-    """What an instruction does, as lines; `a`, `b`, `c` are its operands, deepest first."""
+    """The meaning of an instruction as lines; `a`, `b`, `c` are its operands, deepest first."""
     emitter = TextEmitter()
     literal = [] if row.immediate is Immediate.NONE else ["immediate"]
     pushed = row.meaning(emitter, *literal, *"abc"[: len(row.pops)])

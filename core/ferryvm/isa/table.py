@@ -28,7 +28,7 @@ from ferryvm.isa.type import Type
 
 
 class Immediate(enum.Enum):
-    """What the one immediate of an instruction is, and so how it is checked and printed."""
+    """The kind of an instruction's one immediate, which determines its check and its text."""
 
     NONE = "none"
     I32 = "i32 literal"

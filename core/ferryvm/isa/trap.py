@@ -28,7 +28,7 @@ class Trap(enum.IntEnum):
 
     @property
     def message(self) -> str:
-        """What happened, in words."""
+        """The message for users."""
         return _MESSAGES[self]
 
 

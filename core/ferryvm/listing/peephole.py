@@ -23,7 +23,7 @@ from ferryvm.listing.rule import LABEL, RULES, Rule
 
 @dataclasses.dataclass
 class Work:
-    """How much was done, for those who watch that it stays linear."""
+    """Amounts of work, for tests that it stays linear."""
 
     rewrites: int = 0
     """Rules applied."""
@@ -176,7 +176,7 @@ class _Rewriter:
 
 
 class Window:
-    """What a rule may ask about the surroundings of its window."""
+    """A window of lines, with what rules may ask about its surroundings."""
 
     def __init__(self, rewriter: _Rewriter, last: int) -> None:
         self._rewriter, self._last = rewriter, last

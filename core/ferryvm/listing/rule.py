@@ -28,7 +28,7 @@ LABEL = ":"
 
 
 class Surroundings(Protocol):
-    """What a rule may ask beyond its own lines."""
+    """Properties of the code around a rule's window."""
 
     @property
     def listing(self) -> Listing:

@@ -35,7 +35,7 @@ class Difference:
 
 
 class Registers(Protocol):
-    """What a control block and a snapshot both have."""
+    """The registers that control blocks and snapshots have in common."""
 
     @property
     def pc(self) -> int: ...
@@ -71,7 +71,7 @@ def memory_difference(machine: Machine, left: Snapshot, right: Snapshot) -> Diff
 
 
 Place = tuple[str, Type | None]
-"""What a word is, in words, and its type; None for a word that is no value."""
+"""A word's description and its type; None for a word that is no value."""
 
 
 def _word_difference(left: bytes, right: bytes, places: list[Place]) -> Difference | None:
@@ -107,7 +107,7 @@ def _sparse_difference(name: str, left: Sparse, right: Sparse) -> Difference | N
 
 
 def static_places(machine: Machine) -> list[Place]:
-    """What each word of the statics is."""
+    """The place of each word of the statics."""
     return [
         (f"static {number} ({static.name})", static.type)
         for number, static in enumerate(machine.program.statics)
@@ -115,7 +115,7 @@ def static_places(machine: Machine) -> list[Place]:
 
 
 def stack_places(machine: Machine) -> list[Place]:
-    """What each word of the stack in use is, from the verifier's stack maps."""
+    """The place of each word of the stack in use, by the verifier's stack maps."""
     program, verified, stack = machine.program, machine.verified, machine.memory.stack
     pc, fp, top = machine.control.pc, machine.control.fp, machine.control.sp
     frames: list[list[Place]] = []

@@ -88,7 +88,7 @@ def period(items: Sequence[Item]) -> Sequence[Item]:
 def repeats(
     words: Words, fp: int, headers: Sequence[tuple[int | None, int]], most: int | None = None
 ) -> int:
-    """How often frames with these headers come again, from the one at `fp` outwards.
+    """Number of repetitions of frames with these headers, from the one at `fp` outwards.
 
     A return pc of None is any. `most`: frames that are looked at, if there is a limit.
     """

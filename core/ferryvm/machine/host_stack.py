@@ -68,7 +68,7 @@ def _limits() -> tuple[int, int]:
 
 
 class _Thread(threading.local):
-    """What is known of a thread; asked for once, since it takes 10 us, for the main one 60."""
+    """Stack limits of a thread; asked for once, since it takes 10 us, for the main one 60."""
 
     limits: tuple[int, int] | None = None
 
@@ -115,7 +115,7 @@ _starting = threading.Lock()
 
 
 def with_room(work: Callable[[], _R]) -> _R:
-    """What `work` returns or raises; done in another thread where this one has a small stack."""
+    """The result of `work`, which runs in another thread if this one has a small stack."""
     _, size = limits()
     if not 0 < size < _SMALL:
         return work()

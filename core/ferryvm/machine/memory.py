@@ -53,9 +53,9 @@ class Limits:
     stack: int = 64 << 20
     """The whole stack; a call that would pass it traps."""
     heap: int = 4 << 30
-    """What the heap may grow to; an allocation past it traps."""
+    """Size that the heap may grow to; an allocation past it traps."""
     first_heap: int = 1 << 20
-    """What the heap starts with, before it grows."""
+    """Usable size of the heap at the start."""
     is_tight: bool = False
     """For tests: each segment ends directly before its guard page, to 8 bytes, and all of the heap
     is usable from the start. Else each begins directly behind one."""

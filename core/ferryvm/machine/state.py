@@ -223,7 +223,8 @@ class Machine:
 
 
 def descriptors(verified: Verified) -> list[list[int]]:
-    """The function descriptors that calls read (see `FunctionField`), DESCRIPTOR_WORDS words each."""
+    """The function descriptors that calls read (see `FunctionField`), DESCRIPTOR_WORDS words
+    each."""
     program: Program = verified.program
     rows = []
     for number, function in enumerate(program.functions):

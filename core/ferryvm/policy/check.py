@@ -56,7 +56,7 @@ class Known:
 
 @dataclasses.dataclass(frozen=True)
 class Reading:
-    """What came of reading a policy."""
+    """The result of reading a policy."""
 
     policy: Policy | None
     """None if there are errors."""
@@ -90,7 +90,7 @@ def read_text(text: str, file: str, backends: Known) -> Reading:
 
 
 def _key_faults(document: Mapping[str, Any], backends: Known) -> Iterator[TomlFault]:
-    """What the declared keys do not allow."""
+    """Violations of the declared keys."""
     for one in key_faults(keys.PolicyKeys, document):
         if one.found == MISSING:  # the name of a backend: all else may be left out
             fitting = fault.listed(backends.fitting(takes_regions=True))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a rule may want a fact to be: true or false, within bounds, like a pattern.
+"""Conditions of rules on facts: true or false, within bounds, like a pattern.
 
 No expression language: one value, one text of comparisons, one glob. Whatever cannot be said so
 is two rules, `any`, or `not`.
@@ -32,7 +32,7 @@ COMPARISON = rf"{_BEGINNING}[0-9_]*(\.[0-9]+)?([eE][+-]?0*[0-9]{{1,2}})?\s*"
 """One comparison as a pattern, in what Python and JSON schemas have in common."""
 
 COMPARISON_LIKE = f"^{_BEGINNING}"
-"""How a text begins that has to be a comparison, where any text may stand."""
+"""Beginnings of texts that must be comparisons, where any text is allowed."""
 
 LARGEST = 10**18
 """Most that a number in a condition can be, to either side of 0."""
@@ -57,7 +57,7 @@ ALLOWED = {
     FactType.TEXT: 'a text, "*" in it for any characters',
     FactType.OPEN: f"true, false, a number from -{_SIZE} to {_SIZE}, a comparison or a text",
 }
-"""What can be wanted of a fact of each type; a list of such is one of them."""
+"""The conditions that are allowed on a fact of each type; a list of them is allowed too."""
 
 
 @dataclasses.dataclass(frozen=True)

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from ferryvm.region.fact import Facts
 
 Value = bool | int | float | str
-"""What a fact may be."""
+"""Type of a fact's value."""
 
 MACHINE, PLUGIN = "machine", "plugin"
 """First parts of the names of facts that are not the region's."""
@@ -30,7 +30,7 @@ _PLUGIN_FACT = re.compile(rf"{PLUGIN}\.[^.]+\.[^.]+")
 
 
 class FactType(enum.Enum):
-    """What values a fact has; the text is for people."""
+    """The type of a fact; the value is for people."""
 
     BOOLEAN = "true or false"
     COUNT = "whole number from 0"
@@ -93,7 +93,7 @@ def open_fact(name: str) -> Fact:
 
 
 class Values:
-    """What the facts are for one region, by their names in rules."""
+    """The values of the facts for one region, by their names in rules."""
 
     def __init__(self, facts: Facts, machine: MachineFacts, extra: Mapping[str, Value]) -> None:
         """`extra`: facts from plugins, by full name (`plugin.NAME.FACT`)."""
@@ -116,7 +116,7 @@ class Values:
 
 
 def meanings() -> Mapping[str, str]:
-    """What each fact of the vocabulary means: the docstrings of the fields."""
+    """The meaning of each fact: the docstrings of the fields."""
     found = {
         f"{prefix}{name}": text
         for owner, prefix in _owners()

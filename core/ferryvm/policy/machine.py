@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a policy may ask about the computer it runs on."""
+"""Facts about the computer that policies may use."""
 
 from __future__ import annotations
 

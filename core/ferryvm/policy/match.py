@@ -24,7 +24,7 @@ class Passed:
     """In the policy's rules, from 0."""
     name: str
     reason: str
-    """What failed: found, and wanted; one line."""
+    """The condition that failed, with the value found; one line."""
 
     def __str__(self) -> str:
         return f"{_title(self.index, self.name)} does not match: {self.reason}"
@@ -32,7 +32,7 @@ class Passed:
 
 @dataclasses.dataclass(frozen=True)
 class Decision:
-    """What a policy says about one region."""
+    """The decision of a policy about one region."""
 
     rule: Rule | None
     """The rule that matched; None: the region is interpreted."""
@@ -43,7 +43,7 @@ class Decision:
     passed: tuple[Passed, ...] = ()
     """The rules before it, or all; the first MOST_TOLD of them."""
     untold: int = 0
-    """How many more did not match."""
+    """Number of further rules that did not match."""
 
     def told(self) -> tuple[str, ...]:
         """The rules that did not match, a line each, and how many are left out."""

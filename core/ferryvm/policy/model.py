@@ -25,7 +25,7 @@ INTERPRETER = "threaded"
 
 @dataclasses.dataclass(frozen=True)
 class Profile:
-    """What is counted, and when a place is hot."""
+    """What the interpreter counts, and the thresholds at which a site is hot."""
 
     enabled: bool = True
     """Off: nothing is counted, so nothing gets hot."""
@@ -53,7 +53,7 @@ class Shadow:
 
 @dataclasses.dataclass(frozen=True)
 class Options:
-    """How a backend is to compile a region, and what becomes of the code that fails guards."""
+    """Options of a compilation, and limits of failing guards."""
 
     threshold: int | None = None
     """Count below which this backend is not asked; None: as soon as the place is hot."""
@@ -66,7 +66,7 @@ class Options:
     cache: bool = True
     """Keep the code on disk, and take it from there."""
     required: bool = False
-    """What the backend refuses or fails at is an error; nothing after it is asked."""
+    """A refusal or failure of this backend is an error; no further backend is asked."""
     guard_limit: int = 1_000
     """Failures of one guard before the region is compiled again without it."""
     recompile_limit: int = 3
@@ -87,7 +87,7 @@ class Choice:
 
 
 class Action(enum.Enum):
-    """What a rule does with the regions that it matches."""
+    """The action of a rule on the regions that it matches."""
 
     COMPILE = "compile"
     INTERPRET = "interpret"
@@ -123,7 +123,8 @@ class Policy:
 
     @classmethod
     def for_compiler(cls, name: str, interpreter: str = INTERPRETER, device: str = "") -> Policy:
-        """What `--backend NAME` means for a compiler: the whole program, at once, or an error."""
+        """The policy of `--backend NAME` for a compiler: the whole program, at once, or an
+        error."""
         options = Options(optimize=3, background=False, required=True, device=device)
         choice = Choice(name, options)
         rule = Rule(f"everything to {name}", backends=(choice,))
@@ -131,7 +132,7 @@ class Policy:
 
     @classmethod
     def for_interpreter(cls, name: str) -> Policy:
-        """What `--backend NAME` means for an interpreter: it alone, and nothing is counted."""
+        """The policy of `--backend NAME` for an interpreter: it alone, and nothing is counted."""
         return cls(name, Profile(enabled=False))
 
 

@@ -31,18 +31,18 @@ _ALL = ("all", "and")
 _KEYS = f"{ANY}, {NOT}, {PLUGIN}.NAME.FACT, or a fact that `ferry policy facts` lists"
 
 Outcomes = frozenset[bool]
-"""How a test can turn out for any region at all."""
+"""The results that a test can have over all regions."""
 
 _ALWAYS, _NEVER = frozenset({True}), frozenset({False})
 _EITHER = _ALWAYS | _NEVER
 
 
 class MatchResult(NamedTuple):
-    """How a predicate turned out."""
+    """The result of a predicate for a region."""
 
     holds: bool
     because: str
-    """What was found, and what was wanted; in one line."""
+    """The value found and the condition, in one line."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -56,7 +56,7 @@ class Test:
     _known: tuple[Fact | None, Outcomes] | None = dataclasses.field(
         default=None, init=False, repr=False, compare=False
     )
-    """How it turned out when it was asked last, and for which fact."""
+    """The last result, and the fact that it was for."""
 
     def judge(self, values: Values) -> MatchResult:
         """Whether it holds for a region, and what was found."""
@@ -96,7 +96,7 @@ class Test:
 
     @property
     def wanting(self) -> str:
-        """What is wanted, in words."""
+        """The condition in words."""
         return " or ".join(map(str, self.wanted))
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a policy may say, for editors (JSON schema) and for readers (tables in docs/policies.md).
+"""The schema of policies, for editors (JSON schema) and for readers (tables in docs/policies.md).
 
 Both come from the models in `ferryvm.policy.keys` and from the facts there are.
 """
@@ -59,7 +59,7 @@ def _plain(part: Any) -> Any:
 
 
 def _chain() -> dict[str, Any]:
-    """What a rule's action says of its backends."""
+    """The constraint of a rule's action on its backends."""
     action = {"properties": {"action": {"const": "interpret"}}, "required": ["action"]}
     backends = {"required": ["backends"], "properties": {"backends": {"minItems": 1}}}
     return {"if": action, "then": {"properties": {"backends": {"maxItems": 0}}}, "else": backends}
@@ -120,7 +120,7 @@ def _reference(one: Fact) -> dict[str, Any]:
 
 
 def _wanted(one: Fact) -> dict[str, Any]:
-    """What a fact can be wanted to be, or a list of such."""
+    """The schema of a condition on a fact, or of a list of conditions."""
     value = {"anyOf": list(_values(one))}
     return {"anyOf": [*value["anyOf"], {"type": "array", "items": value, "minItems": 1}]}
 

@@ -89,7 +89,8 @@ class Graph:
         return bool(self.irreducible_edges)
 
     def dominates(self, a: int, b: int) -> bool:
-        """True if every path from the entry to block `b` passes block `a`; each dominates itself."""
+        """True if every path from the entry to block `b` passes block `a`; each dominates
+        itself."""
         return self._dominators.dominates(self._order[a], self._order[b])
 
     def loop(self, block: int) -> Loop | None:

@@ -352,7 +352,7 @@ _ONES = {
 
 
 def _element(node: Node) -> Element:
-    """How the vector that a node yields keeps its elements."""
+    """The element type in memory of the vector that a node yields."""
     vector = find(node.type)
     assert isinstance(vector, VectorOf)
     element = default(vector.element)

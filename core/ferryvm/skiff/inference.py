@@ -361,7 +361,7 @@ class _Inference:
         for literal in self.literals:
             number = literal.number
             if number.suffix is None and self.faults:
-                continue  # a fault elsewhere may have left it with another type than it was meant to
+                continue  # a fault elsewhere may have left it with a wrong type
             type_ = machine_type(literal.type)
             if number_bits(number, type_) is not None:
                 continue
@@ -375,7 +375,7 @@ class _Inference:
 
 
 def _choices(type_: SkiffType) -> int:
-    """How many types this one may still become."""
+    """The number of types that are still possible."""
     found = find(type_)
     return len(found.domain) if isinstance(found, Unknown) else 1
 

@@ -36,7 +36,7 @@ class Number:
     value: int | str
     suffix: Type | None = None
     is_pattern: bool = False
-    """Whether it is written in base 16, 8 or 2: then it may fill the sign bit too."""
+    """True if it is written in base 16, 8 or 2: then it may set the sign bit."""
 
     @property
     def is_float(self) -> bool:

@@ -28,7 +28,7 @@ from ferryvm.skiff.tree import (
 
 
 class Parser(Protocol):
-    """What is needed here of the parser."""
+    """The part of the parser that operations use."""
 
     scope: Scope
 

@@ -13,7 +13,7 @@ from ferryvm.isa import BY_MNEMONIC, INSTRUCTIONS, Immediate, Instruction, Type
 
 
 class Family(enum.Enum):
-    """What operands an operator takes; all of one application have one type."""
+    """The operand types of an operator; all operands of one application have the same type."""
 
     NUMBERS = "numbers"
     INTEGERS = "integers"
@@ -34,7 +34,7 @@ class Operator:
     float: str = ""
     """After `f32.` or `f64.`"""
     compares: bool = False
-    """Whether the result is a boolean: i32, 0 or 1."""
+    """True if the result is a boolean: i32, 0 or 1."""
 
     def row(self, type_: Type) -> Instruction:
         """The instruction for operands of this type."""
@@ -115,7 +115,7 @@ def converter(to: Type, from_: Type) -> Instruction | None:
 
 @dataclasses.dataclass(frozen=True)
 class Element:
-    """How a vector keeps its elements."""
+    """The representation of a vector's elements in memory."""
 
     bits: int
     value: Type

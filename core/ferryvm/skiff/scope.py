@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What names mean, and how what a name or a type is written as is read.
+"""Scopes: the meaning of names, and the parsing of names and types.
 
 Globals are visible in every function, wherever they are defined; top-level forms see variables
 only after their definition. A function's body is one scope (its parameters and `define`s), a
@@ -72,7 +72,7 @@ class Scope:
         self.inner = [{variable.name: variable for variable in function.parameters}]
 
     def lookup(self, name: str) -> Global | None:
-        """What the name means here."""
+        """The variable, function or built-in that the name refers to in this scope."""
         for names in reversed(self.inner):
             if name in names:
                 return names[name]

@@ -51,7 +51,7 @@ class Function:
     """Parameters, then all other locals."""
     body: list[Node] = dataclasses.field(default_factory=list)
     is_broken: bool = False
-    """Whether its head has a fault, so that calls of it are not worth checking."""
+    """True if its head has a fault, so that its calls are not checked."""
 
 
 @_node
@@ -92,7 +92,7 @@ class Block(Node):
     body: list[Node]
     form: str
     is_jit: bool = False
-    """Whether enter_jit and leave_jit stand around it."""
+    """True if enter_jit and leave_jit enclose it."""
 
 
 @_node

@@ -59,7 +59,7 @@ def of(type_: Type) -> Named:
 
 
 def find(type_: SkiffType) -> SkiffType:
-    """What a type is known to be by now."""
+    """The representative of a type: the type itself if it is known, else a variable."""
     passed = []
     while isinstance(type_, Unknown) and type_.link is not None:
         passed.append(type_)

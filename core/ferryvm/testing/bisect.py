@@ -85,7 +85,7 @@ class UnpreparedError(SearchError):
 
 
 class Way(enum.Enum):
-    """What it takes to show a disagreement."""
+    """The mode in which a disagreement shows."""
 
     COUNTED = "counting"
     """The bad backend runs the program alone, counting instructions."""
@@ -395,7 +395,7 @@ class Bisector:
     # --- telling ----------------------------------------------------------------------------
 
     def tell(self, place: DivergencePoint) -> Parting:
-        """What both did at a place, and how they then stand."""
+        """The traces of both up to a boundary, and their states there."""
         self.environment = place.environment
         pc = self.at(place.number).pc
         good, bad, after = self._traces(place.way, place.entered, place.number)

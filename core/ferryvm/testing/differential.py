@@ -30,7 +30,7 @@ _CHUNK = 10_000_000
 
 
 class Verdict(enum.Enum):
-    """What came of a comparison. Unsupported is never agreement."""
+    """The verdict of a comparison. Unsupported is never agreement."""
 
     AGREE = "agree"
     DISAGREE = "disagree"

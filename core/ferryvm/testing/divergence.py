@@ -23,9 +23,9 @@ class Divergence:
     name: str
     reason: str
     declared: Callable[[Capabilities], bool]
-    """Whether a backend has declared that it may."""
+    """True if a backend has declared the divergence."""
     shows: Callable[[StoppedState], bool]
-    """Whether a state in which such a backend ended is one of this kind. It is legal if, apart
+    """True if the final state of such a backend is of this kind. It is legal if, apart
     from status and trap, it is also the state that others have after as many instructions."""
 
 

@@ -85,7 +85,7 @@ def _usable(name: str) -> Interpreter:
 
 
 def _refusal(message: str) -> BaseException:
-    """What fails the collection of a module with one line."""
+    """An error that fails the collection of a module with one line."""
     return pytest.fail.Exception(message, pytrace=False)
 
 
@@ -96,7 +96,7 @@ class Check:
     backend: Interpreter
     item: Item
     expected: Expected | None
-    """What its author expects."""
+    """The failures that its author expects."""
 
     def __str__(self) -> str:
         return self.item.label
@@ -129,7 +129,7 @@ _outcomes: weakref.WeakKeyDictionary[Interpreter, dict[str, ItemOutcome]] = (
 
 
 def _run(backend: Interpreter, item: Item) -> ItemOutcome:
-    """What becomes of an item in a table of expected failures; it is run once."""
+    """The outcome of an item in a table of expected failures; it is run once."""
     known = _outcomes.setdefault(backend, {})
     if item.label not in known:
         known[item.label] = item.run(backend)
@@ -150,7 +150,7 @@ def _checks(metafunc: pytest.Metafunc, backend: Interpreter) -> list[Check]:
 
 
 def _golden(metafunc: pytest.Metafunc) -> Golden:
-    """How a module runs golden cases."""
+    """The way in which a module runs golden cases."""
     from ferryvm.errors import FerryError
     from ferryvm.testing.conformance.suite import Golden
 

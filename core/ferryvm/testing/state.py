@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a program's state is when backends are compared.
+"""The state of a program when backends are compared.
 
 A state is status, trap kind, pc, sp, fp, hp, fuel left, every word of the statics, of the stack in
 use and every byte of the heap in use, the output, the result. `ferryvm.machine.difference` says

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a program did instruction by instruction, and how two trials stand next to each other.
+"""Traces of programs, instruction by instruction, and two of them side by side.
 
 A trace is made by giving the backend one instruction of fuel at a time and looking at the machine
 before and after.
@@ -42,9 +42,9 @@ class TraceLine:
     immediate: str
     """As in assembly, a jump's target as a pc; empty where there is none."""
     operands: tuple[Word, ...]
-    """What it took from the stack, deepest first."""
+    """The operands that it popped, deepest first."""
     results: tuple[Word, ...] = ()
-    """What it left on the stack."""
+    """The results that it pushed."""
     then: str = ""
     """Where control went if not to the next instruction: `pc 7`, `halt`, `trap: ...`."""
 

@@ -29,7 +29,7 @@ MOST_INSTRUCTIONS = 50_000_000
 """Fuel of a trial: a program that runs longer is compared there."""
 
 IN_PREPARE = "in prepare: "
-"""What the text of a failure begins with where a backend failed before the program began."""
+"""Beginning of the text of a failure before the program began."""
 
 IN_COMPILER = "in a compiler: "
 """The same where a compiler raised what is no refusal."""
@@ -64,9 +64,9 @@ class Trial:
         """Fuel of the whole trial, and what is left of it."""
         self.is_counted = True
         self.forcing: Mapping[str, frozenset[Forcing]] = {}
-        """What backends are forced to, by name."""
+        """Behaviour that backends are forced to, by name."""
         self.start: Trial | None = None
-        """What `again` begins with; None for the start of the program."""
+        """The state that `again` begins with; None for the start of the program."""
         self.environment = CONTROL
         """Control word of the floating-point environment that the thread has around a run."""
         self.seconds = 0.0
@@ -101,7 +101,7 @@ class Trial:
 
     @property
     def status(self) -> Status:
-        """How it stands: RUNNING before the first run."""
+        """Its status: RUNNING before the first run."""
         return self.execution.machine.status
 
     @property

@@ -29,7 +29,7 @@ class Watch:
         self.control = control
         self._deadline = Deadline(seconds)
         self.has_barked = False
-        """Whether the time was over before the run came back."""
+        """True if the time was over before the run returned."""
 
     def look(self) -> None:
         """Set the interrupt flag if the time is over."""

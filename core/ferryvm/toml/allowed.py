@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What may stand at a place of a file, in words, from the models of its keys.
+"""The values allowed at a place of a file, in words, from the models of its keys.
 
 The declaration of a place is found by walking from the model of the file along the path. Where its
 type does not say it well, as for one that a validator widens, it carries `Words`.
@@ -29,7 +29,7 @@ class Words:
 
     one: str
     many: str = ""
-    """What several are, for a type whose values are elements of an array."""
+    """The plural, for a type whose values are elements of an array."""
 
 
 class _Declared(NamedTuple):
@@ -40,7 +40,7 @@ class _Declared(NamedTuple):
 
 
 def allowed(keys: type[pydantic.BaseModel], path: Path) -> str:
-    """What may stand at a place; empty where nothing is declared.
+    """The values allowed at a place; empty where nothing is declared.
 
     `keys`: of the file. Indices of arrays may be left out before a key.
     """
@@ -69,7 +69,7 @@ def names_at(keys: type[pydantic.BaseModel], path: Path) -> Iterable[str]:
 
 
 def _at(keys: type[pydantic.BaseModel], path: Path) -> _Declared | None:
-    """What is declared at a place."""
+    """The declaration of a place."""
     at = _Declared(keys)
     for part in path:
         if isinstance(part, int):
@@ -104,7 +104,7 @@ def _constraints(metadata: Sequence[Any]) -> tuple[object, ...]:
 
 
 def _element(declared: _Declared) -> _Declared:
-    """What an array holds; anything else as it is."""
+    """The element type of an array; any other type unchanged."""
     if typing.get_origin(declared.hint) is list:
         return _plain(typing.get_args(declared.hint)[0])
     return declared
@@ -153,7 +153,7 @@ _NUMBERS = {int: "whole number", float: "number"}
 
 
 def _several(array: _Declared, path: Path) -> str:
-    """What the elements of an array are."""
+    """The elements of an array, in words."""
     if _is_array_of_tables(array):
         header = dotted(tuple(part for part in path if isinstance(part, str)))
         return f"tables, each headed [[{header}]]"

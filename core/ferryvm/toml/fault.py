@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is wrong with a file: faults in the order of its text, all of them in one error."""
+"""Faults of a file, in the order of its text, all of them in one error."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ class TomlFault:
 
     path: Path
     found: str
-    """What is there, or what is wrong with it."""
+    """The value found, or its fault."""
     allowed: str = ""
-    """What may stand there; empty where the fault says it all."""
+    """The values allowed there; empty if the fault says it all."""
     nearest: str | None = None
     """The allowed name that is most like the one that was found."""
     is_warning: bool = False

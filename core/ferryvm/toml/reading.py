@@ -38,7 +38,7 @@ def text_of(path: FilePath) -> str:
 def examine(
     text: str, file: str, keys: type[Table], judge: Judge[Value]
 ) -> tuple[Value | None, tuple[PlacedFault, ...]]:
-    """What a text means, None if it has errors, and its faults in the order of the text.
+    """The document of a text, None if it has errors, and its faults in the order of the text.
 
     `file` is what messages call it, `keys` are what it may have.
     """
@@ -91,8 +91,8 @@ def _position(file: str, where: Mapping[Path, Place], path: Path) -> Position:
 
 
 def settle(value: Value | None, faults: Sequence[PlacedFault], error: type[DocumentError]) -> Value:
-    """What `examine` found, if it can be used: warnings go to the log. Raises `error` with all
-    else."""
+    """The document that `examine` found, if it has no errors: warnings go to the log. Raises
+    `error` with all else."""
     if value is None:
         raise error([placed for placed in faults if not placed.fault.is_warning])
     for warning in faults:

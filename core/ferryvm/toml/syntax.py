@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is said of a text that is not TOML: one fault, where the reader of TOML gave up.
+"""The fault of a text that is not TOML: one, where the TOML parser gave up.
 
 Its messages are Python's, which name no key. Where one is to blame, it is looked for here.
 """
@@ -17,7 +17,7 @@ from ferryvm.toml.table import Table
 _AT = re.compile(r" \(at (?:line (\d+), column (\d+)|end of document)\)$")
 
 _TWICE = re.compile(r"Cannot (overwrite|declare|mutate|redefine)|Duplicate")
-"""How messages begin that are about something that is there already."""
+"""Beginnings of messages about duplicates."""
 
 _LONG = re.compile(r"[+-]?\d[\d_]{4299,}")
 """An integer with more digits than Python reads, if it is no part of a text or comment."""

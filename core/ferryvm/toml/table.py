@@ -17,10 +17,10 @@ from ferryvm.toml.allowed import allowed, names_at
 from ferryvm.toml.fault import Path, TomlFault, listed, nearest, show
 
 MISSING = "is missing"
-"""What is found of a key that must be given."""
+"""The value reported for a required key that is missing."""
 
 _EXTRA = "extra_forbidden"
-"""What pydantic calls a key that is not declared."""
+"""Pydantic's error type for a key that is not declared."""
 
 _KEY = "[key]"
 """How pydantic ends the place of a key that a table of any keys does not allow."""
@@ -35,7 +35,7 @@ class Table(pydantic.BaseModel):
 
 
 def key_faults(keys: type[Table], document: Mapping[str, Any]) -> Iterator[TomlFault]:
-    """What the declared keys of a file do not allow in it."""
+    """Violations of the declared keys in a file."""
     try:
         keys.model_validate(document)
     except pydantic.ValidationError as error:

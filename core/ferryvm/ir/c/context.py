@@ -37,7 +37,8 @@ NANOSECONDS = 1
 INSTRUCTIONS = 2
 """Index in `ACTIVITY`: instructions that paid fuel, where it is observed."""
 STACK = 3
-"""Index in `ACTIVITY`: bytes of the host's stack that the code's frames take; the loader writes it."""
+"""Index in `ACTIVITY`: bytes of the host's stack that the code's frames take; the loader writes
+it."""
 CROWDED = 4
 """Index in `ACTIVITY`: entries that returned at once for want of host stack."""
 FAILURES = 5

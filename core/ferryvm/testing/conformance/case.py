@@ -33,7 +33,7 @@ LIMITS = {"stack": 1 << 16, "heap": 1 << 20, "first_heap": 1 << 16}
 
 @dataclasses.dataclass(frozen=True)
 class End:
-    """What is stated by hand about the end of a program; None is not stated."""
+    """The expected end of a program, written by hand; None is not stated."""
 
     status: Status = Status.HALT
     trap: Trap | None = None
@@ -114,7 +114,7 @@ class Case:
 
     @property
     def label(self) -> str:
-        """What users call it by."""
+        """Its name for users."""
         return f"{self.group}/{self.name}"
 
     def program(self) -> Verified:

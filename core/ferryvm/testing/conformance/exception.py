@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a backend raises, for its author: the type, the whole message, and where in his code.
+"""Exceptions of a backend, for its author: type, whole message, and place in the backend's code.
 
 A backend may raise anything, SystemExit and KeyboardInterrupt too, and has failed then. Only a
 Ctrl-C that somebody really pressed is no backend's.

@@ -25,7 +25,7 @@ class Expected:
     """As it stands in the table: a case, the beginning of one, or a pattern."""
     reason: str
     items: tuple[Item, ...] = ()
-    """What it is the entry of: the items that it names and no entry of fewer items does."""
+    """The items of an entry: those that it names and no entry with fewer items names."""
 
     def stale(self, verdict_of: Callable[[Item], ItemVerdict]) -> Item | None:
         """The item that tells that the entry is stale, the first that passes; None if it is not.

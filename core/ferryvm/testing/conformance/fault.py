@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is wrong with a state: the first field that is not as expected, named for a reader."""
+"""The fault of a state: the first field that is not as expected, named for a reader."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def _static(script: Script, number: int) -> str:
 
 
 def _word(script: Script, state: ScriptState, word: int) -> str:
-    """What a word of the stack is, in the frames of a state that is right."""
+    """The name of a word of the stack, by the frames of the expected state."""
     if word in script.names:
         return f"the result of {script.names[word]}"
     verified, stack = script.program, np.frombuffer(state.stack, "<u8")

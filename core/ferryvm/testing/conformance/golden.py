@@ -20,7 +20,7 @@ from ferryvm.testing.conformance.record import CaseError
 
 @dataclasses.dataclass(frozen=True)
 class Setting:
-    """What surrounds the code of a case."""
+    """The code around a case."""
 
     heap: bytes = b""
     """Bytes from address 0 when the program starts."""
@@ -36,7 +36,7 @@ class Setting:
 
 @dataclasses.dataclass(frozen=True)
 class ExpectedEnd:
-    """How a case is to end; at most one of the fields but `stack` is given."""
+    """The expected end of a case; besides `stack` at most one field is given."""
 
     stack: tuple[tuple[Type, int], ...] = ()
     """Type and bits of the whole operand stack at the halt, deepest first."""

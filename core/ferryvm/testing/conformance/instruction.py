@@ -108,7 +108,7 @@ class Piece:
 
     @property
     def names(self) -> dict[int, str]:
-        """What the words above the header and the locals are, for a message."""
+        """Names of the words above the header and the locals, for messages."""
         first = HEADER_WORDS + len(self.locals)
         return {
             first + number: f"{case.where}: {case.text}" for number, case in enumerate(self.chosen)

@@ -25,7 +25,7 @@ _GRACE = 2.0
 """Seconds that a process has to say where it is when it is stopped."""
 
 _FATAL = "Fatal Python error:"
-"""What Python writes when it ends by a signal, before it says where it is."""
+"""The line that Python writes in front of its stack trace when it ends by a signal."""
 
 _MOST_FRAMES = 4
 
@@ -33,7 +33,7 @@ _MOST_FRAMES = 4
 def run_apart(
     items: Sequence[Item], backend: str, patience: float
 ) -> Generator[ItemOutcome, None, None]:
-    """What becomes of each item on the backend of that name, in their order.
+    """The outcome of each item on the backend of that name, in their order.
 
     Raises FerryError for a backend that cannot be used.
     """
@@ -73,7 +73,7 @@ class _Worker:
             raise
 
     def run(self, item: Item) -> tuple[ItemOutcome, bool]:
-        """What becomes of an item, and whether the process is of no more use."""
+        """The outcome of an item, and if the process is unusable afterwards."""
         answer = self._ask(item.label, self.patience)
         if "error" in answer:
             raise FerryError(answer["error"])

@@ -24,5 +24,5 @@ class Prepared:
         return self._artifact
 
     def forget(self) -> None:
-        """Have the next artifact made anew."""
+        """Prepare the next artifact anew."""
         self._backend = self._program = self._artifact = None

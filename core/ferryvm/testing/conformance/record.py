@@ -86,7 +86,7 @@ def write_state(machine: Machine, state: ScriptState) -> None:
 
 
 def answer(host: HostImport, arguments: list[int]) -> int | None:
-    """What a host function that is not a standard one returns: its arguments' sum and 1."""
+    """The result of a host function that is not a standard one: its arguments' sum and 1."""
     for t in host.signature.results:
         return (sum(arguments) + 1) & t.mask
     return None
@@ -107,7 +107,7 @@ class Recorder:
         self.machines: dict[int, Machine] = {}
         self.steps: list[Step] = []
         self.output = b""
-        """What standard host functions wrote."""
+        """Output of standard host functions."""
 
     def script(self, about: str, trail: Trail | None = None) -> Script:
         """All that was done so far."""
@@ -211,7 +211,7 @@ def litter(machine: Machine, word: int) -> None:
 
 
 def perform_host(machine: Machine, arguments: int, result: int | None, counting: bool) -> None:
-    """What an engine does to a machine for a host call."""
+    """Perform a host call on a machine, as an engine does."""
     control = machine.control
     control.sp -= arguments
     if result is not None:
@@ -231,7 +231,7 @@ class Walk:
     total: int
     """Instructions completed; the one at which it ends is not."""
     is_served: bool
-    """Whether there is a host call or a growth on the way."""
+    """True if there is a host call or a growth on the way."""
     period: int
     """As in a trail."""
 
@@ -241,7 +241,7 @@ class Walk:
         return Trail(self.states, self.period)
 
     def first_visits(self) -> Iterator[tuple[int, ScriptState]]:
-        """How many instructions it takes to each pc that is reached, and the state there."""
+        """For each pc that is reached, the number of instructions up to it and the state there."""
         seen = set()
         for completed, state in enumerate(self.states):
             if state.pc not in seen:

@@ -127,7 +127,7 @@ class Enter:
     machine: int
     counting: bool
     fuel: int | None
-    """What `control.fuel` is set to before; None: it stays."""
+    """The value of `control.fuel` to set before; None: unchanged."""
     flag: Flag
     expected: Expected
 
@@ -142,7 +142,7 @@ class Host:
     result: int | None
     """The word that it pushes then."""
     counting: bool
-    """Whether it takes 1 from the fuel."""
+    """True if it takes 1 from the fuel."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -195,7 +195,7 @@ class Script:
     """One program and what is done with it."""
 
     about: str
-    """What it runs, for a message."""
+    """Description of what it runs, for messages."""
     program: Verified
     limits: Limits
     steps: tuple[Step, ...]

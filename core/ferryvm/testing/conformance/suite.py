@@ -36,7 +36,7 @@ ORACLE = "reference"
 
 
 class ItemVerdict(enum.Enum):
-    """What became of an item."""
+    """The verdict on an item."""
 
     PASSED = "passed"
     FAILED = "failed"
@@ -49,7 +49,7 @@ class ItemVerdict(enum.Enum):
 
 
 class Golden(enum.Enum):
-    """How golden cases of instructions are run."""
+    """The ways to run golden cases of instructions."""
 
     EACH = "each"
     """Each in every dressing: dozens of programs an instruction."""
@@ -103,7 +103,7 @@ class Item:
 
     @property
     def label(self) -> str:
-        """What users call it by: `group/name/manner`."""
+        """Its name for users: `group/name/manner`."""
         return f"{self.group}/{self.name}/{self.manner}"
 
     def scripts(self, reference: Interpreter) -> Iterator[Script]:
@@ -113,7 +113,7 @@ class Item:
         return instruction_scripts(self.name, self.manner == "counting", reference)
 
     def run(self, backend: Interpreter, patience: float = PATIENCE) -> ItemOutcome:
-        """What becomes of it on a backend that has so many seconds each time it is entered."""
+        """Its outcome on a backend, with a time limit in seconds for each entry."""
         outcome = ItemOutcome(
             ItemVerdict.FAILED, f"{self.label}: there is nothing to do: no script"
         )
@@ -170,7 +170,7 @@ _prepared = Prepared()
 
 
 def _objection(script: Script, backend: Interpreter) -> tuple[str | None, object]:
-    """What a backend declares that keeps it from following a script, and whether it refuses it."""
+    """The declared limit that keeps a backend from following a script, and if that is a refusal."""
     obstacle = script.obstacle(backend.capabilities)
     return obstacle, backend.accepts(script.program) if obstacle is None else None
 
@@ -188,7 +188,7 @@ class Batch(Item):
 
 
 class Admission(Item):
-    """Whether a backend does anything at all: one that refuses every case would fail none."""
+    """A check that a backend accepts any case: one that refuses every case would fail none."""
 
     def scripts(self, reference: Interpreter) -> Iterator[Script]:
         """None: there is nothing to export."""
@@ -234,7 +234,7 @@ def items() -> tuple[Item, ...]:
 
 @functools.cache
 def checks() -> tuple[Item, ...]:
-    """What a backend is tested by: whether it takes any case, and every item. Raises CaseError."""
+    """The checks of a backend: that it accepts any case, and every item. Raises CaseError."""
     about = "The backend takes at least one case"
     return (Admission("backend", "accepts", "anything", about), *items())
 

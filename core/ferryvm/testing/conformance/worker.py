@@ -53,7 +53,7 @@ def main() -> None:
 
 
 def _run(item: Item, backend: Any, patience: float) -> ItemOutcome | str:
-    """What becomes of an item; a text where the suite itself is at fault."""
+    """The outcome of an item; a text if the suite itself is at fault."""
     try:
         return item.run(backend, patience)
     except FerryError as error:

@@ -44,7 +44,7 @@ class DisagreementError(FerryError):
 
 
 class _Content(pydantic.BaseModel):
-    """What the file holds, in its order; docs/reading-a-disagreement.md shows one."""
+    """The content of the file, in its order; docs/reading-a-disagreement.md shows one."""
 
     model_config = pydantic.ConfigDict(extra="forbid", frozen=True, strict=True)
 
@@ -64,7 +64,7 @@ class _Content(pydantic.BaseModel):
     patience: Annotated[float, pydantic.Field(gt=0, allow_inf_nan=False)] = PATIENCE
     forcing: tuple[Forcing, ...]
     policy: tuple[str, ...] | None = None
-    """What the backend `mixed` ran under, as the lines of a policy file."""
+    """The policy of the backend `mixed`, as the lines of a policy file."""
     limits: Limits
     versions: dict[str, str]
     listing: tuple[str, ...]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a disagreement is, and making one of what a comparison found."""
+"""Disagreements as data, and their construction from a comparison."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from ferryvm.testing.watchdog import PATIENCE
 from ferryvm.verify import Verified
 
 BACKEND = "backend "
-"""What stands in front of a backend's name among versions."""
+"""Prefix of a backend's name among versions."""
 
 _SEEDS = 32
 """Random schedules that are tried to show a disagreement."""
@@ -53,7 +53,7 @@ class Disagreement:
     most: int
     """Instructions after which the program was stopped."""
     forcing: frozenset[Forcing]
-    """What the backends were forced to."""
+    """The behaviour that the backends were forced to."""
     difference: Difference
     """The first field in which the ends differ."""
     parting: Parting | None
@@ -65,7 +65,7 @@ class Disagreement:
     unbisected: str | None = None
     """Why there is no parting; None where there is one."""
     policy: Policy | None = None
-    """What the backend `mixed` ran under; None where it is not among them."""
+    """The policy of the backend `mixed`; None if it is not among the backends."""
 
     @property
     def good_trace(self) -> tuple[TraceLine, ...]:
@@ -78,7 +78,7 @@ class Disagreement:
         return self.parting.bad_trace if self.parting else ()
 
     def differ(self, registry: Registry | None = None) -> Differ:
-        """What compares the same backends in the same way. Raises as `Differ`."""
+        """A `Differ` that compares the same backends in the same way. Raises as `Differ`."""
         names = self.backends, self.good, registry or MixedRegistry(self.policy)
         return Differ(*names, self.limits, self.most, self.forcing, self.patience)
 

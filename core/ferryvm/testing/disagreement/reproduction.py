@@ -26,7 +26,7 @@ from ferryvm.testing.schedule import Schedule
 from ferryvm.verify import Verified
 
 _SECONDS = 20.0
-"""How long 3 and 4 may take each, where no comparison shows anything."""
+"""Time limit of 3 and of 4, if no comparison shows anything."""
 
 _BEFORE: dict[Schedule, tuple[tuple[Schedule, ...], ...]] = {
     Schedule.NONE: ((),),
@@ -39,7 +39,7 @@ _BEFORE: dict[Schedule, tuple[tuple[Schedule, ...], ...]] = {
 
 @dataclasses.dataclass(frozen=True)
 class Shown:
-    """What running it again came to: at most one of the first three is there."""
+    """The result of running it again: at most one of the first three fields is set."""
 
     comparison: Comparison | None = None
     """The comparison that shows a difference."""
@@ -54,7 +54,7 @@ class Shown:
 
     @property
     def difference(self) -> Difference | None:
-        """What differs now, if that is known."""
+        """The current difference, if it is known."""
         shown = self.comparison or self.parting
         return shown.difference if shown else None
 
@@ -65,7 +65,8 @@ def show_again(
     one: Disagreement,
     progress: Callable[[], object] = lambda: None,
 ) -> Shown:
-    """What a disagreement's program does now. Raises FerryError where it cannot be compared."""
+    """The result of running a disagreement's program again. Raises FerryError where it cannot be
+    compared."""
     compared: list[Comparison] = []
     other = None
     for before in _BEFORE[one.schedule]:
@@ -95,7 +96,7 @@ def _search(
     saved: Parting,
     progress: Callable[[], object],
 ) -> Shown:
-    """What entering the bad backend shows, at the saved place and where the search leads."""
+    """The result of entering the bad backend, at the saved place and where the search leads."""
     names = (differ.against, *differ.backends)
     for search in (
         lambda it: _at(it, saved),

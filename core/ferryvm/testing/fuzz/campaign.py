@@ -32,7 +32,7 @@ from ferryvm.testing.generate import MUTATED, Corner, ProgramKind, generate, mut
 from ferryvm.testing.generate.weights import Weights
 
 _STRETCH_SECONDS = 0.2
-"""How long a stretch of trials should keep a worker."""
+"""Intended duration of a worker's stretch of trials."""
 
 _LONGEST_STRETCH = 64
 _LONGEST_START = 120.0

@@ -29,9 +29,9 @@ class WorkerProcess:
             command = [sys.executable, "-P", "-m", _MODULE, str(notes.fileno())]
             self.process = child.Child(command, descriptors=[notes.fileno()])
         self.is_ready = False
-        """Whether it has said so."""
+        """True once it has said so."""
         self.is_large = False
-        """Whether it has said that it takes more memory than it should."""
+        """True if it has reported that it takes more memory than it should."""
         self.stretch: tuple[int, int] | None = None
         """The trials that it was dealt, until it says that they are done."""
         self._began = self._looked = time.monotonic()
@@ -53,7 +53,7 @@ class WorkerProcess:
         self._write(f"{first} {end}")
 
     def messages(self) -> list[dict[str, Any]]:
-        """What it has said since; a last line that it did not finish is left out."""
+        """Its messages since the last call, without an unfinished last line."""
         return [json.loads(line) for line in self.process.lines()]
 
     def is_stuck(self, seconds: float) -> bool:
@@ -66,7 +66,7 @@ class WorkerProcess:
         return self._idle > seconds
 
     def end(self, with_traceback: bool = False) -> str:
-        """How it ended; it is ended if it has not."""
+        """The way it ended; a running process is killed."""
         if with_traceback:
             self.process.abort()  # it then says where it was
         return child.ending(self.process.finish(GRACE))

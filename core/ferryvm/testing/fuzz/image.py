@@ -55,7 +55,7 @@ class Tried:
 
 
 Judged = tuple[Status, list[Tried]]
-"""How a program ends on the backend that all are held against, and its comparisons."""
+"""The end of a program on the baseline, and its comparisons."""
 
 
 def compare(differ: Differ, program: Verified, plan: CampaignPlan, seed: int) -> Judged:
@@ -77,7 +77,7 @@ class ImageJudge:
         self.engine = Engine(plan.against, limits=LIMITS, registry=differ.registry)
 
     def judge(self, chance: Chance, content: bytes, seed: int) -> Judged:
-        """How the backends compare on the file; `seed` is that of schedules.
+        """The comparison of the backends on the file; `seed` is that of schedules.
 
         Raises Refused, ImageFault; any other error that is no BackendError is a fault, too.
         """

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a worker notes as it goes: memory that its parent shares and still reads when it is dead.
+"""Progress notes of a worker in memory shared with its parent, readable after its death.
 
     word 0         what the worker is doing, a `Stage`
          1         number of the trial that it is at, or was at last
@@ -31,7 +31,7 @@ _CORNERS = tuple(Corner)
 
 
 class Stage(enum.IntEnum):
-    """What a worker is doing."""
+    """The stage of a worker's work."""
 
     IDLE = 0
     GENERATING = 1
@@ -52,7 +52,7 @@ class Notes:
 
     @property
     def stage(self) -> Stage:
-        """What the worker is doing."""
+        """The worker's current stage."""
         return Stage(self._words[_STAGE])
 
     @property

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How trials end, and what a campaign is looking for."""
+"""Outcomes of trials, and findings, which a campaign looks for."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from ferryvm.testing.trial import IN_COMPILER, MALFORMED, failing
 
 
 class TrialOutcome(enum.Enum):
-    """How a trial ended; its value heads a column of the table."""
+    """The outcome of a trial; its value heads a column of the table."""
 
     HALTED = "halted"
     """All agree, the program came to its `halt`."""
@@ -70,7 +70,7 @@ class Finding:
     what: str
     """The field that differs, the signal, the exception."""
     text: str
-    """What happened, in one line."""
+    """Description in one line."""
     detail: str = dataclasses.field(default="", repr=False)
     """More about it, in many lines: a traceback."""
     mnemonic: str = ""
@@ -80,7 +80,7 @@ class Finding:
 
     @property
     def signature(self) -> tuple[str, ...]:
-        """What findings that have one cause probably have in common."""
+        """Key that findings with one cause probably have in common."""
         return self.outcome.value, self.backends, self.what, self.mnemonic
 
     def to_json(self) -> str:
@@ -105,12 +105,12 @@ def what_differs(found: Difference) -> str:
 
 
 def how_it_failed(found: Difference) -> str | None:
-    """How a backend failed that made no code of a program; None for any other difference."""
+    """The failure of a backend to compile a program; None for any other difference."""
     return failing(found.right) if found.field == "failure" else None
 
 
 def outcome_of(found: Difference) -> TrialOutcome:
-    """What a trial comes to in which a comparison found this."""
+    """The outcome of a trial in which a comparison found this."""
     if found.field == "failure" and found.right.startswith(MALFORMED):
         return TrialOutcome.MALFORMED
     if found.field == "failure" and found.right.startswith(IN_COMPILER):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a campaign is to do: all that its workers have to know, as one line of JSON."""
+"""The plan of a campaign: all that its workers need, as one line of JSON."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class CampaignPlan:
     policy: str | None = None
     """Path of the policy that the backend `mixed` runs under; None where there is no such one."""
     forcing: frozenset[Forcing] = frozenset()
-    """What the backends under test are forced to."""
+    """The behaviour that the backends under test are forced to."""
     thorough_every: int = 1
     """Of so many trials one is thorough; in the others a compiler has its machine code made
     quickly, and only one form of the code is tried, that which counts instructions or that which
@@ -56,7 +56,7 @@ class CampaignPlan:
         return 6 * self.patience
 
     def kind(self, number: int) -> ProgramKind:
-        """What kind of program a trial tries."""
+        """The kind of a trial's program."""
         return self.kinds[number % len(self.kinds)]
 
     def is_thorough(self, number: int) -> bool:

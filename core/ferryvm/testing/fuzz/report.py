@@ -17,7 +17,7 @@ _COMPARED = (Verdict.AGREE, Verdict.DISAGREE, Verdict.DIVERGE)
 
 @dataclasses.dataclass
 class Report:
-    """What a campaign came to, so far."""
+    """The results of a campaign so far."""
 
     plan: CampaignPlan
     jobs: int

@@ -63,7 +63,7 @@ class Judge:
         self._warm_up()
 
     def _warm_up(self) -> None:
-        """Have backends build what they build once: no trial should be late because of it."""
+        """Make backends build what they build once, so that no trial is late because of it."""
         program = verify(generate(0, 0))
         for name in self.notes.names:
             backend = self.registry.get(name)
@@ -132,14 +132,14 @@ class Judge:
         return findings
 
     def _set_effort(self, number: int) -> None:
-        """Have a trial be thorough, or quick."""
+        """Make a trial thorough, or quick."""
         is_thorough = self.plan.is_thorough(number)
         self.registry.effort.quick = not is_thorough
         form = None if is_thorough else bool(number % 2)
         self.differ.form = self.images.differ.form = form
 
     def _compiler_faults(self) -> list[CompilerFault]:
-        """What compilers raised since the last trial, each place once."""
+        """Exceptions of compilers since the last trial, each place once."""
         found = {_place(fault.error): fault for fault in reversed(self.registry.compiler_faults)}
         self.registry.compiler_faults.clear()
         return list(found.values())

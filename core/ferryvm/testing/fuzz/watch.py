@@ -37,7 +37,7 @@ class CompilerFault:
 
 @dataclasses.dataclass
 class Effort:
-    """How compilers are to work at the trial that is under way."""
+    """The effort of compilers in the current trial."""
 
     quick: bool = False
     """As `Options.quick`."""
@@ -53,7 +53,7 @@ class WatchedRegistry(MixedRegistry):
         self._watched: dict[str, _WatchedBackend] = {}
         self.effort = self._inner.effort
         self.compiler_faults = self._inner.compiler_faults
-        """What compilers raised: comparisons tell it without the traceback."""
+        """Exceptions of compilers: comparisons have them without the traceback."""
 
     def get(self, name: str) -> Backend:
         """As a registry's, watched, and probed once: every program asks for it."""
@@ -66,7 +66,7 @@ class WatchedRegistry(MixedRegistry):
 
 
 class _WithCompilers(MixedRegistry):
-    """What mixed execution finds its compilers in."""
+    """The registry in which mixed execution finds its compilers."""
 
     def __init__(self, notes: Notes, policy: Policy | None) -> None:
         super().__init__(policy)

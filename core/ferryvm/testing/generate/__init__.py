@@ -29,7 +29,7 @@ __all__ = [
 
 
 class ProgramKind(enum.Enum):
-    """What is generated."""
+    """The kind of a generated program."""
 
     BYTECODE = "bytecode"
     SKIFF = "skiff"

@@ -56,7 +56,7 @@ class Callee:
 
 @dataclasses.dataclass
 class ProgramContext:
-    """What the functions of a program share."""
+    """Context that the functions of a program share."""
 
     chance: Chance
     tables: Tables
@@ -65,7 +65,7 @@ class ProgramContext:
     statics: list[list[int]]
     """By type, those that can be read and written; for i64, the first ones."""
     all_i64: bool
-    """Whether statics can be numbered at run time: `free_statics` is then a power of two."""
+    """True if statics can be numbered at run time: `free_statics` is then a power of two."""
     free_statics: int
     static_count: int
     """Statics beside those that count loops."""
@@ -93,13 +93,13 @@ class ProgramContext:
     counters: int = 0
     """Statics that count loops, after the others."""
     occurred: Counter[Corner] = dataclasses.field(default_factory=Counter)
-    """How often what a campaign counts was generated."""
+    """Counts of the generated corners."""
     is_crowded: bool = False
-    """Whether a function is still to have a thousand locals."""
+    """True if a function still has to get a thousand locals."""
 
 
 class Corner(enum.Enum):
-    """What a campaign counts, since it is rare; the value is what its report calls it."""
+    """A rare situation that a campaign counts; the value is its name in reports."""
 
     IRREDUCIBLE = "cycles with several entries"
     FORGED = "forged or overlapping vectors"
@@ -131,7 +131,7 @@ class Body:
         self.limit, self.budget = limit, budget
         self.is_risky = is_risky
         self.weight = 1
-        """How often what is generated now may be executed."""
+        """Upper bound of executions of the code that is being generated."""
         self.cost = self.heap = 0
         self._settled = len(self.ops)
         self.locals: list[int] = list(parameters)
@@ -171,7 +171,7 @@ class Body:
         self.immediates.append(0)
 
     def place(self, label: Label) -> None:
-        """What comes next is what the label's jumps go to."""
+        """Place the label here, as the target of its jumps."""
         here = len(self.ops)
         for pc in label:
             self.immediates[pc] = here
@@ -199,7 +199,7 @@ class Body:
 
     @contextlib.contextmanager
     def repeated(self, times: int) -> Iterator[None]:
-        """What is generated inside may be executed that often."""
+        """Context in which generated code may be executed that often."""
         self.settle()
         self.weight *= max(1, times)
         yield

@@ -193,7 +193,7 @@ class _Maker:
     def _headers(
         self, opcodes: npt.NDArray[np.uint16], immediates: npt.NDArray[np.uint64]
     ) -> npt.NDArray[np.uint64]:
-        """What to add to the numbers of locals, for code to name words of the frame."""
+        """Offsets from numbers of locals to words of the frame."""
         entries = [entry for entry, *_ in self.functions.made] + [self.main[0], len(opcodes)]
         counts = [parameters for *_, parameters in self.functions.made] + [0]
         parameters = np.repeat(np.array(counts, np.uint64), np.diff(entries))

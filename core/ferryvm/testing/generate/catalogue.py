@@ -22,7 +22,7 @@ OPCODE: Mapping[str, int] = {row.mnemonic: row.opcode for row in INSTRUCTIONS}
 
 
 class Guard(enum.Enum):
-    """What keeps an instruction from trapping."""
+    """The condition that keeps an instruction from trapping."""
 
     NONE = "it cannot trap"
     DIVISOR = "a divisor that is not 0, and not -1 where the quotient overflows"
@@ -39,9 +39,9 @@ class Operator:
     result: int
     guard: Guard
     is_shift: bool
-    """Whether the second operand counts bits."""
+    """True if the second operand is a shift count."""
     overflows: bool
-    """Whether a divisor of -1 can trap too."""
+    """True if a divisor of -1 can trap too."""
     edges: tuple[int, ...] = ()
     """Literals at which a conversion or rounding changes what it does."""
     fitting: tuple[int, ...] = ()
@@ -144,7 +144,7 @@ CONST = tuple(OPCODE[f"{t}.const"] for t in Type)
 
 
 class Catalogue:
-    """What can be drawn, by type, with the weights that instructions have."""
+    """Instructions to draw from, by type, with their weights."""
 
     def __init__(self, weights: Mapping[str, float]) -> None:
         """`weights`: by mnemonic; 1 where there is none. An instruction of weight 0 never occurs
@@ -156,7 +156,7 @@ class Catalogue:
             return Weighted(pairs if any(w for _, w in pairs) else [(o, 1.0) for o, _ in pairs])
 
         self.producers = [table([(o, w) for o, w, _ in drawn if o.result == t]) for t in types]
-        """What yields a type."""
+        """Instructions that yield a type."""
         binary = [
             (o, w)
             for o, w, row in drawn
@@ -165,7 +165,7 @@ class Catalogue:
             and row.mnemonic.partition(".")[2] not in _COMPARISONS
         ]
         self.binary = [table([(o, w) for o, w in binary if o.result == t]) for t in types]
-        """What combines two values of a type into one and cannot trap."""
+        """Instructions that combine two values of a type into one and cannot trap."""
         self.usual = [
             table(
                 [(o, w) for o, w in binary if o.result == t and w > 1]
@@ -176,7 +176,7 @@ class Catalogue:
         """Those of them that weigh more than most."""
         unary = [(o, w) for o, w, _ in drawn if len(o.pops) == 1]
         self.unary = [table([(o, w) for o, w in unary if o.result == t]) for t in types]
-        """What yields a type from one operand."""
+        """Instructions that yield a type from one operand."""
         self.any_binary = [self.binary[t].items[:-1] for t in types]
         self.any_unary = [self.unary[t].items[:-1] for t in types]
         """The same, to be drawn all alike."""
@@ -192,9 +192,9 @@ class Catalogue:
             )
             for t in types
         ]
-        """What compares two values of a type."""
+        """Instructions that compare two values of a type."""
         self.by_operands: dict[tuple[int, ...], Weighted[Operator]] = {}
-        """What takes operands of these types, deepest first."""
+        """Instructions with operands of these types, deepest first."""
         for o, _, _ in drawn:
             if o.pops not in self.by_operands:
                 same = [(other, w) for other, w, _ in drawn if other.pops == o.pops]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What compilers get wrong sooner than interpreters: loops without one head, lengths that change
+"""Situations that are hard for compilers: irreducible loops, lengths that change
 under a loop, induction variables that wrap, operand stacks of hundreds of words.
 
 Each counts in `Plan.occurred`, so that a campaign can say how many of its programs had it.
@@ -48,7 +48,7 @@ class Corners(Traps):
     """Each method whose name starts with `statement_` is a kind of statement."""
 
     is_large = False
-    """Whether the frame may be large: it is that of no recursion."""
+    """True if the frame may be large: it is that of no recursion."""
 
     def _occurs(self, corner: Corner) -> None:
         self.plan.occurred[corner] += 1

@@ -96,7 +96,7 @@ class HeapTraffic(Values):
     # --- values -----------------------------------------------------------------------------
 
     def value_load(self, t: int, depth: int) -> None:
-        """What stands at an address."""
+        """The value at an address."""
         access = self.chance.pick(LOADS[t])
         if self.is_wild():
             offset = self.wild_address(access.bytes)
@@ -114,7 +114,7 @@ class HeapTraffic(Values):
         self.put(self._access(LOADS[t], vector).opcode)
 
     def value_heap_size(self, t: int, depth: int) -> None:
-        """How much of the heap is in use."""
+        """The size of the heap in use."""
         if t == I64:
             self.put(_SIZE)
         else:

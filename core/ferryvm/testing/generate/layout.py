@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a random program starts with: statics, and data with vectors in it.
+"""The initial memory of a random program: statics, and data with vectors in it.
 
 0              scratch
 │ edge values  │ length │ elements … │ length │ elements … │ a few bytes more

@@ -23,7 +23,7 @@ from ferryvm.testing.generate.literal import I32, I64, MASK, TYPES
 _ADD = (OPCODE["i32.add"], OPCODE["i64.add"])
 _SUB = (OPCODE["i32.sub"], OPCODE["i64.sub"])
 _BELOW = tuple(tuple(OPCODE[f"{t}.{name}"] for name in ("lt_s", "lt_u", "ne")) for t in TYPES[:2])
-"""Whether a counter that rises by 1 has not reached the bound."""
+"""Comparisons that hold while an induction variable with step 1 is below its bound."""
 _ABOVE = tuple(OPCODE[f"{t}.gt_s"] for t in TYPES[:2])
 _REACHED = tuple(tuple(OPCODE[f"{t}.{name}"] for name in ("ge_s", "ge_u", "eq")) for t in TYPES[:2])
 _HOT_TRIPS = 1100
@@ -174,7 +174,7 @@ class Loops(HeapTraffic):
         self.give_counter(counter)
 
     def _loop_on_stack(self, trips: int) -> None:
-        """What counts is an operand, which stays on the stack through all the body."""
+        """The induction variable is an operand, which stays on the stack through the body."""
         t = I32 if self.chance.flip(0.5) else I64
         trips = max(1, trips)
         self.const(t, trips)
@@ -193,7 +193,7 @@ class Loops(HeapTraffic):
         self.put(DROP)
 
     def _loop_static(self, trips: int) -> None:
-        """What counts is a static, of which no other code knows."""
+        """The induction variable is a static that no other code uses."""
         trips = max(1, trips)
         plan = self.plan
         counter = plan.static_count + plan.counters

@@ -32,7 +32,7 @@ _WORDS = (
 
 
 def kind_of(content: bytes) -> ImageKind:
-    """What kind of file a file that may be altered was: a saved state or a program."""
+    """The original kind of a file that may be mutated: a saved state or a program."""
     return STATE if content.startswith(STATE.magic) else PROGRAM
 
 

@@ -31,7 +31,7 @@ _ELEMENTS = {
 }
 """Elements of vectors, by the type that they are read as."""
 _DEPTH = 7
-"""How deep a recursion goes; all ones."""
+"""Depth of a recursion; all ones."""
 
 
 @functools.lru_cache(maxsize=4)

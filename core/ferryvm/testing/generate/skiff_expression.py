@@ -49,7 +49,7 @@ class Function:
 
 
 class SkiffTables:
-    """What is drawn by weight."""
+    """Tables to draw from by weight."""
 
     def __init__(self, weights: Weights, writer: type) -> None:
         """`writer`: the class whose methods write what the weights name."""
@@ -267,7 +267,7 @@ class Expressions:
         return f"(& {self.value(I64, 1)} {vector.length - 1}i64)"
 
     def value_load(self, t: int, depth: int) -> str:
-        """What stands in the block."""
+        """The value in the block."""
         offset, address = self.address()
         name = INSTRUCTIONS[self.chance.pick(LOADS[t]).opcode].mnemonic
         return f"({name} {offset} {address})"
@@ -285,7 +285,7 @@ class Expressions:
         return f"(select {operands} {self.condition(0)})"
 
     def value_boolean(self, t: int, depth: int) -> str:
-        """Whether a condition holds, as a number."""
+        """A condition as a number."""
         condition = self.condition(depth)
         if t == I32:
             return condition

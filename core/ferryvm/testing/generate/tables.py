@@ -20,7 +20,7 @@ _LITERALS: dict[str, Callable[[Chance, int], int]] = {
 
 
 class Tables:
-    """What is drawn by weight."""
+    """Tables to draw from by weight."""
 
     def __init__(self, weights: Weights, ways: type) -> None:
         """`ways`: the class whose methods generate what the weights name."""
@@ -47,5 +47,5 @@ def methods(
 
 
 def literals(weights: Weights) -> Weighted[Callable[[Chance, int], int]]:
-    """What draws a literal of a type, to be drawn by weight itself."""
+    """Generators of literals of a type, to be drawn by weight themselves."""
     return Weighted((_LITERALS[name], weight) for name, weight in weights.literal.items())

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How often each thing is generated: data. The file weights.toml beside this one says it all, and
+"""Frequencies of the generator, as data. The file weights.toml beside this one says it all, and
 which sections and keys there are; another file names only what it changes."""
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _DEFAULT = Path(__file__).with_name("weights.toml")
 _OPEN = {"functions": "number", "size": "number", "work": "number", "trips": "number"}
 """Sections whose keys are numbers."""
 _MOST = {"functions": 20, "size": 2000, "work": 15_000, "trips": 500}
-"""What those numbers may be at most: beyond, programs would not end in time."""
+"""Upper bounds of those numbers: beyond, programs would not end in time."""
 
 
 class WeightsError(FerryError):
@@ -32,7 +32,7 @@ class WeightsError(FerryError):
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Weights:
-    """How often each thing is generated; each field is a section of weights.toml."""
+    """Frequencies of the generator; each field is a section of weights.toml."""
 
     chance: Section
     functions: Section

@@ -38,7 +38,7 @@ __all__ = ["Reduction", "reduce"]
 
 @dataclasses.dataclass(frozen=True)
 class Reduction:
-    """What a reduction came to."""
+    """The result of a reduction."""
 
     program: Program
     """The smallest program found; the one that was given if no smaller one shows it."""

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Whether a candidate still shows the disagreement that is being reduced."""
+"""The test if a candidate still shows the disagreement that is being reduced."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ the instruction may show without moving what a longer one forgot by its end."""
 
 @dataclasses.dataclass(frozen=True)
 class Signature:
-    """What makes two disagreements the same one."""
+    """The properties that identify a disagreement."""
 
     good: str
     bad: str
@@ -45,7 +45,7 @@ class Signature:
     mnemonic: str
     """Of the instruction at which they part; empty where it makes no code of the program."""
     is_single: bool = dataclasses.field(default=True, compare=False)
-    """Whether the bad backend need only be entered for that one instruction."""
+    """True if the bad backend need only be entered for that one instruction."""
     environment: str = USUAL
     """Name of the floating-point environment that it takes."""
 
@@ -147,7 +147,7 @@ class Interest:
 
 
 def size(program: Program) -> Size:
-    """How large a program is; the smaller of two is the better one to read."""
+    """Size of a program; the smaller of two is the better one to read."""
     code = program.code
     return (
         len(code),

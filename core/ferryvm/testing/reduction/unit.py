@@ -44,7 +44,7 @@ class NumberChoice:
     most: int
     """The largest one: all ones in binary."""
     start: int
-    """What gives the program back."""
+    """The units that give the program back."""
 
 
 class _Slots:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a program exercises: its instructions, and which edge classes of each, counted.
+"""Coverage of a program: its instructions and their edge classes, counted.
 
 The program is run one instruction at a time, so this costs some microseconds an instruction and
 stops after a number of them; a `Coverage` says whether it saw the whole run.
@@ -25,7 +25,7 @@ MOST_OBSERVED = 200_000
 
 @dataclasses.dataclass(frozen=True)
 class Coverage:
-    """What was seen of one run, or of several."""
+    """Coverage of one run, or of several."""
 
     counts: Mapping[int, int]
     """Times that an instruction was run, by opcode, those included that trapped."""
@@ -34,7 +34,7 @@ class Coverage:
     observed: int
     """Instructions that were watched."""
     is_whole: bool
-    """Whether the run was watched to its end."""
+    """True if the run was observed to its end."""
 
     @property
     def edge_count(self) -> int:
@@ -43,7 +43,7 @@ class Coverage:
 
 
 def total(parts: Iterable[Coverage]) -> Coverage:
-    """What several runs exercised together."""
+    """The coverage of several runs together."""
     counts: dict[int, int] = {}
     met: dict[int, dict[int, int]] = {}
     observed, is_whole = 0, True
@@ -150,4 +150,4 @@ class _Observer:
 
 
 _DEPTHS = {Flow.CALL: 1, Flow.CALL_INDIRECT: 1, Flow.RETURN: -1}
-"""What an instruction adds to the number of calls under way."""
+"""Change of the number of active calls by an instruction."""

@@ -19,7 +19,7 @@ class Edge:
     """An edge class of one instruction."""
 
     group: str
-    """What it is about: an operand, the branch, the trap ..."""
+    """Its group: an operand, the branch, the trap ..."""
     name: str
 
 

@@ -36,7 +36,7 @@ class Step:
     depth: int
     """Calls under way after it, main not counted."""
     has_grown: bool
-    """Whether the heap grew for it."""
+    """True if the heap grew for it."""
 
     @property
     def has_completed(self) -> bool:
@@ -49,7 +49,7 @@ class EventClass:
     """A situation of an instruction that is not a matter of one value."""
 
     group: str
-    """What it is about: edges are shown by group."""
+    """Its group: edges are shown by group."""
     name: str
     applies: Callable[[Instruction], bool]
     holds: Callable[[Step], bool]
@@ -70,7 +70,7 @@ def _length(step: Step) -> int | None:
 
 
 def _index_at(places: int) -> Callable[[Step], bool]:
-    """Whether the index is that many places from the number of elements: -1 is the last one."""
+    """True if the index is that many places from the number of elements: -1 is the last one."""
 
     def holds(step: Step) -> bool:
         length = _length(step)

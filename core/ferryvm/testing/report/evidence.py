@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a disagreement looks like from near: where the backends part, and the state around it."""
+"""Details of a disagreement: where the backends diverge, and the state around it."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class Group:
     total: int
     """Fields that there are, of which `parts` are some."""
     differing: int
-    """How many of them differ."""
+    """Number of differences."""
 
 
 @dataclasses.dataclass(frozen=True)

@@ -94,7 +94,7 @@ def _chapters(everything: Coverage) -> list[dict[str, Any]]:
 
 
 def _runs(report: Report) -> list[dict[str, Any]]:
-    """What each program exercised, in numbers."""
+    """The coverage of each program, in numbers."""
     found = []
     for result in report.results:
         coverage = result.coverage
@@ -112,7 +112,7 @@ def _runs(report: Report) -> list[dict[str, Any]]:
 
 
 def _data(report: Report, everything: Coverage) -> dict[str, Any]:
-    """What the script shows on demand: run 0 is all programs together."""
+    """The data that the script shows on demand: run 0 is all programs together."""
     coverages = [everything, *(result.coverage for result in report.results)]
     return {
         "instructions": [

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a report is made from: the programs that were compared, and what came of each."""
+"""The input of a report: the programs that were compared, and the results."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ class Result:
     """One program, compared."""
 
     name: str
-    """What the reader knows it by, mostly a file's name; may hold any character."""
+    """Its name for the reader, mostly a file's name; may hold any character."""
     program: Verified
     comparisons: tuple[Comparison, ...]
     coverage: Coverage | None = None
-    """What it exercised; None where that was not observed."""
+    """Its coverage; None if it was not observed."""
     evidence: Mapping[int, Evidence] = dataclasses.field(default_factory=dict)
-    """What the disagreements look like from near, by number in `comparisons`."""
+    """Details of the disagreements, by number in `comparisons`."""
 
 
 @dataclasses.dataclass(frozen=True)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What stands on the page, as the template wants it: texts and numbers, nothing to compute."""
+"""The content of the page, as the template needs it: texts and numbers, nothing to compute."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ferryvm.testing.report.result import Report, Result
 
 @dataclasses.dataclass(frozen=True)
 class Look:
-    """How a verdict is shown: never by colour alone."""
+    """The appearance of a verdict: never colour alone."""
 
     css: str
     sign: str

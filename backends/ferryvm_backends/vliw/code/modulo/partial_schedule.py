@@ -117,7 +117,8 @@ class LoopDemand:
             )
             for n, uses in enumerate(self.sources)
         ]
-        """How many iterations later each operation reads its own result, at most; 0: it does not."""
+        """How many iterations later each operation reads its own result, at most; 0: it does
+        not."""
         self.results = [node.operation.result for node in loop.nodes]
         self.files = {
             kind: [file.name for file in machine.files if file.kind is kind] for kind in FileKind
