@@ -68,8 +68,8 @@ def run(
     environment: Mapping[str, str] | None = None,
     folder: Path | None = None,
 ) -> Finished:
-    """The result of a command that runs in a folder. Raises TimeoutError, or another OSError where it
-    cannot be started.
+    """The result of a command that runs in a folder. Raises TimeoutError, or another OSError where
+    it cannot be started.
 
     It is ended, with all that it started, where its time is over or the parent is interrupted.
     """

@@ -61,7 +61,7 @@ class Compilers:
         self._forcing, self._shadow = forcing, shadow
         self._said: set[str] = set()
         self.seconds = 0.0
-        """What all attempts have taken."""
+        """Time of all attempts."""
 
     def is_beside(self, site: Site) -> bool:
         """True if the program goes on while the site's region is compiled."""
@@ -69,7 +69,8 @@ class Compilers:
         return site.rule.backends[0].options.background and not self._forcing
 
     def compile(self, site: Site) -> tuple[SiteEvent, str]:
-        """What asking the backends of a site's rule in their order leads to, and why.
+        """The event that results from asking the backends of a site's rule in order, and the
+        reason.
 
         `site.code` then has the code, or `site.more` how often to count on.
         """
@@ -110,7 +111,7 @@ class Compilers:
         return SiteEvent.REFUSED, reason
 
     def _attempt(self, site: Site, choice: Choice) -> Attempt:
-        """Have one backend compile the site's region."""
+        """Make one backend compile the site's region."""
         began = self._journal.now()
         options = self._options(site, choice)
         code, outcome, reason, raised = None, Outcome.COMPILED, "", CompilationError

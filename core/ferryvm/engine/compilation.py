@@ -57,12 +57,12 @@ class Job:
             self.end()
 
     def end(self) -> None:
-        """Have nobody wait for it any more, not even to its end: it is over."""
+        """Release all waiting threads: the job has ended."""
         self._done.set()
         self._ended.set()
 
     def let_go(self) -> None:
-        """Have nobody wait for it any more."""
+        """Release all waiting threads."""
         self._done.set()
 
     def wait(self, control: ControlBlock, to_the_end: bool = False) -> bool:
@@ -99,7 +99,7 @@ class _Worker:
         self._is_busy = False
 
     def submit(self, job: Job) -> bool:
-        """Have a job done; False if there can be no thread any more, or yet."""
+        """Queue a job; False if no thread can be started any more, or yet."""
         with self._changed:
             if self._is_closed:
                 return False

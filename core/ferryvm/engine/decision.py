@@ -32,7 +32,8 @@ class Decider:
         self._journal, self._extra_facts = journal, extra_facts
 
     def decide(self, site: Site, counted: Collection[tuple[int, bool]]) -> tuple[SiteEvent, str]:
-        """What a site's decision leads to, and why; `site.rule` and `site.region` have it.
+        """The event that results from a site's decision, and the reason; `site.rule` and
+        `site.region` have it.
 
         `counted`: keys of the sites, which have cells of their own.
         """

@@ -37,7 +37,7 @@ class Driver:
         """`hosts`: by the number of the import; `output`: where the program writes."""
         self.machine, self.output = machine, output
         self.broken = ""
-        """What a backend did after which the machine is in no state of its program."""
+        """The fault of a backend that left the machine in no state of its program."""
         self._hosts = hosts
         self._is_standard = [STANDARD.get(one.name) is one for one in hosts]
         self._checker = ExitChecker(machine)
@@ -137,7 +137,7 @@ def _is_list(output: Output) -> bool:
 
 
 def _result_bits(function: HostFunction, result: object) -> int | None:
-    """What a host function returned, checked against its signature."""
+    """The result of a host function, checked against its signature."""
     if not function.signature.results:
         if result is not None:
             raise FerryError(f"host function {function.name} has no result, but returned one")

@@ -120,7 +120,7 @@ class Execution:
         self._collected: list[bytes] = []
         self._prepared: dict[tuple[str, frozenset[Forcing]], tuple[Interpreter, Artifact]] = {}
         self._last: Artifact | None = None
-        """What ran last."""
+        """The artifact that ran last."""
         self._all_counted = True
         self._driver = Driver(machine, hosts, engine.output or self._collected.append)
         self._busy = threading.Lock()

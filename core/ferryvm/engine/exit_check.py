@@ -20,7 +20,7 @@ _TRAPS = frozenset(int(trap) for trap in Trap if trap is not Trap.NONE)
 
 
 class ExitChecker:
-    """What states a program can be left in."""
+    """The check that a backend left a program in a possible state."""
 
     def __init__(self, machine: Machine) -> None:
         self._machine, self._control = machine, machine.control

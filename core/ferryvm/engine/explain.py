@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What mixed execution did with a program and why, as data for people and for JSON.
+"""A report of mixed execution and its reasons, as data for people and for JSON.
 
 Times of compiled code are what the code itself measured; the interpreter's is that of its stays,
 less these. The rest of a run is the engine's. Instructions are known where they were counted.
@@ -27,7 +27,7 @@ REST = "the rest"
 """The step of a compilation that its backend does not time: loading what it needs, mostly."""
 
 _TOTAL = "total"
-"""What backends call all steps together."""
+"""The name that backends give to all steps together."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -40,7 +40,7 @@ class Tried:
     reason: str
     """Why there is no code; empty where there is."""
     seconds: float
-    """What asking took, compilation included."""
+    """Time of the request, compilation included."""
     steps: dict[str, float]
     """Seconds of the steps of the compilation, by name, and of `REST`, so that they add up to
     `seconds`; empty where the backend tells of no step."""
@@ -59,11 +59,11 @@ class Tried:
     to_host: int
     """Bytes copied back."""
     transfer_seconds: float
-    """What copying took, beside `code_seconds`."""
+    """Time of copying, not part of `code_seconds`."""
     crowded: str
     """Why entries were left at once, and how many; empty where none was."""
     fault: str
-    """What was wrong with the metrics that the backend gave; empty if nothing."""
+    """The fault of the backend's metrics; empty if there is none."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -84,7 +84,7 @@ class Explained:
     compared: int
     """Stays in its code that a shadow repeated."""
     differences: tuple[str, ...]
-    """What the shadow found wrong."""
+    """Differences that the shadow found."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -100,7 +100,7 @@ class NotHot:
 
 @dataclasses.dataclass(frozen=True)
 class Share:
-    """What one backend did of a run."""
+    """The share of one backend in a run."""
 
     backend: str
     entries: int
@@ -190,7 +190,7 @@ def _explained(placement: Placement, verified: Verified, is_counted: bool) -> Ex
 
 
 def _remark(placement: Placement) -> str:
-    """What became of a place where its rules do not say it."""
+    """The state of a site that its rules do not explain."""
     decisions = [asked.decision for asked in placement.considered]
     if placement.decision and placement.decision not in decisions:
         return placement.decision
@@ -251,7 +251,7 @@ def _crowded(activity: Activity) -> str:
 
 
 def _activity(attempt: Attempt) -> tuple[Activity, str]:
-    """What an attempt's code did, and what is wrong with the metrics."""
+    """The metrics of an attempt's code, and their fault."""
     if attempt.code is None:
         return Activity(), ""
     try:
@@ -283,7 +283,7 @@ def _steps(attempt: Attempt) -> tuple[dict[str, float], str]:
 def _shares(
     execution: Execution, observer: Observer, regions: tuple[Explained, ...]
 ) -> tuple[Share, ...]:
-    """What each backend did; the interpreter did what the compilers' code did not."""
+    """The share of each backend; the rest is the interpreter's."""
     total, counted = execution.statistics.seconds.run, execution.statistics.instructions
     entries, instructions = collections.Counter[str](), collections.Counter[str]()
     seconds = collections.defaultdict[str, float](float)

@@ -24,7 +24,7 @@ ExtraFacts = Callable[["Region"], Mapping[str, FactValue]]
 
 
 def placement_listener(plugins: Plugins) -> Listener | None:
-    """What tells plugins of placements; None if none of them wants to know."""
+    """A listener that notifies plugins of placements; None if no plugin listens."""
     if not plugins.implement("ferryvm_placement"):
         return None
 
@@ -53,7 +53,7 @@ def _event(event: Event, placement: Placement, detail: object) -> PlacementEvent
 
 
 def transfer_listener(plugins: Plugins) -> Callable[[TransferEvent], None] | None:
-    """What tells plugins of transfers; None if none of them wants to know."""
+    """A listener that notifies plugins of transfers; None if no plugin listens."""
     if not plugins.implement("ferryvm_transfer"):
         return None
 
@@ -64,7 +64,7 @@ def transfer_listener(plugins: Plugins) -> Callable[[TransferEvent], None] | Non
 
 
 def extra_facts(plugins: Plugins) -> ExtraFacts | None:
-    """What asks plugins for facts about a region; None if none of them has any."""
+    """A function that asks plugins for facts about a region; None if none has any."""
     hook = "ferryvm_policy_facts"
     if not plugins.implement(hook):
         return None
@@ -90,7 +90,7 @@ def extra_facts(plugins: Plugins) -> ExtraFacts | None:
 
 
 def _fault(given: object) -> str | None:
-    """What is wrong with the facts that a plugin gave."""
+    """The fault of the facts of a plugin."""
     if not isinstance(given, Mapping):
         return f"returned {kind_of(given)}, not a mapping from names to values"
     for name, value in given.items():
@@ -114,7 +114,8 @@ def checked_reason(reason: object, who: str = "its accepts") -> str:
 
 
 def checked_code(code: object) -> Code:
-    """What `compile` returned. Raises BackendError for what cannot be entered, or is not whole."""
+    """The result of `compile`, checked. Raises BackendError for what cannot be entered, or is not
+    whole."""
     if not isinstance(code, Code):
         raise BackendError(f"its compile returned {kind_of(code)}, not a Code")
     for attribute, wanted in (("address", int), ("is_from_cache", bool), ("notes", Mapping)):

@@ -23,7 +23,7 @@ FAULT = "fault"
 """The one figure of a backend that failed to give any."""
 
 Metrics = Mapping[str, Mapping[str, object]]
-"""What JSON can hold, by the name of the backend."""
+"""Data that JSON can hold, by the name of the backend."""
 
 
 def metrics(placements: Iterable[Placement], find: Find) -> Metrics:
@@ -56,7 +56,7 @@ def _report(find: Find, name: str, all_metrics: list[object]) -> Mapping[str, ob
 
 
 def _checked(given: object) -> Mapping[str, object]:
-    """What a backend reported. Raises BackendError for what JSON cannot hold."""
+    """The report of a backend, checked. Raises BackendError for what JSON cannot hold."""
     if not isinstance(given, Mapping):
         raise BackendError(f"its report returned {kind_of(given)}, not a mapping")
     try:

@@ -59,7 +59,7 @@ class Cold(NamedTuple):
 
 
 class Observer:
-    """What it has seen of the engines that it watches."""
+    """An observer: the events of the engines that it watches."""
 
     def __init__(self, transfers: bool = False, keep: int = KEPT) -> None:
         """`transfers`: see each of them, and tell plugins; `keep`: how many at most."""
@@ -72,7 +72,7 @@ class Observer:
         self.entries: list[TransferEvent] = []
         """Stays in the interpreter, as the engine enters it; its region is empty."""
         self.entry_seconds = 0.0
-        """What all these stays took, with the stays in compiled code inside them."""
+        """Time of all these entries, with the compiled code inside them."""
         self.program: Verified | None = None
         """The last one that was prepared."""
         self._sees_transfers = transfers

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What programs wait for, and what ends them: code that a policy requires.
+"""Requirements of programs: code that a policy makes them wait for, or end without.
 
 Compiling never stops a program by itself. A program waits where its policy says so (`background =
 false`), and ends where the policy requires code that cannot be had (`required = true`).
@@ -22,7 +22,7 @@ _LAST = frozenset([Status.HALT, Status.TRAP, Status.FUEL])
 
 
 class Requirements:
-    """What the policy of one prepared program requires, and its machines that depend on it."""
+    """The requirements of one prepared program, and its machines that depend on them."""
 
     def __init__(
         self, policy: Policy, journal: Journal, forcing: frozenset[Forcing], strict: bool
@@ -33,9 +33,9 @@ class Requirements:
         first = [rule.backends[0] for rule in policy.rules if rule.backends]
         self._journal = journal
         self.may_wait = bool(forcing) or not all(one.options.background for one in first)
-        """Whether programs wait for code."""
+        """True if programs wait for code."""
         self.is_strict = strict or bool(required)
-        """Whether there is something that the policy requires."""
+        """True if the policy requires some code."""
         self.may_stop = any(one.options.background for one in (choices if strict else required))
         """Whether a program runs while it is found out."""
         self.waited = 0.0
@@ -49,7 +49,7 @@ class Requirements:
         self._lock = threading.Lock()
 
     def expect(self, site: Site) -> None:
-        """Have programs wait for the job of a site, if they wait for any."""
+        """Make programs wait for the job of a site, if they wait for any."""
         if self.may_wait:
             self._awaited[site.key] = site
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How a run ends: its result with the metrics of the run, a trap, or an interrupt.
+"""Ends of a run: a result with the metrics of the run, a trap, or an interrupt.
 
 A run that ends in an error of a backend or of the host has none of these; the error itself is raised.
 """
@@ -39,7 +39,7 @@ class ProgramInterrupted(KeyboardInterrupt):
 
 
 def _show(machine: Machine, event: str, stack: list[Frame]) -> str:
-    """What happened and where, then the calls under way, innermost first."""
+    """The event and its place, then the active calls, innermost first."""
     lines = [f"{machine.position or f'pc {machine.control.pc}'}: {event}"]
     for frame in stack:
         if frame.skipped:
@@ -61,7 +61,7 @@ class Seconds:
     run: float
     """Running it, host calls included."""
     compile: float = 0.0
-    """What compilers took that were done during the run; beside the program, unless it waited."""
+    """Time of compilations that ended during the run; in parallel, unless the program waited."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -77,7 +77,7 @@ class Statistics:
 
 @dataclasses.dataclass(frozen=True)
 class RunResult:
-    """What a run came to."""
+    """The result of a run."""
 
     status: Status
     """HALT, or FUEL when the fuel ran out before the end."""

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a backend's name stands for where a whole program is to be run."""
+"""Interpreters for whole programs, by the name of a backend."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def check_device(backend: Backend, device: str) -> None:
 
 
 MIXED = "mixed"
-"""What a policy's backends are called together."""
+"""The name of a policy's backends together."""
 
 
 def mixed(

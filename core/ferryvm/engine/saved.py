@@ -217,7 +217,7 @@ def _check_statics(machine: Machine, content: memoryview) -> None:
 
 @dataclasses.dataclass(frozen=True)
 class _Shape:
-    """What a frame looks like whose function has stopped at some pc."""
+    """The layout of a frame whose function has stopped at some pc."""
 
     owner: int
     """Number of the function."""

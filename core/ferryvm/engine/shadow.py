@@ -99,11 +99,11 @@ class _Stop:
     twin: Machine | None = None
     """The machine whose state is right; None: the one that there is."""
     fuel: int = 0
-    """What is left of it with that state."""
+    """The fuel left in that state."""
     error: BaseException | None = None
     """None: the shadow was interrupted."""
     placement: Placement | None = None
-    """What is not to be entered any more."""
+    """The placement whose code is not entered any more."""
 
 
 def shadow_backend(backend: Backend, runs: Interpreter) -> Interpreter:
@@ -117,7 +117,7 @@ def shadow_backend(backend: Backend, runs: Interpreter) -> Interpreter:
 
 
 class Shadow:
-    """What runs beside one program in mixed execution."""
+    """A shadow: a backend that repeats the compiled code of one program."""
 
     def __init__(self, program: Verified, backend: Interpreter) -> None:
         """Raises BackendError where the backend does not take the program."""

@@ -48,9 +48,9 @@ class Site:
     """Why it is looked at, where that is not how often it was reached."""
     placement: Placement | None = None
     regions: tuple[Region, ...] | None = None
-    """What could be compiled for it; None: what starts there."""
+    """The regions to choose from; None: those that start there."""
     region: Region | None = None
-    """What is compiled for it."""
+    """The region that is compiled for it."""
     rule: Rule | None = None
     """The decision that stands; None: the policy is to be asked."""
     observed: frozenset[int] = frozenset()
@@ -59,9 +59,9 @@ class Site:
     unseen: Edges = frozenset()
     """Paths that its code leaves out."""
     choice: Choice | None = None
-    """What its code was compiled with."""
+    """The choice by which its code was compiled."""
     code: Code | None = None
-    """What is entered."""
+    """The installed code."""
     lost: set[str] = dataclasses.field(default_factory=set)
     """Backends whose code for it could not be run any more."""
     error: BackendError | None = None
@@ -70,7 +70,7 @@ class Site:
 
     @property
     def key(self) -> tuple[int, bool]:
-        """What tells it from the other sites of a program."""
+        """Key that identifies it among the sites of a program."""
         return self.pc, self.counting
 
     def step(

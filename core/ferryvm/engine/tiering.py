@@ -198,7 +198,7 @@ class Tiering:
                 self._requirements.refuse(site.error)
 
     def _queue(self, site: Site) -> None:
-        """Have the compile thread take a site up.
+        """Queue a site for the compile thread.
 
         Whether it is waited for is found out there too, from the rule that applies: deciding takes
         longer than many programs run.
@@ -280,7 +280,7 @@ class Tiering:
         return found.values()
 
     def _compile_whole(self, counting: bool, threshold: int) -> None:
-        """Have the whole program compiled, before anything of it has run."""
+        """Compile the whole program before it runs."""
         from ferryvm.region.region import Region, RegionKind
 
         entry = self._program.program.functions[0].entry

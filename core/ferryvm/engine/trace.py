@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What an observer saw as a trace that Chrome (about:tracing) and Perfetto show.
+"""Traces of an observer's events for Chrome (about:tracing) and Perfetto.
 
     row 1   the program: stays in the interpreter, inside them stays in compiled code; guards,
             places that got hot, code installed

@@ -22,7 +22,7 @@ from ferryvm.backend import BackendError
 
 
 class SiteState(enum.StrEnum):
-    """What is being done about a site."""
+    """The state of a site."""
 
     COLD = "cold"
     """It has not been reached often enough; the journal knows nothing of it."""
@@ -45,7 +45,7 @@ class SiteState(enum.StrEnum):
 
 
 class SiteEvent(enum.Enum):
-    """What happens at a site; the value says it in words."""
+    """An event at a site; the value describes it."""
 
     WHOLE = "the policy compiles the whole program before it starts"
     HOT = "it was reached as often as it was counted to"
@@ -68,7 +68,7 @@ class SiteEvent(enum.Enum):
 
 
 class CellChange(enum.Enum):
-    """What changes in front of instructions, together with the state."""
+    """The change of cells that goes with a change of state."""
 
     NONE = ""
     COUNT = "a count cell"
@@ -80,7 +80,7 @@ class CellChange(enum.Enum):
 
 
 class Work(enum.Enum):
-    """What is done once the state has changed."""
+    """The work that follows a change of state."""
 
     NONE = ""
     QUEUE = "submit a job to the compile thread"
@@ -92,7 +92,7 @@ class Work(enum.Enum):
 
 
 class Transition(NamedTuple):
-    """What an event leads to in a state."""
+    """The transition of an event in a state."""
 
     state: SiteState
     cells: CellChange = CellChange.NONE
@@ -137,7 +137,7 @@ TRANSITIONS = {
     (SiteState.INTERPRETED, SiteEvent.HOT): Transition(SiteState.QUEUED, work=Work.QUEUE),
     (SiteState.GIVEN_UP, SiteEvent.HOT): Transition(SiteState.QUEUED, work=Work.QUEUE),
 }
-"""What every event leads to, in the states in which it can come."""
+"""The transition of every event, in the states in which it can occur."""
 
 
 class TransitionError(BackendError):
@@ -148,7 +148,7 @@ class TransitionError(BackendError):
 
 
 def transition(pc: int, state: SiteState, event: SiteEvent) -> Transition:
-    """What an event leads to. Raises TransitionError where the table has no row."""
+    """The transition of an event. Raises TransitionError where the table has no row."""
     found = TRANSITIONS.get((state, event))
     if found is None:
         raise TransitionError(pc, state, event)

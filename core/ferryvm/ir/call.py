@@ -17,7 +17,7 @@ class CallLifter(InstructionLifter):
     """Lifts what has to do with frames. An address in the running frame stands for a word there."""
 
     body: Body
-    """What is being lifted."""
+    """The body that is being lifted."""
 
     def frame_pointer(self) -> Value:
         return self._address_of(self.parameters)

@@ -62,7 +62,7 @@ ValueType = Type | Boolean
 """Type of an SSA value: one of the machine's, or a boolean."""
 
 Static = object
-"""What an operation knows besides its operands: types, a condition, a number."""
+"""A static attribute of an operation: a type, a condition, a number."""
 
 Fact = TypeVar("Fact")
 
@@ -100,7 +100,7 @@ class Parameter(Value):
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class FrameState:
-    """What control block and memory hold at a pc, as far as it is not there already."""
+    """The contents of control block and memory at a pc, as far as they are not there already."""
 
     pc: int
     """The instruction that control goes on with, or that leaves."""
@@ -171,7 +171,7 @@ class Operation(Value):
         """The instruction that it comes from; -1 where it comes from none."""
 
     def fact(self, place: int, kind: builtins.type[Fact]) -> Fact:
-        """What it knows statically, at a place where its shape has something of this kind."""
+        """Its static attribute of this kind, at an index of its shape."""
         found = self.static[place]
         assert isinstance(found, kind)
         return found
@@ -323,7 +323,7 @@ class Module:
     functions: dict[int, Body]
     """Bodies of the functions that are called, by number."""
     counting: bool
-    """Whether blocks pay for their instructions."""
+    """True if blocks pay for their instructions."""
     footprints: dict[Operation, Footprint] = dataclasses.field(default_factory=dict)
     """Of the accesses that `loop_versioning` has analysed. A pass that copies one records the
     footprint of the copy."""

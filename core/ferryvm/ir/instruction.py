@@ -22,7 +22,7 @@ class InstructionLifter(Builder, Emitter[Value]):
     """Lifts instructions, one after another: here, what needs no frame but the running one."""
 
     variables: Variables
-    """What they are where it is."""
+    """Their values at this point."""
     unpaid = 0
     """Instructions of the last payment that have not completed."""
 
@@ -31,7 +31,7 @@ class InstructionLifter(Builder, Emitter[Value]):
         self.verified, self.program, self.route = verified, verified.program, route
         self.own: Effects = code_effects(verified, route.pcs)
         self.promoted = not (self.own.all_read or self.own.all_written)
-        """Whether statics are values here: with computed numbers, they stay in memory."""
+        """True if statics are SSA values here; with computed numbers they stay in memory."""
         accessed = self.own.statics_read | self.own.statics_written
         self.statics = sorted(accessed) if self.promoted else []
         self.written = self.own.statics_written if self.promoted else frozenset()

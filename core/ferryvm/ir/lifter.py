@@ -20,7 +20,7 @@ from ferryvm.verify import Verified
 _CALLS = (Flow.CALL, Flow.CALL_INDIRECT)
 
 _UNPAID = (Flow.STOP, Flow.HOST)
-"""What is paid by the engine, or never."""
+"""Instructions that the engine pays, or that are never paid."""
 
 
 Slot = tuple[int, Type]
@@ -42,7 +42,7 @@ class BodyLifter(CallLifter):
         self.pending: dict[OrderedBlock, Variables] = {}
         """Variables at the end of the one block that leads to a node."""
         self.slots: dict[Dispatch, list[Slot]] = {}
-        """What dispatches hand on."""
+        """Values that dispatch blocks pass on."""
 
     def run(self, name: str) -> Body:
         """The body."""
@@ -146,7 +146,7 @@ class BodyLifter(CallLifter):
         while end < last and self.row(end).flow not in _CALLS:
             end += 1
         wanted = end + 1 - pc
-        """What the last one needs too, even if it is not this code that pays for it."""
+        """The fuel needed, with the last instruction even if other code pays for it."""
         count = wanted - (self.row(end).flow in _UNPAID)
         self.pc, self.unpaid = pc, 0
         self.emit(Operation("pay", None, (count, wanted), (), self.variables.state(pc, unpaid=0)))
@@ -182,7 +182,7 @@ class BodyLifter(CallLifter):
         return Edge(poll, [])
 
     def _arguments(self, target: OrderedBlock, stop: Stop) -> list[Value]:
-        """What is passed on the way to a node that is a join, or is behind a dispatch."""
+        """The arguments of an edge to a node that is a join, or is behind a dispatch."""
         variables = self.variables
         words = variables.words
         present = (*words[: self.parameters], *words[self.parameters + HEADER_WORDS :])

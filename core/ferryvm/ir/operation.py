@@ -42,7 +42,7 @@ class IrError(FerryError):
 
 
 class AttributeKind(enum.Enum):
-    """What an operation knows besides its operands; the value is what errors call it."""
+    """Kind of a static attribute of an operation; the value is its name in errors."""
 
     TYPE = "a type"
     CONDITION = "a condition"
@@ -84,7 +84,7 @@ _CLASS: dict[AttributeKind, type] = {
 
 
 class Role(enum.Enum):
-    """What an operation may do besides yielding a value."""
+    """The effect of an operation besides its value."""
 
     COMPUTES = "nothing: it only computes"
     FIXED = "reads what does not change while a body runs"
@@ -112,7 +112,7 @@ WORD = AnyType.WORD
 
 @dataclasses.dataclass(frozen=True)
 class Shape:
-    """How an operation looks, but for the types that its static facts decide."""
+    """The signature of an operation, except for the types that its attributes decide."""
 
     role: Role
     static: tuple[AttributeKind, ...] = ()
@@ -225,7 +225,7 @@ SAFEPOINTS = frozenset(name for name, shape in SHAPES.items() if shape.role is R
 """Operations whose state is one that an interpreter can go on from."""
 
 POLL_BUDGET = 4096
-"""What polls may take, `poll_costs` each time, between two looks at the interrupt flag."""
+"""Budget of polls, `poll_costs` each, between two loads of the interrupt flag."""
 
 HOST_STACK_BYTES = 128 << 10
 """Bytes of the host's stack that native recursion may use: threads can have small ones."""

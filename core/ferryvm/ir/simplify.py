@@ -110,7 +110,7 @@ def _add(m: SimplifyingEmitter, static: Any, a: Value, b: Value) -> Value | None
 
 
 def _base(value: Value) -> tuple[Value, int]:
-    """What a constant is added to in a value, and that constant."""
+    """The base of a sum with a constant, and that constant."""
     sum_ = _made_by(value, "add")
     if sum_ is not None and isinstance(sum_.arguments[1], Constant):
         return sum_.arguments[0], sum_.arguments[1].bits

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What compiled code keeps as values, at one point of it."""
+"""The variables that compiled code holds in SSA values, at one point of it."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ HEADER = (Operation("return_pc", I64), Operation("distance", I64))
 
 @dataclasses.dataclass
 class Variables:
-    """What is not in memory while compiled code runs, at one point of it."""
+    """Variables that are not in memory while compiled code runs, at one point of it."""
 
     words: list[Value]
     """The running frame up to the stack pointer, `HEADER` behind the parameters."""

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Whether IR is as compilers may rely on it. docs/ir.md lists the rules.
+"""The verifier of the IR; docs/ir.md lists the rules.
 
 Every rule is checked in one pass over the blocks, along the dominator tree; the first fault is
 raised. It costs about as much as lifting, so nobody does it unasked: tests check between passes,
@@ -67,7 +67,7 @@ class _Known(NamedTuple):
     arguments: tuple[Value, ...]
     state: FrameState | None
     uses: tuple[Value, ...]
-    """What it and its state need, but for arguments of edges."""
+    """The values that it and its state use, without arguments of edges."""
 
 
 def _check_recursion(module: Module) -> None:
@@ -123,7 +123,7 @@ class _Check:
             for (t, bits), constant in self.body.constants.items()
             if constant.type is t and constant.bits == bits
         }
-        """What is defined on every way to where the check is."""
+        """Values whose definitions dominate the current point."""
         above: list[tuple[int, list[Value]]] = []
         """The blocks that dominate this one: where in the order what each dominates ends, and what
         each defines."""
@@ -177,7 +177,7 @@ class _Check:
         self.defined.add(value)
 
     def _unusable(self, uses: Iterable[Value]) -> IrError:
-        """What is wrong with the first of some values that cannot be used here."""
+        """The fault of the first of some values that cannot be used here."""
         value = next(value for value in uses if value not in self.visible)
         if isinstance(value, Constant):
             return self._fault("a constant that is not the body's own")

@@ -11,7 +11,7 @@ from ferryvm.region.memo import memoised
 from ferryvm.verify import Verified
 
 PROGRAM = "program"
-"""What the region of a whole program is called."""
+"""Name of the region of a whole program."""
 
 _AMBIGUOUS = re.compile(rf"^$|^{PROGRAM}$|/[a-z]+\.[0-9.]+$|#[0-9]+$")
 """Function names that could be taken for the name of another region."""

@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a region costs to compile, told before anything is lifted; and the parts of one that are in
-bounds.
+"""The cost of compiling a region, known before lifting; and the parts of a region within limits.
 
 Time and memory of a compiler go with two numbers: instructions, and the words that frames have
 where control may leave or comes together, since each of them is a value that has to be there.
@@ -30,7 +29,7 @@ _LEAVES = [not _LEAVING.isdisjoint(effects(row)) for row in INSTRUCTIONS]
 
 
 def cost(region: Region) -> Cost:
-    """What a region costs with all that it calls, each function once."""
+    """The cost of a region with its callees, each function once."""
     functions = set(region.callees)
     if region.kind in (RegionKind.FUNCTION, RegionKind.PROGRAM):
         functions.update(region.functions)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What pieces of code read and change: what their instructions do, taken together.
+"""Effects of pieces of code: the union of the effects of their instructions.
 
 What one instruction does is `ferryvm.isa.effect`'s to say.
 """
@@ -24,7 +24,7 @@ T = TypeVar("T")
 
 @dataclasses.dataclass(frozen=True)
 class Effects:
-    """What a piece of code does.
+    """The effects of a piece of code.
 
     Everything can leave, since everything polls for interrupts; so nothing is said about that.
     """
@@ -78,7 +78,7 @@ class Effects:
         return Effect.CALLS_HOST in self.kinds
 
     def __or__(self, other: Effects) -> Effects:
-        """What both do together."""
+        """The union of both."""
         return Effects(
             _joined(self.kinds, other.kinds),
             _joined(self.numbered_reads, other.numbered_reads),
@@ -101,7 +101,7 @@ def _summary(opcode: int) -> Summary:
 
 
 def code_effects(verified: Verified, pcs: Iterable[int]) -> Effects:
-    """What the instructions at these pcs do, without what the functions that they call do."""
+    """The effects of the instructions at these pcs, without those of callees."""
     listing, count = code(verified), len(verified.program.statics)
     opcodes, immediates = listing.opcodes, listing.immediates
     occurring: dict[int, set[int]] = {}
@@ -126,7 +126,7 @@ def code_effects(verified: Verified, pcs: Iterable[int]) -> Effects:
 
 
 def function_effects(verified: Verified, function: int) -> Effects:
-    """What a function does, with all that it calls."""
+    """The effects of a function, with those of its callees."""
     return _all_functions(verified)[function]
 
 

@@ -24,7 +24,7 @@ from ferryvm.region.region import Region, RegionKind
 from ferryvm.verify import Verified
 
 ITERATIONS = 10
-"""How often a loop is taken to go round where `work` is estimated."""
+"""Assumed trip count of a loop in the estimate of `work`."""
 
 _LEVELS = 9
 """Loops inside each other that make a difference to `work`."""
@@ -130,7 +130,7 @@ def facts(region: Region, hotness: int = 0) -> Facts:
 
 
 def region_effects(region: Region) -> Effects:
-    """What a region does, with all that it calls."""
+    """The effects of a region, with those of its callees."""
     done = code_effects(region.verified, region.pcs)
     for callee in region.callees:
         done |= function_effects(region.verified, callee)
@@ -157,7 +157,7 @@ def _with_callees(region: Region, opcodes: collections.Counter[int]) -> collecti
 
 @memoised
 def _opcodes(verified: Verified, function: int) -> collections.Counter[int]:
-    """How often each opcode stands in a function."""
+    """Number of occurrences of each opcode in a function."""
     listing = code(verified)
     found = collections.Counter[int]()
     for block in graph(verified, function).blocks.values():
@@ -171,7 +171,7 @@ def _count(opcodes: collections.Counter[int], *flows: Flow) -> int:
 
 @functools.cache
 def _classes(opcode: int) -> frozenset[str]:
-    """What an instruction counts as: of float, integer, memory, control."""
+    """The classes of an instruction: float, integer, memory, control."""
     row = INSTRUCTIONS[opcode]
     found = set()
     if row.flow is not Flow.NEXT:

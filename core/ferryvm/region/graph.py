@@ -45,7 +45,7 @@ class Graph:
         listing = code(verified)
         self.function = function
         self.name = listing.names[function]
-        """What the function is called in names of regions."""
+        """The function's name in names of regions."""
         self.entry = verified.program.functions[function].entry
         self.blocks: dict[int, Block] = _ordered(_blocks(listing, self.entry), self.entry)
         """By first pc, in reverse postorder from the entry."""

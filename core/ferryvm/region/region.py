@@ -30,10 +30,10 @@ __all__ = ["Region", "RegionKind", "candidates", "region", "regions"]
 
 
 class RegionKind(enum.Enum):
-    """What kinds of regions there are; the value is what a policy calls it."""
+    """The kind of a region; the value is its name in policies."""
 
     SCOPE = "scope"
-    """What lies between an `enter_jit` and its `leave_jit`."""
+    """The code between an `enter_jit` and its `leave_jit`."""
     LOOP = "loop"
     """A natural loop, with the loops inside it if there are any."""
     NEST = "nest"

@@ -18,7 +18,8 @@ _WIDTH = 88
 
 
 def describer(verified: Verified) -> Describe:
-    """What describes instructions of a program: `primes.skiff:4: 12 local.get 0, 13 i64.eqz`."""
+    """A function that describes instructions of a program: `primes.skiff:4: 12 local.get 0, 13
+    i64.eqz`."""
     program = verified.program
 
     def where(pc: int) -> str:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the functions of one text have in common: choices, names, and what has been used so far."""
+"""The context that the functions of one text share: choices, names, helpers used so far."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ ACTIVITY = "ferry_activity"
 """Name of the array of words in which the code counts; the constants below are indices in it."""
 
 FORCED_WORD, LIMIT_WORD, LOWEST_WORD = range(3)
-"""What the words of `scratch` are for."""
+"""Uses of the words of `scratch`."""
 
 SLICE_WORD = LIMIT_WORD
 """On devices, whose code has no host's stack: the looks at the interrupt flag that are left."""
@@ -50,7 +50,7 @@ Describe = Callable[[int, int], list[str]]
 
 @dataclasses.dataclass(frozen=True)
 class Choices:
-    """What a text is to do besides what the IR says."""
+    """Options of a text, besides the IR."""
 
     guard_limit: int = 1000
     """Failures of one guard from which on it leaves with GUARD, before that with LEAVE."""
@@ -72,7 +72,7 @@ class Choices:
 
 @dataclasses.dataclass
 class PrintingContext:
-    """What the functions of a text share."""
+    """The context that the functions of a text share."""
 
     dialect: Dialect
     choices: Choices
@@ -102,7 +102,7 @@ def harmless(text: str) -> str:
 
 
 def result_type(dialect: Dialect, result: Type | None) -> str:
-    """What a function with that result returns."""
+    """The C return type of a function with that result."""
     return dialect.status if result is None else f"struct returned_{result}"
 
 

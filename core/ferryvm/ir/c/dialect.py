@@ -41,16 +41,16 @@ class Dialect:
     signed: Mapping[Type, str] = dataclasses.field(compare=False)
     """The signed integer of each integer type."""
     suffixes: Mapping[Type, str] = dataclasses.field(compare=False)
-    """What ends a literal of a type."""
+    """Suffixes of literals, by type."""
     prelude: str = dataclasses.field(compare=False)
-    """What stands at the top of every text."""
+    """The beginning of every text."""
     helpers: Mapping[str, str] = dataclasses.field(compare=False)
     """Definitions by name; one that uses another stands below it."""
     segments: Mapping[str, str] = dataclasses.field(compare=False)
     """Where a text finds what the control block points to: expressions of the addresses `statics`,
     `stack`, `stack_end` and `heap`, and of arrays of words `functions` and `table`."""
     parameters: str = dataclasses.field(compare=False)
-    """What every function is given first; one of these is `control`, the control block."""
+    """The first parameters of every function; one of them is `control`, the control block."""
     passed: str = dataclasses.field(compare=False)
     """The same as arguments."""
     entry: str = dataclasses.field(default="", compare=False)
@@ -62,11 +62,11 @@ class Dialect:
     apart: str = ""
     """In front of a function that must not be inlined: its frame is made when it is called."""
     internal: str = ""
-    """What stands before functions that nobody outside calls."""
+    """Declaration specifiers of functions without external callers."""
     cold: str = ""
     """The same for functions that hardly ever run."""
     external: str = ""
-    """What stands before the function that enters the region, and before what it exports."""
+    """Declaration specifiers of the function that enters the region, and of exports."""
 
     @property
     def word(self) -> str:

@@ -34,7 +34,7 @@ class FunctionPrinter(OperationPrinter):
         self._loop: tuple[Block, Block | None] | None = None
         """The head of the loop around, and what stands after it."""
         self._is_case = False
-        """Whether `break` would end a switch."""
+        """True if `break` would end a switch."""
         self._commented = -1
         """The last instruction that a comment stands for."""
 

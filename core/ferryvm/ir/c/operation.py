@@ -35,7 +35,7 @@ class OperationPrinter(Arithmetic):
     """Prints the operations of one body, one after another."""
 
     has_room = False
-    """Whether the stack has room for all copies."""
+    """The condition that the stack has room for all copies."""
 
     def __init__(
         self, shared: PrintingContext, body: Body, number: int | None, level: int = 0

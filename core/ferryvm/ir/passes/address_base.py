@@ -36,7 +36,7 @@ _DEEPEST = 24
 
 
 def share_bases(body: Body) -> None:
-    """Have the addresses of accesses be bases and constants."""
+    """Split the addresses of accesses into bases and constants."""
     only = accessed(body)
     if only:
         _Sharing(body, only).run()

@@ -103,7 +103,7 @@ class _Walk:
         self.extents.setdefault(key, []).append((self.place, first, last))
 
     def _known(self, p: Value) -> bool | None:
-        """Whether `p` holds where the walk is; None if that is not known."""
+        """The value of `p` at the current point of the walk; None if it is not known."""
         if isinstance(p, Constant):
             return bool(p.bits)
         fact: Fact = (p,)
@@ -133,7 +133,7 @@ class _Walk:
 
 
 def _normal(p: Operation) -> tuple[Fact, bool]:
-    """What `p` says, alike for all ways to say it, and whether it says that or the opposite."""
+    """The normal form of `p`, and true if `p` is its negation."""
     if p.name != "compare":
         return (p,), True
     t, condition = p.static

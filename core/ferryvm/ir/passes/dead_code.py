@@ -25,7 +25,7 @@ def remove_dead_code(body: Body) -> None:
 
 
 def _redundant(body: Body) -> dict[Value, Value]:
-    """What each redundant parameter stands for; its block and edges have it no more."""
+    """The value of each redundant parameter, which is removed from its block and edges."""
     incoming = edges_to(body)
     stands_for: dict[Value, Value] = {}
 

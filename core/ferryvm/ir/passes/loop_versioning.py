@@ -49,7 +49,7 @@ from ferryvm.isa.type import I64, WORD_BYTES
 OVERLAP = "what is accessed in two places overlaps"
 
 Doubt = tuple[Value, VersioningReason]
-"""What holds where a check may fail, and which."""
+"""A condition that is true if a check may fail, and its reason."""
 
 
 def version_loops(
@@ -184,7 +184,7 @@ class _Split:
         return self.m.compare(I64, Condition.GT_U, together, self.m.constant(I64, most))
 
     def _row(self) -> Iterator[Doubt]:
-        """Whether objects do not lie in the order of their references, up to the limit."""
+        """The condition that objects are not in the order of their references, up to the limit."""
         above = [*(self._first(each) for each in self.objects[1:]), self.limit]
         for each, end in zip(self.objects, above, strict=True):
             yield self._is_short(each, end), VersioningReason(OVERLAP, (each.pc,))
@@ -194,12 +194,13 @@ class _Split:
         return self.m.add(I64, each.reference, each.extent.low)
 
     def _is_short(self, each: HeapObject, end: Value) -> Value:
-        """Whether an object does not end before another place."""
+        """The condition that an object does not end before another address."""
         distance = self.m.sub(I64, end, each.reference)
         return self.m.compare(I64, Condition.LT_S, distance, each.extent.high)
 
     def _overlaps(self) -> Iterator[Doubt]:
-        """Whether objects reach past the limit, or what is stored into overlaps others."""
+        """The condition that objects reach past the limit, or that a store's object aliases
+        others."""
         for number, a in enumerate(self.objects):
             yield self._is_short(a, self.limit), VersioningReason(OUTSIDE, (a.pc,))
             for b in self.objects[:number]:
@@ -208,7 +209,7 @@ class _Split:
                     yield self.m.all(*short), VersioningReason(OVERLAP, (b.pc, a.pc))
 
     def _late(self) -> Iterator[Doubt]:
-        """Whether an index is not below a length."""
+        """The condition that an index is not below a length."""
         for (largest, address), pc in self.checks.late.items():
             length = self.m.invariant("heap_load", (WORD_BYTES,), (address,), I64)
             yield (
@@ -238,7 +239,7 @@ class _Split:
         return block
 
     def _end_telling(self) -> None:
-        """Have the version without checks tell that it is run."""
+        """Make the version without checks count its executions."""
         if self.told is not None:
             nothing = self.m.constant(I64, 0)
             self.sure.operations.append(Operation("tell", None, (len(self.told),), (nothing,)))

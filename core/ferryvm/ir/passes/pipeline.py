@@ -70,8 +70,8 @@ def optimise(
 
 
 def checker(module: Module, verified: Verified | None, check: bool) -> Callable[..., None]:
-    """What verifies the module, or only the body that it is given, for backends with passes of
-    their own; nothing is done unless `check` is set or `FERRYVM_CHECK_IR` is 1. It raises
+    """A function that verifies the module, or only the body given to it, for backends with passes
+    of their own; it does nothing unless `check` is set or `FERRYVM_CHECK_IR` is 1. It raises
     IrError."""
     if not check and os.environ.get(ENVIRONMENT) != "1":
         return lambda body=None: None

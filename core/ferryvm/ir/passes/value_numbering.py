@@ -18,7 +18,7 @@ from ferryvm.ir.operation import CONDITIONAL_EXITS, FIXED, HEAP_CHANGES, PURE
 from ferryvm.ir.simplify import simplify
 
 Memory = tuple[int, int]
-"""What the heap holds: a block, and how many changes there have been in it."""
+"""A version of the heap: a block, and the number of changes in it."""
 
 
 def number_values(body: Body) -> None:

@@ -87,8 +87,8 @@ class Interest:
         check: Callable[[], object],
         improved: Callable[[Program], object],
     ) -> None:
-        """`seed`: of the schedule by chance that shows the disagreement, if it takes one; `check` is
-        called often and may raise to end the search; `improved` is told of each new smallest
+        """`seed`: of the schedule by chance that shows the disagreement, if it takes one; `check`
+        is called often and may raise to end the search; `improved` is told of each new smallest
         program."""
         of = differ
         names = [bad], of.against, of.registry
