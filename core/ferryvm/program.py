@@ -37,7 +37,7 @@ __all__ = [
 ]
 
 RECORD_BYTES = 16
-"""Of one instruction."""
+"""Size of one instruction, in bytes."""
 
 
 class Code:

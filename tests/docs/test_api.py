@@ -72,13 +72,18 @@ def _functions(module: str, name: str) -> Iterator[tuple[str, Function, str]]:
             yield f"{module}.{name}", node, docstring or ""
         case ast.ClassDef(body=body):
             for method in body:
-                if not isinstance(method, ast.FunctionDef):
+                if not isinstance(method, ast.FunctionDef) or _is_setter(method):
                     continue
                 own = ast.get_docstring(method) or ""
                 if method.name == "__init__":
                     yield f"{module}.{name}()", method, f"{docstring} {own}"
                 elif not method.name.startswith("_"):
                     yield f"{module}.{name}.{method.name}", method, own
+
+
+def _is_setter(method: ast.FunctionDef) -> bool:
+    """True if a property's getter has the docstring."""
+    return any(ast.unparse(each).endswith(".setter") for each in method.decorator_list)
 
 
 def _raises(function: Function) -> bool:

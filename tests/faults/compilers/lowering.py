@@ -317,8 +317,8 @@ _put(
     "vliw",
     "accesses-apart-by-size",
     "Two accesses are taken to be apart if they begin at different places.",
-    "return begin < other + b.place.size and other < begin + a.place.size",
-    "return begin == other",
+    "return begin < self.begin + self.place.size and self.begin < end",
+    "return begin == self.begin",
 )
 _put(
     "vliw.code.dependence",
