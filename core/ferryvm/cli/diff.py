@@ -48,7 +48,8 @@ def diff(
     force_deopt: bool,
     html: Path | None,
 ) -> int:
-    """Run FILES (.skiff, .fasm, .fvm, or another language) on several backends and compare whole states.
+    """Run FILES (.skiff, .fasm, .fvm, or another language) on several backends and compare whole
+    states.
 
     Exit code 0: all agree; 1: a difference was found; 2: something could not be compared.
     """

@@ -61,7 +61,8 @@ class Choices:
     polls: bool = True
     """Look at the interrupt flag in loops."""
     poll_budget: int = POLL_BUDGET
-    """What polls may take between two looks at the interrupt flag; `ferryvm.ir.loop.poll.poll_costs`."""
+    """The budget of polls between two loads of the interrupt flag;
+    `ferryvm.ir.loop.poll.poll_costs`."""
     host_stack_bytes: int = HOST_STACK_BYTES
     """Bytes of the host's stack that native recursion may use."""
     levels: int = 0

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The cost of polls: how much of the time between two looks at the interrupt flag each one takes."""
+"""The cost of polls: how much of the time between two looks at the interrupt flag each one
+takes."""
 
 from __future__ import annotations
 

@@ -177,7 +177,7 @@ class _Split:
         yield from m.doubts.items()
 
     def _is_any_above(self, values: Iterable[Value], most: int) -> Value:
-        """Whether one of some values is above a number, which is one less than a power of two."""
+        """The condition that one of some values is above a number, which is 2^n - 1."""
         together: Value = self.m.zero
         for value in values:
             together = self.m.bit_or(I64, together, value)

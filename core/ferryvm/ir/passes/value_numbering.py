@@ -131,7 +131,7 @@ def _changes_heap(operation: Operation) -> bool:
 
 
 def _memories(graph: ControlFlowGraph) -> list[Memory]:
-    """What the heap is at the start of each block; equal numbers mean that nothing changed it."""
+    """The version of the heap at the start of each block; equal versions: no change between."""
     changes = [
         sum(_changes_heap(operation) for operation in block.operations) for block in graph.blocks
     ]
