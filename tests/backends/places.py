@@ -16,6 +16,8 @@ from ferryvm.machine.memory import Limits
 from ferryvm.machine.state import Machine, Snapshot
 from ferryvm.verify import Verified, verify
 
+from ..double.code import NativeFunction
+
 INTERPRETERS = ("reference", "switch", "threaded")
 FORMS = (False, True)
 """Of the code: that which does not count instructions, and that which does."""
@@ -58,9 +60,6 @@ I, TOTAL = 2, 3
 VERIFIED = verify(ferryvm.assemble(PROGRAM))
 PLACES = range(len(VERIFIED.program.code))
 
-_NATIVE = ctypes.CFUNCTYPE(ctypes.c_uint32, ctypes.c_void_p)
-
-
 MOST_CALLS = 5_000_000
 
 
@@ -73,14 +72,14 @@ class Native:
     def __init__(self, action: Callable[[ControlBlock], Status | int]) -> None:
         self.calls = 0
 
-        def call(address: int) -> int:
+        def call(control: ControlBlock) -> int:
             self.calls += 1
             if self.calls > MOST_CALLS:
                 return int(Status.GUARD)
-            return int(action(ControlBlock.from_address(address)))
+            return int(action(control))
 
-        self._function = _NATIVE(call)
-        self.address: int = ctypes.cast(self._function, ctypes.c_void_p).value or 0
+        self._function = NativeFunction(call)
+        self.address = self._function.address
 
 
 def idle() -> Native:

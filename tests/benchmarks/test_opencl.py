@@ -27,7 +27,7 @@ from ferryvm.registry import Registry
 from ferryvm_backends.opencl import BACKEND
 from ferryvm_backends.opencl.device import ENVIRONMENT, devices, find
 
-from .fake import BOTH, FakePeer
+from ..double.peer import BOTH, FakePeer
 
 SPENT = Spent(1.0, 0.25, 0.5, 0.125, 3, 4096, 8192)
 MARKS = {row.opcode for row in INSTRUCTIONS if row.mnemonic in ("enter_jit", "leave_jit")}

@@ -11,7 +11,7 @@ from benchmarks.comparison import compare
 from ferryvm.engine.journal import Event, Placement
 from ferryvm.engine.mixed import Mixed
 
-from .fake import BOTH, FakePeer
+from ..double.peer import BOTH, FakePeer
 
 
 @pytest.mark.parametrize("name", ["threaded", "switch"])

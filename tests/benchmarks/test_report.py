@@ -15,7 +15,7 @@ from benchmarks.peers.peer import Measurement, Task
 from benchmarks.report import Report, identity
 from rich.console import Console
 
-from .fake import BOTH, FakePeer, compared
+from ..double.peer import BOTH, FakePeer, compared
 
 
 def shown(report: Report) -> str:

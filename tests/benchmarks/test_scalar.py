@@ -20,7 +20,7 @@ from benchmarks.scalar import SUITE
 from click.testing import CliRunner
 from rich.console import Console
 
-from .fake import BOTH, CompilingPeer, FakePeer, compared
+from ..double.peer import BOTH, CompilingPeer, FakePeer, compared
 
 needs_gcc = pytest.mark.skipif(shutil.which("gcc") is None, reason="gcc is not installed")
 

@@ -19,7 +19,7 @@ from ferryvm.region.region import RegionKind, regions
 from ferryvm.registry import Registry
 from ferryvm.verify import Verified
 
-from .fake import BOTH, FakePeer
+from ..double.peer import BOTH, FakePeer
 
 
 def at(scale: Scale, *peers: Peer) -> Report:

@@ -17,7 +17,8 @@ from ferryvm.testing import Differ, disagreement
 from ferryvm.verify import verify
 
 from .. import command
-from ..testing.wrong import registry
+from ..double.distribution import plant, python_path
+from ..double.meaning import with_wrong
 
 ROOT = Path(__file__).parents[2]
 
@@ -35,18 +36,14 @@ class Ferry:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
-        plugin = folder / "plugin"
-        info = plugin / "wrong-1.dist-info"
-        info.mkdir(parents=True)
-        (info / "METADATA").write_text("Metadata-Version: 2.1\nName: wrong\nVersion: 1\n")
-        (info / "entry_points.txt").write_text("[ferryvm]\nwrong = wrong\n")
-        shutil.copy(ROOT / "tests" / "testing" / "wrong.py", plugin)
+        (folder / "plugin").mkdir()
+        (folder / "plugin" / "wrong.py").write_text("from double.meaning import ferryvm_backends\n")
+        plant(folder / "plugin", "wrong", module="wrong")
         (folder / "p.skiff").write_text(PROGRAM)
 
     def __call__(self, *arguments: object) -> Run:
         """Exit code, stdout and stderr."""
-        path = os.pathsep.join([str(self.folder / "plugin"), os.environ.get("PYTHONPATH", "")])
-        environment = {**os.environ, "PYTHONPATH": path}
+        environment = {**os.environ, "PYTHONPATH": python_path(self.folder / "plugin")}
         return command.ferry(*arguments, cwd=self.folder, environment=environment)
 
 
@@ -197,7 +194,7 @@ def test_replay_does_not_agree_while_the_saved_place_shows_a_difference(
 
 
 def test_replay_says_why_there_is_no_place(ferry: Ferry, tmp_path: Path) -> None:
-    differ = Differ(["wrong-once"], registry=registry())
+    differ = Differ(["wrong-once"], registry=with_wrong())
     program = verify(ferryvm.compile("(define x 5) (print! (- x 3))"))
     (comparison,) = differ.compare(program)
     disagreement.save(disagreement.record(differ, program, comparison), tmp_path / "d.disagreement")

@@ -5,38 +5,26 @@ from __future__ import annotations
 
 import json
 import os
-import types
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
 
 import pytest
 from click.testing import CliRunner
 
 import ferryvm
-from ferryvm.backend import Artifact, Finding, Interpreter
+from ferryvm.backend import Finding
 from ferryvm.cli.command import ferry
 from ferryvm.errors import UnknownNameError
-from ferryvm.hooks import BackendEntry, hookimpl
+from ferryvm.hooks import BackendEntry
 from ferryvm.registry import Registry
-from ferryvm.verify import Verified
 from ferryvm_backends import ferryvm_backends
 
 from ..command import ferry as run
+from ..double.interpreter import Minimal
+from ..double.registry import plugin
 
 CARD = Finding("card 1", {"memory bytes": 3 << 30, "fast": True, "cores": 7, "maker": "Acme"})
 OLD = Finding("library", {"version": "1.2"}, "it is older than 2.0", "pip install acme-runtime")
-
-
-class Minimal(Interpreter):
-    name, version = "minimal", "1"
-    found: object = ()
-
-    def examine(self) -> Sequence[Finding]:
-        return self.found  # type: ignore[return-value]  # tests return what they should not, too
-
-    def prepare(self, program: Verified) -> Artifact:
-        raise NotImplementedError
 
 
 def backend(
@@ -61,13 +49,12 @@ def doctor(monkeypatch: pytest.MonkeyPatch) -> Doctor:
     """Runs the command where there are only these backends; its exit code and output."""
 
     def run(entries: Sequence[BackendEntry], *arguments: str) -> tuple[int, str]:
-        def registry(tell: bool) -> Registry:
-            made = Registry(discover=False, tell=tell)
-            hook = hookimpl(lambda: list(entries))
-            made.register(types.SimpleNamespace(ferryvm_backends=hook), "test")
-            return made
+        def made(tell: bool) -> Registry:
+            found = Registry(discover=False, tell=tell)
+            found.register(plugin(*entries), "test")
+            return found
 
-        monkeypatch.setattr("ferryvm.registry.Registry", registry)
+        monkeypatch.setattr("ferryvm.registry.Registry", made)
         done = CliRunner().invoke(ferry, ["doctor", *arguments], standalone_mode=False)
         if done.exception is not None:
             raise done.exception
@@ -269,12 +256,6 @@ def test_line_breaks_in_findings_are_removed(doctor: Doctor) -> None:
 
 
 def test_a_backend_without_examine_finds_nothing(doctor: Doctor) -> None:
-    class Plain(Interpreter):
-        name, version = "plain", "1"
-
-        def prepare(self, program: Verified) -> Any:
-            raise NotImplementedError
-
-    code, out = doctor([BackendEntry("plain", Plain)])
+    code, out = doctor([Minimal])
     assert code == 0
-    assert out.endswith("plain: usable\n\nall usable; no problem found\n")
+    assert out.endswith("minimal: usable\n\nall usable; no problem found\n")

@@ -15,8 +15,11 @@ from pathlib import Path
 import pytest
 
 from ..command import ferry
-from ..testing.fuzz.bad_backends import install
+from ..double.distribution import plant_campaign, python_path
 from ..tier import sample
+
+FUZZ = ("fuzz", "--jobs", 1)
+"""With one worker: each is a process that has to start."""
 
 COLUMNS = "programs halted trapped stopped diverged unsupported refused disagree malformed error crash hang"
 
@@ -25,8 +28,8 @@ COLUMNS = "programs halted trapped stopped diverged unsupported refused disagree
 def environment(tmp_path: Path) -> dict[str, str]:
     """An environment in which a plugin of bad backends is installed."""
     folder = tmp_path / "site"
-    folder.mkdir()
-    return {**os.environ, "PYTHONPATH": install(folder)}
+    plant_campaign(folder)
+    return {**os.environ, "PYTHONPATH": python_path(folder)}
 
 
 def rows(output: str) -> dict[str, dict[str, int]]:
@@ -40,7 +43,7 @@ def rows(output: str) -> dict[str, dict[str, int]]:
 
 @pytest.mark.parametrize("backends", sample([["--backends", "switch,llvm"], []], 1), ids=str)
 def test_campaign_without_findings_prints_a_table_and_ends_with_0(backends: list[str]) -> None:
-    done = ferry("fuzz", "--seed", 4, "--programs", 10, "--jobs", 1, *backends)
+    done = ferry(*FUZZ, "--seed", 4, "--programs", 10, *backends)
     assert (done.code, done.err) == (0, "")
     table = rows(done.out)
     assert [table[kind]["programs"] for kind in ("bytecode", "skiff")] == [9, 1]
@@ -53,7 +56,7 @@ def test_campaign_without_findings_prints_a_table_and_ends_with_0(backends: list
 def test_kinds_and_schedules_may_be_named_several_times() -> None:
     kinds = [word for kind in ("image", "bytecode", "bytecode") for word in ("--kind", kind)]
     schedules = ["--schedule", "random", "--schedule", "every-boundary"]
-    done = ferry("fuzz", "--programs", 9, "--seed", 1, "--backends", "switch", *kinds, *schedules)
+    done = ferry(*FUZZ, "--programs", 9, "--seed", 1, "--backends", "switch", *kinds, *schedules)
     assert done.code == 0, done.err
     table = rows(done.out)
     assert {kind: row["programs"] for kind, row in table.items()} == {"image": 3, "bytecode": 6}
@@ -63,7 +66,7 @@ def test_disagreement_is_shown_saved_and_can_be_replayed_and_repeated(
     tmp_path: Path, environment: dict[str, str]
 ) -> None:
     bad = ["--backends", "lying", "--against", "switch", "--kind", "bytecode"]
-    words = ["fuzz", "--seed", 3, "--programs", 24, *bad, "--save", tmp_path / "found"]
+    words = [*FUZZ, "--seed", 3, "--programs", 24, *bad, "--save", tmp_path / "found"]
     done = ferry(*words, environment=environment)
     assert done.code == 1
     count = rows(done.out)["bytecode"]["disagree"]
@@ -80,7 +83,7 @@ def test_disagreement_is_shown_saved_and_can_be_replayed_and_repeated(
 
     number = file.strip().removesuffix(".disagreement").split("-")[-1]
     again = ferry(
-        "fuzz", "--seed", 3, "--first", number, "--programs", 1, *bad, environment=environment
+        *FUZZ, "--seed", 3, "--first", number, "--programs", 1, *bad, environment=environment
     )
     assert again.code == 1
     line, repeat = again.err.splitlines()
@@ -91,7 +94,7 @@ def test_disagreement_is_shown_saved_and_can_be_replayed_and_repeated(
 
 def test_crash_is_a_finding_of_its_own(environment: dict[str, str]) -> None:
     bad = ["--backends", "threaded,dying", "--against", "switch", "--kind", "bytecode"]
-    done = ferry("fuzz", "--seed", 1, "--programs", 12, *bad, environment=environment)
+    done = ferry(*FUZZ, "--seed", 1, "--programs", 12, *bad, environment=environment)
     assert done.code == 1
     row = rows(done.out)["bytecode"]
     assert row["programs"] == 12 == row["crash"] + row["halted"] + row["trapped"]
@@ -100,7 +103,7 @@ def test_crash_is_a_finding_of_its_own(environment: dict[str, str]) -> None:
 
 
 def test_backend_that_refuses_everything_ends_with_2(environment: dict[str, str]) -> None:
-    words = ["fuzz", "--programs", 6, "--backends", "refusing,threaded", "--against", "switch"]
+    words = [*FUZZ, "--programs", 6, "--backends", "refusing,threaded", "--against", "switch"]
     done = ferry(*words, environment=environment)
     assert done.code == 2
     assert [row["unsupported"] for row in rows(done.out).values()] == [6, 0]
@@ -109,7 +112,7 @@ def test_backend_that_refuses_everything_ends_with_2(environment: dict[str, str]
 
 
 def test_campaign_in_which_nothing_was_compared_ends_with_2() -> None:
-    words = ["fuzz", "--seed", 3, "--programs", 1, "--kind", "image", "--jobs", 1]
+    words = [*FUZZ, "--seed", 3, "--programs", 1, "--kind", "image"]
     done = ferry(*words, "--backends", "switch")
     assert rows(done.out)["image"]["refused"] == 1
     assert done.code == 2
@@ -121,7 +124,7 @@ def test_policy_puts_mixed_execution_under_test(
 ) -> None:
     policy = tmp_path / "my policy.toml"
     policy.write_text('[[rule]]\nname = "all"\nbackends = ["forging"]\n')
-    words = ["fuzz", "--seed", 3, "--kind", "bytecode", "--against", "switch", "--policy", policy]
+    words = [*FUZZ, "--seed", 3, "--kind", "bytecode", "--against", "switch", "--policy", policy]
     done = ferry(*words, "--programs", 2, environment=environment)
     reason = "no region was compiled: nothing is shown of compilers"
     assert (done.code, done.err) == (2, f"ferry: {reason}\n")
@@ -143,7 +146,7 @@ def test_disagreement_under_a_policy_can_be_replayed_without_its_file(
     chain = '{ name = "forging", cache = false }'  # here a replay keeps no code either
     policy.write_text(f'[[rule]]\nname = "all"\nbackends = [{chain}]\n')
     words = ["--against", "switch", "--policy", policy, "--force-hot", "--save", tmp_path / "found"]
-    ferry("fuzz", "--seed", 3, "--programs", 24, *words, environment=environment)
+    ferry(*FUZZ, "--seed", 3, "--programs", 24, *words, environment=environment)
     policy.unlink()
     file = min((tmp_path / "found").glob("*-bytecode-*.disagreement"))
     shown = ferry("replay", file, environment=environment)
@@ -166,7 +169,7 @@ def test_policy_with_faults_is_told_before_anything_runs(tmp_path: Path) -> None
 
 def test_interpreter_that_is_to_be_forced_ends_with_2() -> None:
     words = ["--programs", 6, "--backends", "threaded", "--against", "switch"]
-    done = ferry("fuzz", *words, "--force-deopt", "--force-hot")
+    done = ferry(*FUZZ, *words, "--force-deopt", "--force-hot")
     assert done.code == 2
     reason = "backend 'threaded' has nothing to force: deopt, hot"
     assert done.err == f"ferry: threaded could run none of them: {reason}\n"

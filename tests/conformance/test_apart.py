@@ -16,7 +16,7 @@ from click.testing import CliRunner, Result
 from ferryvm.cli.command import ferry
 from ferryvm.errors import FerryError
 
-from .installed import install
+from ..double.distribution import plant_backend
 
 HARM = """
 def harm(real, machine, counting):
@@ -57,7 +57,7 @@ def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     ],
 )
 def test_backend_that_ends_its_process_fails_the_case(site: Path, harm: str, told: str) -> None:
-    install(site, "harmful", HARM.format(harm))
+    plant_backend(site, "harmful", HARM.format(harm))
     result = run("--backend", "harmful", "--case", "trap/in-main-d*/plain")
     assert result.return_value == 1, result.output
     failed = [line for line in result.output.splitlines() if line.startswith("failed ")]
@@ -67,7 +67,7 @@ def test_backend_that_ends_its_process_fails_the_case(site: Path, harm: str, tol
 
 
 def test_only_the_case_that_ends_the_process_fails(site: Path) -> None:
-    install(site, "harmful", HARM.format("os._exit(0)"))
+    plant_backend(site, "harmful", HARM.format("os._exit(0)"))
     result = run("--backend", "harmful", "--case", "[tv]*/*s/plain")
     lines = {line.split()[0]: line.split()[1:] for line in result.output.splitlines() if line}
     assert result.return_value == 1
@@ -76,7 +76,7 @@ def test_only_the_case_that_ends_the_process_fails(site: Path) -> None:
 
 
 def test_backend_that_does_not_come_back_is_stopped_and_told_where_it_was(site: Path) -> None:
-    install(site, "stuck", HARM.format("time.sleep(1000)"))
+    plant_backend(site, "stuck", HARM.format("time.sleep(1000)"))
     result = run("--backend", "stuck", "--case", f"{CASES}/plain", "--patience", "0.5")
     assert result.return_value == 1
     told = f"did not come back within 0.5 s\n  at {site}/stuck_plugin.py:7, harm\n"
@@ -91,14 +91,14 @@ def test_loop_that_never_looks_at_the_flag_is_left_with_its_process(site: Path) 
         return real.enter(machine, counting)
     Wrong(harm)
     """
-    install(site, "deaf", lines)
+    plant_backend(site, "deaf", lines)
     result = run("--backend", "deaf", "--case", "interrupt/jump/stopped", "--patience", "0.5")
     assert result.return_value == 1
     assert f"did not come back within 0.5 s\n  at {site}/deaf_plugin.py:" in result.output
 
 
 def test_what_it_raises_is_told_whole_with_its_place(site: Path) -> None:
-    install(site, "broken", HARM.format("raise ValueError('first line\\nsecond line')"))
+    plant_backend(site, "broken", HARM.format("raise ValueError('first line\\nsecond line')"))
     result = run("--backend", "broken", "--case", f"{CASES}/plain")
     assert (
         f"""
@@ -107,13 +107,13 @@ def test_what_it_raises_is_told_whole_with_its_place(site: Path) -> None:
     found:    raises ValueError: first line
               second line
               at {site}/broken_plugin.py:7, harm
-              at {site}/faulty_backends.py:"""
+              at {site}/double/interpreter.py:"""
         in result.output
     )
 
 
 def test_what_it_prints_is_no_answer_and_gets_to_standard_error(site: Path) -> None:
-    install(site, "loud", HARM.format('print(\'{"verdict": "passed"}\', sys.stdin.read())'))
+    plant_backend(site, "loud", HARM.format('print(\'{"verdict": "passed"}\', sys.stdin.read())'))
     environment = os.environ | {"PYTHONPATH": str(site)}
     command = [sys.executable, "-m", "ferryvm.cli", "conformance", "--backend", "loud"]
     done = subprocess.run(
@@ -137,7 +137,7 @@ def test_what_it_prints_is_no_answer_and_gets_to_standard_error(site: Path) -> N
     ],
 )
 def test_backend_that_cannot_be_loaded_is_an_error(site: Path, load: str, told: str) -> None:
-    install(site, "odd", load)
+    plant_backend(site, "odd", load)
     result = run("--backend", "odd", "--case", CASES)
     assert isinstance(result.exception, FerryError)
     assert told in str(result.exception)
@@ -149,7 +149,7 @@ def test_interrupted_run_shows_what_it_has(site: Path, tmp_path: Path) -> None:
         if machine.control.trap == 1:  # UNREACHABLE
             open({str(mark)!r}, "w").close()
             time.sleep(1000)"""
-    install(site, "slow", HARM.format(harm))
+    plant_backend(site, "slow", HARM.format(harm))
     listed = run("--list", "--case", "trap/*/plain").output.splitlines()
     command = [sys.executable, "-m", "ferryvm.cli", "conformance", "--backend", "slow"]
     process = subprocess.Popen(

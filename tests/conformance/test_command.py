@@ -12,7 +12,7 @@ from click.testing import CliRunner, Result
 from ferryvm.cli.command import ferry
 from ferryvm.errors import FerryError, UnknownNameError
 
-from .installed import install
+from ..double.distribution import plant_backend
 
 
 def run(*arguments: str) -> Result:
@@ -23,7 +23,7 @@ def run(*arguments: str) -> Result:
 def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A folder in which `wrong` is installed, a backend that pops too much at a trap."""
     folder = tmp_path / "site"
-    install(folder, "wrong", 'Wrong(WRONG["pops at a trap"][0])')
+    plant_backend(folder, "wrong", 'Wrong(WRONG["pops at a trap"][0])')
     monkeypatch.syspath_prepend(folder)
     return folder
 
@@ -55,7 +55,7 @@ only this: ferry conformance --backend wrong --case trap/in-a-callee-load/plain
 
 
 def test_skips_are_reported_with_their_reasons(site: Path) -> None:
-    install(site, "lazy", "Wrong(capabilities=Capabilities(fuel=False))")
+    plant_backend(site, "lazy", "Wrong(capabilities=Capabilities(fuel=False))")
     result = run("--backend", "lazy", "--case", "fuel/calls")
     assert result.exception is not None
     assert isinstance(result.exception, FerryError)

@@ -18,8 +18,9 @@ from ferryvm.testing.conformance.export import export, lines
 from ferryvm.testing.conformance.manner import MANNERS
 from ferryvm.testing.conformance.suite import Item, items
 
+from ..double.conformance import WRONG
+from ..double.interpreter import Wrong
 from ..tier import nightly
-from .faulty import WRONG, Wrong
 from .runner import Runner
 
 GROUPS = ("heap", "host", "interrupt", "saved", "value")

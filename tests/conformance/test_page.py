@@ -19,7 +19,7 @@ from ferryvm.testing.conformance.expected import read_expected
 from ferryvm.testing.conformance.export import lines
 from ferryvm.testing.conformance.suite import checks, items
 
-from .installed import install
+from ..double.distribution import plant_backend
 
 PAGE = (Path(__file__).resolve().parents[2] / "docs" / "conformance.md").read_text(encoding="utf-8")
 
@@ -68,7 +68,7 @@ def test_every_field_and_step_of_an_export_is_on_the_page() -> None:
 def test_output_on_the_page_is_what_is_printed(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    install(tmp_path / "site", "mine", 'Wrong(WRONG["pops at a trap"][0])')
+    plant_backend(tmp_path / "site", "mine", 'Wrong(WRONG["pops at a trap"][0])')
     monkeypatch.syspath_prepend(tmp_path / "site")
     block = re.split(r"\n\n(?=\S)", PAGE.split("    $ ferry ", 1)[1], maxsplit=1)[0]
     command, *shown = [line.removeprefix("    ").rstrip() for line in block.splitlines()]

@@ -40,7 +40,8 @@ from ferryvm.testing.conformance.suite import Item, ItemVerdict, checks, items
 from ferryvm.verify import Verified
 from ferryvm_backends import ferryvm_backends
 
-from .faulty import WRONG, Wrong
+from ..double.conformance import WRONG
+from ..double.interpreter import Wrong
 
 ITEMS = {item.label: item for item in items()}
 

@@ -19,7 +19,7 @@ from ferryvm.testing.conformance.suite import Batch, Golden, ItemVerdict, checks
 from ferryvm.testing.conformance.together import batches, scripts
 from ferryvm.verify import Verified
 
-from .faulty import Wrong
+from ..double.interpreter import Wrong
 
 
 def test_batches_have_every_instruction_once_but_those_left_out() -> None:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the tests of mixed execution share: policies, compilers that do what a test wants."""
+"""What the tests of mixed execution share: programs, policies, what happened in a run."""
 
 from __future__ import annotations
 
@@ -8,18 +8,15 @@ import threading
 from collections.abc import Callable
 
 import ferryvm
-from ferryvm.backend import Code, Compiler, Forcing
-from ferryvm.backend import Options as CompileOptions
+from ferryvm.backend import Forcing
 from ferryvm.engine import Engine, Execution
 from ferryvm.engine.journal import Event, Journal, Placement
 from ferryvm.engine.mixed import Mixed, MixedArtifact
-from ferryvm.hooks import BackendEntry, hookimpl
 from ferryvm.machine.control import Status
 from ferryvm.machine.memory import Limits
 from ferryvm.machine.state import Snapshot
 from ferryvm.policy import Choice, Options, Policy, Profile, Rule
 from ferryvm.program import Program
-from ferryvm.region.region import Region
 from ferryvm.registry import Registry
 
 ENDLESS = ferryvm.assemble("""
@@ -51,12 +48,6 @@ TWO_WAYS_IN = """
 """
 """A cycle that is entered in two places, up to where it goes back to `first`: no natural loop."""
 
-Compile = Callable[[Region, CompileOptions], Code]
-
-LLVM = Registry().get("llvm")
-assert isinstance(LLVM, Compiler)
-compile_by_llvm: Compile = LLVM.compile
-
 
 def policy(
     *names: str,
@@ -69,45 +60,6 @@ def policy(
     chosen = Options(background=background, **options)  # type: ignore[arg-type]  # by name
     chain = tuple(Choice(name, chosen) for name in names or ("llvm",))
     return Policy(profile=Profile(True, threshold, threshold, scope), rules=(Rule(backends=chain),))
-
-
-def registry(compile_: Compile, name: str = "mine", accepts: str | None = None) -> Registry:
-    """Ours, and a compiler of that name which compiles by a function."""
-
-    class Made(Compiler):
-        version = "1"
-
-        def accepts(self, region: Region) -> str | None:
-            return accepts
-
-        def compile(self, region: Region, options: CompileOptions) -> Code:
-            return compile_(region, options)
-
-    Made.name = name
-
-    class Plugin:
-        ferryvm_backends = staticmethod(hookimpl(lambda: [BackendEntry(name, Made)]))
-
-    made = Registry()
-    made.register(Plugin, name)
-    return made
-
-
-class Gate:
-    """Compiles when it is let, as llvm does, or raises what it is told to."""
-
-    def __init__(self, error: BaseException | None = None) -> None:
-        self.error = error
-        self.began, self.may = threading.Event(), threading.Event()
-        self.regions: list[str] = []
-
-    def compile(self, region: Region, options: CompileOptions) -> Code:
-        self.regions.append(region.name)
-        self.began.set()
-        assert self.may.wait(60)
-        if self.error is not None:
-            raise self.error
-        return compile_by_llvm(region, options)
 
 
 def start(

@@ -11,13 +11,13 @@ from ferryvm.backend import Options as CompileOptions
 from ferryvm.engine import Engine, Execution
 from ferryvm.engine.observer import Observer
 from ferryvm.machine.control import ControlBlock
-from ferryvm.machine.entry import ENTRY, PythonEntry
 from ferryvm.policy import Choice, Options, Policy, Profile, Rule, Shadow
 from ferryvm.region.region import Region
 from ferryvm.registry import Registry
 from ferryvm.wrapper import CodeWrapper
 
-from .mixing import compile_by_llvm, registry
+from ..double.code import NativeFunction, enter
+from ..double.compiler import compile_by_llvm, with_compiler
 
 LOOP = """
 (define total 0) (define i 0) (define v (make-vector i64 8))
@@ -39,28 +39,22 @@ Tamper = Callable[[ControlBlock, int], int]
 """What a wrong compiler's code does to the state after the right code has left, and its status."""
 
 
-class Wrong(CodeWrapper):
+class TamperedCode(CodeWrapper):
     """Right code, with something done to the state afterwards."""
 
     def __init__(self, code: Code, tamper: Tamper) -> None:
         super().__init__(code)
-        right = ENTRY(code.address)
-
-        def run(block: int) -> int:
-            number = right(block)
-            return tamper(ControlBlock.from_address(block), number)
-
-        self.entry = PythonEntry(run)
-        self.address = self.entry.address
+        self._native = NativeFunction(lambda control: tamper(control, enter(code, control)))
+        self.address = self._native.address
 
 
 def with_wrong(tamper: Tamper) -> Registry:
     """Ours, and a compiler `wrong`."""
 
     def compile_(region: Region, options: CompileOptions) -> Code:
-        return Wrong(compile_by_llvm(region, options), tamper)
+        return TamperedCode(compile_by_llvm(region, options), tamper)
 
-    return registry(compile_, "wrong")
+    return with_compiler(compile_, "wrong")
 
 
 def policy(

@@ -25,15 +25,13 @@ from ferryvm.machine.control import ControlBlock, Status
 from ferryvm.policy import Choice, Options, Policy, Profile, Rule
 from ferryvm.region.region import Region
 
+from ..double.compiler import Gate, compile_by_llvm, with_compiler
 from .mixing import (
     ENDLESS,
-    Gate,
-    compile_by_llvm,
     entries,
     noticed,
     placements,
     policy,
-    registry,
     same_as_reference,
     start,
     state,
@@ -68,7 +66,7 @@ def test_each_backend_of_a_chain_is_asked_until_one_compiles() -> None:
     def fail(region: Region, options: CompileOptions) -> Code:
         raise BackendError("no registers left")
 
-    execution = start(LOOP, policy("mine", "llvm", "mine"), registry(fail))
+    execution = start(LOOP, policy("mine", "llvm", "mine"), with_compiler(fail))
     assert execution.run().value == 3000
     (placement,) = placements(execution)
     first, second = placement.attempts
@@ -78,7 +76,7 @@ def test_each_backend_of_a_chain_is_asked_until_one_compiles() -> None:
 
 
 def test_a_region_that_nobody_takes_is_given_up_with_the_reasons() -> None:
-    found = registry(compile_by_llvm, accepts="it has a loop")
+    found = with_compiler(compile_by_llvm, reason="it has a loop")
     execution = start(LOOP, policy("mine", retry_after=0), found)
     assert execution.run().value == 3000
     (placement,) = placements(execution)
@@ -96,7 +94,7 @@ def test_a_region_that_was_given_up_is_tried_again_after_that_many_counts() -> N
             raise RefusalError("not yet")
         return compile_by_llvm(region, options)
 
-    execution = start(LOOP, policy("mine", retry_after=500), registry(compile_))
+    execution = start(LOOP, policy("mine", retry_after=500), with_compiler(compile_))
     assert execution.run(fuel=1 << 40).value == 3000
     (placement,) = placements(execution)
     assert [a.outcome for a in placement.attempts[:3]] == [Outcome.REFUSED] * 3
@@ -143,7 +141,7 @@ def test_what_is_required_and_cannot_be_had_is_an_error_in_every_run(
 ) -> None:
     gate = Gate(error)
     gate.may.set()
-    execution = start(ENDLESS, required(background), registry(gate.compile))
+    execution = start(ENDLESS, required(background), with_compiler(gate.compile))
     for _ in range(3):
         with pytest.raises(kind, match=f"backend 'mine': region main: {reason}"):
             execution.run()
@@ -154,7 +152,7 @@ def test_what_is_required_and_cannot_be_had_is_an_error_in_every_run(
 def test_what_is_required_is_an_error_for_a_program_that_ends_first_too(source: str) -> None:
     gate = Gate(RefusalError("too big"))
     chosen = dataclasses.replace(required(True), whole_program=True)
-    execution = start(ferryvm.compile(source), chosen, registry(gate.compile))
+    execution = start(ferryvm.compile(source), chosen, with_compiler(gate.compile))
     threading.Timer(0.05, gate.may.set).start()
     with pytest.raises(RefusalError, match="backend 'mine': region program: too big"):
         execution.run()
@@ -165,7 +163,7 @@ def test_a_refusal_without_a_thread_to_compile_in_is_an_error_at_once(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(tiering, "submit", Job.run)
-    found = registry(compile_by_llvm, accepts="not this one")
+    found = with_compiler(compile_by_llvm, reason="not this one")
     chosen = dataclasses.replace(required(True), whole_program=True)
     with pytest.raises(RefusalError, match="region program: not this one"):
         start(LOOP, chosen, found).run()
@@ -174,7 +172,7 @@ def test_a_refusal_without_a_thread_to_compile_in_is_an_error_at_once(
 def test_ctrl_c_ends_the_waiting_for_what_is_required() -> None:
     gate = Gate()
     chosen = dataclasses.replace(required(True), whole_program=True)
-    execution = start(ferryvm.compile("7"), chosen, registry(gate.compile))
+    execution = start(ferryvm.compile("7"), chosen, with_compiler(gate.compile))
 
     def interrupt_it() -> None:
         assert gate.began.wait(60)
@@ -192,7 +190,7 @@ def test_ctrl_c_ends_the_waiting_for_what_is_required() -> None:
 def test_a_copy_of_a_program_that_may_not_run_may_not_run_either() -> None:
     gate = Gate(RefusalError("no"))
     gate.may.set()
-    execution = start(ENDLESS, required(False), registry(gate.compile))
+    execution = start(ENDLESS, required(False), with_compiler(gate.compile))
     with pytest.raises(RefusalError):
         execution.run()
     for copy in (execution.again(), execution.fork()):
@@ -224,7 +222,7 @@ def test_what_breaks_outside_the_backends_is_told_and_the_program_goes_on(
 
 def test_a_compiler_that_takes_its_time_in_the_background_stops_nobody() -> None:
     gate = Gate()
-    execution = start(LOOP, policy("mine", background=True), registry(gate.compile))
+    execution = start(LOOP, policy("mine", background=True), with_compiler(gate.compile))
     installed = noticed(execution, Event.INSTALLED)
     assert execution.run().value == 3000
     assert gate.began.wait(60)
@@ -241,7 +239,7 @@ def test_an_interrupt_is_seen_while_code_is_compiled_and_the_run_goes_on_after(
     background: bool,
 ) -> None:
     gate = Gate()
-    execution = start(ENDLESS, policy("mine", background=background), registry(gate.compile))
+    execution = start(ENDLESS, policy("mine", background=background), with_compiler(gate.compile))
     installed = noticed(execution, Event.INSTALLED)
     interrupt(execution, gate.began.wait)
     seen = state(execution)
@@ -261,7 +259,7 @@ def test_an_interrupt_is_seen_while_code_is_compiled_and_the_run_goes_on_after(
 
 def test_the_next_run_waits_for_what_an_interrupted_one_waited_for() -> None:
     gate = Gate(RefusalError("too big"))
-    execution = start(ENDLESS, required(False), registry(gate.compile))
+    execution = start(ENDLESS, required(False), with_compiler(gate.compile))
     for _ in range(3):
         interrupt(execution, gate.began.wait)
     assert execution.machine.memory.statics[0] == 19
@@ -274,7 +272,7 @@ def test_the_next_run_waits_for_what_an_interrupted_one_waited_for() -> None:
 @pytest.mark.parametrize("background", [False, True], ids=["waiting", "background"])
 def test_ctrl_c_is_heard_while_code_is_compiled(background: bool) -> None:
     gate = Gate()
-    execution = start(ENDLESS, policy("mine", background=background), registry(gate.compile))
+    execution = start(ENDLESS, policy("mine", background=background), with_compiler(gate.compile))
 
     def kill() -> None:
         gate.began.wait()
@@ -310,7 +308,7 @@ def delayed(milliseconds: int, background: bool = True, name: str = "llvm") -> P
 
 def test_a_program_that_ends_within_the_delay_is_not_compiled_for() -> None:
     gate = Gate()
-    execution = start(LOOP, delayed(60_000, name="mine"), registry(gate.compile))
+    execution = start(LOOP, delayed(60_000, name="mine"), with_compiler(gate.compile))
     same_as_reference(LOOP, execution)
     (placement,) = placements(execution)
     assert (placement.state, placement.attempts, gate.regions) == ("queued", [], [])

@@ -6,8 +6,6 @@ from __future__ import annotations
 import dataclasses
 import os
 import signal
-import types
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -15,16 +13,17 @@ import pytest
 import ferryvm
 from ferryvm.backend import Artifact, Backend, BackendError, Capabilities
 from ferryvm.errors import FerryError, UnknownNameError
-from ferryvm.hooks import BackendEntry, hookimpl
 from ferryvm.isa import I64, Trap
 from ferryvm.machine.control import Status
 from ferryvm.machine.host import HostError, HostFunction
 from ferryvm.machine.memory import Limits
 from ferryvm.machine.state import Machine
 from ferryvm.program import Code, HostImport, Signature
-from ferryvm.registry import Registry
 from ferryvm.verify import Verified, verify
 from ferryvm_backends.reference import ReferenceBackend
+
+from ..double.interpreter import Wrong
+from ..double.registry import registry
 
 FIB = "(define (fib n) (if (< n 2) n (+ (fib (- n 1)) (fib (- n 2)))))\n(print! (fib 12))\n(fib 10)"
 DEEP = "(define (down n) (if (= n 0) 0 (+ 1 (down (- n 1)))))\n"
@@ -266,38 +265,13 @@ def test_output_goes_where_the_engine_says(backend: str) -> None:
     assert result.output == ""
 
 
-class Odd(ReferenceBackend):
-    """A backend whose artifact does what a test says."""
-
-    name = "odd"
-    capabilities = Capabilities(fuel=False)
-
-    def __init__(self, act: Callable[[Machine], Status]) -> None:
-        self.act = act
-
-    def prepare(self, program: Verified) -> Artifact:
-        backend = self
-
-        class OddArtifact(Artifact):
-            def enter(self, machine: Machine, counting: bool) -> Status:
-                return backend.act(machine)
-
-        return OddArtifact()
-
-
 def engine_with(backend: Backend) -> ferryvm.Engine:
-    def ferryvm_backends() -> list[BackendEntry]:
-        return [BackendEntry(backend.name, lambda: backend)]
-
-    registry = Registry(discover=False)
-    plugin = types.SimpleNamespace(ferryvm_backends=hookimpl(ferryvm_backends))
-    registry.register(plugin, "test")
-    return ferryvm.Engine(backend.name, registry=registry)
+    return ferryvm.Engine(backend.name, registry=registry(backend, discover=False))
 
 
 @pytest.mark.parametrize("status", [Status.LEAVE, Status.GUARD, Status.HOT, Status.RUNNING])
 def test_status_that_nobody_can_go_on_from_is_an_error(status: Status) -> None:
-    engine = engine_with(Odd(lambda _machine: status))
+    engine = engine_with(Wrong(lambda *_: status, name="odd"))
     with pytest.raises(BackendError, match=f"'odd' left with {status.name} at pc 0"):
         engine.start(ferryvm.compile("1")).run()
 
@@ -484,19 +458,10 @@ halt
 
 @pytest.mark.parametrize("returned", [4, None, 99])
 def test_backend_that_returns_no_status_is_an_error_and_not_a_result(returned: object) -> None:
-    engine = ferryvm.Engine("reference")
-    real = engine.backend.prepare
+    def enter(real: Artifact, machine: Machine, counting: bool) -> Status:
+        real.enter(machine, counting)
+        return returned  # type: ignore[return-value] # the fault to be found
 
-    class Odd(Artifact):
-        def __init__(self, program: Verified) -> None:
-            self.real = real(program)
-
-        def enter(self, machine: Machine, counting: bool) -> Status:
-            self.real.enter(machine, counting)
-            return returned  # type: ignore[return-value] # the fault to be found
-
-    engine.backend = types.SimpleNamespace(  # type: ignore[assignment] # as much as is looked at
-        name="odd", capabilities=Capabilities(), accepts=lambda _: None, prepare=Odd
-    )
+    engine = engine_with(Wrong(enter, name="odd"))
     with pytest.raises(BackendError, match=f"'odd' returned {returned}, not a Status"):
         engine.start(ferryvm.compile("(/ 1 0)")).run()

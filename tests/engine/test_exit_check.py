@@ -10,46 +10,24 @@ import pytest
 
 import ferryvm
 from ferryvm.backend import Artifact, BackendError
-from ferryvm.hooks import BackendEntry, hookimpl
 from ferryvm.isa import Trap
 from ferryvm.machine.control import ControlBlock, Status
 from ferryvm.machine.state import Machine
-from ferryvm.registry import Registry
-from ferryvm.verify import Verified
-from ferryvm_backends.reference import ReferenceBackend
+
+from ..double.interpreter import Wrong
+from ..double.registry import registry
 
 Left = Callable[[ControlBlock, Status], object]
 
 
-class Wrong(Artifact):
-    """An artifact of the reference backend that leaves something else than it should."""
-
-    def __init__(self, inner: Artifact, leave: Left) -> None:
-        self.inner, self.leave = inner, leave
-
-    def enter(self, machine: Machine, counting: bool) -> Status:
-        status = self.inner.enter(machine, counting)
-        found = self.leave(machine.control, status)
+def execution(leave: Left) -> ferryvm.Execution:
+    def enter(real: Artifact, machine: Machine, counting: bool) -> Status:
+        status = real.enter(machine, counting)
+        found = leave(machine.control, status)
         return status if found is None else found  # type: ignore[return-value]  # what is tested
 
-
-def execution(leave: Left) -> ferryvm.Execution:
-    class WrongBackend(ReferenceBackend):
-        name = "wrong"
-
-        def prepare(self, program: Verified) -> Artifact:
-            return Wrong(super().prepare(program), leave)
-
-    class Plugin:
-        @staticmethod
-        @hookimpl
-        def ferryvm_backends() -> list[BackendEntry]:
-            return [BackendEntry("wrong", WrongBackend)]
-
-    registry = Registry()
-    registry.register(Plugin, "p")
     program = ferryvm.compile("(define (f x) (print! x) x) (print! (f 3)) (f 4)")
-    return ferryvm.Engine("wrong", registry=registry).start(program)
+    return ferryvm.Engine("wrong", registry=registry(Wrong(enter))).start(program)
 
 
 def having(status: Status | None = None, **fields: int) -> Left:

@@ -20,13 +20,11 @@ from ferryvm.backend import Options as CompileOptions
 from ferryvm.engine.journal import Event
 from ferryvm.region.region import Region
 
+from ..double.compiler import Gate, compile_by_llvm, with_compiler
 from .mixing import (
-    Gate,
-    compile_by_llvm,
     noticed,
     placements,
     policy,
-    registry,
     start,
 )
 
@@ -41,7 +39,7 @@ def test_code_goes_with_the_last_execution_that_can_enter_it() -> None:
         codes.append(weakref.ref(code))
         return code
 
-    execution = start(LOOP, policy("mine"), registry(compile_))
+    execution = start(LOOP, policy("mine"), with_compiler(compile_))
     execution.run()
     again = execution.again()
     del execution
@@ -83,7 +81,7 @@ def test_engines_that_are_gone_have_left_no_code_behind() -> None:
 
 def test_a_program_that_is_gone_is_not_compiled_any_more() -> None:
     gate = Gate()
-    found = registry(gate.compile)
+    found = with_compiler(gate.compile)
     first = start(LOOP, policy("mine", background=True), found)
     first.run()
     assert gate.began.wait(60)

@@ -13,17 +13,16 @@ from ferryvm.engine import Engine, ProgramInterrupted
 from ferryvm.engine.journal import Event, Outcome, Placement
 from ferryvm.program import Program
 
+from ..double.compiler import compile_by_llvm, with_compiler
 from .mixing import (
     ENDLESS,
     TWO_WAYS_IN,
-    compile_by_llvm,
     end,
     entries,
     listen,
     noticed,
     placements,
     policy,
-    registry,
     same_as_reference,
     start,
 )
@@ -177,7 +176,7 @@ def test_loops_whose_heads_cannot_be_told_at_a_glance_are_compiled_too() -> None
 
 
 def test_the_loops_around_are_counted_too() -> None:
-    nobody = registry(compile_by_llvm, accepts="not this one")
+    nobody = with_compiler(compile_by_llvm, reason="not this one")
     execution = start(ROTATED, policy("mine", threshold=7), nobody)
     same_as_reference(ROTATED, execution)
     found = {p.pc: (p.why, p.state) for p in placements(execution)}

@@ -20,7 +20,6 @@ from ferryvm.engine import Engine, ProgramInterrupted
 from ferryvm.engine import shadow as shadows
 from ferryvm.engine.observer import Observer
 from ferryvm.errors import FerryError, UnknownNameError
-from ferryvm.hooks import BackendEntry, hookimpl
 from ferryvm.machine.control import ControlBlock, Status
 from ferryvm.machine.memory import Limits
 from ferryvm.machine.state import Machine
@@ -28,6 +27,7 @@ from ferryvm.policy import load
 from ferryvm.registry import Registry
 from ferryvm.verify import Verified
 
+from ..double.registry import registry
 from .shadowing import LOOP, RECURSION, compared, entered, policy, started, with_wrong
 
 ROOT = Path(__file__).parents[2]
@@ -52,11 +52,11 @@ def test_right_code_is_compared_at_every_stay_and_passes(text: str, against: str
     "name", ["factorial.fasm", "hello.fasm", "vectors.skiff", "conversions.skiff", "traps.skiff"]
 )
 def test_examples_pass_the_paranoid_policy(name: str) -> None:
-    registry = Registry()
-    paranoid = load(ROOT / "configs" / "paranoid.toml", registry.names)
+    found = Registry()
+    paranoid = load(ROOT / "configs" / "paranoid.toml", found.names)
     program = ferryvm.read(ROOT / "examples" / name)
     states = []
-    for engine in (Engine(policy=paranoid, registry=registry), Engine("threaded")):
+    for engine in (Engine(policy=paranoid, registry=found), Engine("threaded")):
         execution = engine.start(program)
         try:
             states.append((execution.run().output, execution.machine.snapshot()))
@@ -237,14 +237,7 @@ class Failing(Artifact):
 
 
 def with_refusing(name: str) -> Registry:
-    class Plugin:
-        ferryvm_backends = staticmethod(
-            hookimpl(lambda: [BackendEntry(name, lambda: Refusing(name))])
-        )
-
-    made = Registry()
-    made.register(Plugin, "refusing")
-    return made
+    return registry(Refusing(name), name="refusing")
 
 
 @pytest.mark.parametrize(

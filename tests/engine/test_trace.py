@@ -11,18 +11,17 @@ from pathlib import Path
 import pytest
 
 import ferryvm
-from ferryvm.backend import Activity, Code, Compiler
-from ferryvm.backend import Options as CompileOptions
 from ferryvm.engine import Engine, Execution
 from ferryvm.engine.observer import Cold, Observer
 from ferryvm.engine.trace import COMPILATION, PROGRAM, events, write
 from ferryvm.engine.transition import SiteState
-from ferryvm.hooks import BackendEntry, hookimpl
-from ferryvm.machine.control import ControlBlock, Status
-from ferryvm.machine.entry import PythonEntry
+from ferryvm.machine.control import Status
 from ferryvm.policy import Choice, Options, Policy, Profile, Rule
-from ferryvm.region.region import Region
 from ferryvm.registry import Registry
+
+from ..double.code import Action, PythonCode, leave
+from ..double.compiler import FunctionCompiler
+from ..double.registry import registry
 
 NESTED = """
 (define total 0) (define i 0) (define j 0)
@@ -57,41 +56,10 @@ def observed(
     return execution
 
 
-class _Leaving(Code):
-    """Code that does what a test wants and leaves."""
-
-    is_from_cache, notes = False, {"think": 0.25}
-
-    def __init__(self, action: Callable[[ControlBlock], int]) -> None:
-        self.entry = PythonEntry(lambda block: action(ControlBlock.from_address(block)))
-        self.address = self.entry.address
-
-    def activity(self) -> Activity:
-        return Activity()
-
-
-def leave(control: ControlBlock) -> int:
-    control.status = Status.LEAVE
-    return Status.LEAVE
-
-
-def with_compiler(action: Callable[[ControlBlock], int], **hooks: object) -> Registry:
+def with_code(action: Action, **hooks: Callable[..., object]) -> Registry:
     """Ours, and a compiler `mine` whose code is the function."""
-
-    class Mine(Compiler):
-        name, version = "mine", "1"
-
-        def compile(self, region: Region, options: CompileOptions) -> Code:
-            return _Leaving(action)
-
-    class Plugin:
-        ferryvm_backends = staticmethod(hookimpl(lambda: [BackendEntry("mine", Mine)]))
-
-    for name, hook in hooks.items():
-        setattr(Plugin, name, staticmethod(hookimpl(hook)))  # type: ignore[arg-type]
-    made = Registry()
-    made.register(Plugin, "mine")
-    return made
+    compiler = FunctionCompiler(lambda region, options: PythonCode(action, {"think": 0.25}))
+    return registry(compiler, name="mine", **hooks)
 
 
 # --- observing ------------------------------------------------------------------------------
@@ -151,7 +119,7 @@ def test_what_a_listener_raises_is_told_and_does_not_reach_the_program(
     def wrong(event: object) -> None:
         raise KeyboardInterrupt("from a signal handler")
 
-    found = with_compiler(leave, ferryvm_transfer=wrong)
+    found = with_code(leave, ferryvm_transfer=wrong)
     observer = Observer(transfers=True)
     text = "(define i 0) (while (< i 1000) (set! i (+ i 1))) (print! i)"
     engine = Engine(policy=policy("mine"), registry=found)
@@ -194,7 +162,7 @@ def check(document: object) -> None:
 
 def test_the_trace_has_compilations_placements_and_transfers(tmp_path: Path) -> None:
     observer = Observer(transfers=True)
-    observed(NESTED, policy("mine", "llvm"), observer, with_compiler(leave))
+    observed(NESTED, policy("mine", "llvm"), observer, with_code(leave))
     write(observer, tmp_path / "trace.json")
     document = json.loads((tmp_path / "trace.json").read_text())
     check(document)

@@ -35,7 +35,6 @@ from ferryvm.engine.transition import (
     transition,
 )
 from ferryvm.machine.control import ControlBlock, Status
-from ferryvm.machine.entry import PythonEntry
 from ferryvm.policy import Choice, Options, Policy, Profile, Rule
 from ferryvm.policy.predicate import Like, Test, When
 from ferryvm.region.region import Region, RegionKind, regions
@@ -44,16 +43,15 @@ from ferryvm.verify import verify
 from ferryvm.wrapper import CodeWrapper
 from ferryvm_backends.reference import ReferenceBackend
 
+from ..double.code import NativeFunction
+from ..double.compiler import Gate, compile_by_llvm, with_compiler
 from .mixing import (
     ENDLESS,
     TWO_WAYS_IN,
-    Gate,
-    compile_by_llvm,
     listen,
     noticed,
     placements,
     policy,
-    registry,
     start,
 )
 from .shadowing import policy as shadowed
@@ -254,7 +252,7 @@ def test_a_threshold_of_a_backend_s_own_is_counted_to() -> Execution:
 
 @drives((State.COMPILING, On.REFUSED), (State.GIVEN_UP, On.HOT))
 def test_what_nobody_takes_is_given_up_and_tried_again() -> Execution:
-    nobody = registry(compile_by_llvm, accepts="not this one")
+    nobody = with_compiler(compile_by_llvm, reason="not this one")
     execution = start(LOOP, policy("mine", retry_after=500), nobody)
     assert execution.run().value == 3000
     (placement,) = placements(execution)
@@ -267,7 +265,7 @@ def test_what_nobody_takes_is_given_up_and_tried_again() -> Execution:
 def test_of_what_is_too_large_smaller_regions_are_asked_about(
     monkeypatch: pytest.MonkeyPatch,
 ) -> Execution:
-    found = registry(compile_by_llvm)
+    found = with_compiler(compile_by_llvm)
     limits = Capabilities(limits=Cost(16, 1_000, 100))
     monkeypatch.setattr(type(found.get("mine")), "capabilities", limits)
     execution = start(NEST, policy("mine", threshold=30), found)
@@ -280,7 +278,7 @@ def test_of_what_is_too_large_smaller_regions_are_asked_about(
 
 @drives((State.COMPILING, On.DENIED))
 def test_what_is_required_and_refused_ends_the_program() -> Execution:
-    nobody = registry(compile_by_llvm, accepts="not this one")
+    nobody = with_compiler(compile_by_llvm, reason="not this one")
     execution = start(LOOP, policy("mine", required=True), nobody)
     with pytest.raises(RefusalError, match=r"region main/loop\.1: not this one"):
         execution.run()
@@ -312,12 +310,13 @@ class Losing(CodeWrapper):
 
     def __init__(self, inner: Code) -> None:
         super().__init__(inner)
-        self._entry = PythonEntry(self._enter)
-        self.address = self._entry.address
+        self._native = NativeFunction(lose)
+        self.address = self._native.address
 
-    def _enter(self, block: int) -> int:
-        ControlBlock.from_address(block).status = Status.LOST
-        return int(Status.LOST)
+
+def lose(control: ControlBlock) -> int:
+    control.status = Status.LOST
+    return Status.LOST
 
 
 def losing() -> Registry:
@@ -326,7 +325,7 @@ def losing() -> Registry:
     def compile_(region: Region, options: CompileOptions) -> Code:
         return Losing(compile_by_llvm(region, options))
 
-    return registry(compile_)
+    return with_compiler(compile_)
 
 
 @drives((State.INSTALLED, On.LOST))
@@ -415,7 +414,7 @@ def test_a_second_machine_that_met_the_same_count_changes_nothing() -> None:
 
 def test_a_site_that_is_on_the_way_is_neither_sliced_nor_hot_nor_guarded() -> None:
     gate = Gate()
-    execution = start(ENDLESS, policy("mine", background=True), registry(gate.compile))
+    execution = start(ENDLESS, policy("mine", background=True), with_compiler(gate.compile))
     installed = noticed(execution, Event.INSTALLED)
 
     def look() -> None:

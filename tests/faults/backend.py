@@ -8,12 +8,10 @@ kill a process is a `Crash`.
 
 from __future__ import annotations
 
-import types
 from collections.abc import Callable, Iterable
 from typing import Any
 
 from ferryvm.backend import Artifact, Backend, Interpreter
-from ferryvm.hooks import BackendEntry, hookimpl
 from ferryvm.isa import INSTRUCTIONS, Immediate, Instruction, Type
 from ferryvm.machine.control import Status
 from ferryvm.machine.memory import PAGE
@@ -22,6 +20,7 @@ from ferryvm.registry import Registry
 from ferryvm.verify import Verified
 from ferryvm_backends.reference.emitter import Left, ReferenceEmitter
 
+from ..double.registry import registry
 from .fault import Fault
 
 _LONGEST = 200_000
@@ -179,19 +178,7 @@ class FaultyBackend(Interpreter):
 
 def registry_of(backends: Iterable[Backend]) -> Registry:
     """The installed backends and these."""
-    entries = [BackendEntry(backend.name, _loader(backend)) for backend in backends]
-
-    def ferryvm_backends() -> list[BackendEntry]:
-        return entries
-
-    registry = Registry()
-    plugin = types.SimpleNamespace(ferryvm_backends=hookimpl(ferryvm_backends))
-    registry.register(plugin, "planted faults")
-    return registry
-
-
-def _loader(backend: Backend) -> Callable[[], Backend]:
-    return lambda: backend
+    return registry(*backends, name="planted faults")
 
 
 def registry_with(faults: Iterable[Fault]) -> Registry:

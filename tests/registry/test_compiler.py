@@ -16,7 +16,7 @@ from ferryvm.engine.observer import Observer
 from ferryvm.policy import Choice, Options, Policy, Profile, Rule
 from ferryvm.registry import Registry
 
-from .plant import compiler, plant
+from ..double.distribution import compiler, plant
 
 LOOP = "(define i 0) (while (< i 40) (set! i (+ i 1))) (print! i)"
 COMPILE = "def compile(self, region, options):\n    "

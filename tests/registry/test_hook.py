@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import logging
-import types
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
@@ -25,7 +24,6 @@ from ferryvm.hooks import (
     LanguageEntry,
     PlacementEvent,
     TransferEvent,
-    hookimpl,
 )
 from ferryvm.language import Languages
 from ferryvm.machine.control import Status
@@ -36,6 +34,9 @@ from ferryvm.registry import Registry
 from ferryvm.skiff import parse_listing
 from ferryvm_backends.reference import ReferenceBackend
 
+from ..double.registry import plugin as plugin_of
+from ..double.registry import registry
+
 LOOP = "(define i 0) (while (< i 40) (set! i (+ i 1))) (print! i)"
 
 
@@ -44,12 +45,9 @@ def _nothing_told(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(plugin, "_told", set())
 
 
-def registry(**implementations: Callable[..., object]) -> Registry:
+def hooked(**implementations: Callable[..., object]) -> Registry:
     """Ours, and a plugin `p` with these hooks."""
-    made = Registry()
-    marked = {name: hookimpl(action) for name, action in implementations.items()}
-    made.register(types.SimpleNamespace(**marked), "p")
-    return made
+    return registry(name="p", **implementations)
 
 
 def policy(when: Mapping[str, object] | None = None) -> Policy:
@@ -71,7 +69,7 @@ def run(found: Registry, chosen: Policy, observer: Observer | None = None) -> st
 
 
 def test_ferryvm_backends_brings_backends() -> None:
-    found = registry(ferryvm_backends=lambda: [BackendEntry("mine", Mine)])
+    found = hooked(ferryvm_backends=lambda: [BackendEntry("mine", Mine)])
     assert isinstance(found.get("mine"), Mine)
     assert "threaded" in found.names
 
@@ -84,7 +82,7 @@ def brought(**loaders: Callable[[], object]) -> Brought:
     """Commands by name, of a plugin `p`."""
     plugins = plugin.Plugins(discover=False)
     entries = [CommandEntry(name, load) for name, load in loaders.items()]  # type: ignore[arg-type]
-    hook = types.SimpleNamespace(ferryvm_commands=hookimpl(lambda: entries))
+    hook = plugin_of(ferryvm_commands=lambda: entries)
     plugins.register(hook, plugin.Plugin("p"))
     return Brought(plugins, ["run"])
 
@@ -110,7 +108,7 @@ def test_ferryvm_commands_of_a_taken_name_is_left_out_and_told(
     plugins = plugin.Plugins(discover=False)
     for name in ("p", "q"):
         entries = [CommandEntry(c, lambda c=c: click.Command(c)) for c in ("run", "greet", name)]  # type: ignore[misc]
-        hook = types.SimpleNamespace(ferryvm_commands=hookimpl(lambda entries=entries: entries))
+        hook = plugin_of(ferryvm_commands=lambda entries=entries: entries)
         plugins.register(hook, plugin.Plugin(name))
     found = Brought(plugins, ["run"])
     assert list(found.names) == ["greet", "p", "q"]
@@ -147,7 +145,7 @@ def test_ferryvm_commands_that_returns_what_it_should_not_is_told(
     caplog: pytest.LogCaptureFixture, returned: object, what: str
 ) -> None:
     plugins = plugin.Plugins(discover=False)
-    hook = types.SimpleNamespace(ferryvm_commands=hookimpl(lambda: returned))
+    hook = plugin_of(ferryvm_commands=lambda: returned)
     plugins.register(hook, plugin.Plugin("p"))
     assert not Brought(plugins, []).names
     (record,) = caplog.records
@@ -162,7 +160,7 @@ def test_ferryvm_languages_brings_languages_that_are_loaded_when_they_are_wanted
         loaded.append(1)
         return FrontEnd(parse_listing)
 
-    made = registry(ferryvm_languages=lambda: [LanguageEntry("mine", (".mine",), load)])
+    made = hooked(ferryvm_languages=lambda: [LanguageEntry("mine", (".mine",), load)])
     languages = Languages(made.plugins)
     assert [one.name for one in languages.all] == ["skiff", "assembly", "classic", "mine"]
     assert not loaded
@@ -174,7 +172,7 @@ def test_ferryvm_languages_brings_languages_that_are_loaded_when_they_are_wanted
 
 def test_ferryvm_placement_is_told_of_each_event() -> None:
     events: list[PlacementEvent] = []
-    found = registry(ferryvm_placement=lambda event: events.append(event))
+    found = hooked(ferryvm_placement=lambda event: events.append(event))
     assert run(found, policy()) == "40\n"
     hot, attempt, installed = events
     assert (hot.kind, hot.why, hot.region, hot.backend) == ("hot", "reached 10 times", "", "")
@@ -188,7 +186,7 @@ def test_ferryvm_placement_is_told_of_each_event() -> None:
 
 def test_ferryvm_placement_says_why_a_backend_made_no_code() -> None:
     events: list[PlacementEvent] = []
-    found = registry(ferryvm_placement=lambda event: events.append(event))
+    found = hooked(ferryvm_placement=lambda event: events.append(event))
     choice = Choice("threaded", Options(background=False))
     chosen = Policy(profile=Profile(True, 10, 10, 10), rules=(Rule(backends=(choice,)),))
     assert run(found, chosen) == "40\n"
@@ -207,7 +205,7 @@ def test_ferryvm_placement_knows_all_kinds_of_events() -> None:
 
 def test_ferryvm_transfer_is_told_where_transfers_are_observed() -> None:
     events: list[TransferEvent] = []
-    found = registry(ferryvm_transfer=lambda event: events.append(event))
+    found = hooked(ferryvm_transfer=lambda event: events.append(event))
     observer = Observer(transfers=True)
     assert run(found, policy(), observer) == "40\n"
     (event,) = events
@@ -219,14 +217,14 @@ def test_ferryvm_transfer_is_told_where_transfers_are_observed() -> None:
 
 def test_ferryvm_transfer_is_not_called_in_a_usual_run() -> None:
     events: list[TransferEvent] = []
-    found = registry(ferryvm_transfer=lambda event: events.append(event))
+    found = hooked(ferryvm_transfer=lambda event: events.append(event))
     assert run(found, policy()) == "40\n"
     assert events == []
 
 
 @pytest.mark.parametrize(("wanted", "is_compiled"), [(">= 8", True), ("> 8", False)])
 def test_ferryvm_policy_facts_can_be_asked_for_in_rules(wanted: str, is_compiled: bool) -> None:
-    found = registry(ferryvm_policy_facts=lambda region: {"cost": len(region.pcs)})
+    found = hooked(ferryvm_policy_facts=lambda region: {"cost": len(region.pcs)})
     observer = Observer()
     assert run(found, policy({"plugin.p.cost": wanted}), observer) == "40\n"
     (placement,) = observer.placements
@@ -287,8 +285,8 @@ def test_a_hook_that_misbehaves_is_told_once_and_not_called_again(
             return lambda region: wrong(region=region)
         return lambda event: wrong(event=event)
 
-    found = registry(**{hook: by_name(hook)})
-    other = types.SimpleNamespace(ferryvm_placement=hookimpl(lambda event: right.append(event)))
+    found = hooked(**{hook: by_name(hook)})
+    other = plugin_of(ferryvm_placement=lambda event: right.append(event))
     found.register(other, "q")
     text = "(define (f n) (let ((i 0)) (while (< i n) (set! i (+ i 1))) i))\n"
     text += "(define k 0) (while (< k 40) (set! k (+ k (f 1)))) (print! k)"
@@ -306,8 +304,7 @@ def test_a_hook_that_misbehaves_is_told_once_and_not_called_again(
 
 def test_facts_of_a_plugin_whose_name_has_a_dot_are_refused() -> None:
     found = Registry()
-    facts = hookimpl(lambda region: {"cost": 1})
-    found.register(types.SimpleNamespace(ferryvm_policy_facts=facts), "a.b")
+    found.register(plugin_of(ferryvm_policy_facts=lambda region: {"cost": 1}), "a.b")
     assert run(found, policy()) == "40\n"
     (fault,) = found.faults
     assert "has facts that no rule can ask for: a dot in its name 'a.b'" in fault.message
@@ -319,7 +316,7 @@ def test_a_hook_may_leave_out_its_arguments() -> None:
     def ferryvm_policy_facts() -> Mapping[str, bool]:
         return {"always": True}
 
-    found = registry(ferryvm_policy_facts=ferryvm_policy_facts)
+    found = hooked(ferryvm_policy_facts=ferryvm_policy_facts)
     observer = Observer()
     assert run(found, policy({"plugin.p.always": True}), observer) == "40\n"
     assert observer.placements[0].code is not None

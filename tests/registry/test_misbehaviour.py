@@ -19,19 +19,22 @@ import pytest
 
 import ferryvm
 from ferryvm import crash_note, process, time_limit
-from ferryvm.backend import Artifact, Backend, BackendError, Capabilities, Interpreter
+from ferryvm.backend import Artifact, Backend, BackendError, Capabilities
 from ferryvm.cache import key_path
 from ferryvm.cli.plugin_command import Brought
 from ferryvm.delivery import Delivery
-from ferryvm.hooks import BackendEntry, CommandEntry, hookimpl
+from ferryvm.hooks import BackendEntry, CommandEntry
 from ferryvm.machine.control import Status
 from ferryvm.machine.state import Machine
 from ferryvm.plugin import Plugin, Plugins
-from ferryvm.registry import Availability, Registry
+from ferryvm.registry import Availability
 
 from .. import command
-from .plant import GOOD, plant
-from .test_hook import policy, registry, run
+from ..double.distribution import GOOD, plant
+from ..double.interpreter import Minimal
+from ..double.registry import plugin as plugin_of
+from ..double.registry import registry
+from .test_hook import hooked, policy, run
 
 ROOT = Path(__file__).parents[2]
 
@@ -286,22 +289,13 @@ BACKENDS: dict[str, tuple[dict[str, object], Availability]] = {
 }
 
 
-class Minimal(Interpreter):
-    name, version = "made", "1"
-
-    def prepare(self, program: ferryvm.Verified) -> None:  # type: ignore[override]  # what is tested
-        return None
-
-
 @pytest.mark.parametrize(("attributes", "state"), BACKENDS.values(), ids=BACKENDS)
 def test_a_backend_that_breaks_its_contract_is_listed_as_such(
     attributes: dict[str, object], state: Availability, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(process, "owner", process.Owner(has_come=lambda: False))
-    made = type("Made", (Minimal,), attributes)
-    found = Registry(discover=False)
-    entries = hookimpl(lambda: [BackendEntry("made", made)])
-    found.register(type("P", (), {"ferryvm_backends": staticmethod(entries)}), "p")
+    made = type("Made", (Minimal,), {"name": "made", **attributes})
+    found = registry(BackendEntry("made", made), name="p", discover=False)
     (line,) = found.listings()
     assert line.state is state, line.reason
     assert "\n" not in f"{line.reason} {line.version}"
@@ -324,10 +318,8 @@ PREPARE: dict[str, tuple[dict[str, object], str]] = {
 def test_a_backend_that_cannot_prepare_is_one_line(
     attributes: dict[str, object], what: str
 ) -> None:
-    made = type("Made", (Minimal,), attributes)
-    found = Registry(discover=False)
-    entries = hookimpl(lambda: [BackendEntry("made", made)])
-    found.register(type("P", (), {"ferryvm_backends": staticmethod(entries)}), "p")
+    made = type("Made", (Minimal,), {"name": "made", "prepare": lambda *_: None, **attributes})
+    found = registry(BackendEntry("made", made), name="p", discover=False)
     with pytest.raises(BackendError) as caught:
         ferryvm.Engine("made", registry=found).start(ferryvm.compile("(print! 1)")).run()
     assert what in str(caught.value)
@@ -358,10 +350,8 @@ def test_what_a_backend_tells_of_a_run_is_looked_at(
     attributes: dict[str, object], what: str
 ) -> None:
     kind = type("Told", (Ending,), attributes)
-    made = type("Made", (Minimal,), {"prepare": lambda *_: kind()})
-    found = Registry(discover=False)
-    entries = hookimpl(lambda: [BackendEntry("made", made)])
-    found.register(type("P", (), {"ferryvm_backends": staticmethod(entries)}), "p")
+    made = type("Made", (Minimal,), {"name": "made", "prepare": lambda *_: kind()})
+    found = registry(BackendEntry("made", made), name="p", discover=False)
     execution = ferryvm.Engine("made", registry=found).start(ferryvm.compile("(print! 1)"))
 
     def told() -> None:
@@ -377,10 +367,8 @@ def test_ctrl_c_in_a_probe_names_the_plugin() -> None:
     def press(_self: Backend) -> str:
         raise KeyboardInterrupt
 
-    made = type("Made", (Minimal,), {"probe": press})
-    found = Registry(discover=False)
-    entries = hookimpl(lambda: [BackendEntry("made", made)])
-    found.register(type("P", (), {"ferryvm_backends": staticmethod(entries)}), "p")
+    made = type("Made", (Minimal,), {"name": "made", "probe": press})
+    found = registry(BackendEntry("made", made), name="p", discover=False)
     with pytest.raises(KeyboardInterrupt, match="interrupted while probing backend 'made' of plug"):
         found.get("made")
 
@@ -390,7 +378,7 @@ def test_ctrl_c_in_a_probe_names_the_plugin() -> None:
 
 def test_a_listener_that_blocks_holds_no_program() -> None:
     never = threading.Event()
-    found = registry(ferryvm_placement=lambda event: never.wait())
+    found = hooked(ferryvm_placement=lambda event: never.wait())
     try:
         assert run(found, policy()) == "40\n"
         (fault,) = found.faults
@@ -447,8 +435,8 @@ def test_what_a_command_of_a_plugin_raises_is_one_line(
 ) -> None:
     monkeypatch.setattr(process, "owner", process.Owner(has_come=lambda: False))
     plugins = Plugins(discover=False)
-    entries = hookimpl(lambda: [CommandEntry("greet", lambda: click.Command("greet"))])
-    hooks = type("P", (), {"ferryvm_commands": staticmethod(entries)})
+    entry = CommandEntry("greet", lambda: click.Command("greet"))
+    hooks = plugin_of(ferryvm_commands=lambda: [entry])
     plugins.register(hooks, Plugin("p"))
     fault = Brought(plugins, []).fault("greet", error)
     assert (fault is None) == (what is None)

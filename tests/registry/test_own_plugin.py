@@ -13,7 +13,7 @@ import pytest
 from ferryvm.own_plugin import OwnPlugin, alone
 from ferryvm.plugin import GROUP, OWN
 
-from .plant import GOOD, plant
+from ..double.distribution import GOOD, plant
 
 
 def own() -> OwnPlugin | None:

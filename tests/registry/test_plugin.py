@@ -23,8 +23,8 @@ from ferryvm.plugin import VARIABLE
 from ferryvm.registry import Availability, Listing, Registry
 
 from .. import command
+from ..double.distribution import GOOD, plant
 from . import test_hook
-from .plant import GOOD, plant
 
 ROOT = Path(__file__).parents[2]
 REMEDY = "update or uninstall {0}, or leave it out of FERRYVM_PLUGINS"

@@ -3,23 +3,15 @@
 
 from __future__ import annotations
 
-import types
-
 import pytest
 
-from ferryvm.backend import Artifact, Backend, BackendError, Interpreter
+from ferryvm.backend import Backend, BackendError
 from ferryvm.errors import UnknownNameError
-from ferryvm.hooks import BackendEntry, hookimpl
+from ferryvm.hooks import BackendEntry
 from ferryvm.registry import RESERVED, Availability, Registry
-from ferryvm.verify import Verified
 
-
-class Minimal(Interpreter):
-    name = "minimal"
-    version = "1.2"
-
-    def prepare(self, program: Verified) -> Artifact:
-        raise NotImplementedError
+from ..double.interpreter import Minimal
+from ..double.registry import plugin, registry
 
 
 class Absent(Minimal):
@@ -47,19 +39,8 @@ class Neither(Backend):
     name, version = "neither", "1"
 
 
-def plugin(*entries: object) -> types.SimpleNamespace:
-    """A plugin whose hook returns these."""
-
-    def ferryvm_backends() -> list[object]:
-        return list(entries)
-
-    return types.SimpleNamespace(ferryvm_backends=hookimpl(ferryvm_backends))
-
-
 def loaded(*entries: object) -> Registry:
-    made = Registry(discover=False)
-    made.register(plugin(*entries), "test")
-    return made
+    return registry(*entries, discover=False)
 
 
 def _broken_import() -> Backend:
@@ -200,7 +181,7 @@ def test_a_name_that_is_taken_leaves_the_first_one_in_place() -> None:
     with pytest.raises(BackendError, match="'minimal' of late is taken by test"):
         found.register(plugin(BackendEntry("minimal", Absent), entry("other")), "late")
     assert type(found.get("minimal")) is Minimal
-    assert found.get("other").version == "1.2"
+    assert found.get("other").version == "1"
     assert [line.state for line in found.listings()] == [
         Availability.USABLE, Availability.USABLE, Availability.NAME_TAKEN
     ]  # fmt: skip

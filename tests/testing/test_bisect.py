@@ -16,7 +16,7 @@ from ferryvm.testing.schedule import Schedule
 from ferryvm.testing.trace import LONGEST
 from ferryvm.verify import Verified, verify
 
-from .wrong import registry
+from ..double.meaning import with_wrong
 
 PROGRAM = """(define total 5)
 (define s 1)
@@ -36,7 +36,7 @@ def program(text: str = PROGRAM) -> Verified:
 
 
 def bisector(bad: str, text: str = PROGRAM, patience: float = 60.0) -> Bisector:
-    return Bisector(Differ([bad], registry=registry()), bad, program(text), patience=patience)
+    return Bisector(Differ([bad], registry=with_wrong()), bad, program(text), patience=patience)
 
 
 @pytest.mark.parametrize(
@@ -157,12 +157,12 @@ def test_backend_that_differs_from_itself_is_an_error() -> None:
 
 
 def test_bad_backend_gets_the_patience_of_the_comparison_that_found_it() -> None:
-    differ = Differ(["wrong-spin"], registry=registry(), patience=0.25)
+    differ = Differ(["wrong-spin"], registry=with_wrong(), patience=0.25)
     assert Bisector(differ, "wrong-spin", program()).patience == 0.25
 
 
 def test_search_ends_when_its_time_is_over() -> None:
-    differ = Differ(["wrong-spin"], registry=registry(), patience=60.0)
+    differ = Differ(["wrong-spin"], registry=with_wrong(), patience=60.0)
     with pytest.raises(LateError, match=r"^no place where they part was found within 0\.3 s$"):
         Bisector(differ, "wrong-spin", program(), seconds=0.3).find()
 
@@ -177,7 +177,7 @@ def test_backend_that_fails_before_the_program_begins_has_no_place(bad: str, rai
     assert str(caught.value).startswith(
         f"pc: none, preparing the program failed on {bad}: {raised}"
     )
-    assert "(wrong.py:" in str(caught.value)
+    assert "(meaning.py:" in str(caught.value)
     assert caught.value.difference.right.startswith(f"in prepare: {raised}")
 
 
@@ -185,7 +185,7 @@ FLOATS = "(define x 0.1) (define i 0) (while (< i 3) (set! x (+ x 0.7)) (set! i 
 
 
 def test_arithmetic_in_the_callers_environment_is_found_in_another_one_alone() -> None:
-    differ, text = Differ(["wrong-environment"], registry=registry()), program(FLOATS)
+    differ, text = Differ(["wrong-environment"], registry=with_wrong()), program(FLOATS)
     assert Bisector(differ, "wrong-environment", text, windows=3).find() is None
     found = Bisector(differ, "wrong-environment", text, schedule=Schedule.ENVIRONMENT).find()
     assert found is not None
@@ -198,7 +198,7 @@ def test_arithmetic_in_the_callers_environment_is_found_in_another_one_alone() -
 
 
 def test_right_backend_agrees_in_every_environment() -> None:
-    differ = Differ(["switch"], registry=registry())
+    differ = Differ(["switch"], registry=with_wrong())
     search = Bisector(differ, "switch", program(FLOATS), windows=3, schedule=Schedule.ENVIRONMENT)
     assert search.find() is None
     assert search.environment == "usual"

@@ -5,21 +5,21 @@ from __future__ import annotations
 
 import re
 import time
-import types
 from collections.abc import Callable
 
 import pytest
 
 import ferryvm
-from ferryvm.backend import Artifact, Backend, BackendError, Capabilities, Forcing, Interpreter
+from ferryvm.backend import Artifact, Backend, BackendError, Capabilities, Forcing
 from ferryvm.errors import FerryError, UnknownNameError
-from ferryvm.hooks import BackendEntry, hookimpl
 from ferryvm.isa import Trap
 from ferryvm.machine.control import Status
 from ferryvm.machine.state import Machine
-from ferryvm.registry import Registry
 from ferryvm.testing import Comparison, Differ, Schedule, Verdict, difference
 from ferryvm.verify import Verified, verify
+
+from ..double.interpreter import Wrong
+from ..double.registry import registry
 
 PROGRAM = """
 (define v (make-vector f64 4))
@@ -33,46 +33,29 @@ total
 """
 
 
-class Faulty(Interpreter):
+class Faulty(Wrong):
     """The reference backend, which does harm after each time it is entered."""
 
     name = "faulty"
-    version = "1"
 
     def __init__(self, harm: Callable[[Machine, bool], None]) -> None:
-        self.harm = harm
-        self.real = Registry().get("reference")
+        def enter(real: Artifact, machine: Machine, counting: bool) -> Status:
+            status = real.enter(machine, counting)
+            harm(machine, counting)
+            left = machine.control.status
+            return Status(left) if left in {each.value for each in Status} else status
 
-    def prepare(self, program: Verified) -> Artifact:
-        harm, real = self.harm, self.real.prepare(program)
-
-        class FaultyArtifact(Artifact):
-            def enter(self, machine: Machine, counting: bool) -> Status:
-                status = real.enter(machine, counting)
-                harm(machine, counting)
-                left = machine.control.status
-                return Status(left) if left in {each.value for each in Status} else status
-
-        return FaultyArtifact()
+        super().__init__(enter)
 
 
 class Uncounted(Faulty):
     capabilities = Capabilities(fuel=False)
 
 
-def registry_with(backend: Backend) -> Registry:
-    def ferryvm_backends() -> list[BackendEntry]:
-        return [BackendEntry(backend.name, lambda: backend)]
-
-    registry = Registry()
-    registry.register(types.SimpleNamespace(ferryvm_backends=hookimpl(ferryvm_backends)), "test")
-    return registry
-
-
 def compare(
     harm: Callable[[Machine, bool], None], schedule: Schedule = Schedule.NONE, text: str = PROGRAM
 ) -> tuple[Verdict, str]:
-    differ = Differ(["faulty"], registry=registry_with(Faulty(harm)))
+    differ = Differ(["faulty"], registry=registry(Faulty(harm)))
     (comparison,) = differ.compare(verify(ferryvm.compile(text)), schedule)
     return comparison.verdict, str(comparison.difference)
 
@@ -153,9 +136,9 @@ def test_any_nan_equals_any_nan_in_a_float_and_nowhere_else() -> None:
 @pytest.mark.parametrize("schedule", list(Schedule))
 def test_what_cannot_be_run_as_it_has_to_be_is_no_agreement(schedule: Schedule) -> None:
     """Neither moves nor a program that does not end can do without counting."""
-    registry = registry_with(Uncounted(lambda _machine, _counting: None))
+    found = registry(Uncounted(lambda _machine, _counting: None))
     text = "(while #t 0)" if schedule is Schedule.NONE else PROGRAM
-    differ = Differ(["faulty"], registry=registry, most=1000)
+    differ = Differ(["faulty"], registry=found, most=1000)
     (comparison,) = differ.compare(verify(ferryvm.compile(text)), schedule)
     assert comparison.verdict is Verdict.UNSUPPORTED
     assert comparison.reason == "backend 'faulty' cannot count instructions"
@@ -163,7 +146,7 @@ def test_what_cannot_be_run_as_it_has_to_be_is_no_agreement(schedule: Schedule) 
 
 def test_backend_that_cannot_count_is_compared_without() -> None:
     def compare_uncounted(harm: Callable[[Machine, bool], None]) -> Comparison:
-        differ = Differ(["faulty"], registry=registry_with(Uncounted(harm)))
+        differ = Differ(["faulty"], registry=registry(Uncounted(harm)))
         (comparison,) = differ.compare(verify(ferryvm.compile(PROGRAM)))
         assert not comparison.is_counted
         return comparison
@@ -199,12 +182,12 @@ def test_backends_that_cannot_be_had_are_errors() -> None:
             return "no such device"
 
     with pytest.raises(BackendError, match="not usable here: no such device"):
-        Differ(["faulty"], registry=registry_with(Absent(_fuel)))
+        Differ(["faulty"], registry=registry(Absent(_fuel)))
 
 
 def compare_faulty(harm: Callable[[Machine, bool], None], patience: float = 60.0) -> Comparison:
-    registry = registry_with(Faulty(harm))
-    differ = Differ(["faulty"], registry=registry, patience=patience)
+    found = registry(Faulty(harm))
+    differ = Differ(["faulty"], registry=found, patience=patience)
     (comparison,) = differ.compare(verify(ferryvm.compile(PROGRAM)))
     assert comparison.verdict is Verdict.DISAGREE
     assert comparison.difference is not None
@@ -265,7 +248,7 @@ def test_program_that_ends_before_it_moves_is_moved_in_another_way(schedule: Sch
     for seed in range(20):
         entered: list[bool] = []
         backend = Faulty(lambda _machine, counting, into=entered: into.append(counting))  # type: ignore[misc]
-        differ = Differ(["faulty"], registry=registry_with(backend))
+        differ = Differ(["faulty"], registry=registry(backend))
         (comparison,) = differ.compare(program, schedule, seed)
         assert comparison.verdict is Verdict.AGREE
         assert entered
@@ -274,15 +257,14 @@ def test_program_that_ends_before_it_moves_is_moved_in_another_way(schedule: Sch
 # --- forcing and legal divergence -----------------------------------------------------------
 
 
-class Forced(Interpreter):
+class Forced(Wrong):
     """A backend that can be forced, and notes to what."""
 
     name = "forced"
-    version = "1"
     capabilities = Capabilities(forcing=frozenset(Forcing))
 
     def __init__(self) -> None:
-        self.real = Registry().get("switch")
+        super().__init__(of="switch")
         self.seen: list[frozenset[Forcing]] = []
 
     def prepare(self, program: Verified) -> Artifact:
@@ -299,9 +281,9 @@ def test_forcing_reaches_the_backends_compared_but_not_the_one_held_against(
     schedule: Schedule,
 ) -> None:
     backend = Forced()
-    registry = registry_with(backend)
+    found = registry(backend)
     forcing = frozenset({Forcing.HOT})
-    differ = Differ(["forced"], registry=registry, forcing=forcing)
+    differ = Differ(["forced"], registry=found, forcing=forcing)
     (comparison,) = differ.compare(verify(ferryvm.compile(PROGRAM)), schedule)
     assert comparison.verdict is Verdict.AGREE
     assert set(backend.seen) == {forcing}
@@ -314,36 +296,29 @@ def test_backend_that_cannot_be_forced_is_unsupported_then() -> None:
     assert comparison.reason == "backend 'switch' has nothing to force: deopt, hot"
 
 
-class SmallHeap(Interpreter):
+class SmallHeap(Wrong):
     """A backend that addresses less heap than there is."""
 
     name = "small"
-    version = "1"
     capabilities = Capabilities(heap=100_000)
 
     def __init__(self, harm: Callable[[Machine], None] = lambda machine: None) -> None:
-        self.real = Registry().get("switch")
+        def enter(real: Artifact, machine: Machine, counting: bool) -> Status:
+            limit = self.capabilities.heap
+            assert limit is None or machine.control.heap_capacity <= limit
+            status = real.enter(machine, counting)
+            self.harm(machine)
+            return status
+
+        super().__init__(enter, of="switch")
         self.harm = harm
-
-    def prepare(self, program: Verified) -> Artifact:
-        real, harm, backend = self.real.prepare(program), self.harm, self
-
-        class Harmed(Artifact):
-            def enter(self, machine: Machine, counting: bool) -> Status:
-                limit = backend.capabilities.heap
-                assert limit is None or machine.control.heap_capacity <= limit
-                status = real.enter(machine, counting)
-                harm(machine)
-                return status
-
-        return Harmed()
 
 
 HUNGRY = "(define n 0) (while (< n 9) (make-vector i64 5000) (set! n (+ n 1))) n"
 
 
 def compare_small(backend: Backend, text: str) -> Comparison:
-    differ = Differ(["small"], registry=registry_with(backend))
+    differ = Differ(["small"], registry=registry(backend))
     (comparison,) = differ.compare(verify(ferryvm.compile(text)))
     return comparison
 
@@ -379,7 +354,7 @@ def test_undeclared_lack_of_heap_is_a_disagreement() -> None:
 
 
 def test_machine_with_more_heap_than_a_backend_addresses_is_refused_there() -> None:
-    engine = ferryvm.Engine("reference", registry=registry_with(SmallHeap()))
+    engine = ferryvm.Engine("reference", registry=registry(SmallHeap()))
     execution = engine.start(ferryvm.compile(HUNGRY))
     execution.run(200)
     execution.run()

@@ -29,15 +29,15 @@ from ferryvm.testing.disagreement import (
 )
 from ferryvm.verify import verify
 
+from ..double.meaning import with_wrong
 from .test_bisect import FLOATS, program
-from .wrong import registry
 
 LIMITS = Limits(stack=1 << 16, heap=1 << 20, first_heap=4096)
 
 
 @pytest.fixture(scope="module")
 def one() -> Disagreement:
-    differ = Differ(["wrong-shift"], registry=registry(), limits=LIMITS, most=9000)
+    differ = Differ(["wrong-shift"], registry=with_wrong(), limits=LIMITS, most=9000)
     verified = program()
     (comparison,) = differ.compare(verified)
     return record(differ, verified, comparison, seed=7, origin="a test")
@@ -54,7 +54,7 @@ def one() -> Disagreement:
     ],
 )
 def test_saved_disagreement_is_loaded_whole(tmp_path: Path, bad: str, schedule: Schedule) -> None:
-    differ = Differ([bad], registry=registry())
+    differ = Differ([bad], registry=with_wrong())
     seed, comparison = next(
         (seed, comparison)
         for seed in range(50)
@@ -71,7 +71,7 @@ def test_saved_disagreement_is_loaded_whole(tmp_path: Path, bad: str, schedule: 
 
 def test_loaded_disagreement_shows_again(one: Disagreement) -> None:
     again = from_text(to_text(one).encode(), "d")
-    (comparison,) = again.differ(registry()).compare(
+    (comparison,) = again.differ(with_wrong()).compare(
         verify(again.program), again.schedule, again.seed
     )
     assert comparison.verdict is Verdict.DISAGREE
@@ -98,7 +98,7 @@ def test_file_is_self_contained_and_readable(one: Disagreement) -> None:
 
 
 def test_moved_disagreement_names_the_backend_that_went_wrong() -> None:
-    differ = Differ(["switch", "wrong-sp", "threaded"], registry=registry())
+    differ = Differ(["switch", "wrong-sp", "threaded"], registry=with_wrong())
     (comparison,) = differ.compare(program(), Schedule.EVERY_BOUNDARY)
     made = record(differ, program(), comparison, Schedule.EVERY_BOUNDARY)
     assert made.bad == "wrong-sp"
@@ -112,7 +112,7 @@ def test_disagreement_that_cannot_be_bisected_is_one_all_the_same(
         raise unstable(self.bad)
 
     monkeypatch.setattr(Bisector, "find", find)
-    differ = Differ(["wrong-shift"], registry=registry())
+    differ = Differ(["wrong-shift"], registry=with_wrong())
     (comparison,) = differ.compare(program())
     made = record(differ, program(), comparison)
     assert (made.bad, made.difference, made.parting) == ("wrong-shift", comparison.difference, None)
@@ -123,7 +123,7 @@ def test_disagreement_that_cannot_be_bisected_is_one_all_the_same(
 def test_backend_that_keeps_state_across_machines_disagrees_and_the_reason_is_saved(
     tmp_path: Path,
 ) -> None:
-    differ = Differ(["wrong-once"], registry=registry())
+    differ = Differ(["wrong-once"], registry=with_wrong())
     (comparison,) = differ.compare(program())
     assert comparison.verdict is Verdict.DISAGREE
     made = record(differ, program(), comparison)
@@ -139,7 +139,7 @@ def test_whatever_bisecting_raises_the_disagreement_stays(monkeypatch: pytest.Mo
         raise KeyError("no\nplace")
 
     monkeypatch.setattr(Bisector, "find", find)
-    differ = Differ(["wrong-shift"], registry=registry())
+    differ = Differ(["wrong-shift"], registry=with_wrong())
     (comparison,) = differ.compare(program())
     made = record(differ, program(), comparison)
     assert (made.difference, made.parting) == (comparison.difference, None)
@@ -148,7 +148,7 @@ def test_whatever_bisecting_raises_the_disagreement_stays(monkeypatch: pytest.Mo
 
 
 def test_bisecting_ends_when_its_time_is_over() -> None:
-    differ = Differ(["wrong-spin"], registry=registry(), patience=0.2)
+    differ = Differ(["wrong-spin"], registry=with_wrong(), patience=0.2)
     (comparison,) = differ.compare(program())
     assert comparison.difference is not None
     for seconds, reason in (
@@ -160,20 +160,20 @@ def test_bisecting_ends_when_its_time_is_over() -> None:
 
 
 def test_backend_that_cannot_prepare_is_not_bisected() -> None:
-    differ = Differ(["wrong-prepare"], registry=registry())
+    differ = Differ(["wrong-prepare"], registry=with_wrong())
     (comparison,) = differ.compare(program())
     made = record(differ, program(), comparison)
     assert made.parting is None
     assert made.unbisected is not None
     assert made.unbisected.startswith(
         "pc: none, preparing the program failed on wrong-prepare: "
-        "ValueError: too many registers (wrong.py:"
+        "ValueError: too many registers (meaning.py:"
     )
 
 
 def _recorded(bad: str, schedule: Schedule) -> Disagreement:
     """A disagreement as a campaign finds it, after a comparison without moves."""
-    differ = Differ([bad], registry=registry())
+    differ = Differ([bad], registry=with_wrong())
     expected = differ.finish(differ.start(program()))
     differ.compare(program(), expected=expected)
     seed, comparison = next(
@@ -186,14 +186,14 @@ def _recorded(bad: str, schedule: Schedule) -> Disagreement:
 
 
 def _again(one: Disagreement) -> Shown:
-    return show_again(one.differ(registry()), verify(one.program), one)
+    return show_again(one.differ(with_wrong()), verify(one.program), one)
 
 
 @pytest.mark.parametrize("schedule", [Schedule.RANDOM, Schedule.EVERY_BOUNDARY])
 def test_what_a_backend_kept_from_an_earlier_schedule_shows_again(schedule: Schedule) -> None:
     one = _recorded("wrong-keeping", schedule)
     if schedule is Schedule.RANDOM:
-        alone = one.differ(registry()).compare(program(), schedule, one.seed)
+        alone = one.differ(with_wrong()).compare(program(), schedule, one.seed)
         assert [comparison.verdict for comparison in alone] == [Verdict.AGREE]
     shown = _again(one)
     assert (shown.schedule, shown.difference) == (schedule, one.difference)
@@ -201,7 +201,7 @@ def test_what_a_backend_kept_from_an_earlier_schedule_shows_again(schedule: Sche
 
 def test_random_moves_are_repeated_among_all_backends_also_those_not_reached() -> None:
     names = ["switch", "threaded", "wrong-raise"]
-    differ = Differ(names, registry=registry())
+    differ = Differ(names, registry=with_wrong())
     verified = verify(ferryvm.compile("(define x (* 2 3))"))
     for seed in range(50):
         (comparison,) = differ.compare(verified, Schedule.RANDOM, seed)
@@ -243,11 +243,11 @@ def test_file_made_without_patience_has_the_usual_one(one: Disagreement) -> None
 
 
 def test_comparison_is_repeated_with_its_patience() -> None:
-    differ = Differ(["wrong-spin"], registry=registry(), patience=0.2)
+    differ = Differ(["wrong-spin"], registry=with_wrong(), patience=0.2)
     (comparison,) = differ.compare(program())
     made = record(differ, program(), comparison, seconds=0.0)
     again = from_text(to_text(made).encode(), "d")
-    assert again.differ(registry()).patience == 0.2
+    assert again.differ(with_wrong()).patience == 0.2
     assert _again(again).difference == made.difference
 
 
@@ -344,7 +344,7 @@ def test_file_of_another_kind_is_refused_in_one_line(content: bytes) -> None:
 
 
 def test_disagreement_in_an_environment_is_saved_and_shown_again(tmp_path: Path) -> None:
-    differ = Differ(["wrong-environment"], registry=registry())
+    differ = Differ(["wrong-environment"], registry=with_wrong())
     verified = verify(ferryvm.compile(FLOATS))
     seed, comparison = next(
         (seed, comparison)
@@ -357,7 +357,7 @@ def test_disagreement_in_an_environment_is_saved_and_shown_again(tmp_path: Path)
     save(made, tmp_path / "d")
     again = load(tmp_path / "d")
     assert again.parting == made.parting
-    shown = show_again(again.differ(registry()), verified, again)
+    shown = show_again(again.differ(with_wrong()), verified, again)
     assert (shown.schedule, shown.difference) == (Schedule.ENVIRONMENT, again.difference)
 
     content = json.loads(to_text(made))

@@ -5,14 +5,12 @@ from __future__ import annotations
 
 import contextlib
 import random
-import types
 
 import pytest
 
 import ferryvm
-from ferryvm.backend import Code, Compiler, Options, RefusalError
+from ferryvm.backend import Code, Options, RefusalError
 from ferryvm.errors import FerryError
-from ferryvm.hooks import BackendEntry, hookimpl
 from ferryvm.isa import BY_MNEMONIC
 from ferryvm.isa.type import F32, F64, I32, I64, Type
 from ferryvm.program import Program
@@ -28,15 +26,16 @@ from ferryvm.testing.reduction.unit import Units
 from ferryvm.testing.schedule import Schedule
 from ferryvm.verify import VerifyError, verify
 
+from ..double.compiler import with_compiler
+from ..double.meaning import with_wrong
 from .test_bisect import FLOATS, PROGRAM
-from .wrong import registry
 
 LONG = 1e6
 """Seconds that no reduction here takes: what is found must not depend on the clock."""
 
 
 def differ(bad: str) -> Differ:
-    return Differ([bad], registry=registry(), limits=LIMITS, most=20_000)
+    return Differ([bad], registry=with_wrong(), limits=LIMITS, most=20_000)
 
 
 def reduced(bad: str, text: str) -> Reduction:
@@ -290,24 +289,15 @@ def test_choices_that_make_no_program_are_refused_not_wrong() -> None:
     assert refused < len(units.choices) // 4
 
 
-class Raising(Compiler):
+def raising(region: Region, options: Options) -> Code:
     """Raises wherever a region multiplies."""
-
-    name = "raising"
-    version = "1"
-
-    def compile(self, region: Region, options: Options) -> Code:
-        opcodes = region.verified.program.code.opcodes
-        if BY_MNEMONIC["i64.mul"].opcode in opcodes:
-            raise KeyError("mul")
-        raise RefusalError("nothing to multiply")
+    if BY_MNEMONIC["i64.mul"].opcode in region.verified.program.code.opcodes:
+        raise KeyError("mul")
+    raise RefusalError("nothing to multiply")
 
 
 def test_program_of_which_a_compiler_makes_no_code_is_reduced_to_what_it_fails_at() -> None:
-    found = registry()
-    entry = BackendEntry("raising", Raising)
-    plugin = types.SimpleNamespace(ferryvm_backends=hookimpl(lambda: [entry]))
-    found.register(plugin, "raising")
+    found = with_compiler(raising, "raising")
     differ = Differ(["raising"], "switch", found, LIMITS, 20_000)
     text = "(define i 0) (while (< i 9) (set! i (+ i (* i 2) 1))) (+ i 1)"
     reduction = reduce(differ, "raising", verify(ferryvm.compile(text)), LONG)

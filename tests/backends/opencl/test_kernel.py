@@ -18,7 +18,7 @@ from ferryvm.machine.state import Machine
 from ferryvm.testing.conformance.suite import Item, ItemVerdict, checks
 from ferryvm_backends.opencl import OpenClBackend
 
-from .entering import assembled, enter, ready, registry, whole
+from .entering import assembled, enter, named, ready, whole
 
 SUM = """
 (define s 0)
@@ -67,7 +67,7 @@ def outcome(engine: Engine, text: str) -> tuple[object, ...]:
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_a_program_ends_in_the_reference_state(backend: OpenClBackend, name: str) -> None:
     limits = Limits(stack=1 << 20, heap=64 << 20)
-    engine = Engine("kernels", registry=registry(backend), limits=limits)
+    engine = Engine("kernels", registry=named(backend), limits=limits)
     expected = outcome(Engine("threaded", limits=limits), PROGRAMS[name])
     assert outcome(engine, PROGRAMS[name]) == expected
 
@@ -151,7 +151,7 @@ def test_a_cycle_with_two_ways_in_runs(backend: OpenClBackend) -> None:
 
 
 def test_fuel_is_paid_to_the_instruction(backend: OpenClBackend) -> None:
-    engine = Engine("kernels", registry=registry(backend))
+    engine = Engine("kernels", registry=named(backend))
     reference = Engine("reference")
     for fuel in (0, 1, 50, 777, 20_000, 10**6):
         states = []

@@ -23,7 +23,7 @@ from ferryvm_backends.opencl.device import Device
 from ferryvm_backends.opencl.kernel import Kernel
 from ferryvm_backends.opencl.resident import Segment
 
-from .entering import NAME, enter, registry, whole
+from .entering import NAME, enter, named, whole
 
 TEXT = """
 (define v (make-vector i64 3000))
@@ -82,7 +82,7 @@ def test_after_a_failure_nothing_of_the_device_is_taken_for_known(
 @pytest.mark.usefixtures("failing")
 def test_the_next_backend_goes_on() -> None:
     backend = OpenClBackend(wraps=False)
-    engine = Engine(policy=policy(NAME, "llvm"), registry=registry(backend))
+    engine = Engine(policy=policy(NAME, "llvm"), registry=named(backend))
     observer = Observer()
     observer.watch(engine)
     execution = engine.start(ferryvm.compile(TEXT))
@@ -101,7 +101,7 @@ def test_the_next_backend_goes_on() -> None:
 def test_without_another_backend_the_interpreter_goes_on(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    engine = Engine(policy=policy(NAME), registry=registry(OpenClBackend(wraps=False)))
+    engine = Engine(policy=policy(NAME), registry=named(OpenClBackend(wraps=False)))
     execution = engine.start(ferryvm.compile(TEXT))
     execution.run()
     assert execution.machine.result()[1] == RESULT  # type: ignore[index]  # it has one
@@ -110,9 +110,7 @@ def test_without_another_backend_the_interpreter_goes_on(
 
 @pytest.mark.usefixtures("failing")
 def test_where_it_is_required_it_is_an_error() -> None:
-    engine = Engine(
-        policy=policy(NAME, required=True), registry=registry(OpenClBackend(wraps=False))
-    )
+    engine = Engine(policy=policy(NAME, required=True), registry=named(OpenClBackend(wraps=False)))
     with pytest.raises(BackendError, match="OUT_OF_RESOURCES"):
         engine.start(ferryvm.compile(TEXT)).run()
 

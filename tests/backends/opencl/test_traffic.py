@@ -21,7 +21,7 @@ from ferryvm_backends.opencl.device import Device
 from ferryvm_backends.opencl.kernel import Kernel
 from ferryvm_backends.opencl.resident import CHUNK, Copied, Needs, Traffic
 
-from .entering import NAME, enter, registry, whole
+from .entering import NAME, enter, named, whole
 from .test_lost import RESULT, TEXT, policy
 
 SIZE = 40 * CHUNK
@@ -91,7 +91,7 @@ def test_what_is_free_is_zero_for_the_next_machine(device: Device) -> None:
 
 
 def test_explain_shows_what_was_copied() -> None:
-    engine = Engine(policy=policy(NAME), registry=registry(OpenClBackend(wraps=False)))
+    engine = Engine(policy=policy(NAME), registry=named(OpenClBackend(wraps=False)))
     observer = Observer()
     observer.watch(engine)
     execution = engine.start(ferryvm.compile(TEXT))
@@ -135,7 +135,7 @@ def test_a_kernel_is_resumed_in_the_middle_after_each_slice(
         return enqueue(self, queue)
 
     monkeypatch.setattr(Kernel, "enqueue", counted)
-    engine = Engine(policy=policy(NAME), registry=registry(OpenClBackend(wraps=False)))
+    engine = Engine(policy=policy(NAME), registry=named(OpenClBackend(wraps=False)))
     observer = Observer()
     observer.watch(engine)
     execution = engine.start(ferryvm.compile(LONG))
@@ -149,7 +149,7 @@ def test_a_kernel_is_resumed_in_the_middle_after_each_slice(
 @pytest.mark.nightly
 @pytest.mark.usefixtures("short")
 def test_a_whole_program_has_kernels_made_where_its_slices_end() -> None:
-    engine = Engine(NAME, registry=registry(OpenClBackend(wraps=False)))
+    engine = Engine(NAME, registry=named(OpenClBackend(wraps=False)))
     observer = Observer()
     observer.watch(engine)
     execution = engine.start(ferryvm.compile(LONG))

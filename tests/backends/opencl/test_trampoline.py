@@ -22,7 +22,7 @@ from ferryvm_backends.opencl import OpenClBackend, copied
 from ferryvm_backends.opencl.code import KernelCode
 from ferryvm_backends.opencl.launch import ENTER, FAILED, GO_ON
 
-from .entering import NAME, enter, registry, whole
+from .entering import NAME, enter, named, whole
 
 pytestmark = pytest.mark.parametrize(
     "backend", ["copied", pytest.param("gpu", marks=pytest.mark.gpu)], indirect=True
@@ -88,7 +88,7 @@ def _entries(backend: OpenClBackend, text: str) -> int:
     rule = Rule(backends=(Choice(NAME, PolicyOptions(background=False, required=True)),))
     profile = Profile(loop_threshold=1 << 40, function_threshold=1 << 40)
     program = ferryvm.compile(text)
-    engine = Engine(policy=Policy(profile=profile, rules=(rule,)), registry=registry(backend))
+    engine = Engine(policy=Policy(profile=profile, rules=(rule,)), registry=named(backend))
     observer = Observer()
     observer.watch(engine)
     execution, expected = engine.start(program), Engine("reference").start(program)

@@ -13,9 +13,7 @@ import ferryvm
 from ferryvm.backend import Options
 from ferryvm.engine import Engine
 from ferryvm.engine.observer import Observer
-from ferryvm.hooks import BackendEntry, hookimpl
 from ferryvm.ir.verify import verify_module
-from ferryvm.registry import Registry
 from ferryvm_backends.vliw import VliwBackend, entry
 from ferryvm_backends.vliw.code import encode
 from ferryvm_backends.vliw.code.if_conversion import convert_conditions
@@ -27,6 +25,7 @@ from ferryvm_backends.vliw.passes import optimised
 from ferryvm_backends.vliw.prove.claim import ScheduleError
 from ferryvm_backends.vliw.simulate.metric import HazardError
 
+from ...double.registry import registry
 from ...tier import nightly, sample
 from .mutation import altered, changed, proved, slots
 from .program import Ended, compiled, run, whole
@@ -154,24 +153,13 @@ def test_what_is_left_is_what_branches_leave(
     assert seen(run(plain, part, is_native=True)) == seen(fast)
 
 
-class Plugin:
-    """The backend under a name of its own."""
-
-    def __init__(self, machine: Machine) -> None:
-        self.backend = VliwBackend(machine)
-        self.backend.name = NAME
-
-    @hookimpl
-    def ferryvm_backends(self) -> list[BackendEntry]:
-        return [BackendEntry(NAME, lambda: self.backend)]
-
-
 def _states(text: str, machine: Machine) -> Iterator[bytes]:
     """How a program ends on a machine, and in the interpreter that says what is right."""
-    registry = Registry()
-    registry.register(Plugin(machine), NAME)
+    backend = VliwBackend(machine)
+    backend.name = NAME
+    found = registry(backend)
     program = ferryvm.compile(text)
-    for engine in (Engine(NAME, registry=registry), Engine("reference")):
+    for engine in (Engine(NAME, registry=found), Engine("reference")):
         observer = Observer()
         observer.watch(engine)
         execution = engine.start(program)

@@ -15,17 +15,16 @@ import ferryvm
 from ferryvm.backend import Options
 from ferryvm.engine import Engine, Execution
 from ferryvm.errors import Position
-from ferryvm.hooks import BackendEntry, hookimpl
 from ferryvm.policy import Choice, Policy, Profile, Rule
 from ferryvm.policy import Options as Chosen
 from ferryvm.policy.predicate import read
-from ferryvm.registry import Registry
 from ferryvm_backends.vliw import ENVIRONMENT, VliwBackend
 from ferryvm_backends.vliw.code.program import LoopSummary, Program
 from ferryvm_backends.vliw.machine.read import find, shipped
 from ferryvm_backends.vliw.report import report
 from ferryvm_backends.vliw.statistics import ProgramMetrics, Totals
 
+from ...double.registry import registry
 from .program import compiled, run, whole
 from .test_backend import MANY, with_registers
 
@@ -206,17 +205,11 @@ def test_the_machine_that_the_environment_names_is_told(monkeypatch: pytest.Monk
 def test_what_code_took_that_is_lost_is_kept(caplog: pytest.LogCaptureFixture) -> None:
     """More of the heap is in use after some entries than the machine's memory holds."""
     backend = VliwBackend(dataclasses.replace(find("multi16"), memory=100_000))
-
-    class Plugin:
-        ferryvm_backends = staticmethod(hookimpl(lambda: [BackendEntry("tight", lambda: backend)]))
-
     backend.name = "tight"
-    registry = Registry()
-    registry.register(Plugin, "tight")
     chain = (Choice("tight", Chosen(background=False)),)
     policy = Policy(profile=Profile(True, 10, 5), rules=(Rule(backends=chain),))
     execution = ran(
-        Engine(policy=policy, registry=registry),
+        Engine(policy=policy, registry=registry(backend)),
         """(define (fill n) (define v (make-vector i64 n)) (vector-set! v 1 n) (vector-ref v 1))
         (define i 0) (while (< i 40) (print! (fill 400)) (set! i (+ i 1)))""",
     )

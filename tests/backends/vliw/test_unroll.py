@@ -10,13 +10,12 @@ import pytest
 import ferryvm
 from ferryvm.engine import Engine
 from ferryvm.engine.observer import Observer
-from ferryvm.hooks import BackendEntry, hookimpl
 from ferryvm.machine.state import Snapshot
-from ferryvm.registry import Registry
 from ferryvm_backends.vliw import VliwBackend, entry
 from ferryvm_backends.vliw.code.modulo import pipeline
 from ferryvm_backends.vliw.machine.read import find
 
+from ...double.registry import registry
 from .program import compiled, run, whole
 
 NAME = "processor"
@@ -74,22 +73,11 @@ def test_the_state_is_that_of_the_loop_as_it_was(
     assert pipelined.counts.cycles < plain.counts.cycles
 
 
-class Plugin:
-    """The backend under a name of its own."""
-
-    def __init__(self, machine: str) -> None:
-        self.backend = VliwBackend(find(machine))
-        self.backend.name = NAME
-
-    @hookimpl
-    def ferryvm_backends(self) -> list[BackendEntry]:
-        return [BackendEntry(NAME, lambda: self.backend)]
-
-
 def last_states(machine: str, text: str) -> tuple[Snapshot, Snapshot]:
     """The states that a Skiff program ends in on a machine, and on the reference backend."""
-    registry = Registry()
-    registry.register(Plugin(machine), NAME)
+    backend = VliwBackend(find(machine))
+    backend.name = NAME
+    found = registry(backend)
     program = ferryvm.compile(text)
 
     def last(engine: Engine) -> Snapshot:
@@ -100,7 +88,7 @@ def last_states(machine: str, text: str) -> tuple[Snapshot, Snapshot]:
             execution.run()
         return execution.machine.snapshot()
 
-    return last(Engine(NAME, registry=registry)), last(Engine("reference"))
+    return last(Engine(NAME, registry=found)), last(Engine("reference"))
 
 
 @pytest.mark.rotate("name", "cycles")

@@ -5,10 +5,12 @@ from __future__ import annotations
 
 import pytest
 
-from .bad_backends import install
+from ...double.distribution import plant_campaign, python_path
 
 
 @pytest.fixture
 def bad_backends(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
     """Make processes that the test starts find the plugin."""
-    monkeypatch.setenv("PYTHONPATH", install(tmp_path_factory.mktemp("site")))
+    site = tmp_path_factory.mktemp("site")
+    plant_campaign(site)
+    monkeypatch.setenv("PYTHONPATH", python_path(site))

@@ -25,8 +25,8 @@ from ferryvm.testing.generate import ProgramKind, generate
 from ferryvm.testing.schedule import Schedule
 from ferryvm.verify import verify
 
+from ...double.campaign import is_hit
 from ...tier import sample
-from .bad_backends import is_hit
 
 SEED = 3
 PROGRAMS = 24
@@ -125,7 +125,7 @@ def test_what_a_backend_raises_in_prepare_is_blamed_on_no_instruction() -> None:
     (group,) = report.groups
     assert group[0].signature == ("disagree", "unprepared", "failure in prepare", "")
     start = "switch and unprepared: failure: none here, in prepare: ValueError: too many registers"
-    assert group[0].text.startswith(f"{start} (bad_backends.py:")
+    assert group[0].text.startswith(f"{start} (campaign.py:")
     assert group[0].text.endswith(" in prepare) there")
 
 

@@ -23,7 +23,8 @@ from ferryvm.testing.generate import ProgramKind, generate
 from ferryvm.testing.mixed import policy_of
 from ferryvm.verify import verify
 
-from .bad_compilers import NAMES, is_hit_compiled
+from ...double.campaign import is_hit
+from ...double.campaign_compiler import NAMES, TURN
 
 pytestmark = pytest.mark.usefixtures("bad_backends")
 
@@ -44,7 +45,7 @@ backends = [{{ name = "{compiler}", background = false }}]
 @functools.cache
 def hit() -> list[int]:
     """Numbers of the programs on which bad compilers go wrong."""
-    return [n for n in range(PROGRAMS) if is_hit_compiled(verify(generate(SEED, n)))]
+    return [n for n in range(PROGRAMS) if is_hit(verify(generate(SEED, n)), TURN)]
 
 
 def plan(backend: str, **fields: object) -> CampaignPlan:
@@ -116,8 +117,8 @@ def test_compiled_code_that_ends_the_process_is_blamed_on_its_compiler(
 def check_clumsy(finding: Finding, backend: str) -> None:
     """What a compiler raises has its traceback, and a disagreement with the program."""
     assert (finding.outcome, finding.backends) == (TrialOutcome.ERROR, backend)
-    assert finding.what.startswith("in a compiler: KeyError (bad_compilers.py:")
-    assert "it raised KeyError: 'a register' (bad_compilers.py:" in finding.text
+    assert finding.what.startswith("in a compiler: KeyError (campaign_compiler.py:")
+    assert "it raised KeyError: 'a register' (campaign_compiler.py:" in finding.text
     path = Path(str(finding.path))
     one = disagreement.load(str(path))
     assert to_bytes(one.program) == to_bytes(generate(SEED, finding.number))

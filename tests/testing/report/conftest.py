@@ -12,7 +12,7 @@ from ferryvm.testing import Differ, Schedule
 from ferryvm.testing.report import Report, examine, report, write
 from ferryvm.verify import verify
 
-from .suspects import registry
+from ...double.suspect import with_suspects
 
 FLOATS = """
 (define v (make-vector f64 2))
@@ -40,7 +40,7 @@ MOST_OBSERVED = 1000
 
 
 def make_report(schedule: Schedule = Schedule.NONE) -> Report:
-    differ = Differ(["threaded", "wrong", "picky", "small"], registry=registry())
+    differ = Differ(["threaded", "wrong", "picky", "small"], registry=with_suspects())
     results = []
     for name, text in NAMES.items():
         program = verify(ferryvm.compile(text))

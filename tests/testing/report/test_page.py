@@ -21,8 +21,8 @@ from ferryvm.testing.report.text import digits, seconds, word
 from ferryvm.testing.report.view import LOOKS
 from ferryvm.verify import verify
 
+from ...double.suspect import with_suspects
 from .conftest import make_report
-from .suspects import registry
 
 PLAIN = ".function main\nhalt\n"
 
@@ -181,7 +181,7 @@ def test_diff_refuses_a_page_before_it_runs_anything(tmp_path: Path) -> None:
 
 
 def test_backend_that_fails_is_shown_with_what_it_said() -> None:
-    differ = Differ(["broken"], registry=registry())
+    differ = Differ(["broken"], registry=with_suspects())
     program = verify(ferryvm.compile("(define x 3) (set! x (* x x)) x"))
     result = examine(differ, "t", program, differ.compare(program))
     tags = Tags(page(report(differ, Schedule.NONE, 0, [result])))
@@ -192,7 +192,7 @@ def test_backend_that_fails_is_shown_with_what_it_said() -> None:
 
 
 def test_program_that_traps_is_shown_up_to_its_trap() -> None:
-    differ = Differ(["wrong"], registry=registry())
+    differ = Differ(["wrong"], registry=with_suspects())
     program = verify(ferryvm.compile("(define x (+ 1.5 1.0)) (/ 1 0)"))
     result = examine(differ, "t", program, differ.compare(program))
     assert result.coverage is not None

@@ -6,47 +6,34 @@ from __future__ import annotations
 import ctypes
 import functools
 import signal
-import zlib
 
-from ferryvm.backend import Activity, Code, Compiler, Options, RefusalError
+from ferryvm.backend import Code, Compiler, Options, RefusalError
 from ferryvm.hooks import BackendEntry, hookimpl
 from ferryvm.ir.lift import lift
 from ferryvm.ir.passes.pipeline import checker
-from ferryvm.machine.control import ControlBlock, Status
+from ferryvm.machine.control import ControlBlock
 from ferryvm.region.region import Region
-from ferryvm.verify import Verified
+
+from .campaign import is_hit
+from .code import PythonCode, leave
 
 NAMES = ("leaving", "forging", "deadly", "clumsy", "careless", "shy")
 
-_NATIVE = ctypes.CFUNCTYPE(ctypes.c_uint32, ctypes.POINTER(ControlBlock))
+TURN = 1
+"""Compilers go wrong on other programs than interpreters."""
 
 
-def is_hit_compiled(program: Verified) -> bool:
-    """Whether a compiler goes wrong on a program: a few do, here and there."""
-    return zlib.crc32(program.program.code.tobytes()) % 4 == 1
-
-
-class LeavingCode(Code):
+def _leaving(harm: str) -> Code:
     """Code that leaves at once, which is always right, but for what harm it does before."""
 
-    is_from_cache = False
-    notes: dict[str, float] = {}  # noqa: RUF012 - nobody writes to it
+    def act(control: ControlBlock) -> int:
+        if harm == "deadly":
+            signal.raise_signal(signal.SIGSEGV)
+        if harm == "forging":
+            ctypes.c_uint64.from_address(control.stack + 16).value ^= 1  # a local of main
+        return leave(control)
 
-    def __init__(self, harm: str) -> None:
-        def run(pointer: ctypes._Pointer[ControlBlock]) -> int:
-            control = pointer.contents
-            if harm == "deadly":
-                signal.raise_signal(signal.SIGSEGV)
-            if harm == "forging":
-                ctypes.c_uint64.from_address(control.stack + 16).value ^= 1  # a local of main
-            control.status = Status.LEAVE
-            return int(Status.LEAVE)
-
-        self._function = _NATIVE(run)
-        self.address = ctypes.cast(self._function, ctypes.c_void_p).value or 0
-
-    def activity(self) -> Activity:
-        return Activity()
+    return PythonCode(act)
 
 
 def _leave_malformed(region: Region, options: Options) -> None:
@@ -67,16 +54,16 @@ class BadCompiler(Compiler):
     def compile(self, region: Region, options: Options) -> Code:
         if options.cache and options.check:
             raise ValueError("it would be kept on disk")
-        if not is_hit_compiled(region.verified):
-            return LeavingCode("")
+        if not is_hit(region.verified, TURN):
+            return _leaving("")
         if self.name == "clumsy":
             raise KeyError("a register")
         if self.name == "careless":
             _leave_malformed(region, options)
-            return LeavingCode("")
+            return _leaving("")
         if self.name == "shy":
             raise RefusalError("not this one")
-        return LeavingCode(self.name)
+        return _leaving(self.name)
 
 
 @hookimpl

@@ -3,15 +3,14 @@
 
 from __future__ import annotations
 
-import dataclasses
-import types
-
 from ferryvm.backend import Artifact, Capabilities, Interpreter
-from ferryvm.hooks import BackendEntry, hookimpl
 from ferryvm.isa import F64, INSTRUCTIONS
 from ferryvm.registry import Registry
 from ferryvm.verify import Verified
 from ferryvm_backends.reference import ReferenceArtifact
+
+from .meaning import with_meanings
+from .registry import registry
 
 WRONG = {"f64.add": lambda m, a, b: m.fsub(F64, a, b)}
 """Meanings that are not the table's."""
@@ -23,12 +22,7 @@ class Wrong(Interpreter):
     name, version = "wrong", "0.1"
 
     def prepare(self, program: Verified) -> Artifact:
-        artifact = ReferenceArtifact(program)
-        artifact.rows = [
-            dataclasses.replace(row, meaning=WRONG.get(row.mnemonic, row.meaning))
-            for row in artifact.rows
-        ]
-        return artifact
+        return with_meanings(program, WRONG)
 
 
 class Picky(Wrong):
@@ -61,20 +55,9 @@ class Broken(Interpreter):
         def multiply(m: object, a: int, b: int) -> int:
             raise RuntimeError("<b>smoke</b>")
 
-        artifact = ReferenceArtifact(program)
-        artifact.rows = [
-            dataclasses.replace(row, meaning=multiply) if row.mnemonic == "i64.mul" else row
-            for row in artifact.rows
-        ]
-        return artifact
+        return with_meanings(program, {"i64.mul": multiply})
 
 
-def registry() -> Registry:
+def with_suspects() -> Registry:
     """The registered backends and these."""
-
-    def ferryvm_backends() -> list[BackendEntry]:
-        return [BackendEntry(kind.name, kind) for kind in (Wrong, Picky, Small, Broken)]
-
-    found = Registry()
-    found.register(types.SimpleNamespace(ferryvm_backends=hookimpl(ferryvm_backends)), "test")
-    return found
+    return registry(Wrong, Picky, Small, Broken)

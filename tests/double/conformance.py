@@ -1,61 +1,21 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Backends that are wrong in one way each: the reference backend, with harm done around it."""
+"""What is wrong with an interpreter, in one way each, for the conformance suite to find.
+
+Each is an entry for `Wrong` of interpreter.py, with the case that shows it.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
-from ferryvm.backend import Artifact, Capabilities, Interpreter
+from ferryvm.backend import Artifact, Capabilities
 from ferryvm.isa import INSTRUCTIONS
 from ferryvm.machine.control import Status
 from ferryvm.machine.state import Machine
-from ferryvm.registry import Registry
-from ferryvm.verify import Verified
 
-Enter = Callable[[Artifact, Machine, bool], Status]
+from .interpreter import Enter, Wrong, after, honest, where
 
-
-def honest(real: Artifact, machine: Machine, counting: bool) -> Status:
-    return real.enter(machine, counting)
-
-
-class Wrong(Interpreter):
-    """The reference backend, entered through a function that may do anything."""
-
-    name = "wrong"
-    version = "1"
-
-    def __init__(self, enter: Enter = honest, capabilities: Capabilities | None = None) -> None:
-        self.enter = enter
-        self.real = Registry().get("reference")
-        if capabilities is not None:
-            self.capabilities = capabilities
-
-    def prepare(self, program: Verified) -> Artifact:
-        enter, real = self.enter, self.real.prepare(program)
-
-        class WrongArtifact(Artifact):
-            def enter(self, machine: Machine, counting: bool) -> Status:
-                return enter(real, machine, counting)
-
-        return WrongArtifact()
-
-
-def _after(harm: Callable[[Machine, bool, Status], None]) -> Enter:
-    def enter(real: Artifact, machine: Machine, counting: bool) -> Status:
-        status = real.enter(machine, counting)
-        harm(machine, counting, status)
-        return status
-
-    return enter
-
-
-def _where(wanted: Status, harm: Callable[[Machine], None]) -> Enter:
-    def act(machine: Machine, _counting: bool, status: Status) -> None:
-        if status is wanted:
-            harm(machine)
-
-    return _after(act)
+__all__ = ["WRONG", "Capabilities", "Machine", "Status", "Wrong", "honest"]
 
 
 def _change(field: str, by: int) -> Callable[[Machine], None]:
@@ -210,60 +170,60 @@ def _returns_nothing(real: Artifact, machine: Machine, counting: bool) -> Status
 
 
 WRONG: dict[str, tuple[Enter, str, str]] = {
-    "pays a trap": (_after(_pays_a_trap), "trap/in-main-divide/counting", "fuel left"),
+    "pays a trap": (after(_pays_a_trap), "trap/in-main-divide/counting", "fuel left"),
     "fuel off by one": (
-        _where(Status.FUEL, _change("fuel", -1)),
+        where(Status.FUEL, _change("fuel", -1)),
         "fuel/straight/boundaries",
         "fuel left",
     ),
     "one instruction too far": (
-        _where(Status.FUEL, _change("pc", 1)),
+        where(Status.FUEL, _change("pc", 1)),
         "fuel/straight/boundaries",
         "pc",
     ),
     "pops at a trap": (
-        _where(Status.TRAP, _change("sp", -1)),
+        where(Status.TRAP, _change("sp", -1)),
         "trap/in-a-callee-divide/plain",
         "sp",
     ),
-    "another trap": (_where(Status.TRAP, _change("trap", 1)), "trap/in-main-divide/plain", "trap"),
+    "another trap": (where(Status.TRAP, _change("trap", 1)), "trap/in-main-divide/plain", "trap"),
     "high half": (
-        _where(Status.HALT, _sets_a_high_half),
+        where(Status.HALT, _sets_a_high_half),
         "instruction/i32.add/plain",
         "the result of ",
     ),
     "lost store at a transfer": (
-        _where(Status.FUEL, _loses_a_static),
+        where(Status.FUEL, _loses_a_static),
         "fuel/straight/cuts",
         "static 0 (sum)",
     ),
     "lost store without fuel": (
-        _where(Status.HOST, _loses_a_static),
+        where(Status.HOST, _loses_a_static),
         "entry/everything/plain",
         "static 0 (total)",
     ),
     "dirty heap": (
-        _where(Status.HALT, _dirties_fresh_heap),
+        where(Status.HALT, _dirties_fresh_heap),
         "heap/growths/plain",
         "heap past hp",
     ),
     "canonical NaN": (
-        _where(Status.HALT, _canonical_nans),
+        where(Status.HALT, _canonical_nans),
         "value/nan/plain",
         "static 0 (kept)",
     ),
     "asks for too much": (
-        _where(Status.GROW, _change("wanted", 8)),
+        where(Status.GROW, _change("wanted", 8)),
         "heap/growths/plain",
         "wanted",
     ),
     "another host function": (
-        _where(Status.HOST, _change("exit_id", 1)),
+        where(Status.HOST, _change("exit_id", 1)),
         "host/order/plain",
         "exit_id",
     ),
     "broken header": (
-        _where(Status.TRAP, _shifts_the_frame),
+        where(Status.TRAP, _shifts_the_frame),
         "trap/in-a-callee-divide/plain",
         "distance in the header of inner",
     ),
@@ -273,13 +233,13 @@ WRONG: dict[str, tuple[Enter, str, str]] = {
     "one machine": (_one_machine(), "entry/vectors/turns", ""),
     "keeps statics": (_keeps_statics(), "fuel/straight/moved", "static 0 (sum)"),
     "saved elsewhere": (
-        _where(Status.FUEL, _loses_a_static),
+        where(Status.FUEL, _loses_a_static),
         "saved/frames/saved",
         "static 0 (calls)",
     ),
     "raises": (_raises, "fuel/straight/counting", "end"),
     "a trap that there is not": (
-        _where(Status.TRAP, _change("trap", 99)),
+        where(Status.TRAP, _change("trap", 99)),
         "trap/in-main-divide/plain",
         "trap",
     ),
@@ -302,7 +262,7 @@ WRONG: dict[str, tuple[Enter, str, str]] = {
     ),
     "returns nothing": (_returns_nothing, "fuel/straight/counting", "status returned"),
     "binds elsewhere": (
-        _where(Status.HALT, _change("heap_limit", 8)),
+        where(Status.HALT, _change("heap_limit", 8)),
         "fuel/straight/counting",
         "control.heap_limit",
     ),

@@ -1,23 +1,22 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A plugin of backends that go wrong on some programs, for campaigns to find."""
+"""A plugin of interpreters that go wrong on some programs, for campaigns to find."""
 
 from __future__ import annotations
 
 import functools
 import os
-import shutil
 import signal
 import time
 import zlib
 from collections.abc import Callable
-from pathlib import Path
 
-from ferryvm.backend import Artifact, Interpreter
+from ferryvm.backend import Artifact
 from ferryvm.hooks import BackendEntry, hookimpl
 from ferryvm.machine.control import Status
 from ferryvm.machine.state import Machine
-from ferryvm.registry import Registry
 from ferryvm.verify import Verified
+
+from .interpreter import Enter, EnteredArtifact, Wrong
 
 Harm = Callable[[Machine], object]
 
@@ -25,9 +24,9 @@ ONE_IN = 4
 """Programs, of which one is hit."""
 
 
-def is_hit(program: Verified) -> bool:
-    """Whether a backend goes wrong on a program: a few do, here and there."""
-    return zlib.crc32(program.program.code.tobytes()) % ONE_IN == 0
+def is_hit(program: Verified, turn: int = 0) -> bool:
+    """True if a backend goes wrong on a program: on a few, here and there, and others each turn."""
+    return zlib.crc32(program.program.code.tobytes()) % ONE_IN == turn
 
 
 def _die(_: Machine) -> None:
@@ -80,27 +79,22 @@ HARMS: dict[str, Harm] = {
 }
 
 
-class BadArtifact(Artifact):
-    """Another backend's artifact that does harm when it is left."""
+def _harmed(harm: Harm) -> Enter:
+    def enter(real: Artifact, machine: Machine, counting: bool) -> Status:
+        status = real.enter(machine, counting)
+        harm(machine)
+        return Status(machine.control.status) if harm in (_spin, _linger) else status
 
-    def __init__(self, inner: Artifact, harm: Harm) -> None:
-        self.inner, self.harm = inner, harm
-
-    def enter(self, machine: Machine, counting: bool) -> Status:
-        status = self.inner.enter(machine, counting)
-        self.harm(machine)
-        return Status(machine.control.status) if self.harm in (_spin, _linger) else status
+    return enter
 
 
-class BadBackend(Interpreter):
+class BadBackend(Wrong):
     """The switch interpreter, which does harm on the programs that are hit."""
 
-    version = "1"
     has_built = False
 
     def __init__(self, name: str) -> None:
-        self.name = name
-        self.inner = Registry().get("switch")
+        super().__init__(name=name, of="switch")
 
     def accepts(self, program: Verified) -> str | None:
         return "it is none I like" if self.name == "refusing" else None
@@ -111,26 +105,12 @@ class BadBackend(Interpreter):
         if self.name == "building" and not self.has_built:
             time.sleep(1.5)
             self.has_built = True
-        inner = self.inner.prepare(program)
+        inner = self.real.prepare(program)
         if self.name == "noisy":
             print("noise")
         if self.name in HARMS and is_hit(program):
-            return BadArtifact(inner, HARMS[self.name])
+            return EnteredArtifact(inner, _harmed(HARMS[self.name]))
         return inner
-
-
-def install(folder: Path) -> str:
-    """Install this file and its compilers in a folder; the PYTHONPATH that makes them seen."""
-    for name in ("bad_backends.py", "bad_compilers.py"):
-        shutil.copy(Path(__file__).with_name(name), folder / name)
-    information = folder / "bad_backends-1.dist-info"
-    information.mkdir()
-    (information / "METADATA").write_text("Metadata-Version: 2.1\nName: bad-backends\nVersion: 1\n")
-    (information / "entry_points.txt").write_text(
-        "[ferryvm]\nbad = bad_backends\nbad_compilers = bad_compilers\n"
-    )
-    earlier = os.environ.get("PYTHONPATH")
-    return f"{folder}{os.pathsep}{earlier}" if earlier else str(folder)
 
 
 @hookimpl

@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Wrong backends: the reference backend, in which one thing is done otherwise.
+"""Interpreters with wrong meanings: the reference backend, in which one thing is done otherwise.
 
-A module that is also a plugin, so that the command line can be tried on them.
+A module that is also a plugin, so that the command line can be tried on them. In interpreter.py the
+reference is right, and harm is done around an entry.
 """
 
 from __future__ import annotations
 
 import dataclasses
-import types
 from collections.abc import Callable
 from typing import Any
 
@@ -23,13 +23,27 @@ from ferryvm.registry import Registry
 from ferryvm.verify import Verified
 from ferryvm_backends.reference import ReferenceArtifact
 
+from .registry import registry
+
+Meanings = dict[str, Callable[..., Any]]
+"""What instructions do, by mnemonic."""
+
+
+def with_meanings(program: Verified, meanings: Meanings) -> ReferenceArtifact:
+    """The reference's artifact, in which some instructions do something else."""
+    artifact = ReferenceArtifact(program)
+    for pc, row in enumerate(artifact.rows):
+        if row.mnemonic in meanings:
+            artifact.rows[pc] = dataclasses.replace(row, meaning=meanings[row.mnemonic])
+    return artifact
+
 
 @dataclasses.dataclass
 class Wrong(Interpreter):
     """The reference backend with meanings replaced, or with harm done around an entry."""
 
     name: str
-    meanings: dict[str, Callable[..., Any]] = dataclasses.field(default_factory=dict)
+    meanings: Meanings = dataclasses.field(default_factory=dict)
     counting: bool | None = None
     """Do it only in runs that count, or only in those that do not."""
     entered: Callable[[Machine], object] = lambda machine: None
@@ -38,11 +52,9 @@ class Wrong(Interpreter):
     version = "1"
 
     def prepare(self, program: Verified) -> Artifact:
-        wrong, right = ReferenceArtifact(program), ReferenceArtifact(program)
-        for pc, row in enumerate(wrong.rows):
-            if row.mnemonic in self.meanings:
-                wrong.rows[pc] = dataclasses.replace(row, meaning=self.meanings[row.mnemonic])
-        return _WrongArtifact(self, wrong, right)
+        return _WrongArtifact(
+            self, with_meanings(program, self.meanings), ReferenceArtifact(program)
+        )
 
 
 class _WrongArtifact(Artifact):
@@ -187,8 +199,6 @@ def ferryvm_backends() -> list[BackendEntry]:
     return [BackendEntry(backend.name, lambda it=backend: it) for backend in WRONG.values()]  # type: ignore[misc]
 
 
-def registry() -> Registry:
+def with_wrong() -> Registry:
     """The installed backends and the wrong ones."""
-    found = Registry()
-    found.register(types.SimpleNamespace(ferryvm_backends=ferryvm_backends), "wrong")
-    return found
+    return registry(*WRONG.values(), name="wrong")
