@@ -394,7 +394,8 @@ def test_a_cell_that_cannot_be_changed_leaves_the_state_as_it_was() -> None:
     def fail(_change: object) -> None:
         raise MemoryError
 
-    site = Site(7, False, 100, state=State.COMPILING)
+    site = Site(7, False, 100)
+    site.state = State.COMPILING
     with pytest.raises(MemoryError):
         site.step(On.COMPILED, "a test", 0.0, fail)
     assert (site.state, site.history) == (State.COMPILING, [])
@@ -458,7 +459,8 @@ def test_a_site_where_a_branch_was_observed_keeps_a_cell_of_its_own() -> None:
     program = verify(LATE)
     artifact = ReferenceBackend().prepare(program)
     region = next(one for one in regions(program) if one.kind is RegionKind.LOOP)
-    site = Site(region.entry, False, 100, region=region)
+    site = Site(region.entry, False, 100)
+    site.region = region
     assert plan(site, ())
     observe(artifact, site)
     first, *others = sorted(site.observed)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The journal of mixed execution, with reasons: the record that `ferry explain` shows.
+"""What mixed execution did and why: the record that `ferry explain` shows.
 
 Every site that got hot has a `Placement`, every change of its state a `Step`, every try to compile it
 an `Attempt`. Nothing is decided without a reason that is written down here.
@@ -20,7 +20,7 @@ from ferryvm.float_environment import callers
 
 
 class Outcome(enum.Enum):
-    """The outcome of an attempt."""
+    """What became of an attempt."""
 
     COMPILED = "compiled"
     CACHED = "from the cache"
@@ -45,7 +45,7 @@ class Attempt:
     began: float
     """Seconds since the journal's start."""
     seconds: float
-    """Its duration."""
+    """How long it took."""
     code: Code | None = dataclasses.field(default=None, repr=False)
     guards: int = 0
     """Ways that the code leaves out."""
@@ -76,50 +76,49 @@ class Considered:
     """The rules before it, with the reason why each does not match."""
 
 
-@dataclasses.dataclass
 class Placement:
-    """A place that got hot, and what became of it."""
+    """A site that got hot, and what became of it."""
 
-    pc: int
-    counting: bool
-    region: str = ""
-    """The region that was chosen; empty where there is none."""
-    kind: str = ""
-    why: str = ""
-    """Why the place was looked at: "marked", "2000 times round the loop"."""
-    decision: str = ""
-    """Which rule of the policy matched, and why."""
-    considered: list[Considered] = dataclasses.field(default_factory=list)
-    """The regions that start here in the order in which the policy was asked, the chosen one
-    last."""
-    attempts: list[Attempt] = dataclasses.field(default_factory=list)
-    recompilations: int = 0
-    """Times that guards failed too often."""
-    compared: int = 0
-    """Stays in its code that a shadow has repeated."""
-    compare_seconds: float = 0.0
-    """Time of the comparisons."""
-    differences: list[str] = dataclasses.field(default_factory=list)
-    """Differences that the shadow found."""
-    state: SiteState = SiteState.COLD
-    history: list[Step] = dataclasses.field(default_factory=list)
-    """The steps to its current state."""
+    def __init__(self, pc: int, counting: bool) -> None:
+        self.pc, self.counting = pc, counting
+        self.region = ""
+        """The region that was chosen; empty where there is none."""
+        self.kind = ""
+        self.why = ""
+        """Why the site was looked at: "reached 2000 times"."""
+        self.decision = ""
+        """Which rule of the policy matched, and why."""
+        self.considered: list[Considered] = []
+        """The regions that start here in the order in which the policy was asked, the chosen one
+        last."""
+        self.attempts: list[Attempt] = []
+        self.recompilations = 0
+        """Times that guards failed too often."""
+        self.compared = 0
+        """Stays in its code that a shadow has repeated."""
+        self.compare_seconds = 0.0
+        """What that took."""
+        self.differences: list[str] = []
+        """What the shadow found wrong."""
+        self.state = SiteState.COLD
+        self.history: list[Step] = []
+        """How it came to its state."""
 
     @property
     def code(self) -> Code | None:
-        """The installed code."""
+        """What is installed."""
         for attempt in reversed(self.attempts):
             if attempt.code is not None:
                 return attempt.code
         return None
 
     def activity(self) -> list[tuple[str, Activity]]:
-        """The metrics of each code compiled for it, with its backend."""
+        """What each code made for it has done, with its backend."""
         return [(a.backend, a.code.activity()) for a in self.attempts if a.code is not None]
 
 
 class Event(enum.Enum):
-    """An event that a journal sends to its listeners."""
+    """What a journal tells those who listen."""
 
     HOT = "hot"
     ATTEMPT = "attempt"

@@ -3,17 +3,16 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from ferryvm.engine.compilation import Job
 from ferryvm.engine.journal import Event, Journal, Placement, Step
 from ferryvm.engine.transition import CellChange, SiteEvent, SiteState, Transition, transition
-from ferryvm.policy import Choice, Rule
 
 if TYPE_CHECKING:
     from ferryvm.backend import BackendError, Code
+    from ferryvm.policy import Choice, Rule
     from ferryvm.region.region import Region
 
 NEVER = (1 << 62) - 1
@@ -23,54 +22,51 @@ Edges = frozenset[tuple[int, int]]
 """Paths that branches can take: pc of the branch, pc it goes to."""
 
 
-@dataclasses.dataclass
 class Site:
     """A pc in the form of the code that counts instructions, or in the other.
 
-    `step` alone changes its state. The rest belongs to whoever has it in the state: the compile
-    thread where it is deciding or compiling, else whoever brings an event, under the sites' lock.
+    `step` alone changes its state. The rest belongs to the compile thread where it is deciding or
+    compiling, else to the thread that takes a step.
     """
 
-    pc: int
-    counting: bool
-    threshold: int
-    """Times that it has been reached when it is looked at next."""
-    delay: float = 0.0
-    """Seconds that it waits for its decision, if nobody waits for its code."""
-    state: SiteState = SiteState.COLD
-    history: list[Step] = dataclasses.field(default_factory=list)
-    """Its transitions."""
-    is_counted: bool = False
-    """A count cell stands in front of it, which can lead to HOT."""
-    more: int = 0
-    """Times that the next count cell counts to."""
-    cause: str = ""
-    """Why it is looked at, where that is not how often it was reached."""
-    placement: Placement | None = None
-    regions: tuple[Region, ...] | None = None
-    """The regions to choose from; None: those that start there."""
-    region: Region | None = None
-    """The region that is compiled for it."""
-    rule: Rule | None = None
-    """The decision that stands; None: the policy is to be asked."""
-    observed: frozenset[int] = frozenset()
-    """pcs at which it is counted which paths branches take."""
-    has_observed: bool = False
-    unseen: Edges = frozenset()
-    """Paths that its code leaves out."""
-    choice: Choice | None = None
-    """The choice by which its code was compiled."""
-    code: Code | None = None
-    """The installed code."""
-    lost: set[str] = dataclasses.field(default_factory=set)
-    """Backends whose code for it could not be run any more."""
-    error: BackendError | None = None
-    """Why the program may not go on without its code."""
-    job: Job | None = None
+    def __init__(self, pc: int, counting: bool, threshold: int, delay: float = 0.0) -> None:
+        self.pc, self.counting = pc, counting
+        self.threshold = threshold
+        """Times that it has been reached when it is looked at next."""
+        self.delay = delay
+        """Seconds that it waits for its decision, if nobody waits for its code."""
+        self.state = SiteState.COLD
+        self.history: list[Step] = []
+        """Its transitions."""
+        self.is_counted = False
+        """A count cell stands in front of it, which can lead to HOT."""
+        self.more = 0
+        """Times that the next count cell counts to."""
+        self.placement: Placement | None = None
+        self.regions: tuple[Region, ...] | None = None
+        """What could be compiled for it; None: what starts there."""
+        self.region: Region | None = None
+        """What is compiled for it."""
+        self.rule: Rule | None = None
+        """The decision that stands; None: the policy is to be asked."""
+        self.observed: frozenset[int] = frozenset()
+        """pcs at which it is counted which paths branches take."""
+        self.has_observed = False
+        self.unseen: Edges = frozenset()
+        """Paths that its code leaves out."""
+        self.choice: Choice | None = None
+        """What its code was compiled with."""
+        self.code: Code | None = None
+        """What is entered."""
+        self.lost: set[str] = set()
+        """Backends whose code for it could not be run any more."""
+        self.error: BackendError | None = None
+        """Why the program may not go on without its code."""
+        self.job: Job | None = None
 
     @property
     def key(self) -> tuple[int, bool]:
-        """Key that identifies it among the sites of a program."""
+        """What tells it from the other sites of a program."""
         return self.pc, self.counting
 
     def step(
