@@ -146,14 +146,20 @@ class MixedArtifact(Artifact):
         return self._enter(machine, counting)
 
     def _enter(self, machine: Machine, counting: bool) -> Status:
-        tiering, requirements, control = self.tiering, self._requirements, machine.control
+        tiering, requirements = self.tiering, self._requirements
+        inner, control = self._inner, machine.control
         if counting not in tiering.begun:
             tiering.begin(counting)
         while True:
-            if not requirements.wait(control):
+            # Every host call comes through here, so calls that do nothing are left out.
+            is_free = not requirements.awaited and requirements.refused is None
+            if not is_free and not requirements.wait(control):
                 control.status = Status.INTERRUPTED
                 return Status.INTERRUPTED
-            status = requirements.enter(self._inner, machine, counting)
+            if requirements.may_stop:
+                status = requirements.enter(inner, machine, counting)
+            else:
+                status = inner.enter(machine, counting)
             if status is Status.HOT:
                 tiering.hot(control.pc, counting)
             elif status is Status.GUARD:

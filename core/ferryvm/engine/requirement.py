@@ -40,7 +40,7 @@ class Requirements:
         """Whether a program runs while it is found out."""
         self.waited = 0.0
         """Seconds that programs have waited."""
-        self._awaited: dict[tuple[int, bool], Site] = {}
+        self.awaited: dict[tuple[int, bool], Site] = {}
         """Sites whose code is waited for, also in the next run where that was interrupted."""
         self._entered: list[ControlBlock] = []
         """Of the machines that are under way, where they may have to be stopped."""
@@ -51,29 +51,29 @@ class Requirements:
     def expect(self, site: Site) -> None:
         """Make programs wait for the job of a site, if they wait for any."""
         if self.may_wait:
-            self._awaited[site.key] = site
+            self.awaited[site.key] = site
 
     def wait(self, control: ControlBlock) -> bool:
         """Wait for what is expected; False if that was interrupted.
 
         Raises what the policy requires and could not be had.
         """
-        for key, site in list(self._awaited.items()):
-            assert site.job is not None
+        for key, site in list(self.awaited.items()):
+            job = site.job
+            assert job is not None
             began = self._journal.now()
-            has_ended = site.job.wait(control)
+            has_ended = job.wait(control)
             self.waited += self._journal.now() - began
             if not has_ended and self.refused is None:
                 return False
-            self._awaited.pop(key, None)
+            if site.job is job:  # else it is queued again already
+                self.awaited.pop(key, None)
         if self.refused is not None:
             raise type(self.refused)(str(self.refused))
         return True
 
     def enter(self, artifact: Artifact, machine: Machine, counting: bool) -> Status:
-        """Enter an artifact; it is interrupted where the program may not go on."""
-        if not self.may_stop:
-            return artifact.enter(machine, counting)
+        """Enter an artifact where `may_stop`: it is interrupted if the program may not go on."""
         with self._lock:
             self._entered.append(machine.control)
         try:

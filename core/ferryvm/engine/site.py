@@ -29,40 +29,41 @@ class Site:
     compiling, else to the thread that takes a step.
     """
 
+    state = SiteState.COLD
+    is_counted = False
+    """A count cell stands in front of it, which can lead to HOT."""
+    more = 0
+    """Times that the next count cell counts to."""
+    placement: Placement | None = None
+    regions: tuple[Region, ...] | None = None
+    """What could be compiled for it; None: what starts there."""
+    region: Region | None = None
+    """What is compiled for it."""
+    rule: Rule | None = None
+    """The decision that stands; None: the policy is to be asked."""
+    observed: frozenset[int] = frozenset()
+    """pcs at which it is counted which paths branches take."""
+    has_observed = False
+    unseen: Edges = frozenset()
+    """Paths that its code leaves out."""
+    choice: Choice | None = None
+    """What its code was compiled with."""
+    code: Code | None = None
+    """What is entered."""
+    error: BackendError | None = None
+    """Why the program may not go on without its code."""
+    job: Job | None = None
+
     def __init__(self, pc: int, counting: bool, threshold: int, delay: float = 0.0) -> None:
         self.pc, self.counting = pc, counting
         self.threshold = threshold
         """Times that it has been reached when it is looked at next."""
         self.delay = delay
         """Seconds that it waits for its decision, if nobody waits for its code."""
-        self.state = SiteState.COLD
         self.history: list[Step] = []
         """Its transitions."""
-        self.is_counted = False
-        """A count cell stands in front of it, which can lead to HOT."""
-        self.more = 0
-        """Times that the next count cell counts to."""
-        self.placement: Placement | None = None
-        self.regions: tuple[Region, ...] | None = None
-        """What could be compiled for it; None: what starts there."""
-        self.region: Region | None = None
-        """What is compiled for it."""
-        self.rule: Rule | None = None
-        """The decision that stands; None: the policy is to be asked."""
-        self.observed: frozenset[int] = frozenset()
-        """pcs at which it is counted which paths branches take."""
-        self.has_observed = False
-        self.unseen: Edges = frozenset()
-        """Paths that its code leaves out."""
-        self.choice: Choice | None = None
-        """What its code was compiled with."""
-        self.code: Code | None = None
-        """What is entered."""
         self.lost: set[str] = set()
         """Backends whose code for it could not be run any more."""
-        self.error: BackendError | None = None
-        """Why the program may not go on without its code."""
-        self.job: Job | None = None
 
     @property
     def key(self) -> tuple[int, bool]:
