@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What mixed execution did and why: the record that `ferry explain` shows.
+"""The journal of mixed execution, with reasons: the record that `ferry explain` shows.
 
 Every site that got hot has a `Placement`, every change of its state a `Step`, every try to compile it
 an `Attempt`. Nothing is decided without a reason that is written down here.
@@ -20,7 +20,7 @@ from ferryvm.float_environment import callers
 
 
 class Outcome(enum.Enum):
-    """What became of an attempt."""
+    """The outcome of an attempt."""
 
     COMPILED = "compiled"
     CACHED = "from the cache"
@@ -45,7 +45,7 @@ class Attempt:
     began: float
     """Seconds since the journal's start."""
     seconds: float
-    """How long it took."""
+    """Its duration."""
     code: Code | None = dataclasses.field(default=None, repr=False)
     guards: int = 0
     """Ways that the code leaves out."""
@@ -97,28 +97,28 @@ class Placement:
         self.compared = 0
         """Stays in its code that a shadow has repeated."""
         self.compare_seconds = 0.0
-        """What that took."""
+        """Time of the comparisons."""
         self.differences: list[str] = []
-        """What the shadow found wrong."""
+        """Differences that the shadow found."""
         self.state = SiteState.COLD
         self.history: list[Step] = []
-        """How it came to its state."""
+        """The steps to its current state."""
 
     @property
     def code(self) -> Code | None:
-        """What is installed."""
+        """The installed code."""
         for attempt in reversed(self.attempts):
             if attempt.code is not None:
                 return attempt.code
         return None
 
     def activity(self) -> list[tuple[str, Activity]]:
-        """What each code made for it has done, with its backend."""
+        """The metrics of each code compiled for it, with its backend."""
         return [(a.backend, a.code.activity()) for a in self.attempts if a.code is not None]
 
 
 class Event(enum.Enum):
-    """What a journal tells those who listen."""
+    """An event that a journal sends to its listeners."""
 
     HOT = "hot"
     ATTEMPT = "attempt"

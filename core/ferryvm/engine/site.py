@@ -36,9 +36,9 @@ class Site:
     """Times that the next count cell counts to."""
     placement: Placement | None = None
     regions: tuple[Region, ...] | None = None
-    """What could be compiled for it; None: what starts there."""
+    """The regions to choose from; None: those that start there."""
     region: Region | None = None
-    """What is compiled for it."""
+    """The region that is compiled for it."""
     rule: Rule | None = None
     """The decision that stands; None: the policy is to be asked."""
     observed: frozenset[int] = frozenset()
@@ -47,9 +47,9 @@ class Site:
     unseen: Edges = frozenset()
     """Paths that its code leaves out."""
     choice: Choice | None = None
-    """What its code was compiled with."""
+    """The choice by which its code was compiled."""
     code: Code | None = None
-    """What is entered."""
+    """The installed code."""
     error: BackendError | None = None
     """Why the program may not go on without its code."""
     job: Job | None = None
@@ -67,7 +67,7 @@ class Site:
 
     @property
     def key(self) -> tuple[int, bool]:
-        """What tells it from the other sites of a program."""
+        """Key that identifies it among the sites of a program."""
         return self.pc, self.counting
 
     def step(
