@@ -17,7 +17,8 @@ from ferryvm.policy import Choice, Options, Policy, Profile, Rule
 from ferryvm.policy.predicate import read
 from ferryvm.registry import Registry
 
-from .test_trace import leave, with_compiler
+from ..double.code import leave
+from .test_trace import with_code
 
 LOOP = "(define i 0)\n(while (< i 1000)\n  (set! i (+ i 1)))\n(print! i)"
 
@@ -87,7 +88,7 @@ def test_a_refusal_and_a_failure_have_their_reasons() -> None:
 
 
 def test_code_that_gives_no_figures_is_a_line_and_no_error(monkeypatch: pytest.MonkeyPatch) -> None:
-    found = with_compiler(leave)
+    found = with_code(leave)
     compiler = type(found.get("mine"))
     compile_ = compiler.compile
 
@@ -108,7 +109,7 @@ def test_code_that_gives_no_figures_is_a_line_and_no_error(monkeypatch: pytest.M
 def test_steps_that_are_no_seconds_are_a_line_and_no_error(
     monkeypatch: pytest.MonkeyPatch, notes: dict[object, object]
 ) -> None:
-    found = with_compiler(leave)
+    found = with_code(leave)
     compiler = type(found.get("mine"))
     compile_ = compiler.compile
 

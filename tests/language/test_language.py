@@ -23,7 +23,7 @@ from ferryvm.listing import FunctionListing, Line, Listing
 from ferryvm.plugin import Plugin, Plugins
 
 from .. import command
-from ..registry.plant import plant
+from ..double.distribution import plant
 
 LARK = (Path(__file__).with_name("lark.py")).read_text(encoding="utf-8")
 SQUARES = "n = 3\nwhile n\n  print n * n\n  n = n - 1\nend\n"
