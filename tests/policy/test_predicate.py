@@ -84,3 +84,12 @@ def test_how_a_predicate_can_turn_out_is_known(text: str, outcomes: set[bool]) -
 def test_dotted_and_quoted_facts_are_the_same() -> None:
     assert when("machine.cpus = 2") == when("'machine.cpus' = 2")
     assert when("plugin.p.x = 2") == when("'plugin.p.x' = 2") == when("plugin = {p = {x = 2}}")
+
+
+def test_tests_of_texts_and_lists_of_texts_are_read_once() -> None:
+    """Files of 100,000 rules ask for the same again and again."""
+    text = "kind = ['nest', 'loop'], floats = '>= 0.3', name = 'f'"
+    first, second = when(text), when(text)
+    assert len(first.tests) == 3
+    for one, other in zip(first.tests, second.tests, strict=True):
+        assert one is other

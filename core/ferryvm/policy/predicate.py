@@ -220,10 +220,24 @@ def _flat(name: str, path: Path, value: object) -> Iterator[tuple[str, Path, obj
 
 
 def _read_test(name: str, path: Path, value: object, report: Report, known: Known) -> Test | None:
-    if isinstance(value, str):
-        test = _usual_test(name, value, known)
+    values = value if isinstance(value, list) else [value]
+    if values and all(type(one) is str for one in values):
+        test = _usual_test(name, tuple(values), known)
         if test is not None:
             return test
+    return _new_test(name, path, value, report, known)
+
+
+@functools.lru_cache(maxsize=1024)
+def _usual_test(name: str, texts: tuple[str, ...], known: Known) -> Test | None:
+    """The test of a fact for texts, None if there is a fault; rules ask for the same again and
+    again."""
+    faults: list[TomlFault] = []
+    test = _new_test(name, (), [*texts], faults.append, known)
+    return None if faults else test
+
+
+def _new_test(name: str, path: Path, value: object, report: Report, known: Known) -> Test | None:
     fact = known(name)
     if fact is None:
         report(_unknown(name, path))
@@ -244,15 +258,6 @@ def _read_test(name: str, path: Path, value: object, report: Report, known: Know
         else:
             wanted.append(found)
     return Test(name, tuple(wanted)) if wanted else None
-
-
-@functools.lru_cache(maxsize=1024)
-def _usual_test(name: str, value: str, known: Known) -> Test | None:
-    """The test of a fact for a text, None if there is a fault; rules ask for the same again and
-    again."""
-    faults: list[TomlFault] = []
-    test = _read_test(name, (), [value], faults.append, known)
-    return None if faults else test
 
 
 def _unknown(name: str, path: Path) -> TomlFault:
