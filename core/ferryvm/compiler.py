@@ -204,10 +204,12 @@ class RegionCompiler(Compiler):
         work.step()
         found = entry if payload is not None else None
         if payload is None:
-            payload = target.build(work)
+            with _collector_waiting():
+                payload = target.build(work)
             if payload:
                 work.step(target.building)
-        code = target.load(work, payload, found)
+        with _collector_waiting():
+            code = target.load(work, payload, found)
         work.step(target.loading)
         if code is None:
             return None

@@ -9,10 +9,10 @@ that enters its first state reaches its last one.
 
 from __future__ import annotations
 
-import dataclasses
 import graphlib
 from collections import Counter
 from collections.abc import Iterator
+from typing import NamedTuple
 
 from ferryvm_backends.vliw.code.operation import BRANCHES, EXITS, work_of
 from ferryvm_backends.vliw.code.program import Bundle, Program, Slot
@@ -23,8 +23,7 @@ _DYNAMIC = -2
 """The target is a value."""
 
 
-@dataclasses.dataclass(frozen=True, order=True)
-class InFlightResult:
+class InFlightResult(NamedTuple):
     """A result on its way."""
 
     unit: int
@@ -35,8 +34,7 @@ class InFlightResult:
     """The register that it goes to; -1: none."""
 
 
-@dataclasses.dataclass(frozen=True)
-class InFlightBranch:
+class InFlightBranch(NamedTuple):
     """A branch on its way."""
 
     target: int
@@ -45,8 +43,7 @@ class InFlightBranch:
     is_exit: bool
 
 
-@dataclasses.dataclass(frozen=True)
-class Context:
+class Context(NamedTuple):
     """What is on its way when a bundle is fetched."""
 
     flights: tuple[InFlightResult, ...] = ()
@@ -58,16 +55,14 @@ class Context:
         return Context(self.flights, (*self.branches, InFlightBranch(target, left, is_exit)))
 
 
-@dataclasses.dataclass(frozen=True)
-class FetchState:
+class FetchState(NamedTuple):
     """A bundle, and what is on its way when it is fetched."""
 
     at: int
     context: Context
 
 
-@dataclasses.dataclass(frozen=True)
-class Next:
+class Next(NamedTuple):
     """What follows a state: another one, any of several, or nothing."""
 
     states: tuple[FetchState, ...]
@@ -75,8 +70,7 @@ class Next:
     """Which one follows is a value: a bundle's number."""
 
 
-@dataclasses.dataclass(frozen=True)
-class Onward:
+class Onward(NamedTuple):
     """Where control goes from a state."""
 
     next: Next

@@ -39,6 +39,9 @@ LARGE = 8_000
 """Operations of a program past which its code is made in less time and takes more to run."""
 
 _SEGMENTS = list(Segment)
+_FIXED = frozenset({Segment.CONTROL, Segment.SPILL})
+"""Segments of which the program itself says how large they are: constant addresses are not
+checked."""
 _Key = tuple[str, int, int]
 """A register by file and number, an output register by unit, or a result by unit and cycles
 left."""
@@ -69,7 +72,9 @@ class NativeProgram:
         self._bundles = np.array([state.at for run in runs for state in run], np.int64)
         """Of all runs, one after another."""
         self._lengths = np.array([len(run) for run in runs], np.int64)
-        module = _Translation(program, paths, runs).run()
+        translation = _Translation(program, paths, runs)
+        module = translation.run()
+        self._least = translation.least
         size = sum(len(program.bundles[state.at]) for run in runs for state in run)
         # What runs once is not worth the time that good code takes to make.
         is_quick = size > LARGE or not paths.is_cyclic()
@@ -85,6 +90,8 @@ class NativeProgram:
         frame = _Frame()
         for number, segment in enumerate(_SEGMENTS):
             bytes_ = memory.segments[segment]
+            if len(bytes_) < self._least.get(segment, 0):
+                raise HazardError(f"{self.program.name}: {segment.value} has {len(bytes_)} bytes")
             frame.segments[2 * number] = bytes_.ctypes.data
             frame.segments[2 * number + 1] = len(bytes_)
         frame.budget = budget
@@ -113,6 +120,9 @@ class _Translation(Arithmetic):
         self.values: dict[_Key, ir.Value] = {}
         """The same within a run, as far as it was read or written there."""
         self.changed: set[_Key] = set()
+        self.bounds: dict[tuple[Segment, int], ir.Value] = {}
+        self.least: dict[Segment, int] = {}
+        """Bytes that segments of a fixed size have to have."""
 
     def run(self) -> ir.Module:
         """The module of a function `run`: 0, or 1 for a store to where there is no memory."""
@@ -366,29 +376,44 @@ class _Translation(Arithmetic):
 
     # --- memory -----------------------------------------------------------------------------
 
-    def _where(self, slot: Slot, address: ir.Value) -> tuple[ir.Value, ir.Value]:
-        """The place of an access, and whether it is there."""
+    def _bound(self, segment: Segment, size: int) -> ir.Value:
+        """The first address that an access of so many bytes cannot have."""
+        if (segment, size) not in self.bounds:
+            with self.builder.goto_block(self.function.blocks[0]):
+                b = self.builder
+                _, bytes_ = self.places[_SEGMENTS.index(segment)]
+                bound = b.sub(bytes_, word(size - 1))
+                fits = b.icmp_unsigned(">=", bytes_, word(size))
+                self.bounds[segment, size] = b.select(fits, bound, word(0))
+        return self.bounds[segment, size]
+
+    def _where(self, slot: Slot, address: ir.Value) -> tuple[ir.Value, ir.Value | None]:
+        """The place of an access, and whether it is there; None for what always is."""
         b = self.builder
         assert slot.place is not None
-        base, size = self.places[_SEGMENTS.index(slot.place.segment)]
-        where = b.add(address, word(slot.place.offset))
-        room = b.sub(size, word(slot.place.size))
-        is_there = b.and_(
-            b.icmp_unsigned("<=", where, room),
-            b.icmp_unsigned(">=", size, word(slot.place.size)),
-        )
+        segment, offset, size = slot.place.segment, slot.place.offset, slot.place.size
+        base, _ = self.places[_SEGMENTS.index(segment)]
+        if isinstance(slot.sources[0], Immediate) and segment in _FIXED:
+            place = slot.sources[0].bits + offset
+            if 0 <= place < 1 << 32:
+                self.least[segment] = max(self.least.get(segment, 0), place + size)
+                return b.gep(base, [word(place)], source_etype=_BYTE), None
+        where = b.add(address, word(offset)) if offset else address
+        is_there = b.icmp_unsigned("<", where, self._bound(segment, size))
         return b.gep(base, [where], source_etype=_BYTE), is_there
 
     def _load(self, slot: Slot, operands: tuple[ir.Value, ...]) -> ir.Value:
         b = self.builder
         assert slot.place is not None
         place, is_there = self._where(slot, operands[0])
-        # Nothing is at the frame that a program could tell from a zero, for it is not taken.
         kind = ir.IntType(8 * slot.place.size)
-        found = b.load(b.select(is_there, place, self.frame), align=1, typ=kind)
+        if is_there is not None:
+            # Nothing is at the frame that a program could tell from a zero, for it is not taken.
+            place = b.select(is_there, place, self.frame)
+        found = b.load(place, align=1, typ=kind)
         if slot.place.size < 8:
             found = b.zext(found, WORD)
-        return b.select(is_there, found, word(0))
+        return found if is_there is None else b.select(is_there, found, word(0))
 
     def _store(
         self, slot: Slot, operands: tuple[ir.Value, ...], predicate: ir.Value | None
@@ -404,9 +429,10 @@ class _Translation(Arithmetic):
             b.cbranch(predicate, *((do, after) if holds else (after, do)))
             b.position_at_end(do)
         place, is_there = self._where(slot, operands[0])
-        onward = self.function.append_basic_block("stored")
-        b.cbranch(is_there, onward, self.fault)
-        b.position_at_end(onward)
+        if is_there is not None:
+            onward = self.function.append_basic_block("stored")
+            b.cbranch(is_there, onward, self.fault)
+            b.position_at_end(onward)
         value = operands[1]
         if slot.place.size < 8:
             value = b.trunc(value, ir.IntType(8 * slot.place.size))
