@@ -23,13 +23,10 @@ from ferryvm.ir.passes.strength_reduction import reduce_strength
 from ferryvm.ir.passes.unswitch import unswitch
 from ferryvm.ir.passes.value_numbering import number_values
 from ferryvm.region.region import Region
+from ferryvm_backends.vliw.code import tuning
 from ferryvm_backends.vliw.code.operation import work_of
 from ferryvm_backends.vliw.machine.model import FileKind, Machine, Work
 
-_NEEDED = 16
-"""Registers that a loop takes in any case."""
-_KEPT = 8
-"""Part of the others for what it keeps of what it has loaded: one in so many."""
 _ARITHMETIC = frozenset({"compare", "add", "sub", "mul", "fadd", "fsub", "fmul", "fdiv", "fsqrt"})
 """Operations of the IR that there are many of, and that are one of the machine's."""
 
@@ -76,7 +73,10 @@ def registers_for_forwarding(machine: Machine, operations: Sequence[Operation]) 
     each value from in front of the loop may have to be loaded in each iteration too.
     """
     files = (file for file in machine.files if file.kind is FileKind.INTEGER)
-    most = max(sum(file.registers for file in files) - _NEEDED, 0) // _KEPT
+    most = (
+        max(sum(file.registers for file in files) - tuning.LOOP_REGISTERS, 0)
+        // tuning.FORWARDING_PART
+    )
     inside = {*operations}
     before = {a for o in operations for a in o.arguments if isinstance(a, Operation)} - inside
     accesses = sum(o.name in ("heap_load", "heap_store") for o in operations)

@@ -13,11 +13,10 @@ from hypothesis import strategies as st
 
 from ferryvm.machine.control import ControlBlock
 from ferryvm_backends.vliw import entry
-from ferryvm_backends.vliw.code import register_allocation
+from ferryvm_backends.vliw.code import register_allocation, tuning
 from ferryvm_backends.vliw.code.dependence import distance
 from ferryvm_backends.vliw.code.live_range import LiveRanges
 from ferryvm_backends.vliw.code.liveness import live_at_entry
-from ferryvm_backends.vliw.code.modulo import schedule
 from ferryvm_backends.vliw.code.modulo.dependence_graph import DependenceNode, NodeResult
 from ferryvm_backends.vliw.code.modulo.expand import expand
 from ferryvm_backends.vliw.code.modulo.initiation_interval import bounds
@@ -138,7 +137,7 @@ def test_a_filter_of_sixteen_taps_takes_four_cycles_of_four_multipliers() -> Non
 def test_where_all_slots_are_taken_many_orders_are_tried(
     full: float, interval: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(schedule, "_FULL", full)
+    monkeypatch.setattr(tuning, "FULL_SLOTS", full)
     loops = compiled(whole(FILTER), find("single")).loops
     (loop,) = (each for each in loops if each.is_pipelined and each.resource_bound == 53)
     assert (loop.resource, loop.interval) == ("slots", interval)

@@ -11,19 +11,14 @@ import pytest
 
 from ferryvm.isa.type import I64
 from ferryvm_backends.vliw import passes
-from ferryvm_backends.vliw.code import register_allocation
-from ferryvm_backends.vliw.code.dependence import AHEAD
+from ferryvm_backends.vliw.code import tuning
 from ferryvm_backends.vliw.code.liveness import live_at_entry
 from ferryvm_backends.vliw.code.modulo import pipeline, prologue
+from ferryvm_backends.vliw.code.modulo.attempt import LoopSearch, ScheduleAttempt
 from ferryvm_backends.vliw.code.modulo.dependence_graph import Invariant, Iteration
 from ferryvm_backends.vliw.code.modulo.initiation_interval import bounds, edges
 from ferryvm_backends.vliw.code.modulo.register_pressure import Lifetimes
-from ferryvm_backends.vliw.code.modulo.schedule import (
-    LoopSearch,
-    ScheduleAttempt,
-    orders,
-    schedule_iteration,
-)
+from ferryvm_backends.vliw.code.modulo.schedule import orders, schedule_iteration
 from ferryvm_backends.vliw.code.modulo.spill import choose, preheader_of, reload
 from ferryvm_backends.vliw.code.operation import (
     MachineBlock,
@@ -33,7 +28,7 @@ from ferryvm_backends.vliw.code.operation import (
     Segment,
 )
 from ferryvm_backends.vliw.code.program import Program
-from ferryvm_backends.vliw.code.schedule import schedule
+from ferryvm_backends.vliw.code.schedule import KnownSchedules, schedule
 from ferryvm_backends.vliw.machine.model import FileKind, Machine
 from ferryvm_backends.vliw.machine.read import find, shipped
 
@@ -258,7 +253,7 @@ def test_of_schedules_of_one_interval_one_that_needs_few_registers_is_taken() ->
     (loop, *_) = loops_of(whole(COLUMN), description, iterations=3)[1]
     least = bounds(loop, description).least
     first = next(orders(loop, edges(loop, description), least))
-    attempt = ScheduleAttempt(LoopSearch(loop, description), least, *first, frozenset()).run()
+    attempt = ScheduleAttempt(LoopSearch(loop, description), least, first, frozenset()).run()
     assert attempt is not None
     assert Lifetimes(attempt.loop, description, attempt.partial).highest()[0] > 0.6
     found = schedule_iteration(loop, description, least, least, frozenset(), Counter())
@@ -338,13 +333,14 @@ def test_a_window_keeps_operations_near_their_places() -> None:
 
 def test_what_has_not_changed_is_not_scheduled_again() -> None:
     code, block = _block(10)
-    known: dict[MachineBlock, tuple[tuple[object, ...], object]] = {}
-    one = schedule(code, MACHINE, {}, None, known).blocks[block]  # type: ignore[arg-type]
-    assert schedule(code, MACHINE, {}, None, known).blocks[block] is one  # type: ignore[arg-type]
-    other = schedule(code, MACHINE, {}, {block: 2}, known).blocks[block]  # type: ignore[arg-type]
+    known = KnownSchedules()
+    one = schedule(code, MACHINE, {}, None, known).blocks[block]
+    assert schedule(code, MACHINE, {}, None, known).blocks[block] is one
+    other = schedule(code, MACHINE, {}, {block: 2}, known).blocks[block]
     assert other is not one
-    block.operations[0].operands = (2, 0)
-    new = schedule(code, MACHINE, {}, {block: 2}, known).blocks[block]  # type: ignore[arg-type]
+    first, *rest = block.operations
+    block.operations = [dataclasses.replace(first, operands=(2, 0)), *rest]
+    new = schedule(code, MACHINE, {}, {block: 2}, known).blocks[block]
     assert new is not other
 
 
@@ -355,5 +351,5 @@ def test_a_load_of_a_spilled_word_comes_soon_before_it_is_needed() -> None:
     files = dataclasses.replace(usual.files[0], registers=6), usual.files[1]
     program = compiled(whole(text), dataclasses.replace(usual, files=files))
     assert program.spilled
-    assert AHEAD < register_allocation._WINDOW
+    assert tuning.SPILL_AHEAD < tuning.CROWDED_WINDOW
     _is_right(program, text)

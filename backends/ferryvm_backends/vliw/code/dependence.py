@@ -11,8 +11,11 @@ from __future__ import annotations
 
 import dataclasses
 import enum
+from collections import defaultdict
 from collections.abc import Iterator, Mapping
+from typing import NamedTuple
 
+from ferryvm_backends.vliw.code import tuning
 from ferryvm_backends.vliw.code.liveness import Live
 from ferryvm_backends.vliw.code.operation import (
     BRANCHES,
@@ -26,33 +29,37 @@ from ferryvm_backends.vliw.code.operation import (
 )
 from ferryvm_backends.vliw.machine.model import Machine
 
-AHEAD = 20
-"""How many operations of its block a load of a spilled word may overtake."""
-
 
 class DependenceKind(enum.Enum):
-    """Why one operation waits for another; L and M are their latencies, D the delay slots."""
+    """Why one operation waits for another.
 
-    VALUE = "it reads its result"
+    The value says after how many cycles it may be issued, at least: so many times the other's
+    latency L, its own M, and the delay slots D; and cycles besides.
+    """
+
+    VALUE = (1, 0, 0, 0, "it reads its result")
     """L later."""
-    READ = "it overwrites what the other reads"
+    READ = (0, -1, 0, 1, "it overwrites what the other reads")
     """1 - M later."""
-    WRITTEN = "it overwrites what the other writes"
+    WRITTEN = (1, -1, 0, 1, "it overwrites what the other writes")
     """L + 1 - M later."""
-    LEFT = "what it does must not be done if the other leaves"
+    LEFT = (0, 0, 1, 1, "what it does must not be done if the other leaves")
     """D + 1 later."""
-    DONE = "it leaves, and what the other does is to be done"
+    DONE = (0, 0, -1, 0, "it leaves, and what the other does is to be done")
     """D earlier at most."""
-    LANDED = "it leaves, and the other's result is to be there"
+    LANDED = (1, 0, -1, -1, "it leaves, and the other's result is to be there")
     """L - D - 1 later."""
-    ORDER = "it comes later"
+    ORDER = (0, 0, 0, 1, "it comes later")
     """1 later."""
-    MEMORY = "it stores where the other loads"
+    MEMORY = (0, 0, 0, 0, "it stores where the other loads")
     """In the same cycle, or later."""
 
+    def __init__(self, latency: int, own: int, delay_slots: int, cycles: int, why: str) -> None:
+        self.latency, self.own, self.delay_slots, self.cycles = latency, own, delay_slots, cycles
+        self.why = why
 
-@dataclasses.dataclass(frozen=True)
-class Dependence:
+
+class Dependence(NamedTuple):
     """An operation waits for another one, by their numbers in the block."""
 
     first: int
@@ -62,23 +69,8 @@ class Dependence:
 def distance(reason: DependenceKind, latency: int, mine: int, machine: Machine) -> int:
     """Cycles from the other's issue to its own, at least. `latency`: the other's; `mine`: its
     own."""
-    match reason:
-        case DependenceKind.VALUE:
-            return latency
-        case DependenceKind.READ:
-            return 1 - mine
-        case DependenceKind.WRITTEN:
-            return latency + 1 - mine
-        case DependenceKind.LEFT:
-            return machine.delay_slots + 1
-        case DependenceKind.DONE:
-            return -machine.delay_slots
-        case DependenceKind.LANDED:
-            return latency - machine.delay_slots - 1
-        case DependenceKind.ORDER:
-            return 1
-        case DependenceKind.MEMORY:
-            return 0
+    delay_slots = reason.delay_slots * machine.delay_slots
+    return reason.latency * latency + reason.own * mine + delay_slots + reason.cycles
 
 
 def dependences(block: MachineBlock, live: Live) -> list[list[Dependence]]:
@@ -100,9 +92,13 @@ def dependences(block: MachineBlock, live: Live) -> list[list[Dependence]]:
 
         if operation.place is not None:
             mine += memory.add(number, operation, operation.place, last)
-            if operation.place.segment is Segment.SPILL and operation.result and number > AHEAD:
+            if (
+                operation.place.segment is Segment.SPILL
+                and operation.result
+                and number > tuning.SPILL_AHEAD
+            ):
                 wait(
-                    number - AHEAD, DependenceKind.MEMORY
+                    number - tuning.SPILL_AHEAD, DependenceKind.MEMORY
                 )  # earlier it would take a register for longer
         for register in operation.registers():
             if register in last:
@@ -166,11 +162,11 @@ class _Access:
 
 
 class _MemoryAccesses:
-    """The accesses of a block so far. Those of other segments have nothing to do with one."""
+    """The accesses of a block so far, by what may overlap: segments do not, nor do spilled words."""
 
     def __init__(self) -> None:
-        self._loads: dict[Segment, list[_Access]] = {segment: [] for segment in Segment}
-        self._stores: dict[Segment, list[_Access]] = {segment: [] for segment in Segment}
+        self._loads: dict[object, list[_Access]] = defaultdict(list)
+        self._stores: dict[object, list[_Access]] = defaultdict(list)
 
     def add(
         self,
@@ -186,15 +182,18 @@ class _MemoryAccesses:
         elif isinstance(base, int):
             base, begin = 0, begin + base
         access = _Access(number, place, base, setter, begin)
-        for store in self._stores[place.segment]:
+        where = begin if place.segment is Segment.SPILL else place.segment.value
+        loads, stores = self._loads[where], self._stores[where]
+        for store in stores:
             if store.may_overlap(access):
                 yield Dependence(store.number, DependenceKind.ORDER)
-        if operation.name == "store":
-            for load in self._loads[place.segment]:
-                if load.may_overlap(access):
-                    yield Dependence(load.number, DependenceKind.MEMORY)
-        accesses = self._stores if operation.name == "store" else self._loads
-        accesses[place.segment].append(access)
+        if operation.name != "store":
+            loads.append(access)
+            return
+        for load in loads:
+            if load.may_overlap(access):
+                yield Dependence(load.number, DependenceKind.MEMORY)
+        stores.append(access)
 
 
 def is_apart(one: MemoryOperand, other: MemoryOperand) -> bool:

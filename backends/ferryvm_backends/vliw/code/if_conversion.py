@@ -35,6 +35,7 @@ from ferryvm.ir.graph import (
 from ferryvm.ir.loop.natural import loops_of
 from ferryvm.ir.operation import CONDITIONAL_EXITS, FIXED, PURE
 from ferryvm.ir.use import substitute
+from ferryvm_backends.vliw.code import tuning
 from ferryvm_backends.vliw.code.operation import work_of
 from ferryvm_backends.vliw.machine.model import FileKind, Machine, Work
 
@@ -42,12 +43,6 @@ _STORES = frozenset({"heap_store", "set_static", "set_static_at"})
 _LOADS = frozenset({"heap_load", "static", "static_at", "word", "heap_pointer"})
 _FREE = frozenset({"extend_u", "reinterpret", "to_slot", "from_slot", "canonical"})
 """Operations that take mostly nothing."""
-
-_LARGEST = 24
-"""Operations of a side."""
-_CYCLES = 6
-"""Cycles that both sides may take of what there is least of, units or slots, beyond the delay slots
-that their branch takes."""
 
 Predicates = dict[Operation, tuple[Value, bool]]
 """Stores that are done only if a predicate is so."""
@@ -154,14 +149,14 @@ class _Conversion:
         works = [
             [_work(o) for o in each.operations if o.name not in _FREE] for each in (one, other)
         ]
-        if max(map(len, works)) > _LARGEST:
+        if max(map(len, works)) > tuning.CONVERTED_OPERATIONS:
             return False
         needed: Counter[tuple[str, ...]] = Counter()
         for work in itertools.chain(*works):
             needed[tuple(unit.name for unit in self.machine.units_for(work))] += 1
         cycles = [count / len(units) for units, count in needed.items() if units]
         cycles.append(needed.total() / self.machine.slots)
-        return max(cycles) <= self.machine.delay_slots + _CYCLES
+        return max(cycles) <= self.machine.delay_slots + tuning.CONVERTED_CYCLES
 
     # --- converting -------------------------------------------------------------------------
 

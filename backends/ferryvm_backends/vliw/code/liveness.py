@@ -12,9 +12,20 @@ from ferryvm_backends.vliw.code.operation import MachineBlock, MachineCode, Regi
 Live = dict[MachineBlock, frozenset[Register]]
 
 
-def live_at_entry(code: MachineCode) -> Live:
-    """The registers whose values each block needs from before."""
-    effects = {block: _Effect(block) for block in code.blocks}
+KnownEffects = dict[MachineBlock, "BlockEffect"]
+"""What blocks mean to the registers that others need."""
+
+
+def live_at_entry(code: MachineCode, known: KnownEffects | None = None) -> Live:
+    """The registers whose values each block needs from before.
+
+    `known`: effects from before, which are taken for blocks that have not changed.
+    """
+    known = {} if known is None else known
+    for block in code.blocks:
+        if block not in known or known[block].operations is not block.operations:
+            known[block] = BlockEffect(block)
+    effects = {block: known[block] for block in code.blocks}
     before: dict[MachineBlock, list[MachineBlock]] = {block: [] for block in code.blocks}
     for block, effect in effects.items():
         for target in effect.set_before:
@@ -32,10 +43,11 @@ def live_at_entry(code: MachineCode) -> Live:
     return live
 
 
-class _Effect:
+class BlockEffect:
     """What a block means to the registers that others need."""
 
     def __init__(self, block: MachineBlock) -> None:
+        self.operations = block.operations
         self.read: set[Register] = set()
         """Those that it reads before it sets them."""
         self.set_before: dict[MachineBlock, frozenset[Register]] = {}

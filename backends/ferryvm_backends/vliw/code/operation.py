@@ -25,7 +25,6 @@ from __future__ import annotations
 
 import dataclasses
 import enum
-from collections.abc import Iterator
 
 from ferryvm.ir import footprint as heap
 from ferryvm.ir.graph import Static
@@ -107,9 +106,9 @@ class MachineOperation:
         """What a unit has to be able to do for it."""
         return work_of(self.name, self.static)
 
-    def registers(self) -> Iterator[Register]:
+    def registers(self) -> list[Register]:
         """The registers that it reads."""
-        return (each for each in self.operands if isinstance(each, Register))
+        return [each for each in self.operands if isinstance(each, Register)]
 
     def constants(self) -> list[int | MachineBlock]:
         """The constants that its bundle has to hold: a base of nothing is none."""

@@ -16,6 +16,7 @@ from collections.abc import Collection, Iterable
 from ferryvm.backend import RefusalError
 from ferryvm.isa.emitter import Condition
 from ferryvm.isa.type import I64
+from ferryvm_backends.vliw.code import tuning
 from ferryvm_backends.vliw.code.live_range import Cycles, KnownRanges, LiveRanges
 from ferryvm_backends.vliw.code.modulo.pipeline import PipelinableLoops
 from ferryvm_backends.vliw.code.operation import (
@@ -27,14 +28,9 @@ from ferryvm_backends.vliw.code.operation import (
     Segment,
 )
 from ferryvm_backends.vliw.code.register_file import FileAssignment
-from ferryvm_backends.vliw.code.schedule import Known, Schedule, schedule
+from ferryvm_backends.vliw.code.schedule import KnownSchedules, Schedule, schedule
 from ferryvm_backends.vliw.code.scheduled import ScheduledOperation
 from ferryvm_backends.vliw.machine.model import FileKind, Machine
-
-_ITERATIONS = 64
-_WINDOW = 64
-"""How far operations of a crowded block are looked at ahead, at first: then half as far each
-time."""
 
 
 @dataclasses.dataclass
@@ -53,10 +49,10 @@ def allocate(code: MachineCode, loops: PipelinableLoops, machine: Machine) -> Al
     """Schedule code and give its registers numbers, spilling where needed. Raises RefusalError."""
     spilled = 0
     windows: dict[MachineBlock, int] = {}
-    known: Known = {}
+    known = KnownSchedules()
     known_ranges: KnownRanges = {}
     files = FileAssignment(code, machine)
-    for _ in range(_ITERATIONS):
+    for _ in range(tuning.ALLOCATION_TRIES):
         pipelined = {block: each.scheduled for block, each in loops.pipelined.items()}
         files.run(pipelined)
         found = schedule(code, machine, pipelined, windows, known)
@@ -86,9 +82,9 @@ def allocate(code: MachineCode, loops: PipelinableLoops, machine: Machine) -> Al
 
 def _narrow(windows: dict[MachineBlock, int], blocks: Iterable[MachineBlock]) -> bool:
     """Have blocks done more in the order that they have. False if they are already."""
-    found = [block for block in blocks if windows.get(block, _WINDOW) > 1]
+    found = [block for block in blocks if windows.get(block, tuning.CROWDED_WINDOW) > 1]
     for block in found:
-        windows[block] = windows.get(block, _WINDOW) // 2
+        windows[block] = windows.get(block, tuning.CROWDED_WINDOW) // 2
     return bool(found)
 
 
@@ -137,7 +133,10 @@ class _Numbering:
     def __init__(self, spans: LiveRanges, machine: Machine) -> None:
         self.spans, self.machine = spans, machine
         self.numbers: dict[Register, int] = {}
-        self._used: dict[tuple[str, int], dict[MachineBlock, Cycles]] = {}
+        self._used: dict[str, list[dict[MachineBlock, Cycles]]] = {
+            file.name: [{} for _ in range(file.registers)] for file in machine.files
+        }
+        """For each number of each file the cycles in which it is taken."""
 
     def add(self, registers: Iterable[Register]) -> list[Register]:
         """Give registers the first numbers that are free; those for which there is none."""
@@ -145,18 +144,16 @@ class _Numbering:
 
     def _add(self, register: Register) -> bool:
         taken = self.spans.taken[register]
-        for number in range(self.machine.file(register.file).registers):
-            there = self._used.setdefault((register.file, number), {})
-            if not _meets(taken, there):
+        for number, there in enumerate(self._used[register.file]):
+            for block, cycles in taken.items():
+                if block in there and cycles & there[block]:
+                    break
+            else:
                 self.numbers[register] = number
                 for block, cycles in taken.items():
                     there[block] = there.get(block, 0) | cycles
                 return True
         return False
-
-
-def _meets(taken: dict[MachineBlock, Cycles], there: dict[MachineBlock, Cycles]) -> bool:
-    return any(cycles & there.get(block, 0) for block, cycles in taken.items())
 
 
 def _uses(

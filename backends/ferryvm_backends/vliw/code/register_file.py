@@ -54,6 +54,8 @@ class FileAssignment:
         uses: Counter[Register] = Counter()
         self.together = defaultdict(Counter)
         for block in self.code.blocks:
+            if self._separated.get(block) is block.operations:
+                continue  # they all have one
             weight = 1 if block.is_cold else 16
             for operation in block.operations:
                 result = operation.result

@@ -16,7 +16,7 @@ from collections.abc import Iterator, Mapping
 
 from ferryvm.backend import RefusalError
 from ferryvm_backends.vliw.code.dependence import dependences, distance
-from ferryvm_backends.vliw.code.liveness import Live, live_at_entry
+from ferryvm_backends.vliw.code.liveness import KnownEffects, Live, live_at_entry
 from ferryvm_backends.vliw.code.operation import (
     EXITS,
     MachineBlock,
@@ -32,8 +32,16 @@ _PATIENCE = 4096
 """Cycles without anything to issue after which something is wrong."""
 
 
-Known = dict[MachineBlock, tuple[tuple[object, ...], Scheduled]]
-"""Schedules of blocks, each with what it depends on."""
+@dataclasses.dataclass
+class KnownSchedules:
+    """What was found out of blocks before. It is taken again for those that have not changed:
+    a block that changes gets another list of operations."""
+
+    effects: KnownEffects = dataclasses.field(default_factory=dict)
+    blocks: dict[MachineBlock, tuple[tuple[object, ...], Scheduled]] = dataclasses.field(
+        default_factory=dict
+    )
+    """Schedules, each with what it depends on besides operations."""
 
 
 @dataclasses.dataclass
@@ -60,27 +68,29 @@ def schedule(
     machine: Machine,
     pipelined: Mapping[MachineBlock, Scheduled],
     windows: Mapping[MachineBlock, int] | None = None,
-    known: Known | None = None,
+    known: KnownSchedules | None = None,
 ) -> Schedule:
     """The schedule of all blocks. Raises RefusalError where there is none.
 
     `pipelined`: the schedules of some; `windows`: how far behind the first operation that is left
     others are looked at in some blocks: with few registers, what is not needed soon had better
-    wait; `known`: schedules from before, which are taken for blocks that have not changed.
+    wait; `known`: schedules from before.
     """
-    live = live_at_entry(code)
+    known = KnownSchedules() if known is None else known
+    live = live_at_entry(code, known.effects)
     windows = windows or {}
-    known = {} if known is None else known
     blocks: dict[MachineBlock, Scheduled] = {}
     for block in code.blocks:
         if block in pipelined:
             blocks[block] = pipelined[block]
             continue
         window = windows.get(block)
-        looks = _looks(block, live, window)
-        if block not in known or known[block][0] != looks:
-            known[block] = looks, _ListScheduler(block, machine, live, window).run()
-        blocks[block] = known[block][1]
+        needed = tuple(live[target] for target in known.effects[block].set_before)
+        before, found = known.blocks.get(block, (None, None))
+        if found is None or found.operations is not block.operations or before != (window, needed):
+            found = _ListScheduler(block, machine, live, window).run()
+            known.blocks[block] = (window, needed), found
+        blocks[block] = found
     for each in blocks.values():
         each.pad = 0
     for each in list(blocks.values()):
@@ -91,13 +101,6 @@ def schedule(
                 target = blocks[placed.operation.target]
                 target.pad = max(target.pad, drain)
     return Schedule(blocks, live)
-
-
-def _looks(block: MachineBlock, live: Live, window: int | None) -> tuple[object, ...]:
-    """All that the schedule of a block depends on, once registers have files."""
-    operations = tuple((o.name, o.operands, o.result) for o in block.operations)
-    needed = tuple(live[target] for o in block.operations for target in o.targets())
-    return window, operations, needed
 
 
 class _ListScheduler:

@@ -41,8 +41,13 @@ class Scheduled:
     """Cycles in front in which what was issued before the block lands."""
     again: int | None = None
     """The cycle that a pipelined loop goes back to from its end."""
+    operations: list[MachineOperation] = dataclasses.field(init=False)
+    """The block's, as they were scheduled."""
     _drains: dict[int, int] = dataclasses.field(default_factory=dict)
     """What `drain` has found, by the cycle of the exit."""
+
+    def __post_init__(self) -> None:
+        self.operations = self.block.operations
 
     def drain(self, leaving: ScheduledOperation, delay_slots: int) -> int:
         """Cycles that results issued by the time an exit takes effect need to land after that."""

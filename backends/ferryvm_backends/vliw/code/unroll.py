@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from ferryvm_backends.vliw.code import tuning
 from ferryvm_backends.vliw.code.liveness import Live
 from ferryvm_backends.vliw.code.operation import (
     EXITS,
@@ -25,14 +26,12 @@ from ferryvm_backends.vliw.code.operation import (
 )
 from ferryvm_backends.vliw.code.parallel_copy import sequential_moves
 
-_MOST_ITERATIONS = 8
-_LARGEST = 96
-"""Operations of a block that is made."""
-
 
 def unroll_factor(block: MachineBlock) -> int:
     """How many iterations of a loop are to be one block."""
-    return max(1, min(_MOST_ITERATIONS, _LARGEST // len(block.operations)))
+    return max(
+        1, min(tuning.UNROLLED_ITERATIONS, tuning.UNROLLED_OPERATIONS // len(block.operations))
+    )
 
 
 def unroll(code: MachineCode, block: MachineBlock, live: Live, iterations: int) -> None:

@@ -17,6 +17,8 @@ import dataclasses
 from collections import Counter
 from collections.abc import Iterator, Mapping
 
+from ferryvm_backends.vliw.code import tuning
+from ferryvm_backends.vliw.code.modulo.attempt import IterationSchedule
 from ferryvm_backends.vliw.code.modulo.dependence_graph import (
     DependenceNode,
     Invariant,
@@ -31,7 +33,6 @@ from ferryvm_backends.vliw.code.modulo.partial_schedule import (
 )
 from ferryvm_backends.vliw.code.modulo.prologue import Prologue
 from ferryvm_backends.vliw.code.modulo.register_pressure import Lifetimes
-from ferryvm_backends.vliw.code.modulo.schedule import IterationSchedule
 from ferryvm_backends.vliw.code.operation import (
     EXITS,
     MachineBlock,
@@ -44,9 +45,6 @@ from ferryvm_backends.vliw.code.placement import place
 from ferryvm_backends.vliw.code.reservation import Demand, ReservationTable
 from ferryvm_backends.vliw.code.scheduled import Scheduled, ScheduledOperation
 from ferryvm_backends.vliw.machine.model import Machine
-
-_PATIENCE = 64
-"""Cycles that a move in front is tried in."""
 
 
 @dataclasses.dataclass
@@ -238,7 +236,11 @@ class _Expansion:
                 "move", operands=(value,), result=to, pc=self.loop.nodes[0].operation.pc
             )
             demand = Demand.of(operation, (), self.machine)
-            tries = ((cycle, u) for cycle in range(_PATIENCE) for u in table.free(demand, cycle))
+            tries = (
+                (cycle, u)
+                for cycle in range(tuning.PREHEADER_CYCLES)
+                for u in table.free(demand, cycle)
+            )
             placed = next(
                 (p for c, u in tries if (p := place(table, operation, demand, c, u, [None]))), None
             )

@@ -12,6 +12,7 @@ import dataclasses
 from collections import Counter
 from collections.abc import Collection, Mapping
 
+from ferryvm_backends.vliw.code import tuning
 from ferryvm_backends.vliw.code.liveness import Live, live_at_entry
 from ferryvm_backends.vliw.code.modulo.dependence_graph import Iteration
 from ferryvm_backends.vliw.code.modulo.expand import Pipelined, PrologueError, expand
@@ -29,31 +30,6 @@ from ferryvm_backends.vliw.code.register_file import FileAssignment
 from ferryvm_backends.vliw.code.unroll import unroll, unroll_factor
 from ferryvm_backends.vliw.machine.model import Machine
 
-_ITERATIONS = (1, 2, 3, 4, 6, 8)
-"""Of the program's loop that are tried together."""
-_LARGEST = 320
-"""Operations of an iteration."""
-_SMALL = 64
-"""Operations of an iteration that is pipelined in any case."""
-_FULL = 0.9
-"""Part of its longest path that the shortest interval of an iteration with more may be."""
-_WORTH = 0.9
-"""More iterations have to bring the bound down to less than this part of it."""
-_MISSED = 1.05
-"""How many times the bound an interval may be before other numbers of iterations are tried."""
-_SEARCHED = 160
-"""Operations that so many iterations may have."""
-_SLOWEST = 2
-"""How many times the bound an interval may be, if what one iteration takes is not more."""
-_LONGER = 16
-"""Part of an interval that the next one is longer by that is tried where registers are too few;
-then twice as much, three times…"""
-_MOST_GIVEN_UP = 6
-"""Longer intervals that are tried."""
-_ROOM = 0.75
-"""Part of the registers that may hold what does not change in a loop."""
-_TRIES = 8
-
 
 @dataclasses.dataclass
 class LoopPlan:
@@ -69,7 +45,7 @@ class LoopPlan:
     """Why it is not pipelined."""
     interval: int = 0
     """Cycles from one iteration to the next, of one that is."""
-    room: float = _ROOM
+    room: float = tuning.INVARIANT_PART
     reloads: Spills | None = None
     """What was changed for registers to be loaded in each round."""
 
@@ -112,7 +88,7 @@ def _best_bound(options: list[_Option]) -> int:
     """Which has the best bound, if more iterations have to make it better by much."""
     best = 0
     for number, option in enumerate(options):
-        if option.rate < _WORTH * options[best].rate:
+        if option.rate < tuning.WORTH_UNROLLING * options[best].rate:
             best = number
     return best
 
@@ -183,10 +159,10 @@ class PipelinableLoops:
             return True
         self._given_up[block] += 1
         times = self._given_up[block]
-        if times > _MOST_GIVEN_UP:
+        if times > tuning.LONGER_TRIES:
             self.plans[block] = self._unrolled(block, live, reason)
             return True
-        longer = plan.interval + max(1, times * plan.interval // _LONGER)
+        longer = plan.interval + max(1, times * plan.interval // tuning.LONGER_PART)
         self.plans[block] = self._plan(block, live, 1, reason, longer, plan.room * 0.8)
         return True
 
@@ -194,10 +170,10 @@ class PipelinableLoops:
         self,
         block: MachineBlock,
         live: Live,
-        most: int = _ITERATIONS[-1],
+        most: int = tuning.UNROLL_FACTORS[-1],
         reason: str = "no schedule was found",
         shortest: int = 1,
-        room: float = _ROOM,
+        room: float = tuning.INVARIANT_PART,
     ) -> LoopPlan:
         """What becomes of a loop.
 
@@ -207,14 +183,16 @@ class PipelinableLoops:
         """
         options = self._options(block, live, most)
         if not options:
-            return self._unrolled(block, live, f"it has more than {_LARGEST} operations")
+            return self._unrolled(
+                block, live, f"it has more than {tuning.LARGEST_ITERATION} operations"
+            )
         first = _best_bound(options)
         while first >= 0 and not self._overlaps(options[first]):
             first -= 1
         if first < 0:
             return self._unrolled(block, live, "its iterations would hardly overlap")
         best: LoopPlan | None = None
-        waiting, goal = [first], _MISSED * options[first].rate
+        waiting, goal = [first], tuning.MISSED_BOUND * options[first].rate
         while waiting:
             number = waiting.pop()
             plan = self._attempt(block, live, options[number], shortest, room)
@@ -235,7 +213,7 @@ class PipelinableLoops:
         """Which numbers of iterations may do better than what was found with one of them."""
         found = []
         more = options[number + 1 : number + 2] if number >= first else []
-        if more and len(more[0].loop.nodes) <= _SEARCHED:
+        if more and len(more[0].loop.nodes) <= tuning.LARGEST_RETRIED:
             found.append(number + 1)
         if 0 < number <= first and options[number - 1].rate < rate:
             found.append(number - 1)
@@ -243,7 +221,10 @@ class PipelinableLoops:
 
     def _overlaps(self, option: _Option) -> bool:
         path = critical_path(option.loop, self.machine)
-        return len(option.loop.nodes) <= _SMALL or option.bounds.least <= _FULL * path
+        return (
+            len(option.loop.nodes) <= tuning.SMALL_ITERATION
+            or option.bounds.least <= tuning.MOST_OF_PATH * path
+        )
 
     def _attempt(
         self, block: MachineBlock, live: Live, option: _Option, shortest: int, room: float
@@ -251,18 +232,18 @@ class PipelinableLoops:
         """A plan with so many iterations, not installed; with a reason if it is not pipelined."""
         loop, least = option.loop, option.bounds.least
         begin, path = max(least, shortest), critical_path(loop, self.machine)
-        longest = max(_SLOWEST * least, path)
+        longest = max(tuning.LONGEST_INTERVAL * least, path)
         reloads = self._reloads(block, loop, begin, room)
         if reloads is not None:
             loop = Iteration(block, live, option.iterations)
             now = bounds(loop, self.machine).least
-            begin, longest = max(begin, now), max(longest, _SLOWEST * now)
+            begin, longest = max(begin, now), max(longest, tuning.LONGEST_INTERVAL * now)
         told = self._bounds[block, option.iterations]
         plan = LoopPlan(
             block, block.operations, option.iterations, told, room=room, reloads=reloads
         )
         unbypassed: frozenset[Operand] = frozenset()
-        for _ in range(_TRIES):
+        for _ in range(tuning.PROLOGUE_TRIES):
             failures: Counter[str] = Counter()
             found = schedule_iteration(loop, self.machine, begin, longest, unbypassed, failures)
             if found is None:
@@ -298,9 +279,9 @@ class PipelinableLoops:
     def _options(self, block: MachineBlock, live: Live, most: int) -> list[_Option]:
         """How many iterations may be taken together."""
         found = []
-        for iterations in (each for each in _ITERATIONS if each <= most):
+        for iterations in (each for each in tuning.UNROLL_FACTORS if each <= most):
             loop = Iteration(block, live, iterations)
-            if len(loop.nodes) > _LARGEST:
+            if len(loop.nodes) > tuning.LARGEST_ITERATION:
                 break
             least = bounds(loop, self.machine)
             self._bounds.setdefault((block, iterations), least)

@@ -11,13 +11,11 @@ import dataclasses
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator
 
+from ferryvm_backends.vliw.code import tuning
 from ferryvm_backends.vliw.code.modulo.dependence_graph import Iteration, NodeResult, Source
 from ferryvm_backends.vliw.code.modulo.partial_schedule import FromFile, Operand, PartialSchedule
 from ferryvm_backends.vliw.code.operation import Register
 from ferryvm_backends.vliw.machine.model import Machine, Work
-
-_EARLIER = 24
-"""Cycles by which something is brought earlier, at most."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -124,7 +122,7 @@ class Prologue:
 
     def _bring(self, operand: Operand, distance: int, initial: Register, cycle: int) -> bool:
         """Have a unit hold a register's value until a cycle in which an operand is read."""
-        for earlier in range(1, _EARLIER):
+        for earlier in range(1, tuning.FORWARDED_EARLIER):
             for unit, latency in self._movers():
                 issue, landing = cycle - earlier, cycle - earlier + latency
                 if landing > cycle or not self._is_free(unit, issue, landing, cycle):

@@ -13,6 +13,7 @@ from __future__ import annotations
 import dataclasses
 from collections import Counter
 
+from ferryvm_backends.vliw.code import tuning
 from ferryvm_backends.vliw.code.modulo.dependence_graph import Invariant, Iteration
 from ferryvm_backends.vliw.code.modulo.initiation_interval import Usage
 from ferryvm_backends.vliw.code.operation import (
@@ -24,11 +25,6 @@ from ferryvm_backends.vliw.code.operation import (
     Segment,
 )
 from ferryvm_backends.vliw.machine.model import FileKind, Machine
-
-_PORTS = 0.3
-"""Part of the ports, in an interval, that registers may be read from that do not change."""
-_BUSY = 0.95
-"""Part of the units for loads, and of slots, that may be taken for fewer ports."""
 
 
 def choose(loop: Iteration, machine: Machine, interval: int, room: float) -> list[Register]:
@@ -43,8 +39,8 @@ def choose(loop: Iteration, machine: Machine, interval: int, room: float) -> lis
     words.sort(key=lambda r: (uses[r], r.number))
     files = [file for file in machine.files if file.kind is FileKind.INTEGER]
     usage = Usage(loop, machine)
-    free = usage.loads_within(_BUSY * interval)
-    ports = int(_PORTS * interval * sum(file.read_ports for file in files))
+    free = usage.loads_within(tuning.BUSY_LOADS * interval)
+    ports = int(tuning.INVARIANT_PORTS * interval * sum(file.read_ports for file in files))
     registers = int(room * sum(file.registers for file in files))
     found: list[Register] = []
     reads, count, loads = sum(uses[r] for r in words), len(words), 0

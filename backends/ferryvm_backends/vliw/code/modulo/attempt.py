@@ -1,0 +1,248 @@
+# SPDX-License-Identifier: Apache-2.0
+"""One attempt at a modulo schedule: one interval, one priority order (Rau 1994, section 3).
+
+Operations are scheduled one after another. One that finds no free slot evicts others, which are
+scheduled again, until all have a slot, the budget of steps is spent, or too many steps have brought
+no progress.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import heapq
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from ferryvm_backends.vliw.code import tuning
+from ferryvm_backends.vliw.code.dependence import DependenceKind, distance
+from ferryvm_backends.vliw.code.modulo.dependence_graph import Iteration
+from ferryvm_backends.vliw.code.modulo.initiation_interval import latency
+from ferryvm_backends.vliw.code.modulo.partial_schedule import LoopDemand, Operand, PartialSchedule
+from ferryvm_backends.vliw.machine.model import Machine
+
+
+@dataclasses.dataclass
+class IterationSchedule:
+    """An iteration whose operations have cycles from 0 on."""
+
+    loop: Iteration
+    interval: int
+    partial: PartialSchedule
+    """All of it: none is left."""
+
+
+class Order(NamedTuple):
+    """A priority order."""
+
+    ranks: Mapping[int, int]
+    depths: Mapping[int, int]
+    """The cycles before which operations are not placed."""
+    is_late: bool
+    """Whether one whose result is awaited comes as late as it may."""
+
+
+class _Delay(NamedTuple):
+    """One end of a dependence: the cycles between the two issues, at least."""
+
+    other: int
+    """The number of the operation at the other end."""
+    latencies: int
+    """How often the latency of the first one counts: once, or not at all."""
+    cycles: int
+    distance: int
+    """How many iterations earlier the first one is."""
+    is_awaited: bool
+    """Whether the second one reads the first one's result, of its own iteration."""
+
+
+class LoopSearch:
+    """What all attempts at one loop share."""
+
+    def __init__(self, loop: Iteration, machine: Machine) -> None:
+        self.loop, self.machine, self.demand = loop, machine, LoopDemand(loop, machine)
+        self.into: list[list[_Delay]] = [[] for _ in loop.nodes]
+        self.out: list[list[_Delay]] = [[] for _ in loop.nodes]
+        self.fastest = [latency(node.operation, machine) for node in loop.nodes]
+        for wait in loop.waits:
+            # No dependence of a loop has to do with the latency of its second operation.
+            cycles = distance(wait.reason, 0, 0, machine)
+            latencies = distance(wait.reason, 1, 0, machine) - cycles
+            is_awaited = wait.reason is DependenceKind.VALUE and not wait.distance
+            more = latencies, cycles, wait.distance, is_awaited
+            self.into[wait.second].append(_Delay(wait.first, *more))
+            self.out[wait.first].append(_Delay(wait.second, *more))
+
+
+class ScheduleAttempt:
+    """With one interval."""
+
+    def __init__(
+        self,
+        search: LoopSearch,
+        interval: int,
+        order: Order,
+        unbypassed: frozenset[Operand],
+    ) -> None:
+        self.search, self.loop, self.interval = search, search.loop, interval
+        self.order = order
+        self.partial = PartialSchedule(search.loop, search.demand, interval, unbypassed)
+        self.last: dict[int, int] = {}
+        """Where each operation was placed last."""
+        self.fewest = len(search.loop.nodes)
+        """The fewest operations that have been left without a slot."""
+        self.was_late = False
+        """Whether any was placed as late as it may, because its result is awaited."""
+
+    def run(self) -> IterationSchedule | None:
+        ranks, count = self.order.ranks, len(self.loop.nodes)
+        left = [(ranks[number], number) for number in range(count)]
+        heapq.heapify(left)
+        stalled = 0
+        for _ in range(tuning.STEPS_AN_OPERATION * count + tuning.STEPS_BESIDES):
+            if not left:
+                return self._normal()
+            _, number = heapq.heappop(left)
+            evicted = self._place(number)
+            if evicted is None:
+                return None
+            for each in evicted:
+                heapq.heappush(left, (ranks[each], each))
+            stalled += 1
+            if len(left) < self.fewest:
+                self.fewest, stalled = len(left), 0
+            elif stalled > self._patience():
+                return None
+        return None if left else self._normal()
+
+    def _patience(self) -> float:
+        """Steps without progress after which there will hardly be any."""
+        count = len(self.loop.nodes)
+        if self.is_close:
+            return max(tuning.STALLED_STEPS, tuning.STALLED_PART * count)
+        return max(tuning.FAR_STALLED_STEPS, tuning.FAR_STALLED_PART * count)
+
+    @property
+    def is_close(self) -> bool:
+        """True if few operations were left at some time."""
+        return self.fewest <= tuning.CLOSE * len(self.loop.nodes)
+
+    def _normal(self) -> IterationSchedule:
+        """With the first operation in the first stage; cycles keep their place in the interval."""
+        partial = self.partial
+        first = min(slot.cycle for slot in partial.slots.values())
+        shift = -(first // self.interval) * self.interval
+        partial.slots = {
+            number: slot._replace(cycle=slot.cycle + shift, landing=slot.landing + shift)
+            for number, slot in partial.slots.items()
+        }
+        partial.loop = self.loop.with_bases(partial.bases)
+        return IterationSchedule(partial.loop, self.interval, partial)
+
+    def _place(self, number: int) -> set[int] | None:
+        """Place an operation; those that have lost their places. None if it is not to be done."""
+        slots, into, out = self.partial.slots, self.search.into, self.search.out
+        earliest, latest = self._earliest(number), self._latest(number)
+        is_bound = any(each.other in slots for each in into[number])
+        is_awaited = self.order.is_late and any(
+            each.is_awaited and each.other in slots for each in out[number]
+        )
+        if latest is not None and not is_bound:
+            cycles = range(latest, latest - self.interval, -1)
+        elif latest is not None and is_awaited:
+            self.was_late = True
+            cycles = range(latest, max(earliest, latest - self.interval + 1) - 1, -1)
+        else:
+            end = earliest + self.interval - 1
+            cycles = range(earliest, min(end, end if latest is None else latest) + 1)
+        if self._on_cheapest(number, cycles):
+            return set()
+        return self._force(number, earliest)
+
+    def _on_cheapest(self, number: int, cycles: range) -> bool:
+        """Place an operation in one of some cycles: in the first one that takes nothing scarce, or
+        the best of the first few that are possible at all."""
+        partial, best, looked = self.partial, None, 0
+        for cycle in cycles:
+            if not self._fits(number, cycle):
+                continue
+            is_possible = False
+            for unit in partial.units(number, cycle):
+                if partial.place(number, cycle, unit):
+                    cost = partial.cost(number)
+                    if not cost:
+                        self.last[number] = cycle
+                        return True
+                    if best is None or cost < best[0]:
+                        best = cost, cycle, unit
+                    is_possible = True
+                    partial.evict(number)
+            looked += is_possible
+            if looked >= tuning.CYCLES_COMPARED:
+                break
+        if best is None:
+            return False
+        _, cycle, unit = best
+        partial.place(number, cycle, unit)
+        self.last[number] = cycle
+        return True
+
+    def _fits(self, number: int, cycle: int) -> bool:
+        """True if the branch back is where an iteration ends."""
+        if number != self.loop.repeat:
+            return True
+        return (cycle + self.search.machine.delay_slots + 1) % self.interval == 0
+
+    def _on_some_unit(self, number: int, cycle: int) -> bool:
+        partial = self.partial
+        return any(partial.place(number, cycle, unit) for unit in partial.units(number, cycle))
+
+    def _force(self, number: int, earliest: int) -> set[int] | None:
+        cycle = earliest
+        if number in self.last:
+            cycle = max(cycle, self.last[number] + 1)
+        while not self._fits(number, cycle):
+            cycle += 1
+        evicted: set[int] = set()
+        while not self._on_some_unit(number, cycle):
+            rival = self.partial.rival(number, cycle)
+            if rival is None:
+                return None
+            self.partial.evict(rival)
+            evicted.add(rival)
+        self.last[number] = cycle
+        for delay in self.search.out[number]:
+            other = self.partial.slots.get(delay.other)
+            if other is None or delay.other == number:
+                continue
+            if other.cycle < cycle + self._far(number, delay):
+                self.partial.evict(delay.other)
+                evicted.add(delay.other)
+        return evicted
+
+    def _far(self, first: int, delay: _Delay) -> int:
+        """Cycles from the issue of one operation to the other's, of the same iteration's number."""
+        slot = self.partial.slots.get(first)
+        latency = self.search.fastest[first] if slot is None else slot.latency
+        return delay.latencies * latency + delay.cycles - self.interval * delay.distance
+
+    def _earliest(self, number: int) -> int:
+        slots = self.partial.slots
+        return max(
+            (
+                slots[each.other].cycle + self._far(each.other, each)
+                for each in self.search.into[number]
+                if each.other in slots
+            ),
+            default=self.order.depths[number],
+        )
+
+    def _latest(self, number: int) -> int | None:
+        slots = self.partial.slots
+        return min(
+            (
+                slots[each.other].cycle - self._far(number, each)
+                for each in self.search.out[number]
+                if each.other in slots
+            ),
+            default=None,
+        )
