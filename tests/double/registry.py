@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Registries with a plugin that was registered by hand, not installed (distribution.py does that)."""
+"""Registries with a plugin that was registered by hand, not installed (distribution.py does
+that)."""
 
 from __future__ import annotations
 

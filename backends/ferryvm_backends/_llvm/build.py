@@ -53,8 +53,8 @@ def _parsed(module: ir.Module) -> llvm.ModuleRef:
 
 
 def build(package: str, merge_tails: bool) -> bytes:
-    """What the cache keeps for the backend in `package`. The backend's `module.build()` returns the
-    LLVM module and the notes."""
+    """The content of the cache entry for the backend in `package`. The backend's `module.build()`
+    returns the LLVM module and the notes."""
     module: ir.Module
     notes: bytes
     module, notes = importlib.import_module(f"{package}.module").build()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the cache keeps of native code: length of the notes │ notes │ object code."""
+"""The content of a cache entry of native code: length of the notes │ notes │ object code."""
 
 from __future__ import annotations
 

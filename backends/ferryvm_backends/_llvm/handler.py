@@ -50,7 +50,7 @@ class HandlerBuilder(Arithmetic, Emitter[ir.Value]):
 
     registers: Registers
     counting: bool
-    """Whether each instruction checks and pays fuel."""
+    """True if each instruction checks and pays fuel."""
 
     _pushed: list[ir.Value]
     """Values above memory's part of the operand stack, deepest first."""

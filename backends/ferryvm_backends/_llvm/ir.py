@@ -167,7 +167,7 @@ class _UndefinedType:
 
 
 Undefined = _UndefinedType()
-"""What a constant is made of that may have any value."""
+"""A constant that may have any value."""
 
 
 class Constant(Value):

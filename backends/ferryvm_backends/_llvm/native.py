@@ -23,7 +23,7 @@ from ferryvm_backends._llvm.loader import NativeCode, self_contained
 _log = logging.getLogger("ferryvm")
 
 _FEATURES = {"flags", "Features"}
-"""What the kernel calls the features of a processor: x86-64, AArch64."""
+"""Keys of a processor's features in the kernel's text: x86-64, AArch64."""
 
 _TOLD = (
     "vendor_id", "cpu family", "model", "model name", "stepping", "flags",
@@ -39,7 +39,7 @@ _PROCESSORS = ("x86_64", "amd64", "aarch64", "arm64")
 
 
 def _facts() -> list[str]:
-    """What native code depends on besides the sources it is woven from."""
+    """Facts that native code depends on, besides the sources it is woven from."""
     return [ferryvm.__version__, str(ABI_VERSION), *_llvm_facts(), platform.machine(), processor()]
 
 
@@ -56,7 +56,7 @@ def _llvm_facts() -> list[str]:
 
 
 def processor() -> str:
-    """What this processor is and has: other code is made for another one.
+    """The model and features of this processor, which code is specific to.
 
     From the kernel where it tells; LLVM, which would tell as well, takes long to load.
     """
@@ -135,7 +135,7 @@ def _name(package: str) -> str:
 
 
 def _build_in_process(package: str, merge_tails: bool) -> bytes:
-    """What `build` yields, from a process of its own; Ctrl-C ends both."""
+    """The result of `build`, run in a child process; Ctrl-C ends both."""
     from ferryvm import child  # only where the cache has none
 
     command = [sys.executable, "-m", "ferryvm_backends._llvm.build", package, str(os.getpid())]

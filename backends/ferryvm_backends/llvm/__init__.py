@@ -13,7 +13,7 @@ from ferryvm.cost import Cost
 from ferryvm_backends._llvm.native import processor_problem
 
 LIMITS = Cost(instructions=10_000, words=200_000, frame=30_000)
-"""What is refused beyond them takes minutes."""
+"""Limits of a region; compiling a larger one takes minutes."""
 
 
 class LlvmBackend(RegionCompiler):

@@ -32,7 +32,7 @@ class Access(Arithmetic):
         self.storage = Storage(builder)
         self.control = self.function.args[0]
         self.values: dict[Value, ir.Value] = {}
-        """What has been lowered so far."""
+        """The values lowered so far."""
         self._start = builder.block
 
     def _value(self, value: Value) -> ir.Value:

@@ -33,7 +33,7 @@ class _Strip:
     loop: StripMinedLoop
     block: ir.Block
     begun: list[ir.PhiInstr]
-    """What that block gets for the parameters of the head."""
+    """The block's arguments for the parameters of the head."""
 
 
 def lower_body(shared: LoweringContext, variant: Variant, builder: ir.IRBuilder) -> None:
@@ -55,7 +55,7 @@ class _Blocks(CallLowering):
         }
         self.builder.branch(self.blocks[entry])
         self._phis: dict[Value, ir.PhiInstr] = {}
-        """What the parameters of blocks have become."""
+        """The phi functions of the parameters of blocks."""
         for block in others:
             self.builder.position_at_end(self.blocks[block])
             for parameter in block.parameters:

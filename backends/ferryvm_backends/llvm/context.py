@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the native functions of one region have in common: choices, names, counts, types."""
+"""The context that the native functions of one region share: choices, names, counts, types."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ HOST_STACK_LIMIT = FORCED_IN + WORD_BYTES
 
 
 class LoweringContext:
-    """What the lowerings of a module's bodies share."""
+    """The context that the lowerings of a module's bodies share."""
 
     def __init__(self, module: Module, options: Options, polls: bool) -> None:
         """`polls`: look at the interrupt flag in loops."""
@@ -40,7 +40,7 @@ class LoweringContext:
         self.functions = {
             number: self.function(f"f{number}", body) for number, body in module.functions.items()
         }
-        """What each VM function has become, by number."""
+        """The native function of each VM function, by number."""
         self._early: dict[Body, EarlyStores | None] = {}
         self.nests = FAILURES + len(self.guards)
         """The place in `ACTIVITY` from which on nests have theirs."""
@@ -49,7 +49,7 @@ class LoweringContext:
         self.activity.initializer = ir.Constant(words, None)
 
     def early(self, body: Body) -> EarlyStores | None:
-        """What a body stores before it leaves."""
+        """The stores of a body in front of its exits."""
         if body not in self._early:
             self._early[body] = store_early(body)
         return self._early[body]
@@ -93,7 +93,7 @@ def llvm_type(t: ValueType) -> ir.Type:
 
 
 def result_type(body: Body) -> ir.Type:
-    """What the native function of a body returns: its result, if it has one, and whether it
+    """The return type of a body's native function: its result, if it has one, and whether it
     left."""
     return ir.LiteralStructType([LLVM_TYPE[body.result], INT32]) if body.result else INT32
 

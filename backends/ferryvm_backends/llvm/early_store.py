@@ -45,10 +45,10 @@ Memory = dict[int, Value]
 
 @dataclasses.dataclass
 class EarlyStores:
-    """What a body stores early, and what is left for its exits."""
+    """The early stores of a body, and the stores that remain for its exits."""
 
     stores: dict[Operation, FrameState]
-    """What is stored in front of an operation: the words of this state."""
+    """The stores in front of an operation: the words of this state."""
     states: dict[Operation, FrameState]
     """The states that exits leave in, without the words that memory has there."""
 
@@ -60,7 +60,7 @@ def state_words(body: Body) -> int:
 
 
 def store_early(body: Body) -> EarlyStores | None:
-    """What a body is to store early; None where its exits are short anyhow."""
+    """The early stores of a body; None if its exits are short anyhow."""
     return _Stores(body).run() if state_words(body) > MANY_WORDS else None
 
 
@@ -103,7 +103,8 @@ def _is_same(a: Value | None, b: Value | None) -> bool:
 
 
 def _joined(parameter: Value, values: Sequence[Value | None]) -> Value | None:
-    """What memory has behind a join where it had these values, which the parameter is passed."""
+    """The content of memory behind a join where it had these values, which the parameter is
+    passed."""
     virtual = [isinstance(value, Virtual) for value in values]
     if not any(virtual):
         return parameter
@@ -127,7 +128,7 @@ class _Stores:
                 self.incoming[edge.block].append((block, edge))
         self.strips = _strip_blocks(body)
         self.has_given_up = False
-        """Whether heads of loops expect nothing any more."""
+        """True if heads of loops expect nothing any more."""
         self.lost: dict[Block, set[int]] = {}
         """Words that a way back to the head of a loop does not have in memory as the head wants."""
 
@@ -169,7 +170,7 @@ class _Stores:
         return len(self.lost[head]) > before
 
     def _at_start(self, block: Block) -> Memory:
-        """What memory has where control comes to a block."""
+        """The content of memory at the start of a block."""
         incoming = self.incoming[block]
         onward = [(source, edge) for source, edge in incoming if not edge.is_back]
         back = [(source, edge) for source, edge in incoming if edge.is_back]
@@ -281,7 +282,7 @@ class _Stores:
 def _united(
     first: Sequence[Value | None], then: Sequence[Value | None]
 ) -> tuple[Value | None, ...]:
-    """What memory has after two stores."""
+    """The content of memory after two stores."""
     length = max(len(first), len(then))
     old = (*first, *[None] * (length - len(first)))
     new = (*then, *[None] * (length - len(then)))
@@ -297,7 +298,8 @@ def _word(state: FrameState | None, place: int) -> Value | None:
 
 
 def _poll_state(block: Block) -> FrameState | None:
-    """What a block that goes back polls in; None where something comes behind the poll."""
+    """The state of the poll in a block with a back edge; None where something comes behind the
+    poll."""
     last = block.operations[-1] if block.operations else None
     return last.exit if last is not None and last.name == "poll" else None
 

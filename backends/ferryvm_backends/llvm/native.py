@@ -90,8 +90,8 @@ def stack_bytes(module: llvm.ModuleRef, code: bytes) -> int:
 
 
 def packed(module: Module, stack: int, code: bytes) -> bytes:
-    """What the cache keeps of a region: the notes are bytes of the host's stack that its frames
-    take, the pcs of its guards, and its nests."""
+    """The content of a region's cache entry: the notes are bytes of the host's stack that its
+    frames take, the pcs of its guards, and its nests."""
     return cache_entry.packed(json.dumps([stack, module.guards, module.nests]).encode(), code)
 
 
@@ -117,7 +117,7 @@ _calibrated: list[float] = []
 
 
 def seconds_a_cycle() -> float:
-    """What one step of the processor's time stamp counter takes, measured once."""
+    """Duration of one tick of the processor's time stamp counter, measured once."""
     if not _calibrated:
         code = ObjectCode(emitted(parsed(_counter_module())))
         read = ctypes.CFUNCTYPE(ctypes.c_uint64)(code.address("ferry_cycles"))
@@ -165,7 +165,7 @@ class RegionCode(Code):
         )
 
     def _activity_of_nests(self, words: list[int]) -> tuple[NestActivity, ...]:
-        """What became of nests that store; metrics of one that was copied are added up."""
+        """Executions of nests that store; metrics of one that was copied are added up."""
         found = []
         for number, nest in enumerate(self._nests):
             first = FAILURES + len(self._guards) + NEST_WORDS * number

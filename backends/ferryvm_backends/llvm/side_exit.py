@@ -44,7 +44,7 @@ class SideExits(Access):
         super().__init__(shared, variant.body, builder)
         self.variant = variant
         self.early = shared.early(variant.body)
-        """What the body stores before it leaves; None: nothing."""
+        """The early stores of the body; None: there are none."""
 
     @contextmanager
     def _rarely(self, p: ir.Value, name: str, onward: ir.Block | None = None) -> Iterator[ir.Block]:

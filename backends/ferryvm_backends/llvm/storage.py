@@ -49,7 +49,7 @@ class Storage:
     def load(
         self, pointer: ir.Value, part: str, t: ir.Type = WORD, align: int = 8, fixed: bool = False
     ) -> ir.Value:
-        """What is at a pointer into a part of the state."""
+        """The value at a pointer into a part of the state."""
         if fixed:
             metadata = f"!invariant.load {self.builder.module.add_metadata('')}"
         else:

@@ -37,7 +37,7 @@ class StripMinedLoop:
     count: InductionVariable
     poll: Operation
     state: FrameState
-    """What its poll leaves in, in terms of the head's parameters."""
+    """The state of its poll, in terms of the head's parameters."""
     onward: Edge
     """From the head into the loop."""
     out: Edge

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How the code of a region is made, kept and loaded: what llvm tells the base of compilers.
+"""The target of `llvm` for the base of compilers: building, caching and loading code.
 
 What makes code is imported only where there is none yet: it takes longer to import than code that
 was kept takes to load.

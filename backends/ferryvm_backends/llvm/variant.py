@@ -18,6 +18,6 @@ class Variant:
     calls: Mapping[int, ir.Function]
     """The native functions that it calls, by the numbers of the VM's."""
     is_inner: bool = False
-    """Whether it runs only in what has looked at the flag and the host's stack already."""
+    """True if its callers have polled the flag and checked the host's stack already."""
     has_room: bool = False
-    """Whether the VM's stack is known to have room for the frames of its calls."""
+    """True if the VM's stack is known to have room for the frames of its calls."""

@@ -17,7 +17,7 @@ from ferryvm.compiler import RegionCompiler, Target
 from ferryvm.cost import Cost
 
 LIMITS = Cost(instructions=5_000, words=20_000, frame=2_000)
-"""What is refused beyond them takes minutes."""
+"""Limits of a region; compiling a larger one takes minutes."""
 
 
 class OpenClBackend(RegionCompiler):

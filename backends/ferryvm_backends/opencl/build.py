@@ -41,7 +41,7 @@ _SECONDS = 120.0
 _LONGEST = 300
 """Characters of what a driver says that a message repeats."""
 _KEPT_ELSEWHERE = b"built"
-"""What our cache has of a text whose code the driver keeps."""
+"""Content of the cache entry of a text whose binary the driver caches."""
 
 _FORMS = (
     b"\x7fELF",  # AMD, Intel, NVIDIA
@@ -50,12 +50,12 @@ _FORMS = (
     b"BC\xc0\xde",  # LLVM's bitcode
     b"\x03\x02\x23\x07",  # SPIR-V
 )
-"""What binaries begin with."""
+"""Magic numbers of binaries."""
 
 
 @dataclasses.dataclass(frozen=True)
 class Session:
-    """What this process has of a device."""
+    """The OpenCL objects of this process for a device."""
 
     device: Device
     context: Any
@@ -96,7 +96,7 @@ def key(device: Device, source: str) -> str:
 
 
 def build(device: Device, source: str) -> bytes:
-    """What our cache has of a program that is built here. Raises BackendError."""
+    """The content of the cache entry of a program that is built here. Raises BackendError."""
     return _builder().build(device, source) or _KEPT_ELSEWHERE
 
 

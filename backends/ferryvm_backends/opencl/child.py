@@ -25,7 +25,7 @@ from ferryvm_backends.opencl.kernel import Kernel
 
 
 def answer(request: dict[str, Any]) -> dict[str, Any]:
-    """What came of a request: `error`, or `binary` where one is wanted."""
+    """The answer to a request: `error`, or `binary` where one is wanted."""
     device = next((d for d in devices() if list(d.identity) == request["device"]), None)
     if device is None:
         return {"error": "the device is gone"}

@@ -62,11 +62,11 @@ class KernelCode(Code):
         raise NotImplementedError
 
     def forget(self) -> None:
-        """Have the kernel's arguments set for no machine."""
+        """Mark the kernel's arguments as set for no machine."""
         self.record.control = self.record.residence = 0
 
     def answer(self, control: ControlBlock, why: int) -> int:
-        """What native code is told: a status."""
+        """The answer to native code: a status."""
         try:
             return int(self.back(control, why))
         except BackendError as error:
@@ -101,7 +101,7 @@ class KernelCode(Code):
 
 
 def error_name(code: int) -> str:
-    """What OpenCL calls an error."""
+    """OpenCL's name of an error."""
     name = next((n for n in dir(cl.status_code) if getattr(cl.status_code, n) == code), None)
     return name or f"error {code}"
 

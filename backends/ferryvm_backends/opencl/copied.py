@@ -60,7 +60,7 @@ class Residents:
         return found
 
     def drop(self, control: ControlBlock) -> None:
-        """Have no memory of a machine any more."""
+        """Release the memory of a machine."""
         _, found = self._kept.pop(_key(control), (0, None))
         if found is not None:
             found.close()
@@ -96,7 +96,7 @@ class CopiedCode(KernelCode):
         self._needs, self._traffic, self._packet = needs, Traffic(), Packet()
         self._memory: Copied | None = None
         self._places: tuple[BufferOffset, ...] = ()
-        """What the kernel's arguments are set for."""
+        """The buffers that the kernel's arguments are set to."""
         record = self.record
         record.entry, record.slice = entry, _FIRST
         record.parameters, record.callers = needs.parameters, needs.callers
@@ -169,7 +169,7 @@ class CopiedCode(KernelCode):
         self.record.residence = ctypes.addressof(memory.residence)
 
     def _adapt(self, taken: float) -> None:
-        """Have slices take about as long as they are to take."""
+        """Adapt the length of slices to their intended time."""
         wanted = int(self.record.slice * min(max(SLICE / max(taken, 1e-6), 0.25), 4.0))
         self.record.slice = min(max(wanted, 1), _MOST)
 

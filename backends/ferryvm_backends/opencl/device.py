@@ -65,7 +65,7 @@ class Device:
 
     @property
     def identity(self) -> tuple[str, int, str]:
-        """What finds the same device in another process of this machine."""
+        """Identity of the device in other processes of this machine."""
         return self.platform, self.place, self.name
 
     @property
@@ -99,7 +99,7 @@ class Device:
 
 @contextlib.contextmanager
 def _pocl_devices() -> Iterator[None]:
-    """Have PoCL offer its fast device, unless the user has said what it is to offer."""
+    """Make PoCL offer its fast device, unless the user has said what it is to offer."""
     if POCL_DEVICES in os.environ:
         yield
         return
@@ -130,7 +130,7 @@ def devices() -> tuple[Device, ...]:
 
 
 def no_platform() -> str:
-    """What to do where no platform is found."""
+    """The remedy if no platform is found."""
     vendors = os.environ.get("OCL_ICD_VENDORS")
     if vendors:
         return (

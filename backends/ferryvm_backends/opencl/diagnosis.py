@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What `ferry doctor` says of OpenCL: pyopencl and its loader, drivers, devices, folders.
+"""Findings of `ferry doctor` about OpenCL: pyopencl and its loader, drivers, devices, folders.
 
 Nothing is built or run. What is looked for and does not exist here is injected by tests: devices
 and the places of drivers are arguments.
@@ -137,7 +137,7 @@ def names(found: Sequence[Device], device: Device) -> list[str]:
 
 
 def _lacks(found: Sequence[Device], device: Device) -> Iterator[tuple[str, str]]:
-    """What a device lacks, and what to do about it."""
+    """The capabilities that a device lacks, and the remedy."""
     if device.problem:
         remedy = _other(found, device, lambda d: True)
         if device.is_unknown_processor:
@@ -157,7 +157,7 @@ def _lacks(found: Sequence[Device], device: Device) -> Iterator[tuple[str, str]]
 
 
 def _other(found: Sequence[Device], device: Device, suits: Callable[[Device], bool]) -> str:
-    """How to choose another device; nothing if there is none that suits."""
+    """The remedy of choosing another device; empty if none is suitable."""
     for other in found:
         if other is not device and other.problem is None and suits(other):
             for name in names(found, other):
@@ -166,7 +166,7 @@ def _other(found: Sequence[Device], device: Device, suits: Callable[[Device], bo
 
 
 def choice_findings(found: Sequence[Device]) -> Iterator[Finding]:
-    """What is wrong with FERRYVM_OPENCL_DEVICE."""
+    """Findings about FERRYVM_OPENCL_DEVICE."""
     wanted = os.environ.get(ENVIRONMENT, "")
     if not wanted or not found or choose(found, wanted) is not None:
         return

@@ -40,9 +40,9 @@ class Driver:
     platform: str
     """A regular expression for the name of its platform, in lower case."""
     file: str
-    """What its .icd file is called where we name one."""
+    """Name for its .icd file."""
     again: str
-    """What to do where it is loaded and offers nothing."""
+    """The remedy if it is loaded and offers nothing."""
 
 
 NVIDIA = Driver(
@@ -71,7 +71,7 @@ DRIVERS = (NVIDIA, INTEL, POCL)
 
 
 def setting_findings(places: Places) -> Iterator[Finding]:
-    """What is wrong with what the environment says to loaders."""
+    """Findings about the environment variables of loaders."""
     named, asked = os.environ.get(VENDORS, ""), places.asked
     is_file = asked.suffix == ".icd" and asked.is_file()
     problem = ""
@@ -183,7 +183,7 @@ def _cardless(driver: Driver, places: Places) -> str:
 
 
 def _commands(library: Path, file: str, places: Places) -> str:
-    """What has the loader read of a library, and still of all that it reads now."""
+    """Commands that make the loader read a library besides all that it reads now."""
     asked = places.asked
     named = os.environ.get(VENDORS, "")
     if named and asked.is_dir() and os.access(asked, os.W_OK):

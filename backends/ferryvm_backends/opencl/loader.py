@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the OpenCL loader reads, and which libraries there are for it to load.
+"""Files that the OpenCL loader reads, and the libraries for it to load.
 
     OCL_ICD_VENDORS          a folder of .icd files; or one .icd file, or a library, and no other
     else OPENCL_VENDOR_PATH  a folder
@@ -31,7 +31,7 @@ from ferryvm.failure import one_line
 VENDORS = "OCL_ICD_VENDORS"
 VENDOR_PATH = "OPENCL_VENDOR_PATH"
 FILENAMES = "OCL_ICD_FILENAMES"
-"""What Khronos' loader knows in its place."""
+"""The corresponding variable of Khronos' loader."""
 
 _SECONDS = 30.0
 """That a command may take."""
@@ -48,7 +48,8 @@ _FOLDERS = (
 
 
 def _ldconfig() -> str:
-    """What the linker's cache has, as `ldconfig -p` prints it; nothing where there is none."""
+    """The content of the linker's cache, as `ldconfig -p` prints it; nothing where there is
+    none."""
     for command in ("/sbin/ldconfig", "ldconfig"):
         with contextlib.suppress(OSError):
             return _output([command, "-p"])[1]
@@ -91,7 +92,7 @@ class Places:
 
     @property
     def asked(self) -> Path:
-        """What the loader is told to read, whether or not it is there."""
+        """The paths that the loader is told to read, whether or not they exist."""
         named = os.environ.get(VENDORS) or os.environ.get(VENDOR_PATH)
         return Path(named) if named else self.vendors
 
@@ -110,7 +111,7 @@ class Registration:
 
 
 def registrations(places: Places) -> list[Registration]:
-    """What the loader reads: all .icd files, in the order in which it does."""
+    """The .icd files that the loader reads, in its order."""
     if places.is_one:
         asked = places.asked
         files = [asked] if asked.suffix == ".icd" and asked.is_file() else []

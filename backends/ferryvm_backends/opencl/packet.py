@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a kernel in copied memory is given with its arguments, instead of by copies of its own."""
+"""The packet of changed words that a kernel in copied memory gets as an argument."""
 
 from __future__ import annotations
 

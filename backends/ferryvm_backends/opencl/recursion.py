@@ -30,7 +30,7 @@ Improved = Callable[[Region], Module]
 
 
 def resumed(region: Region, module: Module, improved: Improved) -> dict[int, Module]:
-    """What a kernel needs to go on by itself, by pc; empty where it does not recur."""
+    """The regions at which a kernel can resume by itself, by pc; empty without recursion."""
     found: dict[int, Module] = {}
     waiting = _places(module)
     while waiting and len(found) < _MOST_PLACES:
@@ -43,7 +43,7 @@ def resumed(region: Region, module: Module, improved: Improved) -> dict[int, Mod
 
 
 def levels(module: Module, places: int, is_cpu: bool) -> int:
-    """How many copies of functions that recur there are to be; 0 if there are none such."""
+    """Number of copies of recursive functions; 0 without such functions."""
     recursing = _recursing(module)
     if not recursing:
         return 0

@@ -47,7 +47,7 @@ _ZERO = np.zeros(1, np.uint8)
 
 @dataclasses.dataclass
 class Traffic:
-    """What has been copied."""
+    """Amounts of copied memory."""
 
     to_device: int = 0
     """Bytes."""
@@ -134,12 +134,12 @@ class Segment:
         return found
 
     def accept(self, begin: int, found: Bytes) -> None:
-        """Have the machine and the mirror as the device is."""
+        """Bring the machine and the mirror to the device's state."""
         end = begin + len(found)
         self.mirror[begin:end] = self._host[begin:end] = found
 
     def give_to(self, new: Segment) -> None:
-        """Have a larger part begin as this one is. Raises cl.Error."""
+        """Initialise a larger part with this one. Raises cl.Error."""
         size = len(self.mirror)
         new.mirror[:size] = self.mirror
         if size:
@@ -168,7 +168,7 @@ def _notes(capacity: int) -> int:
 
 @dataclasses.dataclass(frozen=True)
 class Needs:
-    """What a region reads and changes, callees included."""
+    """Memory that a region reads and changes, callees included."""
 
     statics: bool
     writes_statics: bool
@@ -182,7 +182,7 @@ class Needs:
 
 
 def needs(region: Region, callers: bool) -> Needs:
-    """What a region needs of a machine; `callers`: frames of callers, too."""
+    """Memory of a machine that a region needs; `callers`: frames of callers, too."""
     found = region_effects(region)
     writes = bool(found.statics_written)
     return Needs(
@@ -236,7 +236,7 @@ class Copied:
             mirror=self._mirror.ctypes.data,
             landing=self._landing.address,
         )
-        """What native code knows of it."""
+        """Its record for native code."""
         self.statics = Segment(
             session,
             view(control.statics, statics),

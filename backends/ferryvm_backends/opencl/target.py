@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How the kernel of a region is made, kept and loaded: what opencl tells the base of compilers."""
+"""The target of `opencl` for the base of compilers: building, caching and loading kernels."""
 
 from __future__ import annotations
 

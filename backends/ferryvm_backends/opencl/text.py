@@ -38,11 +38,11 @@ class KernelText:
     guards: tuple[int, ...]
     """pc of each guard, by the number that a kernel gives for it."""
     resumes: bool
-    """Whether it may go on in the frames of callers."""
+    """True if it may continue in the frames of callers."""
 
 
 def dialect(device: Device, way: str) -> Dialect:
-    """How a device is spoken to."""
+    """The OpenCL C dialect of a device."""
     return opencl(aligned=not device.is_cpu, apart=way == COPIED)
 
 
@@ -98,7 +98,7 @@ def _refuse_floats(modules: list[Module], device: Device) -> None:
 
 
 def _tables(modules: list[Module], verified: Verified) -> str:
-    """What every program has of its own and never changes, where the region reads it."""
+    """Constant tables of the program that the region reads."""
     bodies = [body for module in modules for body in module.bodies]
     names = {operation.name for body in bodies for operation in body.operations}
     found = ""

@@ -36,7 +36,7 @@ class ReferenceArtifact(Artifact):
         m = ReferenceEmitter(machine)
         m.next, m.sp, m.fp = control.pc, control.sp, control.fp
         is_hidden = False
-        """Whether the instruction is run in spite of its cell."""
+        """True if the instruction runs in spite of its cell."""
         try:
             while True:
                 m.pc = m.next

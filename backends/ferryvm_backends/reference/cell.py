@@ -70,7 +70,7 @@ class Cells:
         self._functions.pop(pc, None)
 
     def arrive(self, pc: int) -> Function | Status | None:
-        """What control meets at a pc: a function to call, HOT to leave with, or nothing."""
+        """The cell at a pc: a function to call, HOT to leave with, or nothing."""
         with self._lock:
             left = self._counts.get(pc)
             if left is None:

@@ -40,9 +40,9 @@ class ReferenceEmitter(PythonArithmetic, Emitter[int]):
         self.next = 0
         """Where control goes after this instruction."""
         self.jumped = False
-        """Whether it goes there by a jump, call or return."""
+        """True if it goes there by a jump, call or return."""
         self.changed = False
-        """Whether this instruction had an effect yet."""
+        """True if this instruction has had an effect."""
 
     # --- leaving ----------------------------------------------------------------------------
 

@@ -72,7 +72,7 @@ class Fusion:
         """Instructions of the longest group."""
 
     def length(self, handler: int) -> int:
-        """How many instructions the handler with that number runs."""
+        """Number of instructions of the handler with that number."""
         return 1 if handler < self._first else self._lengths[handler - self._first]
 
     def handlers(self, opcodes: list[int]) -> list[int]:

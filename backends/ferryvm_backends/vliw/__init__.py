@@ -28,7 +28,7 @@ ENVIRONMENT = "FERRYVM_VLIW_MACHINE"
 _USUAL = "multi16"
 
 LIMITS = Cost(instructions=2_000, words=10_000, frame=250)
-"""What is refused beyond them takes minutes."""
+"""Limits of a region; compiling a larger one takes minutes."""
 
 
 class VliwBackend(RegionCompiler):

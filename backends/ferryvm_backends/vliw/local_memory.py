@@ -52,7 +52,7 @@ class LocalMemory:
         return ControlBlock.from_buffer(self.memory.segments[Segment.CONTROL].data)
 
     def send(self, control: ControlBlock) -> Iterator[int]:
-        """Have the machine's memory as the host's is, as far as that is in use; bytes of each
+        """Copy changed pages of the host's memory in use to the machine's memory; bytes of each
         transfer. Raises BackendError where the machine has not so much memory."""
         segments = self.memory.segments
         self._check_size(control)
@@ -70,8 +70,8 @@ class LocalMemory:
         yield len(block)
 
     def fetch(self, control: ControlBlock) -> Iterator[int]:
-        """Have the host's memory as the machine's is, but for the control block; bytes of each
-        transfer."""
+        """Copy changed pages of the machine's memory to the host's, except the control block; bytes
+        of each transfer."""
         for segment, end in self._in_use(self.control).items():
             address = _host(control)[segment][0]
             yield copy(self.memory.segments[segment][:end], _view(address, end))
@@ -110,7 +110,7 @@ def _host(control: ControlBlock) -> dict[Segment, tuple[int, int]]:
 
 
 def copy(source: Bytes, to: Bytes) -> int:
-    """Have bytes as others are; how many were sent."""
+    """Copy bytes that differ; the number of bytes sent."""
     if np.array_equal(source, to):
         return 0
     sent = 0

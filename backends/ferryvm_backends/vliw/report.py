@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a run took on the simulated processor, as plain data: machine by machine, region by region.
+"""Metrics of a run on the simulated processor, as plain data: machine by machine, region by region.
 
 Everything about operations is worked out of how often each bundle was fetched. Two machines are two
 even if both are called the same. docs/vliw.md says what each figure means.
@@ -25,7 +25,7 @@ _DIGITS = 6
 
 
 class _Sum:
-    """What one program took, or several together on one machine."""
+    """Metrics of one program, or of several on one machine."""
 
     def __init__(self, machine: Machine) -> None:
         self.machine = machine

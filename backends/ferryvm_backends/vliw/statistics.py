@@ -12,7 +12,7 @@ from ferryvm_backends.vliw.simulate.metric import Words
 
 @dataclasses.dataclass
 class Totals:
-    """What all entries took."""
+    """Totals of all entries."""
 
     bundles: Words
     """Times that each bundle was fetched: what is said of operations follows from it."""
@@ -34,7 +34,7 @@ class ProgramMetrics:
 
     program: Program
     device: str
-    """What the machine was chosen by; empty where it was given as a value."""
+    """The device name that selected the machine; empty if it was given as a value."""
     pc: int
     """The region's entry."""
     positions: dict[int, Position]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How a region becomes a program of a machine: what vliw tells the base of compilers.
+"""The target of `vliw` for the base of compilers: from a region to a program of a machine.
 
 Nothing is kept on disk: what takes long is scheduling, and the program is only loaded from there.
 """

@@ -41,12 +41,12 @@ def _words(*names: str) -> list[tuple[str, type[ctypes.c_uint64]]]:
 
 
 class Record(ctypes.Structure):
-    """What a door knows of its kernel; addresses and handles are words."""
+    """The record of a trampoline's kernel; addresses and handles are words."""
 
     launch: int
     """Address of the function behind the door."""
     key: int
-    """What `back` is told."""
+    """The argument of `back`."""
     back: int
     queue: int
     kernel: int
@@ -62,7 +62,7 @@ class Record(ctypes.Structure):
     failures: int
     """Address of a word a guard."""
     observed: int
-    """Whether time and instructions are counted."""
+    """True if time and instructions are counted."""
     error: int
     """Of the call that failed."""
     entries: int
@@ -70,7 +70,7 @@ class Record(ctypes.Structure):
     instructions: int
     to_device: int
     to_host: int
-    """What it has done; the last two in bytes."""
+    """Metrics; the last two in bytes."""
     crowded: int
     """Entries left at once, for want of `STACK`."""
 
@@ -92,7 +92,7 @@ class Record(ctypes.Structure):
     writes_statics: int
     reads_heap: int
     writes_heap: int
-    """What the kernel needs."""
+    """Needs of the kernel."""
 
     _fields_ = [
         *_words("launch", "key", "back", "queue", "kernel", "enqueue", "finish", "set_argument"),

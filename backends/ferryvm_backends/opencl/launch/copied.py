@@ -240,7 +240,7 @@ class CopiedLauncher(Trampoline):
         return self.call("read", INT, _READ, *handles, *given)
 
     def _accept(self) -> None:
-        """Have the machine as the device is."""
+        """Bring the machine to the device's state."""
         b, mirror = self.builder, self._mirror
         scratch = offset(ControlBlock, "scratch") + WORD_BYTES * LOWEST_WORD
         lowest = b.load(self.at(mirror, scratch), align=8, typ=WORD)

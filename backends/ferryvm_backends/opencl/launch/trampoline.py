@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the native functions behind doors have in common: records, control blocks, calls."""
+"""The base of trampolines: records, control blocks, calls."""
 
 from __future__ import annotations
 
@@ -158,7 +158,7 @@ class Trampoline:
         return b.add(b.mul(seconds, word(10**9)), rest)
 
     def is_observed(self) -> ir.Value:
-        """Whether time and instructions are to be counted."""
+        """True if time and instructions are to be counted."""
         return self.builder.icmp_unsigned("!=", self.get("observed"), word(0))
 
     def forced_place(self, entries: ir.Value) -> ir.Value:

@@ -35,7 +35,7 @@ class WrappedLauncher(Trampoline):
         self.end(self.field("status"))
 
     def _bind(self) -> None:
-        """Have the kernel's arguments set for this machine, if they are for another one."""
+        """Set the kernel's arguments for this machine, if they are for another one."""
         b = self.builder
         address = b.ptrtoint(self.control, WORD)
         wrong = b.icmp_unsigned("!=", self.get("control"), address)

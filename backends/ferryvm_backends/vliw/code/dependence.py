@@ -74,7 +74,7 @@ def distance(reason: DependenceKind, latency: int, mine: int, machine: Machine) 
 
 
 def dependences(block: MachineBlock, live: Live) -> list[list[Dependence]]:
-    """What each operation of a block waits for."""
+    """The dependences of each operation of a block."""
     found: list[list[Dependence]] = []
     last: dict[Register, int] = {}
     """The operation that set a register last."""
@@ -145,7 +145,7 @@ class _Access:
     number: int
     place: MemoryOperand
     base: Operand
-    """What its address counts from: a register, or nothing where that is a constant."""
+    """Base register of its address; None for a constant address."""
     setter: int | None
     """The operation that set the register."""
     begin: int

@@ -136,7 +136,7 @@ def encode(
 def _loops(
     loops: PipelinableLoops, allocation: Allocation, places: dict[MachineBlock, int]
 ) -> Iterator[LoopSummary]:
-    """What is said of the loops that are one block."""
+    """Summaries of the loops that are one block."""
     for block, plan in loops.plans.items():
         scheduled, pipelined = allocation.schedule.blocks[block], plan.pipelined
         first = places[block] + scheduled.pad

@@ -49,7 +49,7 @@ Predicates = dict[Operation, tuple[Value, bool]]
 
 
 def convert_conditions(module: Module, machine: Machine) -> Predicates:
-    """Have conditions in loops be no branches where that is of use."""
+    """If-convert conditions in loops where that pays."""
     found: Predicates = {}
     if machine.units_for(Work.SELECT) and machine.units_for(Work.BOOLEAN):
         for body in module.bodies:
@@ -64,7 +64,7 @@ class _Side:
     edge: Edge
     """Of the branch."""
     holds: bool
-    """What the predicate is that leads there."""
+    """The value of the predicate on the edge to it."""
     block: Block | None
     """None: it leads to the meeting directly."""
 
@@ -161,7 +161,7 @@ class _Conversion:
     # --- converting -------------------------------------------------------------------------
 
     def _convert(self, block: Block, *sides: _Side) -> None:
-        """Have a branch's sides be part of its block."""
+        """Merge a branch's sides into its block."""
         new = _ExtendedBlock(block, self.found)
         for side in sides:
             new.add(self.body, side)
@@ -235,7 +235,7 @@ class _ExtendedBlock:
 
 
 def _absorb(body: Body, graph: ControlFlowGraph, place: int) -> bool:
-    """Have a block go on with what its jump alone leads to, if there is such a block."""
+    """Merge a block with its jump's target, if that has no other predecessor."""
     block = graph.blocks[place]
     end = block.end
     if end.name != "jump" or end.edges[0].is_back:
@@ -252,7 +252,7 @@ def _absorb(body: Body, graph: ControlFlowGraph, place: int) -> bool:
 
 
 def _work(operation: Operation) -> Work:
-    """What takes most of an operation's units."""
+    """The kind of work that occupies an operation's units most."""
     if operation.name in CONDITIONAL_EXITS:
         return Work.BRANCH
     if operation.name in _STORES:

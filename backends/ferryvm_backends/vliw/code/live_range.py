@@ -25,7 +25,7 @@ Cycles = int
 
 @dataclasses.dataclass
 class BlockRanges:
-    """What registers are taken by in one block."""
+    """Live ranges of registers in one block."""
 
     taken: dict[Register, Cycles] = dataclasses.field(default_factory=dict)
     weight: Counter[Register] = dataclasses.field(default_factory=Counter)
@@ -45,7 +45,7 @@ class LiveRanges:
         known = {} if known is None else known
         self.taken: dict[Register, dict[MachineBlock, Cycles]] = defaultdict(dict)
         self.weight: Counter[Register] = Counter()
-        """How much reading and writing each would cost in memory."""
+        """Spill cost of each register."""
         self.written: set[ScheduledOperation] = set()
         """Operations whose result goes to its register."""
         self.fixed: set[Register] = set()

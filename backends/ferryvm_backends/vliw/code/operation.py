@@ -70,7 +70,7 @@ class MemoryOperand:
     """Added to the address, modulo 2^64; less than 2^32 either way."""
     size: int = 8
     object: heap.Footprint | None = None
-    """What it touches of the heap, where that is known."""
+    """The heap object that it accesses, if that is known."""
 
 
 @dataclasses.dataclass(eq=False, slots=True)
@@ -103,7 +103,7 @@ class MachineOperation:
 
     @property
     def work(self) -> Work:
-        """What a unit has to be able to do for it."""
+        """The kind of work that a unit must support for it."""
         return work_of(self.name, self.static)
 
     def registers(self) -> list[Register]:
@@ -118,7 +118,7 @@ class MachineOperation:
         return list(dict.fromkeys(each for each in operands if not isinstance(each, Register)))
 
     def kind_of(self, number: int) -> FileKind:
-        """What an operand is."""
+        """The kind of an operand."""
         is_predicate = self.name in _PREDICATES and (number == 0 or self.name != "select")
         is_predicate |= self.holds is not None and number == len(self.operands) - 1
         return FileKind.BOOLEAN if is_predicate else FileKind.INTEGER
@@ -169,7 +169,7 @@ class MachineCode:
     guards: tuple[int, ...] = ()
     """pc of each guard, by the number that is left in `exit_id`."""
     registers: int = 0
-    """How many there have been."""
+    """Number of registers created so far."""
     spills: int = 0
     """Words of the segment of that name."""
     call_bytes: int = 0
@@ -188,7 +188,7 @@ class MachineCode:
 
 
 def work_of(name: str, static: tuple[Static, ...]) -> Work:
-    """What a unit has to be able to do for an operation."""
+    """The kind of work that a unit must support for an operation."""
     if name == "compare":
         (t, _) = static
         assert isinstance(t, Type)

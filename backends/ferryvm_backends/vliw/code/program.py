@@ -21,7 +21,7 @@ class Read:
 
 @dataclasses.dataclass(frozen=True)
 class Bypass:
-    """What stands in a unit's output register."""
+    """The value in a unit's output register."""
 
     unit: int
 
@@ -48,7 +48,7 @@ class Slot:
     """The register that the result goes to, if it goes to one."""
     has_result: bool = False
     is_predicate: bool = False
-    """Whether the result is one."""
+    """True if the result is a predicate."""
     place: MemoryOperand | None = None
     target: int | None = None
     """Number of the bundle that control may go on in."""
@@ -94,7 +94,7 @@ class LoopSummary:
     resource_bound: int
     """Cycles of a pass that the machine has units for, at least (Rau 1994, section 2.1)."""
     resource: str
-    """What that comes from: units, slots, or ports of files, by name."""
+    """The scarcest resource: units, slots, or ports of files, by name."""
     recurrence_bound: int
     """Cycles of a pass that what one takes from the one before allows, at least (section 2.2)."""
     reason: str = ""

@@ -170,7 +170,7 @@ def _uses(
 
 
 def _spill(code: MachineCode, register: Register, blocks: Iterable[MachineBlock]) -> None:
-    """Have a register in memory: stored where it is set, loaded where it is read; `blocks`: those
+    """Spill a register: stored where it is set, loaded where it is read; `blocks`: those
     that do."""
     place = MemoryOperand(Segment.SPILL, 8 * code.spills)
     code.spills += 1

@@ -83,7 +83,7 @@ class FileAssignment:
         self.load[best.name] += count
 
     def _separate(self, block: MachineBlock) -> None:
-        """Have no operation read more registers of a file than it has ports."""
+        """Limit the registers of a file that an operation reads to its ports."""
         operations: list[MachineOperation] = []
         for operation in block.operations:
             operations += self._constants(operation)

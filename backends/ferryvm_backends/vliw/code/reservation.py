@@ -26,7 +26,7 @@ Uses = defaultdict[int, dict[object, int]]
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Demand:
-    """What an operation takes of its bundle and its unit, in whichever cycle it is issued."""
+    """Resources of its bundle and unit that an operation takes, in any cycle."""
 
     units: Mapping[int, UnitTiming]
     """Those that can do it."""
@@ -41,13 +41,13 @@ class Demand:
         constants: tuple[int | MachineBlock, ...],
         machine: Machine,
     ) -> Demand:
-        """What one takes, with these constants."""
+        """The demand of one, with these constants."""
         is_branch, has_result = operation.name in BRANCHES, operation.result is not None
         return cls(machine.timings[operation.work], has_result, is_branch, constants)
 
 
 class ReservationTable:
-    """What is taken of a machine."""
+    """Reserved resources of a machine."""
 
     def __init__(self, machine: Machine, interval: int = ENDLESS) -> None:
         self.machine, self.interval = machine, interval
@@ -61,7 +61,7 @@ class ReservationTable:
         self._held = [0] * len(machine.units)
         """Cycles in which none may, since the one that is there is still read."""
         self._holds: list[defaultdict[int, int]] = [defaultdict(int) for _ in machine.units]
-        """How many need that, by cycle."""
+        """Number of users, by cycle."""
         self._constants: Uses = defaultdict(dict)
         self._reads: dict[str, Uses] = {file.name: defaultdict(dict) for file in machine.files}
         self._writes: dict[str, Uses] = {file.name: defaultdict(dict) for file in machine.files}
@@ -137,7 +137,7 @@ class ReservationTable:
         return taken & ((1 << count) - 1)
 
     def hold(self, unit: int, landing: int, until: int) -> None:
-        """Have no other result get to a unit in that time."""
+        """Keep other results from a unit in that time."""
         holds, interval = self._holds[unit], self.interval
         for cycle in range(landing + 1, until + 1):
             holds[cycle % interval] += 1

@@ -116,7 +116,7 @@ class _ListScheduler:
         self.after: list[list[int]] = [[] for _ in self.waits]
         """Those that depend on each operation."""
         self.pending = [0] * len(self.waits)
-        """How many operations without a cycle each one depends on."""
+        """Number of unscheduled predecessors of each operation."""
         for number, waits in enumerate(self.waits):
             before = {wait.first for wait in waits}
             self.pending[number] = len(before)

@@ -44,7 +44,7 @@ class Scheduled:
     operations: list[MachineOperation] = dataclasses.field(init=False)
     """The block's, as they were scheduled."""
     _drains: dict[int, int] = dataclasses.field(default_factory=dict)
-    """What `drain` has found, by the cycle of the exit."""
+    """Results of `drain`, by the cycle of the exit."""
 
     def __post_init__(self) -> None:
         self.operations = self.block.operations

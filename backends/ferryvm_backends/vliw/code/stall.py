@@ -23,7 +23,7 @@ from ferryvm_backends.vliw.machine.model import Timing, Work
 
 
 class Cause(enum.Enum):
-    """What a cycle in which nothing is issued is spent on; the value is what reports call it."""
+    """The cause of a stall cycle; the value is its name in reports."""
 
     LOAD = "load_use"
     """The next operation waits for the result of a load."""
@@ -107,12 +107,12 @@ class _Stalls:
                 self.found[at] = self._why(following, _loop_before(following, begin, end))
 
     def _why(self, at: int, back: _Back) -> Cause:
-        """What the operations of a bundle waited for that stands behind an empty one."""
+        """The cause for which the operations of a bundle behind an empty one waited."""
         causes = {cause for slot in self.bundles[at] for cause in self._waits(slot, at, back)}
         return min(causes, key=_ORDER.index, default=Cause.OTHER)
 
     def _waits(self, slot: Slot, at: int, back: _Back) -> Iterator[Cause]:
-        """What gets ready for an operation in the very cycle in which it is issued."""
+        """The causes that end for an operation in the very cycle in which it is issued."""
         before = list(self._before(back))
         yield from self._results(slot, before)
         yield from self._places(slot, before)
@@ -179,7 +179,7 @@ class _Stalls:
                     yield from self._waits(slot, at + more, _later(at, more, back))
 
     def _before(self, back: _Back) -> Iterator[tuple[int, Slot]]:
-        """What was issued before, and how many cycles before."""
+        """Operations issued before, and their distance in cycles."""
         for far in range(1, self.reach + 1):
             number = back(far)
             if number is None:
@@ -198,7 +198,7 @@ class _Stalls:
 
 
 def _block_before(at: int, start: int) -> _Back:
-    """What is fetched before a bundle of a block."""
+    """The bundle that is fetched before a bundle of a block."""
     return lambda far: at - far if at - far >= start else None
 
 

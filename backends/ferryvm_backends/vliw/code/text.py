@@ -42,7 +42,7 @@ def _block(program: Program, start: int, end: int) -> Iterator[str]:
 
 
 def operation_name(slot: Slot) -> str:
-    """What the operation of a slot is called."""
+    """The name of a slot's operation."""
     if slot.place is not None:
         return f"{slot.name}{8 * slot.place.size}"
     static = ".".join(getattr(each, "value", str(each)) for each in slot.static)
@@ -50,7 +50,7 @@ def operation_name(slot: Slot) -> str:
 
 
 def slot_text(program: Program, slot: Slot) -> str:
-    """What one slot says."""
+    """The text of one slot."""
     parts = [operation_name(slot)]
     for number, source in enumerate(slot.sources):
         text = _source(program, source)

@@ -35,7 +35,7 @@ def unroll_factor(block: MachineBlock) -> int:
 
 
 def unroll(code: MachineCode, block: MachineBlock, live: Live, iterations: int) -> None:
-    """Have a loop's block hold so many iterations."""
+    """Unroll a loop's block by a factor."""
     if iterations > 1:
         _Unrolling(code, block, live).run(iterations)
 
@@ -44,7 +44,7 @@ class _Unrolling:
     def __init__(self, code: MachineCode, block: MachineBlock, live: Live) -> None:
         self.code, self.block, self.live = code, block, live
         self.now: dict[Register, Operand] = {}
-        """What is in place of a register, where something is."""
+        """Replacements of registers."""
         self.stubs: list[MachineBlock] = []
 
     def run(self, iterations: int) -> None:

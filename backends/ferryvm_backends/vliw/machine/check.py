@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a machine needs besides keys of the right types: names that exist, units that fit files.
+"""Rules of machines beyond the types of keys: names that exist, units that fit files.
 
 The rules are checked on what is sound of a document, so that they find what they can beside other
 faults; one that could be told because of another fault is not.
@@ -18,34 +18,34 @@ _INTEGER, _BOOLEAN = FileKind.INTEGER, FileKind.BOOLEAN
 
 _NO_RESULT = {Work.STORE, Work.BRANCH}
 _PREDICATES = {Work.COMPARE, Work.FLOAT_COMPARE, Work.BOOLEAN}
-"""What yields predicates; all else that has a result yields words."""
+"""Work that yields predicates; all other results are words."""
 
 WRITES: Mapping[FileKind, Collection[Work]] = {
     _INTEGER: [work for work in Work if work not in _NO_RESULT | _PREDICATES],
     _BOOLEAN: _PREDICATES,
 }
-"""What has results for files of a kind."""
+"""Work with results for files of a kind."""
 
 READS: Mapping[FileKind, Collection[Work]] = {
     # A constant can be moved without a register, and predicates are no words.
     _INTEGER: [work for work in Work if work not in {Work.MOVE, Work.BOOLEAN, Work.BRANCH}],
     _BOOLEAN: {Work.SELECT, Work.BOOLEAN, Work.BRANCH},
 }
-"""What cannot do without operands from files of a kind."""
+"""Work that needs operands from files of a kind."""
 
 NEEDED = (Work.MOVE, Work.ADD, Work.LOAD, Work.STORE, Work.BRANCH)
-"""What no program can do without."""
+"""Work that every program needs."""
 
 
 def names(name: str, count: int) -> list[str]:
-    """What the files or units of one table are called."""
+    """The names of the files or units of one table."""
     return [name] if count == 1 else [f"{name}{index}" for index in range(count)]
 
 
 def rule_faults(
     document: Mapping[str, Any], key_faults: Sequence[TomlFault]
 ) -> Iterator[TomlFault]:
-    """What is wrong besides the faults of keys, which are given."""
+    """Faults besides the given faults of keys."""
     faulty = {fault.path for fault in key_faults}
     rest = sound(document, key_faults)
     files, units = _tables(rest, "file"), _tables(rest, "unit")

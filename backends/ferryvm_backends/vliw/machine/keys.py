@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a machine description may say: its tables, their keys, and what each key may be.
+"""The schema of machine descriptions: tables, their keys, and the values of each key.
 
 They hold nothing that a compiler uses: `model` does. What holds between keys is in `check`.
 """

@@ -29,7 +29,7 @@ from collections.abc import Mapping
 
 
 class FileKind(enum.Enum):
-    """What a register file holds."""
+    """The kind of values in a register file."""
 
     INTEGER = "integer"
     """Words of 64 bits: i32 and f32 in their low halves, zeros above."""
@@ -68,7 +68,7 @@ class Work(enum.Enum):
 
 @dataclasses.dataclass(frozen=True)
 class Timing:
-    """How long an operation takes on a unit, in cycles."""
+    """Latency and issue interval of an operation on a unit, in cycles."""
 
     latency: int
     """From its issue to its result, 1 at least."""
@@ -107,7 +107,7 @@ class Unit:
     name: str
     """Its own: `alu2` is the third of four that the description calls `alu`."""
     group: str
-    """What the description calls it and its likes."""
+    """The name of its group in the description."""
     work: Mapping[Work, Timing]
     reads: frozenset[str]
     """Names of the files that its operands may come from."""
@@ -138,7 +138,7 @@ class Machine:
     """Constants that a bundle can hold."""
     delay_slots: int
     predication: bool
-    """Whether stores can depend on a register of a boolean file."""
+    """True if stores can be predicated on a register of a boolean file."""
     bypass: bool
     instructions: int
     """Bundles that the instruction memory holds."""

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a schedule says of itself, and the error of one that is wrong."""
+"""Claims of a schedule about itself, and the error of a wrong schedule."""
 
 from __future__ import annotations
 

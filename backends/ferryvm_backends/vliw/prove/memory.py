@@ -12,7 +12,7 @@ from ferryvm_backends.vliw.prove.term import AccessNumber, StoreNumber, Terms, T
 
 
 class MemoryAliasing:
-    """What may touch what."""
+    """Alias analysis of symbolic accesses."""
 
     def __init__(self, terms: Terms) -> None:
         self.terms = terms

@@ -72,7 +72,7 @@ class _Late:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class _Context:
-    """What is on its way when a block begins."""
+    """Results and branches in flight when a block begins."""
 
     late: tuple[_Late, ...] = ()
     missing: frozenset[Register] = frozenset()
@@ -248,7 +248,7 @@ class _Proof:
         return way.leaves is Leaves.COMPUTED
 
     def _difference(self, state: SymbolicState, way: WayOut) -> str:
-        """What is not as it should be where a way ends; nothing if all is."""
+        """The difference at the end of a path; empty if there is none."""
         if way.leaves is Leaves.COMPUTED:
             assert state.left is not None
             assert way.asked is not None
@@ -272,7 +272,7 @@ class _Proof:
         return ""
 
     def _coming(self, state: SymbolicState, place: Read) -> list[Term]:
-        """What stands in a register, and what will when each result on its way has landed."""
+        """The value of a register, now and after each pending write-back."""
         found = [state.registers.get(place, POISON)]
         for cycle in sorted(state.landing):
             for each in state.landing[cycle]:

@@ -20,7 +20,7 @@ from ferryvm_backends.vliw.prove.term import POISON, Guard, Term, Trace
 
 
 class Leaves(enum.Enum):
-    """How control leaves a block."""
+    """An exit of a block."""
 
     EXIT = "exit"
     POLL = "exit if the time is over"
@@ -41,9 +41,9 @@ class WayOut:
     trace: Trace
     """The stores before it."""
     asked: Term | None = None
-    """What an exit depends on, or where a computed jump goes."""
+    """The predicate of an exit, or the target of a computed jump."""
     holds: bool = True
-    """What an exit's predicate is where it leaves."""
+    """The value of the predicate for which the exit is taken."""
 
     def is_taken(self, predicate: bool) -> bool:
         """True if an exit leaves, with its predicate known."""
@@ -130,7 +130,7 @@ class Reference:
         return None
 
     def _guard(self, operation: MachineOperation) -> Guard | None:
-        """What an operation depends on."""
+        """The predicate of an operation."""
         found = operation.predicate
         return None if found is None else Guard(self._value(found[0]), found[1])
 

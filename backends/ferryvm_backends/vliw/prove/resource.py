@@ -19,14 +19,14 @@ from ferryvm_backends.vliw.prove.claim import ScheduleError
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Predicate:
-    """What has to hold for a slot to do something."""
+    """The predicate of a slot."""
 
     source: Source
     holds: bool
 
 
 def predicate_of(slot: Slot) -> Predicate | None:
-    """What a slot depends on."""
+    """The predicate that a slot depends on."""
     return None if slot.predicate is None else Predicate(*slot.predicate)
 
 

@@ -58,7 +58,7 @@ class PendingBranch:
     operand: Term = POISON
     """Where a computed jump goes."""
     is_exit: bool = False
-    """Whether later branches do nothing."""
+    """True if later branches have no effect."""
 
 
 @dataclasses.dataclass(slots=True)
@@ -69,7 +69,7 @@ class SymbolicState:
     """The bundle that is next."""
     cycle: int = 0
     registers: dict[Read, Term] = dataclasses.field(default_factory=dict)
-    """What is not among them was never set; so with the others."""
+    """Registers that are missing were never set; likewise in the other fields."""
     outputs: dict[int, Term] = dataclasses.field(default_factory=dict)
     landing: dict[int, tuple[PendingResult, ...]] = dataclasses.field(default_factory=dict)
     """By the first cycle that sees the results."""
@@ -83,15 +83,15 @@ class SymbolicState:
     """The bundle of the branch that was taken last."""
     trace: Trace = ()
     predicates: dict[Term, bool] = dataclasses.field(default_factory=dict)
-    """What has been found out on the way."""
+    """Values of predicates that are known on the path."""
     is_over: bool = False
-    """Whether the time was found to be over."""
+    """True if the time slice was found to be over."""
     has_looked: bool = False
-    """Whether it was looked at."""
+    """True if the time slice was checked."""
     arrivals: dict[int, int] = dataclasses.field(default_factory=dict)
-    """How often a branch has led to a bundle."""
+    """Number of arrivals at each bundle by a branch."""
     shape: object = None
-    """What was on its way when control came round a loop the last time."""
+    """State in flight at the last arrival at a loop's head."""
 
     def on_its_way(self) -> object:
         """Results that are to land and units that are at work, whatever the values."""
@@ -194,7 +194,7 @@ class SymbolicExecutor:
             state.outputs[each.unit] = value
 
     def _take(self, state: SymbolicState, step: _Step) -> None:
-        """Have a unit at work."""
+        """Reserve a unit."""
         unit = step.slot.unit
         ready = state.ready.get(unit, 0)
         if ready > state.cycle:
@@ -240,7 +240,7 @@ class SymbolicExecutor:
     def _branch(
         self, state: SymbolicState, slot: Slot, operands: Sequence[Term]
     ) -> list[SymbolicState]:
-        """Have a branch on its way; the state besides in which an exit was taken."""
+        """Put a branch in flight; returns the state in which an exit was taken."""
         if state.branches and state.branches[-1].is_exit:
             return []
         cycle = state.cycle + self.machine.delay_slots + 1

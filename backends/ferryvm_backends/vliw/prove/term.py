@@ -29,7 +29,7 @@ Trace = tuple[StoreNumber, ...]
 """Stores, one after another."""
 
 POISON: Term = 0
-"""What was never set, and what is computed of that. No right value is equal to it."""
+"""A value that was never set, or is computed from one; no correct value is equal to it."""
 
 _POISONED, _CONSTANT, _REGISTER, _LOAD, _CHOICE = -1, -2, -3, -4, -5
 _MASK = (1 << 64) - 1
@@ -61,7 +61,7 @@ class SymbolicAccess:
     address: Linear
     size: int
     object: heap.Footprint | None = None
-    """What they belong to, if that is known."""
+    """The object that they belong to, if it is known."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -116,12 +116,12 @@ class Terms:
         return self._term((_CONSTANT, bits))
 
     def register(self, register: Register) -> Term:
-        """What a register holds where a block begins."""
+        """The value of a register at the start of a block."""
         self.registers[register.number] = register
         return self._term((_REGISTER, register.number))
 
     def apply(self, name: int, operands: Sequence[Term]) -> Term:
-        """What an operation makes of terms; `name`: the number of what it does."""
+        """The term of an operation on terms; `name`: the number of what it does."""
         if POISON in operands:
             return POISON
         if self._named[name] in _STEPS:
@@ -143,7 +143,7 @@ class Terms:
         return self._term((add, a, self.constant(total & _MASK))) if total & _MASK else a
 
     def load(self, access: AccessNumber, seen: Trace) -> Term:
-        """What a load yields; `seen`: the stores before it that may matter."""
+        """The value of a load; `seen`: the stores before it that may matter."""
         if any(term == POISON for term, _ in self.accesses[access].address.parts):
             return POISON
         return self._term((_LOAD, access, *seen))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What stands on the page of a schedule: texts and numbers, nothing to compute.
+"""The content of the page of a schedule: texts and numbers, nothing to compute.
 
 A block is a table: a row a cycle, a column a unit that does something in the block. A cell is an
 operation, and its colour and number the source line that it was made for.
@@ -69,7 +69,7 @@ class Row:
     cells: list[Cell | None]
     """By column; empty where nothing is issued."""
     note: str
-    """What is said above the row, of a loop that begins here."""
+    """The note above the row about a loop that begins here."""
     kind: str
     """`kernel` or `loop` in one, nothing elsewhere."""
     css: str
@@ -90,7 +90,7 @@ class Block:
     operations: int
     stalls: int
     is_return: bool
-    """Whether calls come back here."""
+    """True if calls return here."""
 
 
 @dataclasses.dataclass(frozen=True)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the machine's units compute, over Python ints.
+"""The arithmetic of the machine's units, over Python ints.
 
 It is the arithmetic of the instruction table, but for what no program can see: an operation that
 was issued above the check in front of it has a result in any case, and arithmetic on floats yields

@@ -150,7 +150,7 @@ class FetchGraph:
         return Onward(self._next(state.at, onward), slot, taken)
 
     def _flights(self, bundle: Bundle, context: Context) -> tuple[InFlightResult, ...]:
-        """What is on its way a cycle later."""
+        """Results in flight one cycle later."""
         found = [
             InFlightResult(each.unit, each.left - 1, each.file, each.number)
             for each in context.flights
@@ -169,7 +169,7 @@ class FetchGraph:
         return self.machine.units[slot.unit].work[work_of(slot.name, slot.static)].latency
 
     def _next(self, at: int, context: Context) -> Next:
-        """What follows in the next cycle."""
+        """The successors in the next cycle."""
         left = tuple(InFlightBranch(b.target, b.left - 1, b.is_exit) for b in context.branches)
         if not left or left[0].left >= 0:
             return Next((FetchState(at + 1, Context(context.flights, left)),))

@@ -26,7 +26,7 @@ class HazardError(FerryError):
 
 @dataclasses.dataclass(eq=False)
 class RunMetrics:
-    """What a run took."""
+    """Metrics of a run."""
 
     cycles: int
     bundles: Words
@@ -76,7 +76,7 @@ class Issue:
         return total
 
     def counts(self, cycles: int, bundles: Words) -> RunMetrics:
-        """What a run from the first bundle on took. Raises HazardError for what cannot be."""
+        """Metrics of a run from the first bundle on. Raises HazardError for what cannot be."""
         issued = self.operations(bundles)
         self.check(cycles, bundles, issued)
         return RunMetrics(

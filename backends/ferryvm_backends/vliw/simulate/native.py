@@ -51,7 +51,7 @@ _INTERRUPT: int = vars(ControlBlock)["interrupt"].offset
 
 
 class _Frame(ctypes.Structure):
-    """What native code is given."""
+    """Arguments of native code."""
 
     _fields_ = [
         ("segments", ctypes.c_uint64 * (2 * len(_SEGMENTS))),  # address and size of each
@@ -116,7 +116,7 @@ class _Translation(Arithmetic):
         self.frame = self.function.args[0]
         self.builder = ir.IRBuilder(self.function.append_basic_block("entry"))
         self.variables: dict[_Key, ir.Value] = {}
-        """What is in registers, in output registers, and on its way, between runs."""
+        """Variables of registers, output registers and results in flight, between runs."""
         self.values: dict[_Key, ir.Value] = {}
         """The same within a run, as far as it was read or written there."""
         self.changed: set[_Key] = set()
@@ -242,12 +242,12 @@ class _Translation(Arithmetic):
             self._next(following)
 
     def _still_there(self, onward: Onward) -> set[_Key]:
-        """What has changed and is not over with this cycle."""
+        """Changed values that outlive this cycle."""
         flights = {("flight", f.unit, f.left) for s in onward.states for f in s.context.flights}
         return {key for key in self.changed if key[0] != "flight" or key in flights}
 
     def _is_taken(self, slot: Slot, begin: ir.Value, cycle: int) -> ir.Value:
-        """Whether an exit is taken."""
+        """True if an exit is taken."""
         b = self.builder
         if slot.name in ("exit_expired", "repeat"):
             flag = b.load_atomic(self.flag, "monotonic", align=4, typ=ir.IntType(32))

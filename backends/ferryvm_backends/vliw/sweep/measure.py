@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What variants of a machine cost, and what a program takes on each."""
+"""Measurements of machine variants: the cost of each, and the time of a program on it."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from ferryvm_backends.vliw.sweep.variant import Value, Variant
 
 @dataclasses.dataclass(frozen=True)
 class Metrics:
-    """What a run took."""
+    """Metrics of a run."""
 
     cycles: int
     """All: what programs of the machine took, and moving memory to them and back."""
@@ -36,7 +36,7 @@ class Metrics:
 
 @dataclasses.dataclass(frozen=True)
 class Result:
-    """What became of a variant."""
+    """The result of a variant."""
 
     settings: Mapping[str, Value]
     cost: float | None
@@ -48,7 +48,7 @@ class Result:
 
 
 def measure(program: Verified, variants: Iterable[Variant]) -> Iterator[Result]:
-    """What became of each variant, when it has been tried.
+    """The result of each variant, when it has been tried.
 
     Raises FerryError where the program ends in a trap, or otherwise than on the variant before,
     which is no machine's fault.
@@ -75,7 +75,7 @@ def measure(program: Verified, variants: Iterable[Variant]) -> Iterator[Result]:
 
 
 def _run(program: Verified, machine: Machine) -> tuple[Metrics, tuple[object, str]]:
-    """What a run took, and how it ended: its result's bits and its output.
+    """Metrics of a run, and its end: its result's bits and its output.
 
     Raises BackendError for what is refused or lost: the backend is required, nothing replaces it.
     """

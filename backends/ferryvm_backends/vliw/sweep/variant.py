@@ -32,7 +32,7 @@ Value = int | float | bool
 _MACHINE = "machine"
 """Stands in front of a key of the machine whose name a group has."""
 _VARIED = ("a whole number", "a number", "true or false", "a latency")
-"""How the words begin for what can be varied."""
+"""Beginnings of the names of what can be varied."""
 _RANGE = re.compile(r"(\d{1,12})\.\.(\d{1,12})")
 _NUMBER = re.compile(r"\d{1,12}(\.\d{1,12})?")
 _PREDICATES = {"true": True, "false": False}
@@ -68,7 +68,7 @@ def shown(value: Value) -> str:
 
 
 def read_axes(texts: Sequence[str], document: Mapping[str, Any]) -> list[Axis]:
-    """What is varied, from what a user wrote. `document`: of a machine without faults.
+    """The axes of a sweep, from the user's options. `document`: of a machine without faults.
 
     Raises FerryError for what is not there, is no number, or comes to more than MOST variants.
     """

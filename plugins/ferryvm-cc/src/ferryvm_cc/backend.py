@@ -24,7 +24,7 @@ from ferryvm_cc.compiler import ANOTHER, FLAGS, CCompiler, find, has_loop
 from ferryvm_cc.library import Library, RegionCode, fault, unique_name, workplace
 
 LIMITS = Cost(instructions=10_000, words=20_000, frame=2_000)
-"""What is refused beyond them takes minutes."""
+"""Limits of a region; compiling a larger one takes minutes."""
 
 
 class CcBackend(RegionCompiler):

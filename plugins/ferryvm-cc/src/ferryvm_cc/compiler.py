@@ -35,7 +35,7 @@ _NATIVE = {"x86_64": "-march=native", "amd64": "-march=native"}.get(
 )
 
 ANOTHER = f"set {COMMAND} to a C compiler for this machine"
-"""What to do about one that writes what is of no use."""
+"""Remedy for a compiler whose output is unusable."""
 
 FLAGS = (
     "-std=gnu11",
@@ -59,7 +59,7 @@ class CCompiler:
 
     command: tuple[str, ...]
     identity: str
-    """What it predefines: its version, the processor's features. Code of another identity is
+    """Its predefined macros: its version, the processor's features. Code of another identity is
     other code."""
 
     def compile(self, source: Path, target: Path, level: int) -> None:
@@ -130,7 +130,8 @@ def _command() -> tuple[str, ...]:
 
 @functools.cache
 def _identity(command: tuple[str, ...], path: str, changed: int) -> str:
-    """What a compiler predefines with our flags. `path` and `changed` say which file it is."""
+    """The macros that a compiler predefines with our flags. `path` and `changed` say which file it
+    is."""
     defined = run((*command, *FLAGS, "-dM", "-E", "-x", "c", os.devnull))
     if "__VERSION__" not in defined:
         raise BackendError(
@@ -141,7 +142,7 @@ def _identity(command: tuple[str, ...], path: str, changed: int) -> str:
 
 
 def run(command: Sequence[str]) -> str:
-    """What a command prints. Raises BackendError that names it and what to do about it."""
+    """The output of a command. Raises BackendError that names it and what to do about it."""
     seconds = seconds_from(TIMEOUT, _SECONDS, lambda text: BackendError(f"cc: {text}"))
     remedy = f"set {COMMAND} to a C compiler that works"
     try:

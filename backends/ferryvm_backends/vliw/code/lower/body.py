@@ -160,7 +160,7 @@ class _Lowering(Calls):
             self._depend(begin, *self.predicates[operation])
 
     def _depend(self, begin: int, predicate: Value, holds: bool) -> None:
-        """Have the stores of one operation be done only if a predicate is so."""
+        """Predicate the stores of one operation."""
         p = self._value(predicate)
         assert isinstance(p, Register)
         for each in self.block.operations[begin:]:
@@ -215,7 +215,7 @@ class _Lowering(Calls):
         self._store(Segment.HEAP, address, offset, value, size, self.footprints.get(operation))
 
     def _offset(self, address: Value) -> int:
-        """What is added to an address where it is accessed."""
+        """Constant offset of an access."""
         return self.offsets.get(address, 0)
 
     def _do_heap_pointer(self, operation: Operation) -> Operand:

@@ -21,7 +21,7 @@ from ferryvm_backends.vliw.machine.model import FileKind
 
 
 class Calling:
-    """How functions call each other: what they have in common.
+    """The calling convention, shared by all functions.
 
     Nothing is kept in registers across a call: the caller stores what it needs later, and loads it
     again. The callee's parameters are registers that the caller sets.
@@ -35,7 +35,7 @@ class Calling:
         """Address of what the running function notes."""
         self.result = code.register(word)
         self.has_left = code.register(predicate)
-        """Whether the callee has left, and its caller has to."""
+        """True if the callee has left, and its caller has to."""
         self.entries = {number: MachineBlock(f"f{number}") for number in module.functions}
         self.parameters = {
             number: [code.register(word) for _ in body.blocks[0].parameters]

@@ -91,7 +91,7 @@ class Leaving(Emission):
         self.block = here
 
     def _leave(self, state: FrameState, status: Status, fields: dict[str, Operand]) -> None:
-        """Have memory and registers as a state says, and give control back."""
+        """Restore a frame state and return control."""
         self._write(state)
         if state.unpaid:
             more = self._do("add", (I64,), (self._read_field("fuel"), state.unpaid))
@@ -115,7 +115,7 @@ class Leaving(Emission):
         return self._do("add", (I64,), (first, self.parameters))
 
     def _write(self, state: FrameState) -> None:
-        """Have memory as a state says."""
+        """Store the words of a frame state."""
         for place, word in enumerate(state.words):
             if word is not None:
                 self._store(Segment.STACK, self.frame, WORD_BYTES * place, self._in_state(word))

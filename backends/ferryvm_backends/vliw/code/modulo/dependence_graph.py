@@ -53,7 +53,7 @@ class Invariant:
 
 @dataclasses.dataclass(frozen=True)
 class _Entry:
-    """What a register holds as the iteration begins; only while a graph is made."""
+    """The value of a register at the start of an iteration; only during construction."""
 
     register: Register
 
@@ -76,8 +76,8 @@ class DependenceNode:
     needed: dict[Register, Source]
     """Of an exit: what its target wants in which register."""
     initial: Mapping[int, Register] = dataclasses.field(default_factory=dict)
-    """What holds the results of so many iterations before the first one, as far as anyone reads
-    them."""
+    """The registers with the results of so many iterations before the first one, as far as anyone
+    reads them."""
     step: int | None = None
     """Of an access: what its base is more in each iteration, if one of a later iteration serves as
     well."""
@@ -155,7 +155,7 @@ class Iteration:
         now: dict[Register, _Value],
         carried: list[Register],
     ) -> None:
-        """Have the next iteration take what this one leaves in registers."""
+        """Pass this iteration's registers to the next iteration."""
         passed = {r: now.get(r, _Entry(r)) for r in carried}
         left = [register for register in carried if passed[register] != _Entry(register)]
         next_: dict[Register, Source] = {r: Invariant(r) for r in carried if r not in left}
@@ -323,7 +323,7 @@ class Iteration:
         return source, offset
 
     def _step(self, root: Source) -> int | None:
-        """What is added to a line's root in each iteration; None if that is not known."""
+        """The step of an affine expression in an iteration; None if it is not known."""
         if not isinstance(root, NodeResult):
             return 0
         if root.distance != 1:  # what is passed on twice is on two lines, that take turns
@@ -333,7 +333,7 @@ class Iteration:
 
 
 def _constant(operation: MachineOperation, operands: Sequence[_Value]) -> int | None:
-    """What an operation adds to its first operand, if it does that and nothing else."""
+    """The constant that an operation adds to its first operand, if that is all it does."""
     if operation.name not in ("add", "sub") or operation.static != (I64,):
         return None
     more = operands[1]

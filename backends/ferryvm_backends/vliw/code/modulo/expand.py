@@ -144,7 +144,7 @@ class _Expansion:
         return placed.cycle + (self.machine.delay_slots + 1 if is_exit else 0)
 
     def _brought(self, begin: int) -> Iterator[ScheduledOperation]:
-        """What is brought to units for the first iterations."""
+        """Values that moves bring to units for the first iterations."""
         pc = self.loop.nodes[0].operation.pc
         for each in self.beginning.moves:
             move = MachineOperation("move", (), (each.value,), each.result, pc=pc)

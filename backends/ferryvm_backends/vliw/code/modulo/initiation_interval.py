@@ -24,7 +24,7 @@ class Bounds:
 
     resource: int
     resource_name: str
-    """What is used most: units, or slots."""
+    """Name of the scarcest resource: units, or slots."""
     recurrence: int
 
     @property
@@ -35,7 +35,7 @@ class Bounds:
 
 @dataclasses.dataclass(frozen=True)
 class DependenceEdges:
-    """What waits for what, as arrays of the same length."""
+    """Dependence edges, as arrays of the same length."""
 
     first: npt.NDArray[np.int64]
     second: npt.NDArray[np.int64]
@@ -109,7 +109,7 @@ def latency(operation: MachineOperation, machine: Machine) -> int:
 
 
 class Usage:
-    """What an iteration takes of slots and units."""
+    """Slots and units that an iteration uses."""
 
     def __init__(self, loop: Iteration, machine: Machine) -> None:
         self.machine, self.count = machine, len(loop.nodes)

@@ -57,7 +57,7 @@ class FromFile:
 
 
 class _Held(NamedTuple):
-    """What the path of an operand by its unit's output register takes."""
+    """Resources of an operand's bypass from its unit's output register."""
 
     unit: int
     landing: int
@@ -65,7 +65,7 @@ class _Held(NamedTuple):
 
 
 class _Ports(NamedTuple):
-    """What the path of an operand by a file takes."""
+    """Resources of an operand's path through a register file."""
 
     file: str
     cycle: int
@@ -81,7 +81,7 @@ class OperandUse(NamedTuple):
     maker: int
     distance: int
     is_base: bool
-    """Whether it is an access's base that another iteration's may stand for."""
+    """True if it is an access's base that another iteration's base may replace."""
 
 
 class LoopDemand:
@@ -95,7 +95,7 @@ class LoopDemand:
         self.sources: list[list[OperandUse | tuple[Operand, Register]]] = []
         """These and the results that it reads, in the order of its operands."""
         self.readers: list[list[OperandUse]] = [[] for _ in loop.nodes]
-        """Who else reads each result."""
+        """Other readers of each result."""
         self.needed: set[int] = set()
         """Operations whose results exits need, and so have to be in registers."""
         for node in loop.nodes:
@@ -171,9 +171,9 @@ class PartialSchedule:
         self._costs: dict[Operand, float] = {}
         """Of paths: ports that they take, and cycles past its share that they keep a unit."""
         self._results: Counter[str] = Counter()
-        """How many results go to each file."""
+        """Number of results in each file."""
         self._copies: dict[Register, Counter[str]] = defaultdict(Counter)
-        """How often each register that does not change is read from each file."""
+        """Number of reads of each invariant register from each file."""
         self._busy: dict[tuple[int, int], int] = {}
         """The operation that keeps a unit from taking another one in a cycle."""
         self._landing: dict[tuple[int, int], int] = {}
@@ -334,7 +334,7 @@ class PartialSchedule:
         return is_connected
 
     def _by_unit(self, operand: Operand, made: IssueSlot, held: int, extra: float) -> bool:
-        """Have an operand be taken from the unit that has held it for some cycles."""
+        """Bypass an operand from the unit that has held it for some cycles."""
         if not 0 <= held < self.interval:
             return False
         if not self.machine.bypass or operand in self.unbypassed:
@@ -350,7 +350,7 @@ class PartialSchedule:
         return True
 
     def _by_file(self, operand: Operand, maker: int, distance: int) -> bool:
-        """Have an operand be read from a file."""
+        """Read an operand from a register file."""
         table, cycle = self.table, self.slots[operand[0]].cycle
         value = maker, cycle // self.interval + distance
         connected = self.machine.units[self.slots[operand[0]].unit].reads

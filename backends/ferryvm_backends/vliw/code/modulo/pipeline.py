@@ -33,7 +33,7 @@ from ferryvm_backends.vliw.machine.model import Machine
 
 @dataclasses.dataclass
 class LoopPlan:
-    """What becomes of a loop that is one block."""
+    """The plan for a loop that is one block."""
 
     block: MachineBlock
     operations: list[MachineOperation]
@@ -47,7 +47,7 @@ class LoopPlan:
     """Cycles from one iteration to the next, of one that is."""
     room: float = tuning.INVARIANT_PART
     reloads: Spills | None = None
-    """What was changed for registers to be loaded in each round."""
+    """Changes that reload registers in each iteration."""
 
     @property
     def rate(self) -> float:
@@ -55,7 +55,7 @@ class LoopPlan:
         return self.interval / self.iterations
 
     def install(self, code: MachineCode) -> None:
-        """Have the loop be the pipelined one."""
+        """Replace the loop by the pipelined one."""
         assert self.pipelined is not None
         if self.reloads is not None:
             self.reloads.redo()
@@ -64,7 +64,7 @@ class LoopPlan:
         code.blocks[place:place] = self.pipelined.stubs
 
     def undo(self) -> None:
-        """Have the block's operations be the program's again."""
+        """Restore the program's operations of the block."""
         self.block.operations = self.operations
         if self.reloads is not None:
             self.reloads.undo()
@@ -104,7 +104,7 @@ class PipelinableLoops:
         FileAssignment(code, machine).run(frozenset(blocks))
         self.plans: dict[MachineBlock, LoopPlan] = {}
         self._given_up: Counter[MachineBlock] = Counter()
-        """How often each was made longer."""
+        """Number of times that each interval was raised."""
         self._bounds: dict[tuple[MachineBlock, int], Bounds] = {}
         """Of loops as the program has them, by iterations together."""
         for block in blocks:
@@ -267,7 +267,7 @@ class PipelinableLoops:
     def _reloads(
         self, block: MachineBlock, loop: Iteration, interval: int, room: float
     ) -> Spills | None:
-        """Have some registers that a loop reads be loaded in each round."""
+        """Reload some registers that a loop reads in each iteration."""
         chosen = choose(loop, self.machine, interval, room)
         front = preheader_of(self.code, block)
         # A stub goes with the loop that it leads from, if that is given up.
@@ -277,7 +277,7 @@ class PipelinableLoops:
         return reload(self.code, block, front, chosen)
 
     def _options(self, block: MachineBlock, live: Live, most: int) -> list[_Option]:
-        """How many iterations may be taken together."""
+        """Possible unroll factors."""
         found = []
         for iterations in (each for each in tuning.UNROLL_FACTORS if each <= most):
             loop = Iteration(block, live, iterations)
@@ -315,6 +315,6 @@ def _copied(
 
 
 def _registers(pipelined: Pipelined, file: str) -> int:
-    """How many registers of a file a loop sets."""
+    """Number of registers of a file that a loop sets."""
     results = {placed.operation.result for placed in pipelined.scheduled.placed}
     return sum(each is not None and each.file == file for each in results)

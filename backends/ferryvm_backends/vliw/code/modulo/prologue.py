@@ -30,7 +30,7 @@ class ForwardedValue:
 
 
 class Prologue:
-    """What is read, issued and held in the cycles before the kernel."""
+    """The prologue: reads, issues and held values in the cycles before the kernel."""
 
     def __init__(
         self,
@@ -49,7 +49,7 @@ class Prologue:
         self.loop, self.machine, self.partial = loop, machine, partial
         self.is_rotating, self.copy, self.fresh = is_rotating, copy, fresh
         self.found: dict[tuple[Operand, int], tuple[Register, int | None]] = {}
-        """What an operand is that was made so many iterations before the first one; and the unit
+        """The operand computed so many iterations before the first one; and the unit
         that has it."""
         self.moves: list[ForwardedValue] = []
         self.unfit: set[Operand] = set()
@@ -94,7 +94,7 @@ class Prologue:
                     self._held |= {(maker.unit, each) for each in range(landed, cycle + 1)}
 
     def _register(self, source: Source, number: int) -> object:
-        """What stands for the register that an iteration reads a source from."""
+        """The replacement of the register that an iteration reads a source from."""
         if not isinstance(source, NodeResult):
             return source
         made = number - source.distance

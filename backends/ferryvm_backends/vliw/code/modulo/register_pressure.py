@@ -60,7 +60,7 @@ class Lifetimes:
                 yield source.node, self.slots[number].cycle + self.interval * source.distance
 
     def _leaves(self) -> Iterator[tuple[int, int]]:
-        """What exits need outlasts all that is under path when one is taken."""
+        """Registers of exits stay live until all operations in flight at the exit have ended."""
         for node in self.loop.nodes:
             if node.needed:
                 left = self.slots[node.number].cycle + self.machine.delay_slots + 1

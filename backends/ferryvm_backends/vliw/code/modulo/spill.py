@@ -55,7 +55,7 @@ def choose(loop: Iteration, machine: Machine, interval: int, room: float) -> lis
 
 @dataclasses.dataclass
 class Spills:
-    """What was changed for some registers of a loop to be loaded."""
+    """Changes that make a loop reload some registers."""
 
     block: MachineBlock
     before: list[MachineOperation]
@@ -64,11 +64,11 @@ class Spills:
     stores: list[MachineOperation]
 
     def redo(self) -> None:
-        """Have the stores in front again."""
+        """Insert the stores in the preheader again."""
         _before_end(self.front, self.stores)
 
     def undo(self) -> None:
-        """Have it all as it was."""
+        """Undo all changes."""
         self.block.operations = self.before
         self.front.operations = [o for o in self.front.operations if o not in self.stores]
 
@@ -90,7 +90,7 @@ def preheader_of(code: MachineCode, block: MachineBlock) -> MachineBlock | None:
 def reload(
     code: MachineCode, block: MachineBlock, front: MachineBlock, registers: list[Register]
 ) -> Spills:
-    """Have registers be loaded wherever a loop reads them."""
+    """Reload registers wherever a loop reads them."""
     places = {}
     for register in registers:
         places[register] = MemoryOperand(Segment.SPILL, 8 * code.spills)
