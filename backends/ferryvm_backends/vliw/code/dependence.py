@@ -162,7 +162,8 @@ class _Access:
 
 
 class _MemoryAccesses:
-    """The accesses of a block so far, by what may overlap: segments do not, nor do spilled words."""
+    """The accesses of a block so far, by what may overlap: segments do not, nor do spilled
+    words."""
 
     def __init__(self) -> None:
         self._loads: dict[object, list[_Access]] = defaultdict(list)

@@ -44,7 +44,7 @@ def live_at_entry(code: MachineCode, known: KnownEffects | None = None) -> Live:
 
 
 class BlockEffect:
-    """What a block means to the registers that others need."""
+    """A block's effect on liveness: registers that it defines and uses."""
 
     def __init__(self, block: MachineBlock) -> None:
         self.operations = block.operations

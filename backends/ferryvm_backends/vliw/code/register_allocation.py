@@ -81,7 +81,7 @@ def allocate(code: MachineCode, loops: PipelinableLoops, machine: Machine) -> Al
 
 
 def _narrow(windows: dict[MachineBlock, int], blocks: Iterable[MachineBlock]) -> bool:
-    """Have blocks done more in the order that they have. False if they are already."""
+    """Schedule blocks closer to their own order. False if they are already."""
     found = [block for block in blocks if windows.get(block, tuning.CROWDED_WINDOW) > 1]
     for block in found:
         windows[block] = windows.get(block, tuning.CROWDED_WINDOW) // 2

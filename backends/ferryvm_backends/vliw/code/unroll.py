@@ -28,7 +28,7 @@ from ferryvm_backends.vliw.code.parallel_copy import sequential_moves
 
 
 def unroll_factor(block: MachineBlock) -> int:
-    """How many iterations of a loop are to be one block."""
+    """The unroll factor of a loop."""
     return max(
         1, min(tuning.UNROLLED_ITERATIONS, tuning.UNROLLED_OPERATIONS // len(block.operations))
     )

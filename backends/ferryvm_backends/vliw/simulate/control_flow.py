@@ -44,7 +44,7 @@ class InFlightBranch(NamedTuple):
 
 
 class Context(NamedTuple):
-    """What is on its way when a bundle is fetched."""
+    """Results and branches in flight when a bundle is fetched."""
 
     flights: tuple[InFlightResult, ...] = ()
     branches: tuple[InFlightBranch, ...] = ()
@@ -63,7 +63,7 @@ class FetchState(NamedTuple):
 
 
 class Next(NamedTuple):
-    """What follows a state: another one, any of several, or nothing."""
+    """The successors of a state: one, several, or none."""
 
     states: tuple[FetchState, ...]
     is_dynamic: bool = False

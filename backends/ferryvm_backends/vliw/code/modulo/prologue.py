@@ -121,7 +121,7 @@ class Prologue:
         return name
 
     def _bring(self, operand: Operand, distance: int, initial: Register, cycle: int) -> bool:
-        """Have a unit hold a register's value until a cycle in which an operand is read."""
+        """Make a unit hold a register's value until an operand is read."""
         for earlier in range(1, tuning.FORWARDED_EARLIER):
             for unit, latency in self._movers():
                 issue, landing = cycle - earlier, cycle - earlier + latency
