@@ -11,6 +11,7 @@ import pytest
 
 from ferryvm import policy
 from ferryvm.errors import FerryError
+from ferryvm.policy.check import Known, read_text
 
 from .sample import BACKENDS, check, faults
 
@@ -160,3 +161,14 @@ def test_a_mark_at_the_start_of_the_file_is_no_key(tmp_path: Path) -> None:
     path = tmp_path / "windows.toml"
     path.write_bytes(b"\xef\xbb\xbfinterpreter = 'reference'\r\n")
     assert policy.load(path, BACKENDS).interpreter == "reference"
+
+
+def test_an_interpreter_without_cells_is_refused_in_plain_words() -> None:
+    known = Known(("plain", "threaded", "llvm"), ("plain", "threaded"), ("llvm",), ("plain",))
+    reading = read_text("interpreter = 'plain'\n", "p.toml", known)
+    (placed,) = reading.faults
+    assert str(placed) == (
+        'p.toml:1:1: interpreter: "plain" has no cells: nothing is counted and no code entered in '
+        "it (allowed: threaded)"
+    )
+    assert not read_text("interpreter = 'threaded'\n", "p.toml", known).faults

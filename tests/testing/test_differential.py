@@ -11,6 +11,8 @@ import pytest
 
 import ferryvm
 from ferryvm.backend import Artifact, Backend, BackendError, Capabilities, Forcing
+from ferryvm.deadline import Deadline
+from ferryvm.engine import execution
 from ferryvm.errors import FerryError, UnknownNameError
 from ferryvm.isa import Trap
 from ferryvm.machine.control import Status
@@ -409,3 +411,58 @@ def test_heap_or_stack_past_the_memory_disagrees_and_does_no_harm() -> None:
 
     assert "left with hp 2147483648: a multiple of 8 up to" in str(compare_faulty(heap).difference)
     assert "failure: none here" in str(compare_faulty(stack).difference)
+
+
+# --- limits, progress and start-up ----------------------------------------------------------
+
+LONG = verify(ferryvm.compile("(define i 0) (while (< i 100000) (set! i (+ i 1))) (print! i)"))
+
+
+def test_a_program_is_compared_as_it_stands_when_the_time_is_over() -> None:
+    differ = Differ(["switch", "threaded"])
+    differ.chunk = 1000
+    over = Deadline(0.0)
+    expected = differ.finish(differ.start(LONG), deadline=over)
+    assert (expected.instructions, expected.is_over, expected.has_ended) == (1000, False, True)
+    (only,) = differ.compare(LONG, expected=expected, deadline=over)
+    assert (only.backends, only.verdict, only.instructions) == (("switch",), Verdict.AGREE, 1000)
+
+
+def test_a_difference_before_the_time_is_over_is_found() -> None:
+    def harm(machine: Machine, counting: bool) -> None:
+        machine.memory.statics[0] += counting
+
+    differ = Differ(["faulty"], registry=registry(Faulty(harm)))
+    differ.chunk = 1000
+    expected = differ.finish(differ.start(LONG), deadline=Deadline(0.0))
+    (only,) = differ.compare(LONG, expected=expected)
+    assert (only.verdict, only.instructions) == (Verdict.DISAGREE, 1000)
+
+
+def test_progress_says_who_runs_and_how_far_it_is() -> None:
+    differ, told = Differ(["switch"]), []
+    differ.chunk = 100_000
+    differ.compare(LONG, progress=lambda: told.append(differ.under_way))
+    ends = differ.finish(differ.start(LONG)).instructions
+    assert told[:2] == [("reference", 100_000), ("reference", 200_000)]
+    assert told[-1] == ("switch", ends)
+
+
+def test_what_a_process_does_once_is_charged_to_no_program(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    clock = [0.0]
+    entered: list[int] = []
+
+    def slow_at_first(_machine: Machine, _counting: bool) -> None:
+        clock[0] += 0.25 if entered else 2.0
+        entered.append(1)
+
+    monkeypatch.setattr(execution.time, "perf_counter", lambda: clock[0])
+    for warms_up, seconds in ((False, 2.0), (True, 0.25)):
+        entered.clear()
+        differ = Differ(["faulty"], registry=registry(Faulty(slow_at_first)))
+        if warms_up:
+            differ.warm_up()
+        (one,) = differ.compare(verify(ferryvm.compile("(+ 1 2)")))
+        assert (one.seconds, one.verdict) == (seconds, Verdict.AGREE)

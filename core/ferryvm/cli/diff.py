@@ -3,18 +3,26 @@
 
 from __future__ import annotations
 
+import dataclasses
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
 import ferryvm
+from ferryvm.cli.duration import check_seconds
 from ferryvm.cli.file import check_writable, naming, refuse_same_file
 from ferryvm.cli.language import language_option
 from ferryvm.cli.show import against_option, backends_option, chosen_backends, print_table
 from ferryvm.errors import FerryError
+from ferryvm.machine.control import UNLIMITED
+from ferryvm.testing.trial import MOST_INSTRUCTIONS
 
 if TYPE_CHECKING:
+    from rich.progress import TaskID
+
+    from ferryvm.deadline import Deadline
     from ferryvm.testing import Comparison, Differ, Schedule
     from ferryvm.testing.report import Result
 
@@ -35,6 +43,21 @@ if TYPE_CHECKING:
 @click.option("--force-hot", is_flag=True, help="Have compilers take everything for hot.")
 @click.option("--force-deopt", is_flag=True, help="Have compilers fail every guard.")
 @click.option(
+    "--instructions",
+    type=click.IntRange(1, UNLIMITED),
+    default=MOST_INSTRUCTIONS,
+    show_default=True,
+    metavar="N",
+    help="Compare a program that runs longer as it stands after N instructions.",
+)
+@click.option(
+    "--seconds",
+    type=click.FloatRange(0, min_open=True),
+    metavar="N",
+    help="Stop after about so long, with what was compared until then.",
+)
+@click.option("--progress", is_flag=True, help="Tell of long work, even without a terminal.")
+@click.option(
     "--html", type=click.Path(path_type=Path), help="Page to write: all of it, and coverage."
 )
 def diff(
@@ -46,14 +69,19 @@ def diff(
     seed: int,
     force_hot: bool,
     force_deopt: bool,
+    instructions: int,
+    seconds: float | None,
+    progress: bool,
     html: Path | None,
 ) -> int:
     """Run FILES (.skiff, .fasm, .fvm, or another language) on several backends and compare whole
     states.
 
-    Exit code 0: all agree; 1: a difference was found; 2: something could not be compared.
+    Exit code 0: all agree; 1: a difference was found; 2: something could not be compared, or not
+    in the time that --seconds allows.
     """
     from ferryvm.backend import Forcing
+    from ferryvm.deadline import Deadline
     from ferryvm.registry import Registry
     from ferryvm.testing import Differ, Schedule, Verdict
 
@@ -61,11 +89,16 @@ def diff(
     names = chosen_backends(registry, backends)
     forced = {Forcing.HOT: force_hot, Forcing.DEOPT: force_deopt}
     forcing = frozenset(kind for kind, is_wanted in forced.items() if is_wanted)
-    differ = Differ(names, against, registry, forcing=forcing)
+    check_seconds("--seconds", seconds)
+    differ = Differ(names, against, registry, most=instructions, forcing=forcing)
+    deadline = Deadline(seconds)
     if html is not None:
         _check_page(html, files)
     moving = Schedule(schedule)
-    results, faults = _compare(differ, files, language, moving, seed, html is not None)
+    if html is not None:
+        differ.warm_up()
+    comparing = _Comparing(differ, moving, seed, deadline, progress, html is not None)
+    results, faults = comparing.files(files, language)
     found = [(result.name, one) for result in results for one in result.comparisons]
     _show(against, found)
     for fault in faults:
@@ -80,55 +113,81 @@ def diff(
     return 2 if faults or Verdict.UNSUPPORTED in verdicts else 0
 
 
-def _compare(
-    differ: Differ,
-    files: tuple[Path, ...],
-    language: str | None,
-    schedule: Schedule,
-    seed: int,
-    for_page: bool,
-) -> tuple[list[Result], list[FerryError]]:
-    """Each file compared, and what was wrong with those that are no programs.
+@dataclasses.dataclass
+class _Comparing:
+    """How programs are compared, and where that is told."""
 
-    `for_page`: with what only the page shows.
-    """
-    from rich.console import Console
-    from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+    differ: Differ
+    schedule: Schedule
+    seed: int
+    deadline: Deadline
+    is_told: bool
+    """Even where standard error is no terminal."""
+    for_page: bool
+    """With what only the page shows."""
 
-    from ferryvm.testing.report import Result, examine
-    from ferryvm.verify import verify
+    def files(
+        self, files: tuple[Path, ...], language: str | None
+    ) -> tuple[list[Result], list[FerryError]]:
+        """Each file compared, and what was wrong with those that are no programs, or took longer
+        than they may."""
+        from rich.console import Console
+        from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
-    results: list[Result] = []
-    faults: list[FerryError] = []
-    columns = (SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn())
-    terminal = Console(stderr=True)
-    is_shown = terminal.is_terminal
-    with Progress(*columns, console=terminal, transient=True, disable=not is_shown) as bar:
-        for number, file in enumerate(files, 1):
-            task = bar.add_task(f"{number} of {len(files)}: {file}")
-            name = str(file)
-            try:
-                with naming(file):
-                    program = verify(ferryvm.read(file, language=language))
-                    found = differ.compare(program, schedule, seed, bar.refresh)
-                    if for_page:
-                        results.append(
-                            examine(
-                                differ,
-                                name,
-                                program,
-                                found,
-                                seed,
-                                bar.refresh,
-                                schedule=schedule,
-                            )
-                        )
-                    else:
-                        results.append(Result(name, program, tuple(found)))
-            except FerryError as error:
-                faults.append(error)
-            bar.remove_task(task)
-    return results, faults
+        results: list[Result] = []
+        faults: list[FerryError] = []
+        columns = (SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn())
+        terminal = Console(stderr=True)
+        is_shown = terminal.is_terminal
+        with Progress(*columns, console=terminal, transient=True, disable=not is_shown) as bar:
+            for number, file in enumerate(files, 1):
+                what = f"{number} of {len(files)}: {file}"
+                if results and self.deadline.is_over:
+                    faults.append(
+                        FerryError(f"{file}: not compared: the time of --seconds is over")
+                    )
+                    continue
+                task = bar.add_task(what)
+
+                def show(what: str = what, task: TaskID = task) -> None:
+                    name, instructions = self.differ.under_way
+                    text = f"{what}: {name}, {instructions:,} instructions"
+                    bar.update(task, description=text, refresh=True)
+                    if self.is_told and not is_shown:
+                        click.echo(f"ferry: {text}", err=True)
+
+                try:
+                    with naming(file):
+                        results.append(self._result(file, language, show))
+                    self._check_whole(file, results[-1])
+                except FerryError as error:
+                    faults.append(error)
+                bar.remove_task(task)
+        return results, faults
+
+    def _result(self, file: Path, language: str | None, show: Callable[[], None]) -> Result:
+        from ferryvm.testing.report import Result, examine
+        from ferryvm.verify import verify
+
+        program = verify(ferryvm.read(file, language=language))
+        expected = self.differ.finish(self.differ.start(program), show, self.deadline)
+        found = self.differ.compare(
+            program, self.schedule, self.seed, show, expected, self.deadline
+        )
+        if not expected.is_over:
+            where = f"after {expected.instructions} instructions"
+            click.echo(f"ferry: {file}: still runs {where}: compared as it stands there", err=True)
+        if self.for_page:
+            return examine(self.differ, str(file), program, found, self.seed, show)
+        return Result(str(file), program, tuple(found))
+
+    def _check_whole(self, file: Path, result: Result) -> None:
+        """Raise FerryError where time was over before all were compared."""
+        if self.schedule.value == "none":
+            done = {name for one in result.comparisons for name in one.backends}
+            left = ", ".join(name for name in self.differ.backends if name not in done)
+            if left:
+                raise FerryError(f"{file}: the time of --seconds is over: not compared: {left}")
 
 
 def _show(against: str, found: list[tuple[str, Comparison]]) -> None:

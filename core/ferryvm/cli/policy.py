@@ -64,20 +64,23 @@ def show(file: Path | None) -> None:
 
 def _known() -> Known:
     """The backends there are, also those not usable here: a policy may be for elsewhere."""
-    from ferryvm.backend import BackendError, Compiler
+    from ferryvm.backend import BackendError, Compiler, Interpreter
     from ferryvm.policy.check import Known
     from ferryvm.registry import Registry
 
     registry = Registry()
     interpreters: list[str] = []
     compilers: list[str] = []
+    without_cells: list[str] = []
     for name in registry.names:
         try:
             backend = registry.get(name)
         except BackendError:
             continue  # of which kind it is cannot be told
         (compilers if isinstance(backend, Compiler) else interpreters).append(name)
-    return Known(registry.names, interpreters, compilers)
+        if isinstance(backend, Interpreter) and not backend.capabilities.cells:
+            without_cells.append(name)
+    return Known(registry.names, interpreters, compilers, without_cells)
 
 
 @policy.command()

@@ -28,6 +28,8 @@ class HostFunction:
     signature: Signature
     action: Callable[..., int | None]
     """Called with the output, then the arguments; returns the result's bit pattern, if any."""
+    summary: str = ""
+    """What it does, in a line."""
 
 
 class HostError(FerryError):
@@ -35,16 +37,16 @@ class HostError(FerryError):
 
 
 def _print(t: Type) -> HostFunction:
-    """Prints the shortest decimal text that reads back as the value, and a line end."""
 
     def action(output: Output, bits: int) -> None:
         output(format_value(t, bits).encode() + b"\n")
 
-    return HostFunction(f"print_{t}", Signature((t,)), action)
+    shortest = "shortest " if t.is_float else ""
+    summary = f"print the {shortest}decimal text of the value, and a line end"
+    return HostFunction(f"print_{t}", Signature((t,)), action, summary)
 
 
 def _write_byte(output: Output, bits: int) -> None:
-    """Writes the low 8 bits."""
     output(bytes((bits & 0xFF,)))
 
 
@@ -52,7 +54,9 @@ STANDARD: Mapping[str, HostFunction] = {
     function.name: function
     for function in (
         *(_print(t) for t in (I32, I64, F32, F64)),
-        HostFunction("write_byte", Signature((I32,)), _write_byte),
+        HostFunction(
+            "write_byte", Signature((I32,)), _write_byte, "write the low 8 bits as a byte"
+        ),
     )
 }
 """The host functions that every engine offers."""

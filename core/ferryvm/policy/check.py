@@ -36,6 +36,8 @@ class Known:
     """Those that take no regions, as far as it is known."""
     compilers: Collection[str] = ()
     """Those that run no whole programs, likewise."""
+    without_cells: Collection[str] = ()
+    """Interpreters that compiled code cannot be entered from, likewise."""
 
     def faults(self, path: Path, name: object, takes_regions: bool) -> Iterator[TomlFault]:
         """What is wrong with naming a backend where one that takes regions stands, or another."""
@@ -47,6 +49,15 @@ class Known:
             wrong = "an interpreter" if takes_regions else "a compiler"
             fitting = fault.listed(self.fitting(takes_regions))
             yield TomlFault(path, f"{fault.show(name)} is {wrong}", fitting)
+
+    def interpreter_faults(self, name: object) -> Iterator[TomlFault]:
+        """What is wrong with naming a backend as the interpreter that others compile for."""
+        path: Path = ("interpreter",)
+        yield from self.faults(path, name, False)
+        if isinstance(name, str) and name in self.without_cells:
+            wrong = f"{fault.show(name)} has no cells: nothing is counted and no code entered in it"
+            others = [one for one in self.fitting(False) if one not in self.without_cells]
+            yield TomlFault(path, wrong, fault.listed(others))
 
     def fitting(self, takes_regions: bool) -> list[str]:
         """The names that may stand where one that takes regions does, or another."""
@@ -109,7 +120,7 @@ def _rule_faults(
 
     `conditions` gets that of each rule, if nothing is wrong.
     """
-    yield from backends.faults(("interpreter",), document.get("interpreter"), False)
+    yield from backends.interpreter_faults(document.get("interpreter"))
     shadow = document.get("shadow")
     if isinstance(shadow, dict):
         yield from backends.faults(("shadow", "against"), shadow.get("against"), False)

@@ -7,11 +7,14 @@ are held against, which runs it alone. Agreement of each with that one is agreem
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import enum
 from collections.abc import Callable, Sequence
 
+from ferryvm import asm
 from ferryvm.backend import Forcing, RefusalError
+from ferryvm.deadline import Deadline
 from ferryvm.engine import Engine
 from ferryvm.errors import FerryError
 from ferryvm.machine.difference import Difference
@@ -23,10 +26,39 @@ from ferryvm.testing.schedule import Schedule, environments, moves
 from ferryvm.testing.state import StoppedState, difference
 from ferryvm.testing.trial import MOST_INSTRUCTIONS, Trial
 from ferryvm.testing.watchdog import PATIENCE
-from ferryvm.verify import Verified
+from ferryvm.verify import Verified, verify
 
 _CHUNK = 10_000_000
 """Instructions after which progress is told."""
+
+Progress = Callable[[], object]
+
+_NEVER = Deadline(None)
+
+_WARM_UP = """
+.host print_i64 (i64)
+.host print_f32 (f32)
+.function main
+.local n i64
+    i64.const 64
+    heap.alloc
+    drop
+    i64.const 3
+    local.set n
+:top
+    local.get n
+    host print_i64
+    f32.const 0.5
+    host print_f32
+    local.get n
+    i64.const 1
+    i64.sub
+    local.set n
+    local.get n
+    i64.eqz
+    jump_unless top
+    halt
+"""
 
 
 class Verdict(enum.Enum):
@@ -95,6 +127,10 @@ class Differ:
         self.limits = limits
         self.most = most
         self.patience = patience
+        self.chunk = 1_000_000
+        """Instructions that the one which all are held against runs at a time."""
+        self.under_way = against, 0
+        """The backend that runs, and the instructions of the program that it has completed."""
         self.form: bool | None = None
         """Whether a backend that can do both is only run counting instructions, or only without
         counting where the program ends; None: both."""
@@ -113,26 +149,53 @@ class Differ:
         program: Verified,
         schedule: Schedule = Schedule.NONE,
         seed: int = 0,
-        progress: Callable[[], object] = lambda: None,
+        progress: Progress = lambda: None,
         expected: Trial | None = None,
+        deadline: Deadline = _NEVER,
     ) -> list[Comparison]:
         """One comparison a backend without a schedule, else one of all of them moved between.
 
-        `progress` is called now and then, on long work; `expected`: what `finish` gave for this
-        program, if it has been called already, be it from a start in the middle of it.
+        `progress` is called now and then, on long work (`under_way` says where that is);
+        `expected`: what `finish` gave for this program, if it has been called already, be it from
+        a start in the middle of it. After `deadline` no other backend is begun with: those that are
+        missing from what is returned have not been compared.
         """
         expected = expected or self.finish(self.start(program), progress)
-        if schedule is Schedule.NONE:
-            found = [self._alone(name, expected, progress) for name in self.backends]
-        else:
-            found = [self._moved(schedule, seed, expected, progress)]
+        found: list[Comparison] = []
+        if schedule is not Schedule.NONE:
+            found.append(self._moved(schedule, seed, expected, progress))
+        for name in self.backends if schedule is Schedule.NONE else ():
+            if found and deadline.is_over:
+                break
+            found.append(self._alone(name, expected, progress))
         return [dataclasses.replace(one, against_seconds=expected.seconds) for one in found]
 
-    def finish(self, trial: Trial, progress: Callable[[], object] = lambda: None) -> Trial:
-        """The trial, gone on to its end on the backend that all are held against."""
-        while trial.run(self.against, 1_000_000):
-            progress()
+    def finish(
+        self, trial: Trial, progress: Progress = lambda: None, deadline: Deadline = _NEVER
+    ) -> Trial:
+        """The trial, gone on to its end on the backend that all are held against.
+
+        Where `deadline` comes first its end is where it stands then: others are compared there.
+        """
+        while trial.run(self.against, self.chunk):
+            self._tell(self.against, trial, progress)
+            if deadline.is_over:
+                trial.end_here()
+                break
         return trial
+
+    def warm_up(self) -> None:
+        """Run a small program on every backend: what a process does once (threads, imports, the
+        first call of a driver) is then charged to no program."""
+        program = verify(asm.assemble(_WARM_UP, "<warm-up>"))
+        for name in (self.against, *self.backends):
+            for fuel in (1_000, None):
+                with contextlib.suppress(RefusalError):
+                    self.start(program).attempt(name, fuel, self.patience)
+
+    def _tell(self, name: str, trial: Trial, progress: Progress) -> None:
+        self.under_way = name, trial.instructions
+        progress()
 
     def start(self, program: Verified) -> Trial:
         """A trial of the program at its start."""
@@ -140,7 +203,7 @@ class Differ:
         trial.forcing = self._forcing
         return trial
 
-    def _alone(self, name: str, expected: Trial, progress: Callable[[], object]) -> Comparison:
+    def _alone(self, name: str, expected: Trial, progress: Progress) -> Comparison:
         trial, failure = expected.again(), None
         comparison = None
         try:
@@ -148,7 +211,7 @@ class Differ:
             if can_count or not expected.left:
                 while failure is None and not trial.has_ended:
                     failure = trial.attempt(name, _CHUNK, self.patience)
-                    progress()
+                    self._tell(name, trial, progress)
                 comparison = self._judge((name,), trial, failure, expected, 0)
                 is_over = self.form is True or not expected.left
                 if comparison.verdict is not Verdict.AGREE or is_over:
@@ -170,7 +233,7 @@ class Differ:
         )
 
     def _moved(
-        self, schedule: Schedule, seed: int, expected: Trial, progress: Callable[[], object]
+        self, schedule: Schedule, seed: int, expected: Trial, progress: Progress
     ) -> Comparison:
         names = (self.against, *self.backends)
         trial, failure = expected.again(), None
@@ -185,7 +248,7 @@ class Differ:
                 if failure is not None or trial.has_ended:
                     break
                 if number % 1000 == 0:
-                    progress()
+                    self._tell(name, trial, progress)
         except RefusalError as error:
             return self._unsupported(names, trial, number, error)
         if entered == {self.against}:  # it was over before it moved: nothing has been compared

@@ -112,7 +112,16 @@ class Trial:
     @property
     def has_ended(self) -> bool:
         """True if it halted, trapped, or used up its fuel: running it on does nothing."""
-        return self.status in (Status.HALT, Status.TRAP) or not self.left
+        return self.is_over or not self.left
+
+    @property
+    def is_over(self) -> bool:
+        """True if the program halted or trapped."""
+        return self.status in (Status.HALT, Status.TRAP)
+
+    def end_here(self) -> None:
+        """Make where it stands its end: what goes on from its start ends there, too."""
+        self.most, self.left = self.instructions, 0
 
     def run(self, backend: str, fuel: int = MOST_INSTRUCTIONS) -> bool:
         """Go on for at most `fuel` instructions; whether the program can still go on.

@@ -1,0 +1,65 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`ferry diff` on long programs, and `ferry hosts`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from ferryvm.machine.host import STANDARD
+
+from ..command import ferry
+
+LONG = "(define i 0) (while (< i 100000000) (set! i (+ i 1))) (print! i)"
+BACKENDS = ("--backends", "switch,threaded")
+
+
+@pytest.fixture
+def long(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    (tmp_path / "long.skiff").write_text(LONG, encoding="utf-8")
+    monkeypatch.chdir(tmp_path)
+    return "long.skiff"
+
+
+def test_a_limit_of_instructions_compares_there_and_says_so(long: str) -> None:
+    code, out, err = ferry("diff", long, *BACKENDS, "--instructions", "5000")
+    assert (code, out.count("agree"), out.count("5000")) == (0, 2, 2)
+    assert (
+        err == f"ferry: {long}: still runs after 5000 instructions: compared as it stands there\n"
+    )
+
+
+def test_a_limit_of_time_says_what_was_not_compared(long: str) -> None:
+    (Path(long).parent / "next.skiff").write_text("(print! 1)", encoding="utf-8")
+    code, out, err = ferry("diff", long, "next.skiff", *BACKENDS, "--seconds", "0.01", "--progress")
+    assert (code, out.count("agree")) == (2, 1)
+    reached, *progress, still, left, following = err.splitlines()
+    assert reached == f"ferry: 1 of 2: {long}: reference, 1,000,000 instructions"
+    assert progress == [f"ferry: 1 of 2: {long}: switch, 1,000,000 instructions"]
+    assert still.startswith(f"ferry: {long}: still runs after 1000000 instructions")
+    assert left == f"ferry: {long}: the time of --seconds is over: not compared: threaded"
+    assert following == "ferry: next.skiff: not compared: the time of --seconds is over"
+
+
+def test_progress_is_silent_where_nobody_looks(long: str) -> None:
+    limit = ("--instructions", "1500000")
+    _, _, err = ferry("diff", long, "--backends", "switch", *limit)
+    assert len(err.splitlines()) == 1
+
+
+@pytest.mark.parametrize("seconds", ["nan", "0", "-1"])
+def test_a_limit_of_time_is_a_number_of_seconds(long: str, seconds: str) -> None:
+    code, out, err = ferry("diff", long, *BACKENDS, "--seconds", seconds)
+    assert (code, out, len(err.splitlines())) == (2, "", 1)
+
+
+def test_every_standard_host_function_is_listed_with_signature_and_summary() -> None:
+    code, out, err = ferry("hosts")
+    rows = [line.strip().split(maxsplit=1) for line in out.splitlines()[1:]]
+    assert (code, err, [row[0] for row in rows]) == (0, "", list(STANDARD))
+    for name, rest in rows:
+        function = STANDARD[name]
+        assert function.summary
+        assert rest.split("  ")[0] == str(function.signature)
+        assert rest.endswith(function.summary)
