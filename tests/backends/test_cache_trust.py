@@ -9,13 +9,16 @@ import multiprocessing
 import os
 import shutil
 import stat
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+import platformdirs
 import pytest
 
 from ferryvm import cache
 from ferryvm.cache import private, secret
+from ferryvm.cache.private import UserFolder, user_folder
 
 ENTRY, OTHER = cache.Entry("x", "a" * 64), cache.Entry("x", "a" + "b" * 63)
 PAYLOAD = bytes(range(256))
@@ -317,3 +320,22 @@ def test_processes_that_make_the_key_at_once_have_the_same(home: Path) -> None:
     for process in processes:
         process.join()
     assert len(proofs) == 1
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere platformdirs is asked")
+@pytest.mark.parametrize("given", ["", "/elsewhere", "/with space/x", " ", "relative"])
+@pytest.mark.parametrize("home", ["/home/me", "/home/me/", "", "relative", None])
+def test_folders_of_a_user_are_where_platformdirs_says(
+    given: str, home: str | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("XDG_CACHE_HOME", "XDG_STATE_HOME"):
+        monkeypatch.setenv(name, given)
+    if home is None:
+        monkeypatch.delenv("HOME")
+    else:
+        monkeypatch.setenv("HOME", home)
+    for kind, find in (
+        (UserFolder.CACHE, platformdirs.user_cache_dir),
+        (UserFolder.STATE, platformdirs.user_state_dir),
+    ):
+        assert user_folder(kind) == Path(find("ferryvm"))

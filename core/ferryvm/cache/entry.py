@@ -14,8 +14,6 @@ import time
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
-import platformdirs
-
 from ferryvm.backend import BackendError
 from ferryvm.cache import private, secret
 from ferryvm.cache.private import NotPrivateError
@@ -44,7 +42,7 @@ Fault = Callable[[bytes], str | None]
 def directory() -> Path:
     """Where entries are kept."""
     named = os.environ.get(ENVIRONMENT)
-    return Path(named) if named else private.user_folder(platformdirs.user_cache_dir)
+    return Path(named) if named else private.user_folder(private.UserFolder.CACHE)
 
 
 def key(facts: Iterable[str | bytes], sources: Iterable[Path] = ()) -> str:

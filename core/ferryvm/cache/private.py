@@ -9,10 +9,12 @@ owner and mode is asked of the descriptor.
 from __future__ import annotations
 
 import contextlib
+import enum
 import errno
 import os
 import stat
-from collections.abc import Callable, Iterator
+import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 from ferryvm.atomic_file import remove_temporary, temporary_name
@@ -24,8 +26,30 @@ _OPEN_FILE = _OPEN | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY  # a pipe is no
 _CREATE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
-def user_folder(find: Callable[[str], str]) -> Path:
-    """A folder that platformdirs finds for ferryvm; it begins with ~ if there is no home."""
+class UserFolder(enum.Enum):
+    """What a user's folder is for: its variable, and where it is below the home if that is not
+    set (XDG Base Directory Specification)."""
+
+    CACHE = "XDG_CACHE_HOME", ".cache"
+    STATE = "XDG_STATE_HOME", ".local/state"
+
+
+def user_folder(kind: UserFolder) -> Path:
+    """A folder of this user for ferryvm; it begins with ~ if there is no home.
+
+    On Linux a variable tells, else platformdirs, which takes longer to import than this whole
+    package: it says the same.
+    """
+    variable, below = kind.value
+    if sys.platform == "linux":
+        base, home = os.environ.get(variable, ""), os.environ.get("HOME", "")
+        if not base and home.startswith("/"):
+            base = os.path.join(home, below)
+        if base.startswith("/"):
+            return Path(base, "ferryvm")
+    import platformdirs
+
+    find = platformdirs.user_cache_dir if kind is UserFolder.CACHE else platformdirs.user_state_dir
     try:
         return Path(find("ferryvm"))
     except RuntimeError:

@@ -17,8 +17,6 @@ import logging
 import os
 from pathlib import Path
 
-import platformdirs
-
 from ferryvm.cache import private
 from ferryvm.cache.private import NotPrivateError
 
@@ -35,7 +33,7 @@ class NoSecretError(Exception):
 
 def path() -> Path:
     """The file of the secret."""
-    return private.user_folder(platformdirs.user_state_dir) / _NAME
+    return private.user_folder(private.UserFolder.STATE) / _NAME
 
 
 def mac(name: str, key: str, payload: bytes) -> bytes:

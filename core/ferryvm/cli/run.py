@@ -27,7 +27,6 @@ from ferryvm.cli.language import language_option
 from ferryvm.cli.run_failure import Interrupted, Trapped
 from ferryvm.engine import Engine, Execution, ProgramInterrupted, RunResult, TrapError
 from ferryvm.errors import Diagnostic, FerryError, Position
-from ferryvm.image import ImageError
 from ferryvm.machine.control import UNLIMITED, Status
 from ferryvm.machine.memory import Limits
 
@@ -235,6 +234,8 @@ def with_source_line(message: str, position: Position | None) -> str:
 def _save(execution: Execution, path: Path | None) -> None:
     if path is None:
         return
+    from ferryvm.image import ImageError  # images are loaded for those who have one
+
     with termination.deferred():
         try:
             execution.save(path)
@@ -249,6 +250,8 @@ def _save(execution: Execution, path: Path | None) -> None:
 def _saved_elsewhere(execution: Execution) -> Path | None:
     """The file in the directory for temporary files that has the state; None if that fails, too."""
     import tempfile  # hardly any run ends on a full disk
+
+    from ferryvm.image import ImageError
 
     try:
         descriptor, name = tempfile.mkstemp(prefix="ferry-", suffix=".ferry")
