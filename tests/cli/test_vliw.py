@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import ast
 import subprocess
 import sys
 from pathlib import Path
@@ -10,11 +11,13 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
+import ferryvm_backends.vliw.command as vliw_command
 import ferryvm_backends.vliw.sweep.measure as measuring
 from ferryvm.cli.command import ferry
 from ferryvm.errors import FerryError
 from ferryvm_backends.vliw.machine.read import find, path_of, shipped
 
+ROOT = Path(__file__).resolve().parents[2]
 PROGRAM = "(define (f d) (* d d))\n(define i 0)\n(while (< i 9) (set! i (+ i 1)))\n(print! (f i))\n"
 INTERRUPTED = """
 import os, signal, sys
@@ -181,3 +184,19 @@ def test_ctrl_c_prints_and_draws_what_there_is(file: Path, tmp_path: Path) -> No
     assert head.split()[0] == "alu"
     assert row.split()[0] == "1"
     assert plot.read_bytes().startswith(b"<?xml")
+
+
+def test_the_command_takes_nothing_of_core_that_is_not_public() -> None:
+    public = (ROOT / "docs" / "api.md").read_text(encoding="utf-8")
+    tree = ast.parse(Path(vliw_command.__file__).read_text(encoding="utf-8"))
+    found = {
+        (node.module or "", alias.name)
+        for node in ast.walk(tree)
+        if isinstance(node, ast.ImportFrom)
+        for alias in node.names
+    }
+    core = {(module, name) for module, name in found if module.split(".")[0] == "ferryvm"}
+    assert ("ferryvm.command", "print_table") in core
+    for module, name in core:
+        (row,) = (line for line in public.splitlines() if line.startswith(f"| `{module}` |"))
+        assert f"`{name}`" in row, f"{module}.{name} is not public"

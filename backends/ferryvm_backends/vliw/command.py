@@ -7,13 +7,17 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
-import tomli
 
 import ferryvm
-from ferryvm.cli.file import check_writable, naming, refuse_same_file
-from ferryvm.cli.run import with_source_line
-from ferryvm.cli.run_failure import Trapped
-from ferryvm.cli.show import print_table
+from ferryvm.command import (
+    Trapped,
+    check_writable,
+    naming,
+    print_table,
+    refuse_same_file,
+    replace_file,
+    with_source_line,
+)
 from ferryvm.errors import FerryError
 
 if TYPE_CHECKING:
@@ -86,17 +90,15 @@ def sweep(file: Path, machine: str | None, varied: tuple[str, ...], plot: Path |
     Exit code 0: done; 1: the program trapped; 2: something was unusable, or no variant could run
     it.
     """
-    from ferryvm.atomic_file import replace_file
-    from ferryvm.toml.reading import text_of
     from ferryvm.verify import verify
     from ferryvm_backends.vliw import usual
-    from ferryvm_backends.vliw.machine.read import load, path_of
+    from ferryvm_backends.vliw.machine.read import document_of, load, path_of
     from ferryvm_backends.vliw.sweep import plot as plotting
     from ferryvm_backends.vliw.sweep.variant import read_axes, variants
 
     path = path_of(machine or usual())
     load(path)  # whatever is wrong with it is told as of any machine
-    document = tomli.loads(text_of(path))
+    document = document_of(path)
     axes = read_axes(varied, document)
     if plot is not None:
         plotting.check(plot)

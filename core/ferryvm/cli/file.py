@@ -16,7 +16,10 @@ from ferryvm.errors import FerryError
 
 @contextlib.contextmanager
 def naming(file: Path) -> Iterator[None]:
-    """Put the file's name before messages about it that do not begin with it."""
+    """Put the file's name before messages about it that do not begin with it.
+
+    Raises the FerryError that is raised under it, with the name in front.
+    """
     try:
         yield
     except FerryError as error:

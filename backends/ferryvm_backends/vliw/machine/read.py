@@ -10,6 +10,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import tomli
+
 from ferryvm.errors import UnknownNameError
 from ferryvm.toml.fault import DocumentError, TomlFault
 from ferryvm.toml.reading import examine, settle, text_of
@@ -62,6 +64,11 @@ def load(path: Path) -> Machine:
 def read_text(text: str, file: str) -> Machine:
     """The machine in a text; `file` is what messages call it. Raises and logs as `load`."""
     return settle(*examine(text, file, MachineKeys, judge), MachineError)
+
+
+def document_of(path: Path) -> dict[str, Any]:
+    """The tables in the file of a machine that `load` takes."""
+    return tomli.loads(text_of(path))
 
 
 def judge(document: dict[str, Any]) -> tuple[Machine | None, list[TomlFault]]:
