@@ -77,6 +77,10 @@ class HandlerBuilder(Arithmetic, Emitter[ir.Value]):
     def _target_cell(self, target: ir.Value) -> ir.Value:
         """Cell of a target immediate."""
 
+    def _function_immediate(self, raw: ir.Value) -> ir.Value:
+        """The function that an immediate stands for: here its number."""
+        return raw
+
     # --- weaving ----------------------------------------------------------------------------
 
     def _stand_at(self, registers: Registers) -> None:
@@ -113,6 +117,8 @@ class HandlerBuilder(Arithmetic, Emitter[ir.Value]):
         if row.immediate is Immediate.NONE:
             return []
         raw = self._load(self._offset(self._ip, WORD_BYTES), invariant=True)
+        if row.immediate is Immediate.FUNCTION:
+            return [self._function_immediate(raw)]
         literal = row.immediate.literal
         return [self.from_slot(literal, raw) if literal else raw]
 
@@ -337,10 +343,13 @@ class HandlerBuilder(Arithmetic, Emitter[ir.Value]):
         return self.builder.lshr(self.builder.sub(following, code), word(4))
 
     def function(self, function: ir.Value, field: FunctionField) -> ir.Value:
+        descriptor = self._descriptor(function)
+        return self._load(self._offset(descriptor, WORD_BYTES * field), invariant=True)
+
+    def _descriptor(self, function: ir.Value) -> ir.Value:
         descriptors = self._pointer(self._control_field("functions"))
         size = (WORD_BYTES * DESCRIPTOR_WORDS).bit_length() - 1
-        descriptor = self._offset(descriptors, self.builder.shl(function, word(size)))
-        return self._load(self._offset(descriptor, WORD_BYTES * field), invariant=True)
+        return self._offset(descriptors, self.builder.shl(function, word(size)))
 
     def table_size(self) -> ir.Value:
         return self._control_field("table_size")
@@ -357,7 +366,11 @@ class HandlerBuilder(Arithmetic, Emitter[ir.Value]):
 
     def _transfer(self, pc: ir.Value, frame: ir.Value, stack: ir.Value) -> None:
         code = self._pointer(self._control_field("code"))
+        self._continue_at(self._offset(code, self.builder.shl(pc, word(4))), frame, stack)
+
+    def _continue_at(self, cell: ir.Value, frame: ir.Value, stack: ir.Value) -> None:
+        """End the block by going on in another frame."""
         self.registers = dataclasses.replace(
             self.registers, fp=self._pointer(frame), sp=self._pointer(stack)
         )
-        self._go_on(self._offset(code, self.builder.shl(pc, word(4))), taken=True)
+        self._go_on(cell, taken=True)

@@ -11,6 +11,10 @@ from array import array
 import ferryvm
 from ferryvm.backend import Artifact, Capabilities, Interpreter
 from ferryvm.isa import INSTRUCTIONS, Immediate
+from ferryvm.isa.emitter import FunctionField
+from ferryvm.isa.type import WORD_BYTES
+from ferryvm.machine.control import DESCRIPTOR_WORDS
+from ferryvm.machine.state import descriptors
 from ferryvm.program import RECORD_BYTES
 from ferryvm.verify import Verified
 from ferryvm_backends._llvm.form import Form, FormArtifact
@@ -20,6 +24,7 @@ from ferryvm_backends.threaded.form import FusedForm
 from ferryvm_backends.threaded.fusion import Fusion
 
 _TARGETS = frozenset(row.opcode for row in INSTRUCTIONS if row.immediate is Immediate.TARGET)
+_CALLS = frozenset(row.opcode for row in INSTRUCTIONS if row.immediate is Immediate.FUNCTION)
 
 
 class ThreadedInterpreter:
@@ -44,7 +49,7 @@ class ThreadedInterpreter:
 
 
 class ThreadedArtifact(FormArtifact):
-    """Cells: handler and immediate of each instruction, with targets as addresses."""
+    """Cells: handler and immediate of each instruction, with targets and functions as addresses."""
 
     def __init__(self, interpreter: ThreadedInterpreter, verified: Verified) -> None:
         super().__init__()
@@ -53,6 +58,10 @@ class ThreadedArtifact(FormArtifact):
         self._opcodes = code.opcodes.tolist()
         self._immediates = code.immediates.tolist()
         self._targets = [pc for pc, opcode in enumerate(self._opcodes) if opcode in _TARGETS]
+        self._calls = [pc for pc, opcode in enumerate(self._opcodes) if opcode in _CALLS]
+        self._descriptors = descriptors(verified)
+        self._of_forms: list[array[int]] = []
+        """The descriptors of each form, which its cells point to."""
 
     def _make(self, counting: bool) -> Form:
         loaded = self._interpreter
@@ -70,7 +79,18 @@ class ThreadedArtifact(FormArtifact):
         base, _ = words.buffer_info()
         for pc in self._targets:
             words[2 * pc + 1] = base + RECORD_BYTES * self._immediates[pc]
+        first = self._own_descriptors(base)
+        for pc in self._calls:
+            words[2 * pc + 1] = first + WORD_BYTES * DESCRIPTOR_WORDS * self._immediates[pc]
         return words
+
+    def _own_descriptors(self, base: int) -> int:
+        """The address of descriptors whose entries are cells of the form at `base`."""
+        words = array("Q", [word for row in self._descriptors for word in row])
+        entries = slice(FunctionField.ENTRY, None, DESCRIPTOR_WORDS)
+        words[entries] = array("Q", [base + RECORD_BYTES * pc for pc in words[entries]])
+        self._of_forms.append(words)
+        return words.buffer_info()[0]
 
     def _run(self, address: int, counting: bool) -> None:
         self._interpreter.run(address)

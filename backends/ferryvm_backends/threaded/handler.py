@@ -4,13 +4,16 @@
 Handlers share one signature of the six machine registers under a calling convention that passes
 them all in processor registers, so a dispatch is a load and a jump. A cell's first word is the
 address of its handler; a target immediate is the address of the target's cell, so that the way from
-one cell to the next is one load.
+one cell to the next is one load. A function immediate is the address of a descriptor that belongs to
+the form of the code and whose entry is a cell: calls are bound by how long it takes to know the next
+cell, and without a shift and two loads of bases fib(32) takes a tenth less time.
 """
 
 from __future__ import annotations
 
 import dataclasses
 
+from ferryvm.isa.emitter import FunctionField
 from ferryvm.machine.control import Status
 from ferryvm_backends._llvm import ir
 from ferryvm_backends._llvm.cell import CellHandlerBuilder
@@ -37,6 +40,9 @@ def call_handler(
 class ThreadedHandlerBuilder(CellHandlerBuilder):
     """Weaves one handler a function."""
 
+    _callee: ir.Value | None = None
+    """The function immediate of the instruction being woven: the address of a descriptor."""
+
     def __init__(self, counting: bool, exits: dict[Status, ir.Function]) -> None:
         self.counting = counting
         self.exits = exits
@@ -53,3 +59,19 @@ class ThreadedHandlerBuilder(CellHandlerBuilder):
 
     def _target_cell(self, target: ir.Value) -> ir.Value:
         return self._pointer(target)
+
+    def _function_immediate(self, raw: ir.Value) -> ir.Value:
+        self._callee = raw
+        return raw
+
+    def _descriptor(self, function: ir.Value) -> ir.Value:
+        return (
+            self._pointer(function) if function is self._callee else super()._descriptor(function)
+        )
+
+    def enter(self, function: ir.Value, frame: ir.Value, stack: ir.Value) -> None:
+        if function is not self._callee:  # the machine's descriptor, found by number
+            super().enter(function, frame, stack)
+            return
+        entry = self.function(function, FunctionField.ENTRY)
+        self._continue_at(self._pointer(entry), frame, stack)
