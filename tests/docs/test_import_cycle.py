@@ -15,15 +15,8 @@ ROOT = Path(__file__).resolve().parents[2]
 Graph = dict[str, set[str]]
 """The modules that each module imports, of one source root."""
 
-KNOWN = {
-    frozenset(
-        f"ferryvm.ir.{name}"
-        for name in (
-            *("affine", "build", "clone", "flow", "footprint", "graph", "headroom", "simplify"),
-        )
-    ): "blocks name the footprints that loop analyses find of them",
-}
-"""Circles that remain, each with its reason; one that is dissolved leaves this table."""
+KNOWN: dict[frozenset[str], str] = {}
+"""Circles that remain, each with its reason: none. One that is dissolved leaves this table."""
 
 
 def modules(root: Path) -> dict[str, Path]:
