@@ -312,7 +312,7 @@ class Code(abc.ABC):
         """Its metrics so far."""
 
     def metrics(self) -> object:
-        """What it has done so far, in the backend's own form, for `Compiler.report`; None where
+        """Its metrics so far, in the backend's own form, for `Compiler.report`; None where
         there is nothing to tell besides `activity`. It may be asked of code that is lost."""
         return None
 

@@ -44,7 +44,7 @@ def environment() -> dict[str, str]:
 
 
 def ending(code: int) -> str:
-    """How a process ended: `exit code 3`, or the name of the signal that ended it."""
+    """The end of a process in words: `exit code 3`, or the name of the signal that ended it."""
     if code >= 0:
         return f"exit code {code}"
     try:
@@ -135,7 +135,7 @@ class Child:
         os.set_blocking(self.output.fileno(), False)
         self._rest = bytearray()
         self.has_closed = False
-        """Whether its output has ended: it has, too, or soon will."""
+        """True if its output has ended: then it has ended too, or soon will."""
 
     @property
     def pid(self) -> int:
@@ -149,7 +149,7 @@ class Child:
 
     @property
     def said(self) -> str:
-        """What it wrote on standard error, or the last of it."""
+        """Its standard error, or the last part of it."""
         size = self._said.seek(0, os.SEEK_END)
         self._said.seek(max(0, size - _MOST_SAID))
         return self._said.read().decode(errors="replace")
@@ -189,7 +189,7 @@ class Child:
         return lines
 
     def ask(self, message: bytes, deadline: Deadline) -> bytes | None:
-        """What it answers to a message; None if it ends before. Raises TimeoutError."""
+        """Its answer to a message; None if it ends before. Raises TimeoutError."""
         self.send(_LENGTH.pack(len(message)) + message)
         while True:
             content = self._rest
@@ -213,7 +213,7 @@ class Child:
         return self._process.poll() is not None
 
     def abort(self) -> None:
-        """Have it say on standard error where it is, and end, if it can."""
+        """Make it print its stack trace on standard error and end, if it can."""
         self._process.send_signal(signal.SIGABRT)
 
     def kill(self) -> None:
@@ -227,7 +227,7 @@ class Child:
         return self._process.returncode
 
     def close_input(self) -> None:
-        """Have it end soon: its input is over."""
+        """Close its input, so that it ends soon."""
         with contextlib.suppress(OSError):  # what was not sent yet
             self._input.close()
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a command that a plugin brings to `ferry` may use of it: files, tables, traps.
+"""Building blocks for commands that plugins add to `ferry`: files, tables, traps.
 
 The commands of `ferry` itself are in `ferryvm.cli`, which is not public. A command that keeps to
 this module treats files as they do, ends with their exit codes and looks like them.

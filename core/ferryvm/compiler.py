@@ -65,7 +65,7 @@ def lifted(
 
 
 def code_facts(region: Region, options: Options) -> list[str | bytes]:
-    """What the code of a region depends on in its program and in the options: facts for
+    """The facts of program and options that the code of a region depends on: facts for
     `ferryvm.cache.key`, to which a compiler adds its own version and what it compiles for.
 
     Where code is kept and whether the IR is verified does not matter for what it is.
@@ -121,8 +121,8 @@ class Compilation(Generic[L]):
 
 
 class Target(abc.ABC, Generic[L]):
-    """What differs between compilers. One is made for each compilation and may keep what its steps
-    tell each other."""
+    """The part that differs between compilers. One is made for each compilation and may keep what
+    its steps tell each other."""
 
     kind = ""
     """Name of its cache entries; empty: the backend's."""
@@ -135,7 +135,7 @@ class Target(abc.ABC, Generic[L]):
 
     @abc.abstractmethod
     def lower(self, work: Compilation[L]) -> L:
-        """What `build` and `load` start from. Raises RefusalError likewise."""
+        """The lowered code that `build` and `load` start from. Raises RefusalError likewise."""
 
     def key(self, work: Compilation[L]) -> str | None:
         """The key of what `build` yields, see `ferryvm.cache.key`; None: it is not kept. One that
@@ -176,7 +176,7 @@ class RegionCompiler(Compiler):
 
     @abc.abstractmethod
     def targets(self, options: Options) -> Sequence[Target[Any]]:
-        """What may be compiled for: what is tried first, then others. Raises BackendError."""
+        """The possible targets: the first one to try, then others. Raises BackendError."""
 
     def compile(self, region: Region, options: Options) -> Code:
         """The region's code, found or made. Raises TooLargeError beyond the limits, and what the
@@ -251,7 +251,7 @@ def _tell_not_kept(message: str) -> None:
 
 @contextlib.contextmanager
 def _collector_waiting() -> Iterator[None]:
-    """Have Python's collector of cycles wait: all that is made here lives to the end, and looking
+    """Suspend Python's collector of cycles: all that is made here lives to the end, and looking
     through it time and again takes a third of what lifting and lowering take."""
     was_enabled = gc.isenabled()
     gc.disable()

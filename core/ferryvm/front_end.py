@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a front end is: it makes of a text a listing, which is code with names.
+"""Front ends: they translate a text to a listing, which is code with names.
 
     text ── FrontEnd.parse ──> Listing ── peephole ── encode ──> Program      a file
     text ── Session.listing ─> Listing ── peephole ── encode ──> Program      an input of `ferry repl`

@@ -186,7 +186,7 @@ class Languages:
 
     @property
     def faults(self) -> list[PluginFault]:
-        """What was wrong with plugins so far."""
+        """Faults of plugins so far."""
         return self._others.faults if self._others is not None else []
 
     def _all(self) -> dict[str, Language]:
@@ -220,7 +220,7 @@ class Languages:
 
 
 def _fault(entry: LanguageEntry) -> str | None:
-    """What an entry should not be."""
+    """The fault of an entry; None if it is right."""
     if type(entry.name) is not str or not _NAME.fullmatch(entry.name):
         allowed = "small letters, digits and - are allowed, a letter first"
         return f"returned a language of the name {shown(entry.name)}; {allowed}"

@@ -266,7 +266,7 @@ class Plugins:
     @staticmethod
     @contextlib.contextmanager
     def looking(plugin: Plugin, doing: str, *let_through: type[FerryError]) -> Iterator[None]:
-        """Have a plugin answer, for a limited time. Raises as `contained`."""
+        """Call a plugin with a time limit. Raises as `contained`."""
         around = contextlib.nullcontext() if plugin.is_own else limited(doing, plugin.remedy)
         with contained(doing, *let_through), around:
             yield
@@ -278,7 +278,7 @@ class Plugins:
     def call(
         self, hook: str, only: Plugin | None = None, **arguments: object
     ) -> Iterator[tuple[Plugin, object]]:
-        """What a hook returns, plugin by plugin; `only`: of that one alone.
+        """The results of a hook, plugin by plugin; `only`: of that one alone.
 
         One that raises is dropped; the caller drops those that return what they should not.
         """
@@ -302,7 +302,7 @@ class Plugins:
         fault: Callable[[E], str | None],
         only: Plugin | None = None,
     ) -> Iterator[tuple[Plugin, E]]:
-        """What a hook that returns a list returns, item by item.
+        """The items that a hook returns in a list.
 
         `fault`: what an item should not be. A plugin with something wrong is dropped from the hook.
         """

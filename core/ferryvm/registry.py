@@ -292,7 +292,7 @@ def _checked_finding(finding: object) -> Finding:
 
 
 def _entry_fault(entry: BackendEntry) -> str | None:
-    """What an entry should not be."""
+    """The fault of an entry; None if it is right."""
     if type(entry.name) is not str or not _NAME.fullmatch(entry.name):
         return f"returned a backend of the name {shown(entry.name)}; {_ALLOWED}"
     if not callable(entry.load):

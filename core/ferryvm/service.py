@@ -47,7 +47,7 @@ class Service:
         self.child: Child | None = None
         self._asked = 0
         self.is_closed = False
-        """Whether it starts no child any more."""
+        """True if it starts no more children."""
         _services.add(self)
 
     def ask(self, message: bytes, seconds: float | None = None, most: int | None = None) -> bytes:

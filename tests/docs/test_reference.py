@@ -220,6 +220,27 @@ def test_names_avoid_the_words_that_the_glossary_replaces() -> None:
     assert not found
 
 
+def _docstrings(path: Path) -> Iterator[str]:
+    """Docstrings of a module, its classes and functions, and of variables and attributes."""
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef):
+            for statement in node.body:
+                match statement:
+                    case ast.Expr(value=ast.Constant(value=str(text))):
+                        yield text
+
+
+def test_docstrings_begin_with_the_thing_and_not_with_a_question() -> None:
+    found = {
+        f"{path.relative_to(ROOT)}: {text.splitlines()[0]}"
+        for folder in ("core", "backends", "plugins/ferryvm-cc/src")
+        for path in (ROOT / folder).rglob("*.py")
+        for text in _docstrings(path)
+        if re.match(r"(What|Whether|Have|Who|Whom)\b", text)
+    }
+    assert not found
+
+
 def test_the_glossary_has_the_words_that_the_other_pages_rely_on() -> None:
     terms = {row[0] for row in _rows(_text("glossary.md"), 2)}
     assert not {term.strip() for term in REQUIRED_TERMS.split(",")} - terms

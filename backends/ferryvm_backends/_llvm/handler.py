@@ -61,7 +61,7 @@ class HandlerBuilder(Arithmetic, Emitter[ir.Value]):
     _before: tuple[ir.Value, list[ir.Value], int]
     """`registers.sp`, `_pushed` and `_popped` as they were before it."""
     _open: bool
-    """Whether control still reaches the end of what has been woven."""
+    """True if control still reaches the end of the code built so far."""
 
     # --- strategy ---------------------------------------------------------------------------
 

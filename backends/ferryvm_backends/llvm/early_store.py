@@ -89,7 +89,7 @@ def _is_zero(value: Value | None) -> bool:
 
 
 def _same_key(value: Value) -> object:
-    """What is equal for values, not virtual ones, that are the same word of memory."""
+    """Key that is equal for non-virtual values that are the same word of memory."""
     return value.bits if isinstance(value, Constant) else value
 
 

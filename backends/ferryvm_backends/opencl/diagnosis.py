@@ -24,7 +24,7 @@ from ferryvm_backends.opencl.loader import FILENAMES, VENDOR_PATH, VENDORS, Plac
 
 POCL = "Portable Computing Language"
 _BASIC = ("basic", "cpu-minimal")
-"""What the names of PoCL's device without threads begin with, in its older and newer versions."""
+"""Prefixes of the names of PoCL's device without threads, in its older and newer versions."""
 
 
 def examine() -> list[Finding]:

@@ -96,7 +96,7 @@ class _Span(ctypes.Structure):
 
 
 def _read(address: int, length: int) -> bytes:
-    """What lies there, less whole words that cannot be read; a plain read might end the process.
+    """The bytes there, without whole words that cannot be read; a plain read might end the process.
 
     Raises OSError where the system does not offer it.
     """

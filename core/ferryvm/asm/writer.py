@@ -45,7 +45,7 @@ class _Writer:
         ]
         self.location: Position | None = None
         self.is_located = False
-        """Whether a `.loc` stands above: before it, text maps to itself."""
+        """True after a `.loc`: before one, text maps to itself."""
         self.pc = 0
 
     def lines(self) -> Iterator[str]:

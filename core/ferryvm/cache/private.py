@@ -27,7 +27,7 @@ _CREATE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
 class UserFolder(enum.Enum):
-    """What a user's folder is for: its variable, and where it is below the home if that is not
+    """A user's folder by its purpose: its variable, and its path below the home if that is not
     set (XDG Base Directory Specification)."""
 
     CACHE = "XDG_CACHE_HOME", ".cache"

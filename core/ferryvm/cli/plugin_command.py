@@ -91,7 +91,7 @@ class Brought:
         return self._loaded[name]
 
     def fault(self, name: str, error: BaseException) -> FerryError | None:
-        """What to tell of a command that raised this; None for what a command may end with:
+        """The message about a command that raised this; None for what a command may raise:
         FerryError, what click raises, Ctrl-C, an exit code given to `sys.exit`."""
         plugin = self._entries[name][1]
         if plugin.is_own or issubclass(type(error), _ENDS) or is_ctrl_c(error):
@@ -109,7 +109,7 @@ class Brought:
 
 
 def _fault(entry: CommandEntry) -> str | None:
-    """What an entry should not be."""
+    """The fault of an entry; None if it is right."""
     if type(entry.name) is not str or not _NAME.fullmatch(entry.name):
         return f"returned a command of the name {shown(entry.name)}; {_ALLOWED}"
     if not callable(entry.load):

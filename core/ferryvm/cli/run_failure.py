@@ -15,7 +15,7 @@ class Trapped(click.ClickException):
 
 
 def exit_code(given: object) -> int | None:
-    """What a command returned, or gave to `sys.exit`, as an exit code; None if it is none."""
+    """The exit code that a command returned or gave to `sys.exit`; None if it is none."""
     if given is None:
         return 0
     return given if type(given) is int and 0 <= given <= 255 else None

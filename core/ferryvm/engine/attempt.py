@@ -212,7 +212,7 @@ class Compilers:
 
 
 def _count_on(site: Site, times: int) -> None:
-    """Have a site looked at again after so many times more; never again for 0."""
+    """Count a site that many times more before it is tried again; never for 0."""
     site.threshold += times
     site.more, site.has_observed, site.unseen = times, False, frozenset()
 

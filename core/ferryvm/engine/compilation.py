@@ -184,7 +184,7 @@ def _forget() -> None:
 
 
 def abandon() -> bool:
-    """Have no job waited for at the end of the process; whether one is under way. Then the process
+    """Stop waiting for jobs at the end of the process; true if one is running. Then the process
     should be ended by `os._exit`: Python's own end could crash in it.
     """
     is_busy = _worker.drop()
@@ -210,6 +210,6 @@ def _close() -> None:
 
 
 def submit(job: Job) -> None:
-    """Have something done in the background; here and now where there can be no thread for it."""
+    """Run a job in the background; at once and here if no thread can be started for it."""
     if not _worker.submit(job):
         job.run()

@@ -140,9 +140,9 @@ class Execution:
         return self.machine.control.instructions if self._all_counted else None
 
     def metrics(self) -> Mapping[str, Mapping[str, object]]:
-        """What the backends of the last run tell of it themselves, by their names: data that JSON
-        can hold. It is counted from when they prepared the program, so also by executions that
-        share that with this one (`again`, `fork`). Raises BackendError where one gives none."""
+        """Metrics of the backends of the last run, by their names: data that JSON can hold. It is
+        counted from when they prepared the program, so also by executions that share that with this
+        one (`again`, `fork`). Raises BackendError where one gives none."""
         if self._last is None:
             return {}
         try:

@@ -28,7 +28,7 @@ class ExitChecker:
         self._shapes: dict[int, tuple[int, int]] = {}
 
     def fault(self, status: Status, counting: bool) -> str | None:
-        """What is wrong with the state that was left with a status; None if it can be gone on
+        """The fault of the state that was left with a status; None if it can be gone on
         from."""
         control = self._control  # reading a field takes long where a host call is short
         pc, sp, fp = control.pc, control.sp, control.fp

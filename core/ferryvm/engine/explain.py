@@ -314,7 +314,7 @@ def _shares(
 
 
 def _shadow_shares(execution: Execution, observer: Observer) -> tuple[Share, ...]:
-    """What the shadow took, copies and comparisons included; its instructions are none of the
+    """Time of the shadow, copies and comparisons included; its instructions are none of the
     program's own."""
     backend = execution.engine.backend
     if not isinstance(backend, Mixed) or backend.policy.shadow is None:

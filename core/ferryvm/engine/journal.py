@@ -30,7 +30,7 @@ class Outcome(enum.Enum):
     FAILED = "failed"
     SKIPPED = "not asked"
     LOST = "lost"
-    """What had been compiled cannot be run any more."""
+    """The compiled code cannot be run any more."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -50,7 +50,7 @@ class Attempt:
     guards: int = 0
     """Ways that the code leaves out."""
     error: BackendError | None = dataclasses.field(default=None, repr=False)
-    """What is raised if the program may not go on without the code: a RefusalError where the
+    """The error to raise if the program may not continue without the code: a RefusalError where the
     backend refused, a CompilationError where it failed."""
 
 

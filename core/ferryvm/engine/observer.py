@@ -190,7 +190,8 @@ class _ObservedArtifact(ArtifactWrapper):
         super().__init__(inner)
         self._name, self._observer = name, observer
         self._held: list[object] = []
-        """What installed addresses lead to; a program may be in any of them until it ends."""
+        """The functions behind installed addresses; a program may be in any of them until it
+        ends."""
 
     def enter(self, machine: Machine, counting: bool) -> Status:
         entry, began = machine.control.pc, time.perf_counter()

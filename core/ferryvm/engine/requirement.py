@@ -37,7 +37,7 @@ class Requirements:
         self.is_strict = strict or bool(required)
         """True if the policy requires some code."""
         self.may_stop = any(one.options.background for one in (choices if strict else required))
-        """Whether a program runs while it is found out."""
+        """True if a program runs while that is being decided."""
         self.waited = 0.0
         """Seconds that programs have waited."""
         self.awaited: dict[tuple[int, bool], Site] = {}

@@ -219,7 +219,8 @@ class Shadow:
         return stay, _Stop(twin, before.fuel - done, error, placement)
 
     def _repeat(self, twin: Machine, machine: Machine, stay: Stay) -> tuple[Status | None, int]:
-        """What the shadow met and how many instructions it completed; None if it was interrupted.
+        """The status of the shadow and the number of instructions it completed; None if it was
+        interrupted.
 
         Where the code's last instruction is the reason why it left, the shadow may pay one more.
         """
@@ -260,7 +261,8 @@ class _CheckedCode(CodeWrapper):
 
 
 def _broken(control: ControlBlock, before: ControlBlock, stay: Stay) -> Difference | None:
-    """What makes comparing pointless: no such status, wrong fuel, fields written over."""
+    """The fault that makes a comparison pointless: no such status, wrong fuel, fields written
+    over."""
     if stay.status not in _GOES_ON | _MEETS:
         return Difference("status", "one that code may leave with", str(stay.status))
     if stay.instructions < 0:

@@ -251,7 +251,7 @@ class Tiering:
             self._compilers.say_once(f"pc {site.pc}: what is hot there cannot be compiled: {what}")
 
     def _hasten_head(self, site: Site) -> None:
-        """Have a loop that was compiled from a loop inside it compiled from its own head, too, when
+        """Compile a loop that was compiled from a loop inside it from its own head, too, when
         it is begun again: code that begins in the middle is slower, since its loops are not nested
         for a compiler."""
         assert site.region is not None

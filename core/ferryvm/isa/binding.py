@@ -16,7 +16,7 @@ from __future__ import annotations
 import dataclasses
 
 _NAMES = {"stack": "word"}
-"""What a value read from a place is called if it needs a name; `old_` and the place for others."""
+"""Names of values read from places, if they need one; `old_` and the place for others."""
 
 
 @dataclasses.dataclass

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What an instruction does, as its meaning says it: whether it traps, reads, changes, calls.
+"""Effects of an instruction, found by running its meaning: traps, reads, changes, calls.
 
 A meaning is run against an emitter that computes nothing and notes which of its operations were
 used, and with what. There is no table of mnemonics to be kept in step; an operation of the emitter
@@ -69,7 +69,7 @@ _OPERATIONS = {
 
 
 class _Value(enum.Enum):
-    """What the recording emitter knows of a value."""
+    """A value of the recording emitter."""
 
     IMMEDIATE = enum.auto()
     """It is the immediate itself."""
@@ -78,7 +78,7 @@ class _Value(enum.Enum):
 
 @dataclasses.dataclass
 class Summary:
-    """What one meaning uses, whatever the immediate."""
+    """Operations that a meaning uses, whatever the immediate."""
 
     effects: set[Effect] = dataclasses.field(default_factory=set)
     numbered: set[Effect] = dataclasses.field(default_factory=set)
@@ -119,7 +119,7 @@ _Recorder = type(
 
 @functools.cache
 def summary(row: Instruction) -> Summary:
-    """What an instruction of the table does."""
+    """The effects of an instruction of the table."""
     recorder = _Recorder()
     recorder.summary = Summary()
     immediate = [] if row.immediate is Immediate.NONE else [_Value.IMMEDIATE]

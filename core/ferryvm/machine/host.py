@@ -29,7 +29,7 @@ class HostFunction:
     action: Callable[..., int | None]
     """Called with the output, then the arguments; returns the result's bit pattern, if any."""
     summary: str = ""
-    """What it does, in a line."""
+    """Its effect, in one line."""
 
 
 class HostError(FerryError):

@@ -40,7 +40,7 @@ class Known:
     """Interpreters that compiled code cannot be entered from, likewise."""
 
     def faults(self, path: Path, name: object, takes_regions: bool) -> Iterator[TomlFault]:
-        """What is wrong with naming a backend where one that takes regions stands, or another."""
+        """The faults of a backend's name, for a compiler or an interpreter."""
         if not isinstance(name, str):
             return
         if name not in self.names:
@@ -51,7 +51,7 @@ class Known:
             yield TomlFault(path, f"{fault.show(name)} is {wrong}", fitting)
 
     def interpreter_faults(self, name: object) -> Iterator[TomlFault]:
-        """What is wrong with naming a backend as the interpreter that others compile for."""
+        """The faults of a backend's name as the interpreter that others compile for."""
         path: Path = ("interpreter",)
         yield from self.faults(path, name, False)
         if isinstance(name, str) and name in self.without_cells:
@@ -116,7 +116,7 @@ def _key_faults(document: Mapping[str, Any], backends: Known) -> Iterator[TomlFa
 def _rule_faults(
     document: Mapping[str, Any], backends: Known, conditions: list[When]
 ) -> Iterator[TomlFault]:
-    """What is wrong with names of backends and conditions, wherever keys are as declared.
+    """Faults of names of backends and of conditions, where keys are as declared.
 
     `conditions` gets that of each rule, if nothing is wrong.
     """

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a policy file may say: its tables, their keys, and what each key may be.
+"""The schema of policy files: tables, their keys, and the values of each key.
 
 These models are the checker, the JSON schema for editors and the tables in docs/policies.md at
 once. They hold nothing that the engine uses: `ferryvm.policy.model` does, and gives the defaults.
@@ -25,7 +25,7 @@ CountOrNever = Annotated[int, pydantic.Field(ge=0, le=_LARGEST)]
 
 
 class ProfileKeys(Table):
-    """What is counted, and from which count on a place is hot."""
+    """Counting, and the thresholds from which a site is hot."""
 
     enabled: bool = Profile.enabled
     """Count at loop heads, function entries and marked scopes. Off, nothing is counted and

@@ -25,7 +25,7 @@ INTERPRETER = "threaded"
 
 @dataclasses.dataclass(frozen=True)
 class Profile:
-    """What the interpreter counts, and the thresholds at which a site is hot."""
+    """The counts of the interpreter, and the thresholds at which a site is hot."""
 
     enabled: bool = True
     """Off: nothing is counted, so nothing gets hot."""

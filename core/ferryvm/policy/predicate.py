@@ -26,7 +26,7 @@ ANY, NOT = "any", "not"
 
 _OTHER_WORDS = {"or": ANY, "some": ANY, "none": NOT, "except": NOT, "unless": NOT}
 _ALL = ("all", "and")
-"""What others call the keys, and what needs none: all keys of one table must hold."""
+"""Names of `all` in other systems; here all keys of one table must hold anyway."""
 
 _KEYS = f"{ANY}, {NOT}, {PLUGIN}.NAME.FACT, or a fact that `ferry policy facts` lists"
 
@@ -59,7 +59,7 @@ class Test:
     """The last result, and the fact that it was for."""
 
     def judge(self, values: Values) -> MatchResult:
-        """Whether it holds for a region, and what was found."""
+        """The result for a region, with the value found."""
         found = values.get(self.fact)
         if found is None:
             return MatchResult(False, f"{self.fact} is not known here, wanted {self.wanting}")
@@ -111,7 +111,8 @@ class When:
     """Must not hold."""
 
     def judge(self, values: Values) -> MatchResult:
-        """Whether it holds for a region, and because of what: all that held, or what did not."""
+        """The result for a region, and the reason: all conditions that held, or the one that did
+        not."""
         reasons = []
         for verdict in self._parts(values):
             if not verdict.holds:

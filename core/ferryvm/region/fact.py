@@ -32,7 +32,7 @@ _LEVELS = 9
 
 @dataclasses.dataclass(frozen=True)
 class Facts:
-    """What is known of a region without running it, and how hot it was."""
+    """Facts of a region that are known without running it, and its hotness."""
 
     name: str
     """Its name: `work/loop.2.1`."""
@@ -41,7 +41,7 @@ class Facts:
     function: str
     """Name of the function that it is in."""
     marked: bool
-    """Whether it has a scope marked by `enter_jit` in it, lies in one, or is one."""
+    """True if it contains a scope marked by `enter_jit`, lies in one, or is one."""
     instructions: int
     """Instructions of its own."""
     total_instructions: int
@@ -53,17 +53,17 @@ class Facts:
     calls: int
     """Instructions that call a function."""
     recursive: bool
-    """Whether something that it calls can come to run again while it is running."""
+    """True if a function that it calls, directly or not, is recursive."""
     indirect_calls: bool
-    """Whether functions are called through the table, with callees."""
+    """True if it calls functions through the table, with callees."""
     host_calls: int
     """Instructions that call a host function, with callees."""
     allocates: bool
-    """Whether heap is allocated, with callees."""
+    """True if it allocates heap, with callees."""
     reads_heap: bool
-    """Whether the heap is read, with callees."""
+    """True if it reads the heap, with callees."""
     writes_heap: bool
-    """Whether the heap is written, with callees."""
+    """True if it writes the heap, with callees."""
     statics_read: int
     """Statics that can be read, with callees; all of them where a number is computed."""
     statics_written: int

@@ -88,7 +88,7 @@ class Comparison:
     """The same of the backend that it is held against."""
     difference: Difference | None = None
     is_counted: bool = True
-    """Whether it is of the run that counts instructions; where that agrees and the other one does
+    """True if it is of the run that counts instructions; where that agrees and the other one does
     not, of that other one."""
     reason: str | None = None
     """Why it is unsupported, or diverges legally."""
@@ -132,8 +132,8 @@ class Differ:
         self.under_way = against, 0
         """The backend that runs, and the instructions of the program that it has completed."""
         self.form: bool | None = None
-        """Whether a backend that can do both is only run counting instructions, or only without
-        counting where the program ends; None: both."""
+        """True if a backend that can do both is only run counting instructions, false if or only
+        without counting where the program ends; None: both."""
         self.against = against
         self.backends = tuple(name for name in dict.fromkeys(backends) if name != against)
         self.forcing = forcing

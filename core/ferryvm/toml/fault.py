@@ -81,7 +81,7 @@ def unknown(path: Path, kind: str, name: str, known: Iterable[str]) -> TomlFault
 
 
 def listed(names: Iterable[str]) -> str:
-    """What is allowed where one of some names is; how many they are where they are many."""
+    """The allowed names in words; only their number if they are many."""
     known = sorted(names)
     shown = ", ".join(known) if len(known) <= _LISTED else f"one of {len(known)}"
     return shown or "none"

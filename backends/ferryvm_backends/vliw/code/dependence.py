@@ -176,7 +176,8 @@ class _MemoryAccesses:
         place: MemoryOperand,
         setters: Mapping[Register, int],
     ) -> Iterator[Dependence]:
-        """What one more access waits for; `setters`: the operation that set each register last."""
+        """The dependences of one more access; `setters`: the operation that set each register
+        last."""
         base, begin, setter = operation.operands[0], place.offset, None
         if isinstance(base, Register):
             setter = setters.get(base)

@@ -13,7 +13,7 @@ Live = dict[MachineBlock, frozenset[Register]]
 
 
 KnownEffects = dict[MachineBlock, "BlockEffect"]
-"""What blocks mean to the registers that others need."""
+"""Effects of blocks on liveness, by block."""
 
 
 def live_at_entry(code: MachineCode, known: KnownEffects | None = None) -> Live:

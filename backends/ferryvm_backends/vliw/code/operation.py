@@ -88,8 +88,7 @@ class MachineOperation:
     pc: int = -1
     """The instruction of the program that it was made for."""
     holds: bool | None = None
-    """What its last operand, the predicate, is to be for it to be done; None: there is no
-    predicate."""
+    """Value of the predicate, its last operand, for which it is executed; None: no predicate."""
 
     @property
     def predicate(self) -> tuple[Operand, bool] | None:

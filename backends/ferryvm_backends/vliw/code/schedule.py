@@ -34,7 +34,7 @@ _PATIENCE = 4096
 
 @dataclasses.dataclass
 class KnownSchedules:
-    """What was found out of blocks before. It is taken again for those that have not changed:
+    """Earlier schedules of blocks. One is reused for those that have not changed:
     a block that changes gets another list of operations."""
 
     effects: KnownEffects = dataclasses.field(default_factory=dict)

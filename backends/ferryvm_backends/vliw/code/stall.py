@@ -167,7 +167,7 @@ class _Stalls:
             yield Cause.REGISTER
 
     def _in_slots(self, at: int, back: _Back) -> Iterator[Cause]:
-        """What those wait for that keep a branch from being issued earlier: they must be done, or
+        """Causes of operations that keep a branch from being issued earlier: they must be done, or
         their results be there, when it takes effect."""
         slots = self.machine.delay_slots
         for more in range(1, min(slots, len(self.bundles) - 1 - at) + 1):

@@ -42,7 +42,7 @@ class FileKeys(Table):
     """A register file, or several of a kind."""
 
     name: Name
-    """What units call it; of several it names all, and each is this with its number from 0."""
+    """Its name for units; of several it names all, and each is this with its number from 0."""
     kind: Annotated[FileKind, pydantic.Field(strict=False)]
     """`integer` holds words of 64 bits, `boolean` predicates."""
     count: Count = 1
@@ -91,7 +91,7 @@ class UnitKeys(Table):
         pydantic.Field(min_length=1),
         Words("a table of one operation or more with latencies, such as { add = 1, multiply = 3 }"),
     ]
-    """What it does: a latency for each operation, or a table with latency and interval."""
+    """Its work: a latency for each operation, or a table with latency and interval."""
     reads: list[FileName] | None = None
     """Files that its operands may come from. Left out, all."""
     writes: list[FileName] | None = None
@@ -104,7 +104,7 @@ class MachineKeys(Table):
     """Keys of the file itself. They stand before the first table."""
 
     name: Annotated[str, pydantic.Field(min_length=1), Words("a text that is not empty")]
-    """What reports call the machine."""
+    """The machine's name in reports."""
     clock: Annotated[float, pydantic.Field(gt=0, le=10**5)]
     """MHz."""
     slots: Annotated[int, pydantic.Field(ge=1, le=1024)]
@@ -114,9 +114,9 @@ class MachineKeys(Table):
     delay_slots: Annotated[int, pydantic.Field(ge=0, le=64)]
     """Bundles after a branch that are done whether or not it is taken."""
     predication: bool
-    """Whether operations can depend on a register of a boolean file."""
+    """True if operations can be predicated on a register of a boolean file."""
     bypass: bool
-    """Whether an operation can take the latest result of a unit from the unit, without a port."""
+    """True if an operation can read a unit's latest result from the unit, without a port."""
     instructions: Annotated[int, pydantic.Field(ge=1, le=_LARGEST)]
     """Bundles that the instruction memory holds."""
     memory: Annotated[int, pydantic.Field(ge=1, le=_LARGEST)]

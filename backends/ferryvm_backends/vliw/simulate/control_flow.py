@@ -114,7 +114,7 @@ class FetchGraph:
         entries = Counter(each for found in self.onward.values() for each in found.states)
         entries[self.first] += 2
         inside: dict[FetchState, FetchState] = {}
-        """What follows a state that nothing else follows, where that follows nothing else."""
+        """The unique successor of a state, if the state is its unique predecessor."""
         for state, found in self.onward.items():
             if found.taken is None and not found.next.is_dynamic and found.next.states:
                 (after,) = found.next.states

@@ -66,9 +66,9 @@ class Choices:
     host_stack_bytes: int = HOST_STACK_BYTES
     """Bytes of the host's stack that native recursion may use."""
     levels: int = 0
-    """How deep functions that recur call each other, where the compiler knows no recursion: there
-    are so many copies of each, and a deeper call leaves the C functions to go on at its entry, in
-    one of the `Resumed`. 0: they call themselves."""
+    """Depth to which recursive functions call each other, where the compiler knows no recursion:
+    there are so many copies of each, and a deeper call leaves the C functions to go on at its
+    entry, in one of the `Resumed`. 0: they call themselves."""
 
 
 @dataclasses.dataclass

@@ -36,7 +36,7 @@ DRY = 0xFFFF_FFFF_FFFF_FFFF
 """A pc with which a kernel only adds 1 to the first word of `scratch`, to be tried out."""
 
 SLICE = f"control->scratch[{SLICE_WORD}]"
-"""What a kernel has left of its slice: a loop's look at the interrupt flag takes `LOOK`, that of a
+"""The rest of a kernel's time slice: a loop's look at the interrupt flag takes `LOOK`, that of a
 function's beginning 1."""
 
 PACKET_WORDS = 64

@@ -37,7 +37,7 @@ class Clones:
         self._states: dict[FrameState, FrameState] = {}
 
     def begin(self, old: Block, new: Block) -> None:
-        """Have a block be the clone of another one; it gets its parameters."""
+        """Make a block the clone of another one; it gets its parameters."""
         self.blocks[old] = new
         for parameter in old.parameters:
             clone = self.values[parameter] = Parameter(parameter.type)
@@ -112,7 +112,7 @@ class LoopClone(Clones):
         return self.labels.block(self.loop.header, prefix)
 
     def select_version(self, first: Block, plain: Block, sure: Block, between: list[Block]) -> None:
-        """Have control come to `first` instead of to the loop. `plain` becomes the preheader of the
+        """Redirect control to `first` instead of the loop. `plain` becomes the preheader of the
         loop and `sure` that of the clone; `between`: the blocks after `first` from which control
         comes there."""
         assert self.loop.entry is not None

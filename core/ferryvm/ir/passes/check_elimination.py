@@ -149,7 +149,8 @@ def _normal(p: Operation) -> tuple[Fact, bool]:
 
 
 def _extent(fact: Fact) -> tuple[tuple[Value, Value], int, int]:
-    """What `a < b` says of addresses: limit and address, and from which offset to which one."""
+    """The meaning of `a < b` for addresses: limit and address, and from which offset to which
+    one."""
     _, _, a, b = fact
     assert isinstance(a, Value)
     assert isinstance(b, Value)

@@ -171,7 +171,7 @@ class _Counting(Builder):
     # --- the body ---------------------------------------------------------------------------
 
     def _put(self, variable: InductionVariable, last: dict[Value, Value]) -> None:
-        """Have the header compute the last values and go on behind the loop."""
+        """Make the header compute the final values and jump behind the loop."""
         header, exit_ = self.loop.header, variable.exit
         for operation in header.operations:
             if operation.name in PURE:

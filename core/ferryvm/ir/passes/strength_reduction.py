@@ -105,8 +105,7 @@ class _Reduction(Builder):
 
 
 def _less_constant(address: Value, only: set[Value]) -> Value:
-    """What a constant is added to for an address, if one is and that is used as an address
-    alone."""
+    """The base of an address with a constant offset, if all its uses are addresses."""
     if address in only and isinstance(address, Operation) and address.name == "add":
         base, more = address.arguments
         if isinstance(more, Constant):

@@ -201,7 +201,7 @@ class Script:
     steps: tuple[Step, ...]
     trail: Trail | None = None
     names: dict[int, str] = dataclasses.field(default_factory=dict)
-    """What words of the stack are, for a message, where the verifier's names say too little."""
+    """Names of words of the stack, for messages, where the verifier's names say too little."""
     complaint: str | None = None
     """Why the script cannot be trusted: the reference backend does not do what the case states."""
 

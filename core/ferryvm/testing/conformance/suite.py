@@ -107,7 +107,7 @@ class Item:
         return f"{self.group}/{self.name}/{self.manner}"
 
     def scripts(self, reference: Interpreter) -> Iterator[Script]:
-        """What is to be done with a backend."""
+        """The scripts to perform on a backend."""
         if self.case is not None:
             return self.case.scripts(self.manner, reference)
         return instruction_scripts(self.name, self.manner == "counting", reference)
@@ -182,7 +182,7 @@ class Batch(Item):
     mnemonics: tuple[str, ...] = ()
 
     def scripts(self, reference: Interpreter) -> Iterator[Script]:
-        """What is to be done with a backend."""
+        """The scripts to perform on a backend."""
         are_shared = self.group == Golden.TOGETHER.value
         return batch_scripts(self.mnemonics, self.manner == "counting", are_shared, reference)
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a campaign came to."""
+"""The report of a campaign."""
 
 from __future__ import annotations
 

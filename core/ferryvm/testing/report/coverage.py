@@ -65,7 +65,7 @@ def observe(
     most: int = MOST_OBSERVED,
     progress: Callable[[], object] = lambda: None,
 ) -> Coverage:
-    """What the first `most` instructions of a trial at its start exercise on a backend.
+    """The coverage of the first `most` instructions of a trial at its start on a backend.
 
     The trial is used up. `progress` is called now and then. Raises BackendError as `Trial.run`.
     """

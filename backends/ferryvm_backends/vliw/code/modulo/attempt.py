@@ -38,7 +38,7 @@ class Order(NamedTuple):
     depths: Mapping[int, int]
     """The cycles before which operations are not placed."""
     is_late: bool
-    """Whether one whose result is awaited comes as late as it may."""
+    """True if an operation with a waiting reader is placed as late as possible."""
 
 
 class _Delay(NamedTuple):
@@ -52,11 +52,11 @@ class _Delay(NamedTuple):
     distance: int
     """How many iterations earlier the first one is."""
     is_awaited: bool
-    """Whether the second one reads the first one's result, of its own iteration."""
+    """True if the second one reads the first one's result, of its own iteration."""
 
 
 class LoopSearch:
-    """What all attempts at one loop share."""
+    """State shared by all attempts at one loop."""
 
     def __init__(self, loop: Iteration, machine: Machine) -> None:
         self.loop, self.machine, self.demand = loop, machine, LoopDemand(loop, machine)
@@ -91,7 +91,7 @@ class ScheduleAttempt:
         self.fewest = len(search.loop.nodes)
         """The fewest operations that have been left without a slot."""
         self.was_late = False
-        """Whether any was placed as late as it may, because its result is awaited."""
+        """True if any was placed as late as possible, because a reader waits."""
 
     def run(self) -> IterationSchedule | None:
         ranks, count = self.order.ranks, len(self.loop.nodes)

@@ -162,8 +162,8 @@ class Iteration:
         initial: dict[int, dict[int, Register]] = defaultdict(dict)
 
         def made_before(register: Register) -> NodeResult | None:
-            """What made what a register holds as the next iteration begins, if that is to be
-            told."""
+            """The producer of a register's value at the start of the next iteration, if it is
+            known."""
             value, distance = passed[register], 1
             if isinstance(value, _Entry):
                 before = next_.get(value.register)

@@ -85,7 +85,7 @@ class OperandUse(NamedTuple):
 
 
 class LoopDemand:
-    """What the operations of a loop take, and who reads their results; of all its schedules."""
+    """Demands of a loop's operations, and readers of their results; of all its schedules."""
 
     def __init__(self, loop: Iteration, machine: Machine) -> None:
         self.machine = machine
@@ -184,7 +184,7 @@ class PartialSchedule:
     # --- placing ----------------------------------------------------------------------------
 
     def cost(self, number: int) -> float:
-        """What the paths of values to and from an operation take that is scarce."""
+        """Scarce resources that the paths of an operation's operands and results take."""
         costs, total = self._costs, 0.0
         for use in self.demand.sources[number]:
             total += costs.get(use[0], 0)

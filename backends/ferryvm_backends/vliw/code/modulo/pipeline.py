@@ -141,7 +141,7 @@ class PipelinableLoops:
         return dataclasses.replace(self.code, blocks=list(copies.values())), copies
 
     def give_up(self, file: str, among: Collection[MachineBlock]) -> bool:
-        """Have the pipelined loop with the most registers in a file take fewer: with fewer
+        """Reduce the registers of the pipelined loop that has the most in a file: with fewer
         iterations together, then with a longer interval or more that is loaded in each iteration,
         then not pipelined. False if there is none `among` some blocks."""
         found = {block: each for block, each in self.pipelined.items() if block in among}
@@ -175,7 +175,7 @@ class PipelinableLoops:
         shortest: int = 1,
         room: float = tuning.INVARIANT_PART,
     ) -> LoopPlan:
-        """What becomes of a loop.
+        """The plan for a loop.
 
         `most`: iterations together; `shortest`: interval; `reason`: of what becomes of it where
         nothing else keeps it from being pipelined; `room`: part of the registers for what does not
