@@ -195,6 +195,13 @@ class Arithmetic(PureEmitter[ir.Value]):
         return self.builder.bitcast(a, LLVM_TYPE[t]) if t.is_float else a
 
 
+class StraightLine(Arithmetic):
+    """Arithmetic at a builder, wherever that is."""
+
+    def __init__(self, builder: ir.IRBuilder) -> None:
+        self.builder = builder
+
+
 def stack_register(builder: ir.IRBuilder) -> ir.Value:
     """The host's stack pointer."""
     module, metadata = builder.module, ir.MetaDataType()

@@ -7,13 +7,17 @@ import dataclasses
 
 from ferryvm.ir.graph import Block, Edge, Operation, Terminator, Value
 from ferryvm.ir.operation import SAFEPOINTS
+from ferryvm.ir.rule import Rules
 from ferryvm.isa.trap import Trap
-from ferryvm.isa.type import WORD_BYTES
 from ferryvm.machine.control import Status
 from ferryvm_backends._llvm import ir
 from ferryvm_backends._llvm.arithmetic import WORD, word
-from ferryvm_backends.llvm.call import CallLowering
+from ferryvm_backends.llvm.access import Access
+from ferryvm_backends.llvm.call import Calls
 from ferryvm_backends.llvm.context import INT32, LoweringContext, llvm_type, status_constant
+from ferryvm_backends.llvm.function import FunctionContext
+from ferryvm_backends.llvm.poll import Polls
+from ferryvm_backends.llvm.side_exit import SideExits
 from ferryvm_backends.llvm.strip_mining import StripMinedLoop, strip_mined_loops
 from ferryvm_backends.llvm.variant import Variant
 
@@ -38,20 +42,25 @@ class _Strip:
 
 def lower_body(shared: LoweringContext, variant: Variant, builder: ir.IRBuilder) -> None:
     """Emit a body at a builder, which is in a block of its native function."""
-    _Blocks(shared, variant, builder).run()
+    _BodyLowering(FunctionContext(shared, variant, builder)).run()
 
 
-class _Blocks(CallLowering):
+class _BodyLowering:
     """Lowers blocks and their ends: a parameter becomes a phi, an edge what comes into it."""
 
-    def __init__(self, shared: LoweringContext, variant: Variant, builder: ir.IRBuilder) -> None:
-        super().__init__(shared, variant, builder)
-        entry, *others = variant.body.blocks
-        if not variant.body.is_root:
-            arguments = self.function.args[2:]  # after control block and frame
+    def __init__(self, function: FunctionContext) -> None:
+        self.function, self.shared, self.body = function, function.shared, function.body
+        self.builder, self.values = function.builder, function.values
+        self.exits = SideExits(function)
+        self.polls = Polls(function, self.exits)
+        calls = Calls(function, self.exits)
+        self.rules = Rules(Access(function), self.exits, self.polls, calls)
+        entry, *others = self.body.blocks
+        if not self.body.is_root:
+            arguments = function.native.args[2:]  # after control block and frame
             self.values.update(zip(entry.parameters, arguments, strict=True))
         self.blocks: dict[Block, ir.Block] = {
-            block: self.function.append_basic_block(block.label) for block in variant.body.blocks
+            block: function.block(block.label) for block in self.body.blocks
         }
         self.builder.branch(self.blocks[entry])
         self._phis: dict[Value, ir.PhiInstr] = {}
@@ -63,15 +72,13 @@ class _Blocks(CallLowering):
         self.values.update(self._phis)
         self._strips: dict[Block, _Strip] = {}
         """Loops that are run in strips, by head."""
-        self._spared: set[Operation] = set()
-        """Polls of these loops."""
-        if shared.polls and not shared.is_forced:
-            for strip in strip_mined_loops(variant.body):
-                front = self.function.append_basic_block(f"{strip.head.label}.strip")
+        if self.shared.polls and not self.shared.is_forced:
+            for strip in strip_mined_loops(self.body):
+                front = function.block(f"{strip.head.label}.strip")
                 self.builder.position_at_end(front)
                 begun = [self.builder.phi(llvm_type(each.type)) for each in strip.head.parameters]
                 self._strips[strip.head] = _Strip(strip, front, begun)
-                self._spared.add(strip.poll)
+                self.polls.spared.add(strip.poll)
 
     def run(self) -> None:
         """Emit all blocks."""
@@ -87,23 +94,24 @@ class _Blocks(CallLowering):
                 self._end_head(strip, limit)
 
     def _operation(self, operation: Operation) -> None:
-        self._store_early(operation)
+        self.exits.store_early(operation)
         if self.shared.is_forced and operation.name in SAFEPOINTS:
-            self._give_up(self._exit_state(operation))
-        arguments = [self._value(a) for a in operation.arguments]
-        special = getattr(self, f"_do_{operation.name}", None)
-        if special is not None:
-            result = special(operation, *arguments)
+            self.exits.give_up(self.exits.exit_state(operation))
+        arguments = [self.function.value(a) for a in operation.arguments]
+        rule = self.rules.get(operation.name)
+        if rule is not None:
+            result = rule(operation, *arguments)
         else:
-            result = getattr(self, operation.name)(*operation.static, *arguments)
+            emit = getattr(self.function.arithmetic, operation.name)
+            result = emit(*operation.static, *arguments)
         if operation.type is not None:
             self.values[operation] = result
 
     # --- ends -------------------------------------------------------------------------------
 
     def _terminator(self, end: Terminator) -> None:
-        self._store_early(end)
-        arguments = [self._value(a) for a in end.arguments]
+        self.exits.store_early(end)
+        arguments = [self.function.value(a) for a in end.arguments]
         match end.name:
             case "jump":
                 self.builder.branch(self._target(end.edges[0]))
@@ -116,39 +124,40 @@ class _Blocks(CallLowering):
                 for number, target in enumerate(targets):
                     switch.add_case(word(number), target)
             case "return":
-                self._do_return(end, arguments)
+                self._return(end, arguments)
             case _:
                 fields = {}
                 if end.name == "trap":
                     fields["trap"] = ir.Constant(INT32, int(end.fact(0, Trap)))
                 if end.name == "host":
                     fields["exit_id"] = ir.Constant(INT32, end.fact(0, int))
-                self._leave(self._exit_state(end), status_constant(_LEAVING[end.name]), **fields)
+                self.exits.leave(
+                    self.exits.exit_state(end), status_constant(_LEAVING[end.name]), **fields
+                )
 
-    def _do_return(self, end: Terminator, results: list[ir.Value]) -> None:
+    def _return(self, end: Terminator, results: list[ir.Value]) -> None:
         body = self.body
         slots = [
-            self.to_slot(a.word_type, value)
+            self.function.arithmetic.to_slot(a.word_type, value)
             for a, value in zip(end.arguments, results, strict=True)
         ]
         if body.is_root:
-            where = self.control, self.frame
+            where = self.function.control, self.function.frame
             self.shared.writers.go_back(self.builder, where, body.parameters, slots)
         for number, slot in enumerate(slots[1:], 1):
             place = number if body.is_root else body.place_of(number)
-            at = self.builder.add(self.frame, word(WORD_BYTES * place))
-            self.storage.store(slot, self.storage.pointer(at), "stack")
+            self.function.storage.store(slot, self.function.frame_word(place), "stack")
         if body.is_root:
             self.builder.ret(status_constant(Status.LEAVE))
         else:
-            self._return(results[0] if results else None, has_left=False)
+            self.exits.return_(results[0] if results else None, has_left=False)
 
     def _targets(self, edges: tuple[Edge, ...]) -> list[ir.Block]:
         """Where edges go; through a block of its own where two go to the same block."""
         targets, taken = [], set()
         for edge in edges:
             if edge.block in taken and edge.arguments:
-                between = self.function.append_basic_block("edge")
+                between = self.function.block("edge")
                 here = self.builder.block
                 self.builder.position_at_end(between)
                 self.builder.branch(self._target(edge))
@@ -161,17 +170,13 @@ class _Blocks(CallLowering):
 
     # --- strips -----------------------------------------------------------------------------
 
-    def _do_poll(self, operation: Operation) -> None:
-        if operation not in self._spared:
-            super()._do_poll(operation)
-
     def _begin_strip(self, strip: _Strip) -> ir.Value:
         """Emit the block in front of a head; returns what the count stays below in the strip."""
         builder, head, count = self.builder, strip.loop.head, strip.loop.count
         builder.position_at_end(strip.block)
         value = strip.begun[head.parameters.index(count.value)]
-        bound = self._value(count.bound)
-        budget = builder.load(self._budget, typ=INT32)
+        bound = self.function.value(count.bound)
+        budget = builder.load(self.polls.budget, typ=INT32)
         rest, most = builder.sub(bound, value), builder.zext(budget, WORD)
         length = builder.select(builder.icmp_unsigned("<", rest, most), rest, most)
         goes_on = builder.icmp_signed("<", value, bound)
@@ -179,7 +184,7 @@ class _Blocks(CallLowering):
         # Others rely on it that there is always some budget.
         left = builder.sub(budget, builder.trunc(length, INT32))
         is_spent = builder.icmp_signed("==", left, ir.Constant(INT32, 0))
-        builder.store(builder.select(is_spent, ir.Constant(INT32, 1), left), self._budget)
+        builder.store(builder.select(is_spent, ir.Constant(INT32, 1), left), self.polls.budget)
         limit = builder.add(value, length)
         builder.branch(self.blocks[head])
         for parameter, begun in zip(head.parameters, strip.begun, strict=True):
@@ -189,16 +194,16 @@ class _Blocks(CallLowering):
     def _end_head(self, strip: _Strip, limit: ir.Value) -> None:
         """End the head of a loop: go round, to the next strip, or out."""
         builder, count = self.builder, strip.loop.count
-        value = self._value(count.value)
-        done = self.function.append_basic_block(f"{strip.loop.head.label}.done")
+        value = self.function.value(count.value)
+        done = self.function.block(f"{strip.loop.head.label}.done")
         goes_round = builder.icmp_signed("<", value, limit)
         builder.cbranch(goes_round, self._target(strip.loop.onward), done)
         builder.position_at_end(done)
-        goes_on = builder.icmp_signed("<", value, self._value(count.bound))
-        with self._rarely(goes_on, "look"):
-            self._look(strip.loop.state, strip.block)
+        goes_on = builder.icmp_signed("<", value, self.function.value(count.bound))
+        with self.function.rarely(goes_on, "look"):
+            self.polls.look(strip.loop.state, strip.block)
             for begun, parameter in zip(strip.begun, strip.loop.head.parameters, strict=True):
-                begun.add_incoming(self._value(parameter), self.builder.block)
+                begun.add_incoming(self.function.value(parameter), self.builder.block)
         builder.branch(self._target(strip.loop.out))
 
     def _target(self, edge: Edge) -> ir.Block:
@@ -206,5 +211,5 @@ class _Blocks(CallLowering):
         strip = None if edge.is_back else self._strips.get(edge.block)
         phis = [self._phis[each] for each in edge.block.parameters]
         for phi, argument in zip(strip.begun if strip else phis, edge.arguments, strict=True):
-            phi.add_incoming(self._value(argument), self.builder.block)
+            phi.add_incoming(self.function.value(argument), self.builder.block)
         return strip.block if strip else self.blocks[edge.block]

@@ -10,43 +10,47 @@ from ferryvm.isa.type import WORD_BYTES
 from ferryvm_backends._llvm import ir
 from ferryvm_backends._llvm.arithmetic import word
 from ferryvm_backends.llvm.context import INT32, llvm_type
+from ferryvm_backends.llvm.function import FunctionContext
 from ferryvm_backends.llvm.side_exit import SideExits
 
 
-class CallLowering(SideExits):
+class Calls:
     """Lowers calls."""
 
-    def _do_call(self, operation: Operation, *arguments: ir.Value) -> ir.Value | None:
+    def __init__(self, function: FunctionContext, exits: SideExits) -> None:
+        self.function, self.exits, self.builder = function, exits, function.builder
+
+    def do_call(self, operation: Operation, *arguments: ir.Value) -> ir.Value | None:
         number, base = operation.fact(0, int), operation.fact(1, int)
         return self._unwind(operation, self._call(number, base, arguments))
 
     def _call(self, number: int, base: int, arguments: Sequence[ir.Value]) -> ir.Value:
-        frame = self.builder.add(self.frame, word(WORD_BYTES * base), flags=("nuw",))
-        callee = self.variant.calls[number]
-        return self.builder.call(callee, [self.control, frame, *arguments], cconv="fastcc")
+        frame = self.builder.add(self.function.frame, word(WORD_BYTES * base), flags=("nuw",))
+        callee = self.function.variant.calls[number]
+        return self.builder.call(callee, [self.function.control, frame, *arguments], cconv="fastcc")
 
     def _unwind(self, operation: Operation, returned: ir.Value) -> ir.Value | None:
         """The result of a call that returned; where it left, leave too."""
         left = self.builder.extract_value(returned, 1) if operation.type else returned
         has_left = self.builder.icmp_unsigned("!=", left, ir.Constant(INT32, 0))
-        with self._rarely(has_left, "unwind"):
-            self._leave_with_callee(self._exit_state(operation))
+        with self.function.rarely(has_left, "unwind"):
+            self.exits.leave_with_callee(self.exits.exit_state(operation))
         return self.builder.extract_value(returned, 0) if operation.type else None
 
-    def _do_call_indirect(
+    def do_call_indirect(
         self, operation: Operation, function: ir.Value, *arguments: ir.Value
     ) -> ir.Value | None:
         candidates, base = operation.fact(0, tuple), operation.fact(1, int)
         if not candidates:  # the check of the signature has trapped
             return ir.Constant(llvm_type(operation.type), ir.Undefined) if operation.type else None
-        none = self.function.append_basic_block("no.such.function")
-        joined = self.function.append_basic_block("called")
+        none = self.function.block("no.such.function")
+        joined = self.function.block("called")
         switch = self.builder.switch(function, none)
         self.builder.position_at_end(none)
         self.builder.unreachable()
         found = []
         for number in candidates:
-            block = self.function.append_basic_block(f"call.f{number}")
+            block = self.function.block(f"call.f{number}")
             switch.add_case(word(number), block)
             self.builder.position_at_end(block)
             found.append((self._call(number, base, arguments), block))

@@ -4,10 +4,10 @@
     lower ─┬─> lower_body ─────────────────────────┐  the region's own: status f(control)
            └─> lower_function ─> lower_body, copies │  others: {result, left} f(control, frame, …)
                                                     ▼
-              blocks (body) ─> calls (calling) ─> exits (leaving) ─> accesses (access) ─> Arithmetic
+              blocks, with parts around one function: access, side_exit, poll, call; Arithmetic
 
-Arithmetic is lowered by calling, for each operation, the emitter method of its name. A VM function
-becomes a native one. Frames are written only when something leaves, each by its own function as the
+Arithmetic is lowered by calling, for each operation, the emitter method of its name; see
+`ferryvm.ir.rule` for the others. A VM function becomes a native one. Frames are written only when something leaves, each by its own function as the
 native stack unwinds.
 """
 

@@ -17,7 +17,7 @@ from ferryvm.ir.passes import optimise
 from ferryvm.program import Program
 from ferryvm.region.region import region
 from ferryvm.verify import verify
-from ferryvm_backends.llvm import side_exit
+from ferryvm_backends.llvm import poll
 from ferryvm_backends.llvm.strip_mining import strip_mined_loops
 
 from ...tier import sample
@@ -141,7 +141,7 @@ class Loops:
 
 @pytest.mark.parametrize("budget", sample([3, 1], 1))
 def test_random_loops_end_alike(budget: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(side_exit, "POLL_BUDGET", budget)
+    monkeypatch.setattr(poll, "POLL_BUDGET", budget)
     traps = in_strips = 0
     for number in range(budget * PROGRAMS, (budget + 1) * PROGRAMS):
         program = Loops(number).program()

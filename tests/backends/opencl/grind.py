@@ -21,7 +21,7 @@ import pyopencl as cl
 from tests.ir.comparison import visits
 
 from ferryvm.backend import Options, RefusalError
-from ferryvm.ir.c import operation
+from ferryvm.ir.c import side_exit
 from ferryvm.isa import Trap
 from ferryvm.machine.control import Status
 from ferryvm.machine.difference import memory_difference, register_difference
@@ -79,13 +79,13 @@ def _fill(queue: Any, buffer: Any, pattern: Any, offset: int, size: int) -> None
 
 
 def _without_bounds() -> None:
-    check = operation.OperationPrinter._do_trap_if
+    check = side_exit.SideExits.do_trap_if
 
     def left_out(self: Any, each: Any, p: str) -> None:
         if each.static[0] not in (Trap.MEMORY_OUT_OF_BOUNDS, Trap.INDEX_OUT_OF_BOUNDS):
             check(self, each, p)
 
-    operation.OperationPrinter._do_trap_if = left_out  # type: ignore[method-assign]  # a planted fault
+    side_exit.SideExits.do_trap_if = left_out  # type: ignore[method-assign]  # a planted fault
 
 
 def main() -> None:

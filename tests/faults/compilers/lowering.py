@@ -47,8 +47,8 @@ _put(
     "llvm",
     "raw-nan-written-at-exits",
     "An exit writes a float as it was computed, whose NaN may have any bits.",
-    "return self._do_canonical(value, self._value(value.raw))",
-    "return self._value(value.raw)",
+    "return self._canonical(value, self.function.value(value.raw))",
+    "return self.function.value(value.raw)",
 )
 _put(
     "llvm.side_exit",
@@ -214,7 +214,7 @@ _put(
     "free = [*pending] if wanted else []",
 )
 _put(
-    "c:operation",
+    "c:side_exit",
     "opencl",
     "static-of-an-exit-forgotten",
     "An exit writes all statics of its state but the first.",
@@ -222,7 +222,7 @@ _put(
     "        for number, value in state.statics[1:]:\n",
 )
 _put(
-    "c:operation",
+    "c:side_exit",
     "cc",
     "fuel-not-given-back",
     "An exit does not give back what has been paid for and not run.",
@@ -230,12 +230,12 @@ _put(
     "        if state.unpaid < 0:\n",
 )
 _put(
-    "c:operation",
+    "c:side_exit",
     "cc",
     "stack-pointer-off-by-one",
     "An exit leaves the stack pointer one word too low.",
-    "{self.body.parameters}, {len(state.words)}, {state.pc}",
-    "{self.body.parameters}, {len(state.words) - 1}, {state.pc}",
+    "{self.scope.body.parameters}, {len(state.words)}, {state.pc}",
+    "{self.scope.body.parameters}, {len(state.words) - 1}, {state.pc}",
 )
 _put(
     "cc:compiler",
@@ -257,7 +257,7 @@ _put(
 # --- vliw -----------------------------------------------------------------------------------------
 
 _put(
-    "vliw.code.lower.body",
+    "vliw.code.lower.access",
     "vliw",
     "wrap-of-a-word-left-out",
     "The low half of a word that was loaded is taken with its high half.",
@@ -281,23 +281,23 @@ _put(
     'self._exit("exit", p, no)',
 )
 _put(
-    "vliw.code.lower.body",
+    "vliw.code.lower.access",
     "vliw",
     "store-of-eight-bytes",
     "A store of less than eight bytes stores eight.",
-    "self._store(Segment.HEAP, address, offset, value, size, self",
-    "self._store(Segment.HEAP, address, offset, value, 8, self",
+    "Segment.HEAP, address, offset, value, size, self",
+    "Segment.HEAP, address, offset, value, 8, self",
 )
 _put(
-    "vliw.code.lower.leaving",
+    "vliw.code.lower.side_exit",
     "vliw",
     "words-of-an-exit-shifted",
     "An exit writes each word of its frame one place too high.",
-    "self.frame, WORD_BYTES * place, self._in_state(word))",
-    "self.frame, WORD_BYTES * (place + 1), self._in_state(word))",
+    "self.emission.frame, WORD_BYTES * place, self._in_state(word)",
+    "self.emission.frame, WORD_BYTES * (place + 1), self._in_state(word)",
 )
 _put(
-    "vliw.code.lower.leaving",
+    "vliw.code.lower.side_exit",
     "vliw",
     "payment-takes-one-more",
     "Each payment takes one more.",

@@ -22,10 +22,10 @@ _SMALL = 1 << 16
 class Arithmetic(PureEmitter[str]):
     """Constants, integers, booleans, floats and conversions in a dialect."""
 
-    def __init__(self, dialect: Dialect) -> None:
+    def __init__(self, dialect: Dialect, used: set[str] | None = None) -> None:
+        """`used`: gets the helpers that what is printed calls."""
         self.dialect = dialect
-        self.used: set[str] = set()
-        """Helpers that what was printed calls."""
+        self.used: set[str] = set() if used is None else used
 
     def helper(self, name: str, *arguments: str) -> str:
         """A call of a helper."""

@@ -10,24 +10,33 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ferryvm.ir.c.context import PrintingContext, head, result_type, spelled
-from ferryvm.ir.c.operation import OperationPrinter
+from ferryvm.ir.c.access import Access
+from ferryvm.ir.c.call import Calls
+from ferryvm.ir.c.context import FORCED_IN, PrintingContext, head, result_type, spelled
+from ferryvm.ir.c.scope import FunctionScope
+from ferryvm.ir.c.side_exit import SideExits
 from ferryvm.ir.c.structure import structure
 from ferryvm.ir.graph import Block, Body, Edge, Operation, Parameter, Terminator, Value
+from ferryvm.ir.operation import SAFEPOINTS
+from ferryvm.ir.rule import Rules
 from ferryvm.isa.type import F64, I32, I64
 
 _LEAVING = {"leave": "LEAVE", "trap": "TRAP", "halt": "HALT", "host": "HOST"}
 """Statuses of the terminators that leave."""
 
 
-class FunctionPrinter(OperationPrinter):
+class FunctionPrinter:
     """Prints one body."""
 
     def __init__(
         self, shared: PrintingContext, body: Body, number: int | None, name: str, level: int = 0
     ) -> None:
         """`name`: of the C function."""
-        super().__init__(shared, body, number, level)
+        self.scope = scope = FunctionScope(shared, body, number, level)
+        self.shared, self.body, self.number, self.dialect = shared, body, number, shared.dialect
+        self.lines, self.names = scope.lines, scope.names
+        self.exits = SideExits(scope)
+        self.rules = Rules(Access(scope), self.exits, Calls(scope, self.exits))
         self.function = name
         self.structure = structure(body)
         self._placed: set[Block] = set()
@@ -54,12 +63,12 @@ class FunctionPrinter(OperationPrinter):
     def with_room(self, plain: str, reach: int) -> str:
         """A copy that checks no limit of the stack; if there are not so many bytes left above the
         frame the outermost one calls the function `plain` instead, which does."""
-        self.has_room = True
-        if not self.level:
+        self.scope.has_room = True
+        if not self.scope.level:
             d = self.dialect
             entry = self.body.blocks[0]
             given = [d.passed, "frame", *(f"a{n}" for n in range(len(entry.parameters)))]
-            end = f"({d.word})frame + {self.constant(I64, reach)}"
+            end = f"({d.word})frame + {self.scope.arithmetic.constant(I64, reach)}"
             self.lines.open(f"if (unlikely({end} > {d.segments['stack_end']})) {{")
             self.shared.helpers.add("unlikely")
             self.lines.add(f"return {plain}({', '.join(given)});")
@@ -74,7 +83,7 @@ class FunctionPrinter(OperationPrinter):
         for operation in entry.operations:
             if operation.name == "check_entry":
                 assert operation.state is not None
-                self._leave(operation.state, "FERRY_RUNNING")
+                self.exits.leave(operation.state, "FERRY_RUNNING")
                 break
             self._operation(operation)
         return self._whole([])
@@ -82,28 +91,43 @@ class FunctionPrinter(OperationPrinter):
     def _whole(self, joined: Sequence[Parameter]) -> str:
         lines = [head(self.shared, self.body, self.number, self.function), "{"]
         lines += [f"    {line}" for line in self._beginning(joined)]
-        lines += self.lines.text(self.names, self.types)
+        lines += self.lines.text(self.names, self.scope.types)
         return "\n".join([*lines, "}", ""])
 
     def _beginning(self, joined: Sequence[Parameter]) -> list[str]:
         d = self.dialect
         lines = []
-        if self.number is None and "frame" in self.bases:
+        if self.number is None and "frame" in self.scope.bases:
             stack = d.segments["stack"]
             first = f" - {self.body.parameters}" if self.body.parameters else ""
             lines.append(f"{d.words}const frame = ({d.words}){stack} + control->fp{first};")
-        if "heap" in self.bases:
+        if "heap" in self.scope.bases:
             lines.append(f"{d.bytes}const heap = ({d.bytes}){d.segments['heap']};")
-        if "statics" in self.bases:
+        if "statics" in self.scope.bases:
             lines.append(f"{d.words}const statics = ({d.words}){d.segments['statics']};")
-        if "budget" in self.bases:
+        if "budget" in self.scope.bases:
             # The flag is looked at here too, for code in which each stay, or call, is short.
-            first = f"{self.helper('entered', 'control')} ? 1 : {self.shared.choices.poll_budget}"
+            first = (
+                f"{self.scope.helper('entered', 'control')} ? 1 : {self.shared.choices.poll_budget}"
+            )
             lines.append(f"{d.signed[I32]} budget = {first};")
         by_type: dict[str, list[str]] = {}
         for value in (*joined, *self.lines.outside):
             by_type.setdefault(spelled(d, value.type), []).append(self.names[value])
         return lines + [f"{t} {', '.join(names)};" for t, names in by_type.items()]
+
+    def _operation(self, operation: Operation) -> None:
+        if self.shared.choices.forced and operation.name in SAFEPOINTS:
+            self.exits.leave_if(f"--{FORCED_IN} == 0", operation, "LEAVE")
+        arguments = [self.scope.value(a) for a in operation.arguments]
+        rule = self.rules.get(operation.name)
+        if rule is not None:
+            result = rule(operation, *arguments)
+        else:
+            emit = getattr(self.scope.arithmetic, operation.name)
+            result = emit(*operation.static, *arguments)
+        if operation.type is not None:
+            self.scope.define(operation, result)
 
     # --- where blocks stand -----------------------------------------------------------------
 
@@ -170,7 +194,7 @@ class FunctionPrinter(OperationPrinter):
             and "carried" in self.dialect.helpers
         )
         pending = [
-            (parameter, self._carried(argument) if carried else self._value(argument))
+            (parameter, self._carried(argument) if carried else self.scope.value(argument))
             for parameter, argument in zip(edge.block.parameters, edge.arguments, strict=True)
             if parameter is not argument
         ]
@@ -183,20 +207,20 @@ class FunctionPrinter(OperationPrinter):
             if not free:  # a circle: one of its values waits beside it
                 parameter, _ = pending[0]
                 name = self.names[parameter]
-                beside = self._name("t")
+                beside = self.scope.name("t")
                 self.lines.add(f"const {spelled(self.dialect, parameter.type)} {beside} = {name};")
                 pending = [(p, beside if a == name else a) for p, a in pending]
 
     def _carried(self, value: Value) -> str:
         """A value that a loop passes to its next round."""
-        text = self._value(value)
-        return self.helper("carried", text) if value.type is F64 else text
+        text = self.scope.value(value)
+        return self.scope.helper("carried", text) if value.type is F64 else text
 
     # --- terminators ------------------------------------------------------------------------
 
     def _terminator(self, end: Terminator, follow: Block | None) -> bool:
         """Print the end of a block; whether control falls through to `follow`."""
-        arguments = [self._value(a) for a in end.arguments]
+        arguments = [self.scope.value(a) for a in end.arguments]
         match end.name:
             case "jump":
                 return self._edge(end.edges[0], follow)
@@ -209,10 +233,10 @@ class FunctionPrinter(OperationPrinter):
             case _:
                 assert end.state is not None
                 if end.name == "trap":
-                    self.lines.add(self._trap(end))
+                    self.lines.add(self.exits.trap(end))
                 if end.name == "host":
                     self.lines.add(f"control->exit_id = {end.static[0]};")
-                self._leave(end.state, f"FERRY_{_LEAVING[end.name]}")
+                self.exits.leave(end.state, f"FERRY_{_LEAVING[end.name]}")
         return False
 
     def _branch(self, p: str, edges: Sequence[Edge], follow: Block | None) -> bool:
@@ -260,18 +284,18 @@ class FunctionPrinter(OperationPrinter):
     def _return(self, end: Terminator, values: Sequence[str]) -> None:
         body = self.body
         slots = [
-            self.to_slot(argument.word_type, value)
+            self.scope.arithmetic.to_slot(argument.word_type, value)
             for argument, value in zip(end.arguments, values, strict=True)
         ]
         if body.is_root:
-            frame = self._base("frame")
-            first = slots[0] if slots else self.constant(I64, 0)
+            frame = self.scope.base("frame")
+            first = slots[0] if slots else self.scope.arithmetic.constant(I64, 0)
             self.lines.add(
                 f"go_back({self.dialect.passed}, {frame}, {body.parameters}, {first}, {len(slots)});"
             )
         for number, slot in enumerate(slots[1:], 1):
             place = number if body.is_root else body.place_of(number)
-            self.lines.add(f"{self._base('frame')}[{place}] = {slot};")
+            self.lines.add(f"{self.scope.base('frame')}[{place}] = {slot};")
         if body.is_root:
             self.lines.add(f"return {self.shared.back};")
         elif values:

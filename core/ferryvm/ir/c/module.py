@@ -122,7 +122,7 @@ def _copies(
             yield name, printer.text()
     if deepest > 1:
         printer = FunctionPrinter(shared, body, number, plain)
-        printer.below = deepest
+        printer.scope.below = deepest
         yield plain, printer.text()
 
 
@@ -155,8 +155,7 @@ def _returned(dialect: Dialect, results: set[Type]) -> Iterator[str]:
 def _writers(shared: PrintingContext) -> Iterator[str]:
     """Functions out of the way that write frames and registers."""
     d = shared.dialect
-    arithmetic = Arithmetic(d)
-    arithmetic.used = shared.helpers
+    arithmetic = Arithmetic(d, shared.helpers)
     for name, types in shared.frames.items():
         stored = [(place, t) for place, t in enumerate(types) if t is not None]
         parameters = "".join(f", {spelled(d, t)} a{place}" for place, t in stored)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Operations of the machine, appended to blocks."""
+"""Operations of the machine, appended to blocks: the context of the parts that lower a body."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from ferryvm.ir import footprint
 from ferryvm.ir.graph import BOOLEAN, Constant, Operation, Value
 from ferryvm.isa.emitter import Condition
-from ferryvm.isa.type import CANONICAL_NAN, Type, to_float
+from ferryvm.isa.type import CANONICAL_NAN, I64, Type, to_float
 from ferryvm.machine.control import ControlBlock
 from ferryvm_backends.vliw.code.operation import (
     MachineBlock,
@@ -29,10 +29,13 @@ _NEVER_RAW = frozenset({"canonical", "to_float_s", "to_float_u"})
 
 
 class Emission:
-    """Machine code that is being made, and where values of the IR are in it."""
+    """Machine code of one function that is being made, and where values of the IR are in it."""
 
-    def __init__(self, code: MachineCode) -> None:
+    def __init__(self, code: MachineCode, frame: Register, base: Register, parameters: int) -> None:
+        """`frame`: address of the running frame on the program's stack; `base`: of what the running
+        function notes; `parameters`: words of the frame in front of its header."""
         self.code = code
+        self.frame, self.base, self.parameters = frame, base, parameters
         self.block = MachineBlock("")
         """The one that is appended to."""
         self.pc = -1
@@ -40,35 +43,42 @@ class Emission:
         self.cold: list[MachineBlock] = []
         """Blocks that stand behind all others."""
 
-    def _open(self, block: MachineBlock) -> None:
+    def open(self, block: MachineBlock) -> None:
         """Append to another block, the next one of the code."""
         self.block = block
         (self.cold if block.is_cold else self.code.blocks).append(block)
 
-    def _register(self, value: Value) -> Register:
+    def register(self, value: Value) -> Register:
+        """A new register for a value."""
         return self.code.register(FileKind.BOOLEAN if value.type is BOOLEAN else FileKind.INTEGER)
 
-    def _value(self, value: Value) -> Operand:
+    def value(self, value: Value) -> Operand:
+        """Where a value is, or its bits."""
         if isinstance(value, Constant):
             return value.bits
         return self.values[value]
 
-    def _emit(self, operation: MachineOperation) -> None:
+    def emit(self, operation: MachineOperation) -> None:
+        """Append an operation."""
         operation.pc = self.pc
         self.block.operations.append(operation)
 
-    def _do(self, name: str, static: tuple[object, ...], operands: tuple[Operand, ...]) -> Register:
+    def compute(
+        self, name: str, static: tuple[object, ...], operands: tuple[Operand, ...]
+    ) -> Register:
+        """The result of an operation, in a new register."""
         kind = FileKind.BOOLEAN if name in ("compare", "all", "any", "none") else None
         result = self.code.register(kind or FileKind.INTEGER)
-        self._emit(MachineOperation(name, static, operands, result))
+        self.emit(MachineOperation(name, static, operands, result))
         return result
 
-    def _set(
+    def set(
         self, result: Register, name: str, static: tuple[object, ...], operands: tuple[Operand, ...]
     ) -> None:
-        self._emit(MachineOperation(name, static, operands, result))
+        """Have an operation's result in a register."""
+        self.emit(MachineOperation(name, static, operands, result))
 
-    def _load(
+    def load(
         self,
         segment: Segment,
         address: Operand,
@@ -76,12 +86,13 @@ class Emission:
         size: int = 8,
         known: footprint.Footprint | None = None,
     ) -> Register:
+        """A word, or less, of memory."""
         result = self.code.register(FileKind.INTEGER)
         place = MemoryOperand(segment, offset, size, known)
-        self._emit(MachineOperation("load", (), (address,), result, place))
+        self.emit(MachineOperation("load", (), (address,), result, place))
         return result
 
-    def _store(
+    def store(
         self,
         segment: Segment,
         address: Operand,
@@ -90,23 +101,26 @@ class Emission:
         size: int = 8,
         known: footprint.Footprint | None = None,
     ) -> None:
+        """Store a word, or less."""
         place = MemoryOperand(segment, offset, size, known)
-        self._emit(MachineOperation("store", (), (address, value), None, place))
+        self.emit(MachineOperation("store", (), (address, value), None, place))
 
-    def _read_field(self, name: str) -> Register:
+    def read_field(self, name: str) -> Register:
+        """A field of the control block."""
         where = getattr(ControlBlock, name)
-        return self._load(Segment.CONTROL, 0, where.offset, where.size)
+        return self.load(Segment.CONTROL, 0, where.offset, where.size)
 
-    def _write_field(self, name: str, value: Operand) -> None:
+    def write_field(self, name: str, value: Operand) -> None:
+        """Store a field of the control block."""
         where = getattr(ControlBlock, name)
-        self._store(Segment.CONTROL, 0, where.offset, value, where.size)
+        self.store(Segment.CONTROL, 0, where.offset, value, where.size)
 
-    def _move(self, wanted: Iterable[tuple[Register, Operand]]) -> None:
+    def move(self, wanted: Iterable[tuple[Register, Operand]]) -> None:
         """Set registers, all at once."""
         for operation in sequential_moves(self.code, wanted):
-            self._emit(operation)
+            self.emit(operation)
 
-    def _canonical(self, t: Type, value: Value, a: Operand) -> Operand:
+    def canonical(self, t: Type, value: Value, a: Operand) -> Operand:
         """The canonical bits of a float."""
         if isinstance(value, Operation) and (
             value.name in _NEVER_RAW or canonical_type(value.name, value.static) is not None
@@ -114,5 +128,11 @@ class Emission:
             return a
         if isinstance(a, int):
             return CANONICAL_NAN[t] if math.isnan(to_float(t, a)) else a
-        is_nan_ = self._do("compare", (t, Condition.NE), (a, a))
-        return self._do("select", (), (is_nan_, CANONICAL_NAN[t], a))
+        is_nan_ = self.compute("compare", (t, Condition.NE), (a, a))
+        return self.compute("select", (), (is_nan_, CANONICAL_NAN[t], a))
+
+    def header(self, first: Operand) -> Operand:
+        """The number of the word where the frame's header is; `first`: of its first word."""
+        if not self.parameters:
+            return first
+        return self.compute("add", (I64,), (first, self.parameters))

@@ -1,0 +1,71 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How the functions of a region call each other, and how they give control back."""
+
+from __future__ import annotations
+
+from ferryvm.ir.graph import Module
+from ferryvm_backends.vliw.code.lower.emission import Emission
+from ferryvm_backends.vliw.code.operation import (
+    MachineBlock,
+    MachineCode,
+    MachineOperation,
+    Segment,
+)
+from ferryvm_backends.vliw.machine.model import FileKind
+
+
+class Calling:
+    """The calling convention, shared by all functions.
+
+    Nothing is kept in registers across a call: the caller stores what it needs later, and loads it
+    again. The callee's parameters are registers that the caller sets.
+    """
+
+    def __init__(self, module: Module, code: MachineCode) -> None:
+        word, predicate = FileKind.INTEGER, FileKind.BOOLEAN
+        self.frame = code.register(word)
+        """Address of the running frame on the program's stack, where its parameters begin."""
+        self.base = code.register(word)
+        """Address of what the running function notes."""
+        self.result = code.register(word)
+        self.has_left = code.register(predicate)
+        """True if the callee has left, and its caller has to."""
+        self.entries = {number: MachineBlock(f"f{number}") for number in module.functions}
+        self.parameters = {
+            number: [code.register(word) for _ in body.blocks[0].parameters]
+            for number, body in module.functions.items()
+        }
+        self.returns: dict[int, list[MachineBlock]] = {number: [] for number in module.functions}
+        """Where each function may return to."""
+        self.size = 0
+        """Bytes that all functions note, each once."""
+
+
+class Returns:
+    """Ends of one function: to its caller, or out of the code."""
+
+    def __init__(self, emission: Emission, calling: Calling, number: int | None) -> None:
+        """`number`: of the function; None for the region's own body."""
+        self.emission, self.calling, self.number = emission, calling, number
+        self._ends: list[MachineOperation] = []
+        """Jumps to the caller."""
+
+    def stop(self) -> None:
+        """Give control back, or to the caller, which does so."""
+        if self.number is None:
+            self.emission.emit(MachineOperation("stop"))
+        else:
+            self.to_caller(has_left=True)
+
+    def to_caller(self, has_left: bool) -> None:
+        """Go back to the caller."""
+        self.emission.set(self.calling.has_left, "any", (), (int(has_left), 0))
+        back = self.emission.load(Segment.CALLS, self.emission.base, 0)
+        self._ends.append(MachineOperation("jump_to", (), (back,)))
+        self.emission.emit(self._ends[-1])
+
+    def finish(self) -> None:
+        """Say where the function may return to, when all calls are known."""
+        for operation in self._ends:
+            assert self.number is not None
+            operation.others = tuple(self.calling.returns[self.number])

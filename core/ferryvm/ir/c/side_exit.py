@@ -1,0 +1,133 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Operations that may leave, as C statements: checks, polls, guards, payments.
+
+Where control leaves, the frame and the registers are written by functions out of the way, one for
+each list of types; so a check costs what runs often one branch.
+"""
+
+from __future__ import annotations
+
+from ferryvm.ir.c.context import ACTIVITY, FAILURES, HOST_STACK_LIMIT, result_type
+from ferryvm.ir.c.scope import FunctionScope
+from ferryvm.ir.graph import FrameState, Operation, Value, Virtual
+from ferryvm.ir.headroom import frame_headroom
+from ferryvm.ir.loop.poll import poll_costs
+from ferryvm.isa.trap import Trap
+from ferryvm.isa.type import Type
+
+
+class SideExits:
+    """Prints what may leave, and leaves for others."""
+
+    def __init__(self, scope: FunctionScope) -> None:
+        self.scope = scope
+        self._costs = poll_costs(scope.body)
+
+    def leave_if(self, p: str, operation: Operation, status: str, *fields: str) -> None:
+        """Go on only if `p` does not hold; else leave in the operation's state."""
+        assert operation.state is not None
+        self.scope.lines.open(f"if ({self.scope.helper('unlikely', p)}) {{")
+        for field in fields:
+            self.scope.lines.add(field)
+        self.leave(operation.state, f"FERRY_{status}")
+        self.scope.lines.close()
+
+    def leave(self, state: FrameState, status: str) -> None:
+        """Leave in a state: nothing follows."""
+        self.write(state)
+        if state.unpaid:
+            self.scope.lines.add(f"control->fuel += {state.unpaid};")
+        frame = self.scope.base("frame")
+        numbers = f"{self.scope.body.parameters}, {len(state.words)}, {state.pc}"
+        leaving = f"leave({self.scope.dialect.passed}, {frame}, {numbers}, {status})"
+        if self.scope.number is None:
+            self.scope.lines.add(f"return {leaving};")
+        else:
+            self.scope.lines.add(f"{leaving};")
+            self.left()
+
+    def write(self, state: FrameState) -> None:
+        """Write what a state says that memory does not have."""
+        for number, value in state.statics:
+            assert isinstance(value.type, Type)
+            slot = self.scope.arithmetic.to_slot(value.type, self._in_state(value))
+            self.scope.lines.add(f"{self.scope.base('statics')}[{number}] = {slot};")
+        if state.heap_pointer is not None:
+            self.scope.lines.add(f"control->hp = {self.scope.value(state.heap_pointer)};")
+        words = [word for word in state.words if word is not None]
+        if words:
+            types = tuple(None if word is None else word.word_type for word in state.words)
+            letters = ("_" if t is None else "ilfd"[list(Type).index(t)] for t in types)
+            name = "frame_" + "".join(letters)
+            self.scope.shared.frames[name] = types
+            values = ", ".join(self._in_state(w) for w in words)
+            self.scope.lines.add(f"{name}({self.scope.base('frame')}, {values});")
+
+    def _in_state(self, value: Value) -> str:
+        if isinstance(value, Virtual):
+            assert isinstance(value.type, Type)
+            return self.scope.arithmetic.canonical(value.type, self.scope.value(value.raw))
+        return self.scope.value(value)
+
+    def left(self) -> None:
+        """Return, having left."""
+        if self.scope.number is None:
+            self.scope.lines.add("return control->status;")
+        elif self.scope.body.result is None:
+            self.scope.lines.add("return 1;")
+        else:
+            self.scope.lines.add(
+                f"return ({result_type(self.scope.dialect, self.scope.body.result)}){{0, 1}};"
+            )
+
+    def do_trap_if(self, operation: Operation, p: str) -> None:
+        if self.scope.has_room and frame_headroom(operation):
+            return
+        self.leave_if(p, operation, "TRAP", self.trap(operation))
+
+    def trap(self, operation: Operation) -> str:
+        """The statement that says which trap it is."""
+        kind = operation.static[0]
+        assert isinstance(kind, Trap)
+        self.scope.shared.traps.add(kind)
+        return f"control->trap = TRAP_{kind.name};"
+
+    def do_grow_if(self, operation: Operation, p: str, wanted: str) -> None:
+        self.leave_if(p, operation, "GROW", f"control->wanted = {wanted};")
+
+    def do_poll(self, operation: Operation) -> None:
+        if not self.scope.shared.choices.polls:
+            return
+        budget = self.scope.base("budget")
+        cost = self._costs[operation]
+        # One that takes more than 1 may pass 0, and then it is the one that looks.
+        spent = f"--{budget} == 0" if cost == 1 else f"({budget} -= {cost}) <= 0"
+        self.scope.lines.open(f"if ({self.scope.helper('unlikely', spent)}) {{")
+        self.scope.lines.add(f"{budget} = {self.scope.shared.choices.poll_budget};")
+        self.leave_if(self.scope.helper("interrupted", "control"), operation, "INTERRUPTED")
+        self.scope.lines.close()
+
+    def do_check_entry(self, operation: Operation) -> None:
+        if operation.static[0] and not self.scope.shared.recursing:
+            depth = self.scope.helper("host_stack")
+            self.leave_if(f"{depth} < {HOST_STACK_LIMIT}", operation, "LEAVE")
+        if not self.scope.level:  # what copies do is soon over
+            self.leave_if(self.scope.helper("entered", "control"), operation, "INTERRUPTED")
+
+    def do_guard(self, operation: Operation, fails: str) -> None:
+        assert operation.state is not None
+        number = self.scope.shared.guards.index(operation.fact(0, int))
+        self.scope.lines.open(f"if ({self.scope.helper('unlikely', fails)}) {{")
+        if self.scope.dialect.entry:
+            status = "FERRY_GUARD"
+            self.scope.lines.add(f"control->exit_id = {number};")
+        else:
+            often = f"++{ACTIVITY}[{FAILURES + number}] >= {self.scope.shared.choices.guard_limit}"
+            status = f"{often} ? FERRY_GUARD : FERRY_LEAVE"
+        self.leave(operation.state, status)
+        self.scope.lines.close()
+
+    def do_pay(self, operation: Operation) -> None:
+        count, wanted = operation.static
+        self.leave_if(f"control->fuel < {wanted}", operation, "LEAVE")
+        self.scope.lines.add(f"control->fuel -= {count};")
