@@ -6,8 +6,8 @@ from __future__ import annotations
 import dataclasses
 
 from ferryvm.ir.graph import Static
-from ferryvm_backends.vliw.code.operation import MemoryOperand
-from ferryvm_backends.vliw.machine.model import Machine
+from ferryvm_backends.vliw.code.operation import MemoryOperand, work_of
+from ferryvm_backends.vliw.machine.model import Machine, Timing
 
 
 @dataclasses.dataclass(frozen=True)
@@ -130,3 +130,8 @@ class Program:
     """Registers that are in memory for want of others."""
     loops: tuple[LoopSummary, ...] = ()
     """Those that are one block, in the order of their bundles."""
+
+    def timing(self, slot: Slot) -> Timing:
+        """How long an operation takes on its unit. The oracle of the simulators and the prover ask
+        the machine themselves."""
+        return self.machine.units[slot.unit].work[work_of(slot.name, slot.static)]

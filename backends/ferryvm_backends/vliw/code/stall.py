@@ -19,7 +19,7 @@ from collections.abc import Callable, Iterator
 
 from ferryvm_backends.vliw.code.operation import BRANCHES, EXITS, work_of
 from ferryvm_backends.vliw.code.program import Bypass, Program, Read, Slot
-from ferryvm_backends.vliw.machine.model import Timing, Work
+from ferryvm_backends.vliw.machine.model import Work
 
 
 class Cause(enum.Enum):
@@ -128,7 +128,7 @@ class _Stalls:
         units = {source.unit for source in slot.reads if isinstance(source, Bypass)}
         has_effect = slot.name == "store" or slot.written is not None
         for far, other in before:
-            latency = self._timing(other).latency
+            latency = self.program.timing(other).latency
             is_read = other.written in reads or other.unit in units
             if other.has_result and is_read and far == latency:
                 yield self._class(other)
@@ -139,9 +139,9 @@ class _Stalls:
 
     def _places(self, slot: Slot, before: list[tuple[int, Slot]]) -> Iterator[Cause]:
         """Units, and ports: those that it would have needed a cycle earlier."""
-        mine, landing = self._timing(slot).latency, 0
+        mine, landing = self.program.timing(slot).latency, 0
         for far, other in before:
-            timing = self._timing(other)
+            timing = self.program.timing(other)
             if other.unit == slot.unit and far == timing.interval > 1:
                 yield Cause.UNIT
             if slot.has_result and other.has_result and far == timing.latency - mine + 1:
@@ -156,9 +156,9 @@ class _Stalls:
         self, slot: Slot, written: Read, at: int, before: list[tuple[int, Slot]]
     ) -> Iterator[Cause]:
         """Registers that were in use until then."""
-        mine = self._timing(slot).latency
+        mine = self.program.timing(slot).latency
         for far, other in before:
-            if other.written == written and far == self._timing(other).latency + 1 - mine:
+            if other.written == written and far == self.program.timing(other).latency + 1 - mine:
                 yield Cause.REGISTER
         reader = at + mine - 1
         if reader < len(self.bundles) and any(
@@ -174,7 +174,7 @@ class _Stalls:
             for slot in self.bundles[at + more]:
                 is_needed = slot.name == "store" and more == slots
                 if slot.has_result:
-                    is_needed = more == slots + 1 - self._timing(slot).latency
+                    is_needed = more == slots + 1 - self.program.timing(slot).latency
                 if is_needed:
                     yield from self._waits(slot, at + more, _later(at, more, back))
 
@@ -186,9 +186,6 @@ class _Stalls:
                 return
             for slot in self.bundles[number]:
                 yield far, slot
-
-    def _timing(self, slot: Slot) -> Timing:
-        return self.machine.units[slot.unit].work[work_of(slot.name, slot.static)]
 
     def _class(self, slot: Slot) -> Cause:
         work = work_of(slot.name, slot.static)

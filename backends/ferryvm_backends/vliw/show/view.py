@@ -14,7 +14,6 @@ from pathlib import PurePath
 
 from ferryvm.page import shown
 from ferryvm.program import SourceMap
-from ferryvm_backends.vliw.code.operation import work_of
 from ferryvm_backends.vliw.code.program import LoopSummary, Program, Slot
 from ferryvm_backends.vliw.code.text import operation_name, slot_text
 from ferryvm_backends.vliw.show.line import Line, line_at, texts
@@ -254,7 +253,7 @@ class _Painter:
     def cell(self, slot: Slot) -> Cell:
         program, line = self.program, self.line(slot.pc)
         unit = program.machine.units[slot.unit]
-        latency = unit.work[work_of(slot.name, slot.static)].latency
+        latency = program.timing(slot).latency
         where = f"pc {slot.pc}, {self.position(line)}" if slot.pc >= 0 else "added by the compiler"
         target = None if slot.target is None else self.target(slot.target)
         tip = [

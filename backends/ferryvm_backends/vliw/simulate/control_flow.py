@@ -14,7 +14,7 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from ferryvm_backends.vliw.code.operation import BRANCHES, EXITS, work_of
+from ferryvm_backends.vliw.code.operation import BRANCHES, EXITS
 from ferryvm_backends.vliw.code.program import Bundle, Program, Slot
 
 _STOP = -1
@@ -161,12 +161,10 @@ class FetchGraph:
                 file, number = (-1, -1)
                 if slot.written is not None:
                     file, number = slot.written.file, slot.written.number
-                found.append(InFlightResult(slot.unit, self.latency(slot) - 1, file, number))
+                found.append(
+                    InFlightResult(slot.unit, self.program.timing(slot).latency - 1, file, number)
+                )
         return tuple(sorted(found))
-
-    def latency(self, slot: Slot) -> int:
-        """Of an operation on its unit, in cycles."""
-        return self.machine.units[slot.unit].work[work_of(slot.name, slot.static)].latency
 
     def _next(self, at: int, context: Context) -> Next:
         """The successors in the next cycle."""

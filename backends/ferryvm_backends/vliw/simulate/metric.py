@@ -14,8 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ferryvm.errors import FerryError
-from ferryvm_backends.vliw.code.operation import work_of
-from ferryvm_backends.vliw.code.program import Program, Slot
+from ferryvm_backends.vliw.code.program import Program
 
 Words = npt.NDArray[np.int64]
 
@@ -47,7 +46,7 @@ class Issue:
     def __init__(self, program: Program) -> None:
         self.program = program
         found = [
-            (number, slot.unit, self._interval(slot))
+            (number, slot.unit, program.timing(slot).interval)
             for number, bundle in enumerate(program.bundles)
             for slot in bundle
         ]
@@ -57,10 +56,6 @@ class Issue:
         )
         self._longest = np.ones(len(program.machine.units), np.int64)
         np.maximum.at(self._longest, self._units, self._intervals)
-
-    def _interval(self, slot: Slot) -> int:
-        unit = self.program.machine.units[slot.unit]
-        return unit.work[work_of(slot.name, slot.static)].interval
 
     def operations(self, bundles: Words) -> Words:
         """Operations of each unit, where each bundle was fetched so many times."""

@@ -216,7 +216,7 @@ class _Translation(Arithmetic):
             if result is not None:
                 if result.type == I1:
                     result = self.builder.zext(result, WORD)
-                self._set(("flight", slot.unit, self.paths.latency(slot) - 1), result)
+                self._set(("flight", slot.unit, self.program.timing(slot).latency - 1), result)
         for slot, operands, predicate in zip(bundle, given, predicates, strict=True):
             if slot.name == "store":
                 self._store(slot, operands, predicate)
