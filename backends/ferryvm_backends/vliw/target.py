@@ -15,6 +15,9 @@ from ferryvm_backends.vliw.code.program import Program
 from ferryvm_backends.vliw.machine.model import Machine
 from ferryvm_backends.vliw.passes import optimised
 
+FULL_EFFORT = 2
+"""The level of optimisation from which on loops are pipelined."""
+
 
 class MachineTarget(Target[Program]):
     """A statically scheduled processor."""
@@ -31,7 +34,7 @@ class MachineTarget(Target[Program]):
     def lower(self, work: Compilation[Program]) -> Program:
         from ferryvm_backends.vliw.code.encode import compile_module
 
-        return compile_module(work.module, self._machine)
+        return compile_module(work.module, self._machine, work.options.optimize < FULL_EFFORT)
 
     def load(self, work: Compilation[Program], payload: bytes, found: cache.Entry | None) -> Code:
         from ferryvm_backends.vliw.entry import VliwCode

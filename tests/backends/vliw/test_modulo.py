@@ -11,8 +11,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from ferryvm.backend import Options
+from ferryvm.compiler import Compilation
 from ferryvm.machine.control import ControlBlock
-from ferryvm_backends.vliw import entry
+from ferryvm_backends.vliw import VliwBackend, entry
 from ferryvm_backends.vliw.code import register_allocation, tuning
 from ferryvm_backends.vliw.code.dependence import distance
 from ferryvm_backends.vliw.code.live_range import LiveRanges
@@ -509,6 +511,21 @@ def test_a_large_loop_whose_rounds_wait_for_each_other_is_not_tried() -> None:
     text = f"(define s 1) (define i 0) (while (< i 5) {sums} (set! i (+ i 1))) s"
     (loop,) = compiled(whole(text), find("multi16")).loops
     assert loop.reason == "its iterations would hardly overlap"
+
+
+@pytest.mark.parametrize("machine", ["single", "multi16"])
+def test_quick_code_pipelines_nothing_and_does_the_same(machine: str) -> None:
+    part, full = whole(COUNTS), compiled(whole(COUNTS), find(machine))
+    (target,) = VliwBackend(find(machine)).targets(Options(optimize=1))
+    quick = Compilation(target, part, Options(optimize=1), {}).lowered
+    assert any(loop.is_pipelined for loop in full.loops)
+    assert {loop.reason for loop in quick.loops} == {"the code is made quickly"}
+    assert {loop.iterations for loop in quick.loops} == {1}
+    one, other = run(full, part, is_native=True), run(quick, part, is_native=True)
+    assert one.registers == other.registers
+    for segment in ("heap", "statics"):
+        assert one.memory[segment] == other.memory[segment]
+    assert one.counts.cycles < other.counts.cycles
 
 
 # --- an exit behind a jump ------------------------------------------------------------------

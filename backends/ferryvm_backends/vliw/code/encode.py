@@ -30,11 +30,14 @@ from ferryvm_backends.vliw.prove import prove_if_asked
 from ferryvm_backends.vliw.prove.claim import Claim
 
 
-def compile_module(module: Module, machine: Machine) -> Program:
-    """The program of a region. Raises RefusalError for what the machine cannot do."""
+def compile_module(module: Module, machine: Machine, is_quick: bool = False) -> Program:
+    """The program of a region. Raises RefusalError for what the machine cannot do.
+
+    `is_quick`: schedule straight-line code alone, which takes less time: no loop is pipelined.
+    """
     code = lower(module, convert_conditions(module, machine))
     check_units(code, machine)
-    loops = PipelinableLoops(code, machine)
+    loops = PipelinableLoops(code, machine, is_quick)
     allocation = allocate(code, loops, machine)
     program = encode(code, loops, allocation, machine)
     before, copies = loops.before()

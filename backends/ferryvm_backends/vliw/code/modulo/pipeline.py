@@ -30,6 +30,9 @@ from ferryvm_backends.vliw.code.register_file import FileAssignment
 from ferryvm_backends.vliw.code.unroll import unroll, unroll_factor
 from ferryvm_backends.vliw.machine.model import Machine
 
+QUICK = "the code is made quickly"
+"""Why no loop is pipelined where the level of optimisation is low."""
+
 
 @dataclasses.dataclass
 class LoopPlan:
@@ -96,8 +99,8 @@ def _best_bound(options: list[_Option]) -> int:
 class PipelinableLoops:
     """The loops of code that are one block."""
 
-    def __init__(self, code: MachineCode, machine: Machine) -> None:
-        """Pipelines what can be, and unrolls the others."""
+    def __init__(self, code: MachineCode, machine: Machine, is_quick: bool = False) -> None:
+        """Pipelines what can be, and unrolls the others. `is_quick`: leaves all as they are."""
         self.code, self.machine = code, machine
         live = live_at_entry(code)
         blocks = [block for block in code.blocks if _is_loop(block)]
@@ -108,7 +111,8 @@ class PipelinableLoops:
         self._bounds: dict[tuple[MachineBlock, int], Bounds] = {}
         """Of loops as the program has them, by iterations together."""
         for block in blocks:
-            self.plans[block] = self._plan(block, live)
+            plan = self._unchanged(block, live) if is_quick else self._plan(block, live)
+            self.plans[block] = plan
 
     @property
     def pipelined(self) -> dict[MachineBlock, Pipelined]:
@@ -287,6 +291,11 @@ class PipelinableLoops:
             self._bounds.setdefault((block, iterations), least)
             found.append(_Option(iterations, loop, least))
         return found
+
+    def _unchanged(self, block: MachineBlock, live: Live) -> LoopPlan:
+        """The plan of a loop in code that is made quickly."""
+        least = bounds(Iteration(block, live), self.machine)
+        return LoopPlan(block, block.operations, 1, least, reason=QUICK)
 
     def _unrolled(self, block: MachineBlock, live: Live, reason: str) -> LoopPlan:
         operations, iterations = block.operations, unroll_factor(block)
