@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What reads or changes the machine's state without leaving."""
+"""Operations that read or change the machine's state without leaving."""
 
 from __future__ import annotations
 

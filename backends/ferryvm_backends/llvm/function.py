@@ -34,7 +34,7 @@ class FunctionContext:
         self._start = builder.block
 
     def value(self, value: Value) -> ir.Value:
-        """What a value of the IR has become."""
+        """The LLVM value that a value of the IR has become."""
         if isinstance(value, Constant):
             if isinstance(value.type, Boolean):
                 return ir.Constant(I1, value.bits)

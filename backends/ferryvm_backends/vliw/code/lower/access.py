@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What reads or changes the machine's state without leaving, and what the machine has no operation
-for."""
+"""Operations that read or change the machine's state without leaving, and those that the machine
+lacks."""
 
 from __future__ import annotations
 

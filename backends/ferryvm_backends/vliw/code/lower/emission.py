@@ -75,7 +75,7 @@ class Emission:
     def set(
         self, result: Register, name: str, static: tuple[object, ...], operands: tuple[Operand, ...]
     ) -> None:
-        """Have an operation's result in a register."""
+        """Put an operation's result in a register."""
         self.emit(MachineOperation(name, static, operands, result))
 
     def load(
