@@ -7,9 +7,9 @@ A message says what was wrong, where, and what is allowed. The command line prin
 
 from __future__ import annotations
 
-import dataclasses
 import unicodedata
 from collections.abc import Iterable, Sequence
+from typing import NamedTuple
 
 __all__ = ["Diagnostic", "FerryError", "Position", "SourceError", "UnknownNameError"]
 
@@ -18,8 +18,7 @@ class FerryError(Exception):
     """Base of every error that this package raises on purpose."""
 
 
-@dataclasses.dataclass(frozen=True, order=True)
-class Position:
+class Position(NamedTuple):
     """A place in a source text; line and column count from 1."""
 
     file: str
@@ -37,8 +36,7 @@ _SHOWN = 20
 """Faults that a message shows at most."""
 
 
-@dataclasses.dataclass(frozen=True)
-class Diagnostic:
+class Diagnostic(NamedTuple):
     """One fault in a source text."""
 
     position: Position

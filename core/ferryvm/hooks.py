@@ -9,9 +9,8 @@ continues.
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import pluggy
 
@@ -45,24 +44,21 @@ hookimpl = pluggy.HookimplMarker("ferryvm")
 """Decorator that marks a function of a plugin as the implementation of the hook of its name."""
 
 
-@dataclasses.dataclass(frozen=True)
-class BackendEntry:
+class BackendEntry(NamedTuple):
     """A backend by name, not loaded yet: what can be listed without importing it."""
 
     name: str
     load: Callable[[], Backend]
 
 
-@dataclasses.dataclass(frozen=True)
-class CommandEntry:
+class CommandEntry(NamedTuple):
     """A command of `ferry` by name, not loaded yet: it is loaded when it is called, or listed."""
 
     name: str
     load: Callable[[], click.Command]
 
 
-@dataclasses.dataclass(frozen=True)
-class LanguageEntry:
+class LanguageEntry(NamedTuple):
     """A language by name, not loaded yet: what can be listed without importing its front end."""
 
     name: str
@@ -77,8 +73,7 @@ FactValue = bool | int | float | str
 """Type of a fact's value."""
 
 
-@dataclasses.dataclass(frozen=True)
-class PlacementEvent:
+class PlacementEvent(NamedTuple):
     """An event of mixed execution at one site of a program."""
 
     kind: str
@@ -105,8 +100,7 @@ class PlacementEvent:
     """pc of the branch whose guard failed."""
 
 
-@dataclasses.dataclass(frozen=True)
-class TransferEvent:
+class TransferEvent(NamedTuple):
     """One execution of compiled code, from its entry by an interpreter to its exit."""
 
     backend: str

@@ -12,14 +12,13 @@ which other plugins may be loaded; what it leaves out is not imported.
 from __future__ import annotations
 
 import contextlib
-import dataclasses
 import importlib
 import logging
 import os
 import re
 import threading
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 import pluggy
 
@@ -53,8 +52,7 @@ _told: set[str] = set()
 """Lines that this process has logged: a command may look for plugins more than once."""
 
 
-@dataclasses.dataclass(frozen=True)
-class Plugin:
+class Plugin(NamedTuple):
     """A plugin: an implementation of hooks."""
 
     name: str
@@ -79,8 +77,7 @@ class Plugin:
         return f"{self.distribution}:{self.name}" if self.distribution else self.name
 
 
-@dataclasses.dataclass(frozen=True)
-class PluginFault:
+class PluginFault(NamedTuple):
     """Why a plugin, or a hook of it, is not used."""
 
     plugin: Plugin
@@ -90,8 +87,7 @@ class PluginFault:
     """The user wants it so."""
 
 
-@dataclasses.dataclass(frozen=True)
-class _Implementation:
+class _Implementation(NamedTuple):
     plugin: Plugin
     action: Callable[..., object]
     arguments: tuple[str, ...]

@@ -5,17 +5,16 @@ the library. What nobody has said is as a library has to assume. A child process
 from __future__ import annotations
 
 import contextlib
-import dataclasses
 import os
 import signal
 import sys
 import threading
 import time
 from collections.abc import Callable
+from typing import NamedTuple
 
 
-@dataclasses.dataclass(frozen=True)
-class Owner:
+class Owner(NamedTuple):
     """The owner's rules for signals of this process."""
 
     is_command: bool = False

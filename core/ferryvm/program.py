@@ -16,7 +16,7 @@ import bisect
 import dataclasses
 from array import array
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ferryvm.errors import Position
 from ferryvm.isa.type import Type
@@ -117,8 +117,7 @@ class Function:
     """Types of the locals that follow the parameters; each starts as zero."""
 
 
-@dataclasses.dataclass(frozen=True)
-class Static:
+class Static(NamedTuple):
     """A variable of the whole program."""
 
     name: str
@@ -127,8 +126,7 @@ class Static:
     """Bit pattern that it starts with."""
 
 
-@dataclasses.dataclass(frozen=True)
-class Data:
+class Data(NamedTuple):
     """Bytes that the heap holds when the program starts."""
 
     address: int
@@ -136,16 +134,14 @@ class Data:
     bytes: bytes
 
 
-@dataclasses.dataclass(frozen=True)
-class HostImport:
+class HostImport(NamedTuple):
     """A host function that the program calls by its number in the import list."""
 
     name: str
     signature: Signature
 
 
-@dataclasses.dataclass(frozen=True)
-class SourceMap:
+class SourceMap(NamedTuple):
     """Source positions of instructions. An entry covers the pcs from its own to the next entry's.
 
     `rows` are (pc, index in `files`, line, column), with strictly increasing pcs. Line 0: the
@@ -176,7 +172,7 @@ class Program:
     table: tuple[int, ...] = ()
     """Function numbers that `call_indirect` can reach."""
     hosts: tuple[HostImport, ...] = ()
-    source_map: SourceMap = SourceMap()
+    source_map: SourceMap = dataclasses.field(default_factory=SourceMap)
 
     def signature(self, function: int) -> Signature:
         """The signature of a function, by its number."""

@@ -7,10 +7,10 @@ one backend or plugin is noted and told, and concerns no other.
 
 from __future__ import annotations
 
-import dataclasses
 import enum
 import re
 from collections.abc import Mapping
+from typing import NamedTuple
 
 from ferryvm.backend import (
     PROTOCOL_VERSION,
@@ -51,8 +51,7 @@ class Availability(enum.Enum):
     """Another backend has its name."""
 
 
-@dataclasses.dataclass(frozen=True)
-class Listing:
+class Listing(NamedTuple):
     """One line of `ferry backends`."""
 
     name: str

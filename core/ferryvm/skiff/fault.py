@@ -7,13 +7,12 @@ place, so that one run reports all that is wrong. Nothing is compiled when the l
 
 from __future__ import annotations
 
-import dataclasses
+from typing import NamedTuple
 
 from ferryvm.errors import Diagnostic, Position, SourceError
 
 
-@dataclasses.dataclass(frozen=True)
-class SourceSpan:
+class SourceSpan(NamedTuple):
     """Where something stands, and how many characters of its first line it takes."""
 
     position: Position

@@ -9,9 +9,9 @@ Without a suffix the type comes from where the literal stands.
 
 from __future__ import annotations
 
-import dataclasses
 import math
 import re
+from typing import NamedTuple
 
 from ferryvm.isa.type import F32, F64, Type, from_float
 
@@ -28,8 +28,7 @@ _BASES = {"hex": 16, "bin": 2, "oct": 8, "dec": 10}
 _LONGEST = 1000  # characters; Python itself refuses to read integers of more than 4300 digits
 
 
-@dataclasses.dataclass(frozen=True)
-class Number:
+class Number(NamedTuple):
     """A literal: an integer, or the text of a float (which is rounded once its type is known)."""
 
     text: str

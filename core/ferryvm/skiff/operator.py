@@ -6,8 +6,8 @@ Names that are built in cannot be defined, so a program reads the same everywher
 
 from __future__ import annotations
 
-import dataclasses
 import enum
+from typing import NamedTuple
 
 from ferryvm.isa import BY_MNEMONIC, INSTRUCTIONS, Immediate, Instruction, Type
 
@@ -20,8 +20,7 @@ class Family(enum.Enum):
     FLOATS = "floats"
 
 
-@dataclasses.dataclass(frozen=True)
-class Operator:
+class Operator(NamedTuple):
     """An operator and the endings of its instructions."""
 
     name: str
@@ -113,8 +112,7 @@ def converter(to: Type, from_: Type) -> Instruction | None:
     return BY_MNEMONIC[mnemonic]
 
 
-@dataclasses.dataclass(frozen=True)
-class Element:
+class Element(NamedTuple):
     """The representation of a vector's elements in memory."""
 
     bits: int

@@ -15,6 +15,7 @@ import bisect
 import dataclasses
 import re
 from collections.abc import Iterator
+from typing import NamedTuple
 
 from ferryvm.errors import Position
 from ferryvm.skiff.fault import Faults, SourceSpan
@@ -24,16 +25,14 @@ MAX_RESTARTS = 20
 """Reading on after an unclosed form reads the rest again, so it happens this often only."""
 
 
-@dataclasses.dataclass(frozen=True)
-class Atom:
+class Atom(NamedTuple):
     """A name or a literal."""
 
     text: str
     place: SourceSpan
 
 
-@dataclasses.dataclass(frozen=True)
-class Sequence:
+class Sequence(NamedTuple):
     """A parenthesised list."""
 
     items: tuple[Datum, ...]

@@ -23,6 +23,7 @@ T = TypeVar("T")
 @typing.dataclass_transform(eq_default=False, field_specifiers=(dataclasses.field,))
 def _node(class_: type[T]) -> type[T]:
     """A dataclass with nothing but its `__init__`: what is generated costs at every start."""
+    class_.__doc__ = class_.__doc__ or class_.__name__  # else a signature is made into one
     return dataclasses.dataclass(eq=False, repr=False, match_args=False)(class_)
 
 
