@@ -13,10 +13,10 @@ from __future__ import annotations
 
 import threading
 import weakref
-from collections.abc import Iterable
 
 from ferryvm.backend import Artifact, BackendError, CompilationError
 from ferryvm.engine.attempt import Compilers
+from ferryvm.engine.cell import SiteCells
 from ferryvm.engine.compilation import Job, submit
 from ferryvm.engine.decision import Decider
 from ferryvm.engine.journal import Event, Journal, Placement
@@ -25,7 +25,6 @@ from ferryvm.engine.site import Site
 from ferryvm.engine.transition import CellChange, SiteEvent, SiteState, Transition, Work
 from ferryvm.failure import described, is_ctrl_c
 from ferryvm.policy import Policy
-from ferryvm.region.loop_head import likely_loop_heads, scope_marks
 from ferryvm.verify import Verified
 
 _COLD = frozenset([SiteState.COLD])
@@ -61,10 +60,11 @@ class Tiering:
         requirements: Requirements,
     ) -> None:
         """`inner`: the interpreter's artifact, which has the cells."""
-        self.sites: dict[tuple[int, bool], Site] = {}
+        self._cells = SiteCells(program, policy.profile, inner)
+        self.sites = self._cells.sites
         self.begun: set[bool] = set()
         """The forms of the code whose sites are counted."""
-        self._program, self._policy, self._inner = program, policy, inner
+        self._program, self._policy = program, policy
         self._journal, self._decider = journal, decider
         self._compilers, self._requirements = compilers, requirements
         self._lock, self._beginning = threading.Lock(), threading.Lock()
@@ -78,12 +78,27 @@ class Tiering:
                 return
             profile = self._policy.profile
             if profile.enabled:
-                for site in self._counted(counting):
-                    self.sites[site.key] = site
-                    self._count(site, site.threshold)
+                delay = 0.0 if self._requirements.may_wait else profile.delay_ms / 1000
+                self._cells.count_all(counting, delay)
             if self._policy.whole_program:
                 self._compile_whole(counting, profile.function_threshold)
             self.begun.add(counting)
+
+    def _compile_whole(self, counting: bool, threshold: int) -> None:
+        """Compile the whole program before it runs."""
+        from ferryvm.region.region import Region, RegionKind
+
+        entry = self._program.program.functions[0].entry
+        site = Site(entry, counting, threshold)
+        counted = self.sites.get(site.key)
+        site.is_counted = counted is not None and counted.is_counted
+        self.sites[site.key] = site
+        site.regions = (Region(self._program, RegionKind.PROGRAM, 0, entry),)
+        why = "the whole program, before it starts"
+        found = self._step(site, SiteEvent.WHOLE, why)
+        assert found is not None
+        site.placed(self._journal, why)
+        self._do(found.work, site)
 
     def hot(self, pc: int, counting: bool) -> None:
         """A count cell came to its count."""
@@ -94,7 +109,7 @@ class Tiering:
             if not site.is_counted:
                 return  # another machine met the same cell
             if site.state not in _COUNTED:  # it is on the way for another reason: count on
-                self._count(site, site.threshold)
+                self._cells.count(site, site.threshold)
                 return
             site.is_counted = False
         if site.history and site.history[-1].event is SiteEvent.NESTED:
@@ -184,7 +199,7 @@ class Tiering:
             if states is not None and site.state not in states:
                 return None
             now = self._journal.now()
-            return site.step(event, reason, now, lambda change: self._change(site, change))
+            return site.step(event, reason, now, lambda change: self._cells.change(site, change))
 
     def _do(self, work: Work, site: Site) -> None:
         """Do what is to be done after a step; the rest is the compile thread's, see `_work`."""
@@ -262,79 +277,3 @@ class Tiering:
         head.more = 1
         why = f"begun again after it was compiled from inside, at pc {site.pc}"
         self._step(head, SiteEvent.NESTED, why, _COLD)
-
-    # --- sites and their cells ------------------------------------------------------------------
-
-    def _counted(self, counting: bool) -> Iterable[Site]:
-        """The sites that are counted; a pc that is several things is the last of them."""
-        profile, program = self._policy.profile, self._program
-        delay = 0.0 if self._requirements.may_wait else profile.delay_ms / 1000
-        found = {}
-        for head in likely_loop_heads(program):
-            found[head] = Site(head, counting, profile.loop_threshold, delay)
-        for function in program.program.functions[1:]:  # the first one is entered once
-            entry = function.entry
-            found[entry] = Site(entry, counting, profile.function_threshold, delay)
-        for mark in scope_marks(program):
-            found[mark] = Site(mark, counting, profile.scope_threshold, delay)
-        return found.values()
-
-    def _compile_whole(self, counting: bool, threshold: int) -> None:
-        """Compile the whole program before it runs."""
-        from ferryvm.region.region import Region, RegionKind
-
-        entry = self._program.program.functions[0].entry
-        site = Site(entry, counting, threshold)
-        counted = self.sites.get(site.key)
-        site.is_counted = counted is not None and counted.is_counted
-        self.sites[site.key] = site
-        site.regions = (Region(self._program, RegionKind.PROGRAM, 0, entry),)
-        why = "the whole program, before it starts"
-        found = self._step(site, SiteEvent.WHOLE, why)
-        assert found is not None
-        site.placed(self._journal, why)
-        self._do(found.work, site)
-
-    def _change(self, site: Site, change: CellChange) -> None:
-        """Change the cells in front of instructions, under the lock."""
-        match change:
-            case CellChange.COUNT:
-                self._count(site, site.more)
-            case CellChange.COUNT_AROUND:
-                self._count_around(site)
-            case CellChange.OBSERVE:
-                from ferryvm.engine.speculation import observe
-
-                observe(self._inner, site)
-                self._count(site, site.more)
-            case CellChange.STOP_OBSERVING:
-                from ferryvm.engine.speculation import stop_observing
-
-                stop_observing(self._inner, site, self.sites)
-            case CellChange.ENTER:
-                assert site.code is not None
-                self._inner.install(site.pc, site.code.address, site.counting)
-                site.is_counted = False
-            case CellChange.CLEAR:
-                self._inner.remove(site.pc, site.counting)
-                site.code = None
-
-    def _count(self, site: Site, times: int) -> None:
-        """Put a count cell in front of a site; none where it is not counted any more."""
-        if times:
-            site.is_counted = True  # before: the program may meet the cell at once
-            self._inner.count(site.pc, times, site.counting)
-
-    def _count_around(self, site: Site) -> None:
-        """Count the loops around a site that starts none, where nobody counts them yet."""
-        from ferryvm.region.graph import graph
-
-        program, profile = self._program, self._policy.profile
-        innermost = loop = graph(program, program.owner(site.pc)).loop_at(site.pc)
-        while loop is not None:
-            times = 1 if loop is innermost else profile.loop_threshold
-            around = Site(loop.head, site.counting, times)
-            if around.key not in self.sites:
-                self.sites[around.key] = around
-                self._count(around, times)
-            loop = loop.parent

@@ -1,0 +1,87 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The sites of one prepared program, and the cells in front of them.
+
+The interpreter owns the cells; this says which stands where, and why. What moves a site from one state
+to the next is `ferryvm.engine.tiering`, which changes cells only together with a state.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ferryvm.backend import Artifact
+from ferryvm.engine.site import Site
+from ferryvm.engine.transition import CellChange
+from ferryvm.policy import Profile
+from ferryvm.region.loop_head import likely_loop_heads, scope_marks
+from ferryvm.verify import Verified
+
+
+class SiteCells:
+    """The sites by pc and form of the code, with the artifact that has their cells."""
+
+    def __init__(self, program: Verified, profile: Profile, inner: Artifact) -> None:
+        """`inner`: the interpreter's artifact."""
+        self.sites: dict[tuple[int, bool], Site] = {}
+        self._program, self._profile, self._inner = program, profile, inner
+
+    def count_all(self, counting: bool, delay: float) -> None:
+        """Count at each loop head, function entry and marked scope, in one form of the code.
+
+        `delay`: seconds that hot sites wait for their decision. A pc that is several of them counts
+        as the last.
+        """
+        program, profile = self._program, self._profile
+        thresholds = dict.fromkeys(likely_loop_heads(program), profile.loop_threshold)
+        for function in program.program.functions[1:]:  # the first one is entered once
+            thresholds[function.entry] = profile.function_threshold
+        for mark in scope_marks(program):
+            thresholds[mark] = profile.scope_threshold
+        for pc, threshold in thresholds.items():
+            site = self.sites[pc, counting] = Site(pc, counting, threshold, delay)
+            self.count(site, threshold)
+
+    def count(self, site: Site, times: int) -> None:
+        """Put a count cell in front of a site; none for 0 times."""
+        if times:
+            site.is_counted = True  # before: the program may meet the cell at once
+            self._inner.count(site.pc, times, site.counting)
+
+    def change(self, site: Site, change: CellChange) -> None:
+        """Change the cells of a site as a transition says."""
+        match change:
+            case CellChange.COUNT:
+                self.count(site, site.more)
+            case CellChange.COUNT_AROUND:
+                for around, times in self._around(site):
+                    self.sites[around.key] = around
+                    self.count(around, times)
+            case CellChange.OBSERVE:
+                from ferryvm.engine.speculation import observe
+
+                observe(self._inner, site)
+                self.count(site, site.more)
+            case CellChange.STOP_OBSERVING:
+                from ferryvm.engine.speculation import stop_observing
+
+                stop_observing(self._inner, site, self.sites)
+            case CellChange.ENTER:
+                assert site.code is not None
+                self._inner.install(site.pc, site.code.address, site.counting)
+                site.is_counted = False
+            case CellChange.CLEAR:
+                self._inner.remove(site.pc, site.counting)
+                site.code = None
+
+    def _around(self, site: Site) -> Iterator[tuple[Site, int]]:
+        """The loops around a site that starts none, where they are no sites yet, and how far each is
+        counted."""
+        from ferryvm.region.graph import graph
+
+        program = self._program
+        innermost = loop = graph(program, program.owner(site.pc)).loop_at(site.pc)
+        while loop is not None:
+            times = 1 if loop is innermost else self._profile.loop_threshold
+            if (loop.head, site.counting) not in self.sites:
+                yield Site(loop.head, site.counting, times), times
+            loop = loop.parent
