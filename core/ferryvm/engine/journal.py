@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The journal of mixed execution, with reasons: the record that `ferry explain` shows.
 
-Every site that got hot has a `Placement`, every change of its state a `Step`, every try to compile it
-an `Attempt`. Nothing is decided without a reason that is written down here.
+Every hot site has a `Placement`, every change of its state a `Step`, every attempt to compile it an
+`Attempt`. Every decision is recorded here with its reason.
 """
 
 from __future__ import annotations

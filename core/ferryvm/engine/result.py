@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Ends of a run: a result with the metrics of the run, a trap, or an interrupt.
 
-A run that ends in an error of a backend or of the host has none of these; the error itself is raised.
+A run that ends in an error of a backend or of the host has none of these; the error is raised.
 """
 
 from __future__ import annotations

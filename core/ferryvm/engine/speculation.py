@@ -3,8 +3,8 @@
 
 Before a site is compiled its branches are observed for a part of its threshold, by count cells that
 nothing exhausts. A path that was not taken in that time is left out of the code. The method is the
-uncommon trap of HotSpot (M. Paleczny, C. Vick, C. Click: The Java HotSpot Server Compiler, JVM 2001),
-with cells instead of a profile that every branch keeps.
+uncommon trap of HotSpot (M. Paleczny, C. Vick, C. Click: The Java HotSpot Server Compiler, JVM
+2001), with cells instead of a profile at every branch.
 """
 
 from __future__ import annotations

@@ -29,7 +29,7 @@ def dispatches(successors: Sequence[Sequence[int]]) -> list[tuple[int, ...]]:
     """The groups of nodes that are entered through a dispatch each, so that no irreducible cycle is
     left.
 
-    `successors`: the nodes to which edges lead from each; all can be reached from node 0, which is the
+    `successors`: the successors of each node; all nodes are reachable from node 0, which is the
     entry. Every edge to a node of a group, one from outside of the graph included, has to go to the
     group's dispatch. No node is in two groups.
     """

@@ -12,9 +12,9 @@ have loops with two entries. So what remains of each such iteration is there a s
 
 *Level* is the number of loops around the entry whose head control has not come to yet.
 
-A cycle of the bytecode that is entered in several places has no head. It gets one, a `Dispatch`
-(`ferryvm.flowgraph.reducible`), to which control goes instead, with the number of the node that it is
-meant for. So every cycle of a body is a natural loop.
+An irreducible cycle of the bytecode has no head. It gets one, a `Dispatch`
+(`ferryvm.flowgraph.reducible`), to which control goes instead, with the number of the target node.
+So every cycle of a body is a natural loop.
 """
 
 from __future__ import annotations

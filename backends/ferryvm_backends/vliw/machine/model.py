@@ -1,23 +1,23 @@
 # SPDX-License-Identifier: Apache-2.0
 """A statically scheduled processor: function units, register files, memory.
 
-A cycle is a *bundle*: at most one operation for each unit. What holds of time:
+A cycle issues a *bundle*: at most one operation for each unit. The rules of timing:
 
-- An operation that is issued in cycle t with latency L has its result from cycle t + L on; whoever
-  reads the register before then reads what was there before.
-- The result stands in its unit's output register from t + L on, until the next result of the same
-  unit. With `bypass` an operation can take it from there, which takes no port, and a result that
-  nobody reads later need not be written to a file.
-- A branch issued in cycle t that is taken goes on in its target in cycle t + delay_slots + 1. What is
-  issued in between is done. While an exit is on its way, that is a branch that depends on something,
-  later branches do nothing; what is issued behind one that is always taken takes effect in its turn.
-  There is one branch in a bundle at most.
+- The result of an operation that is issued in cycle t with latency L is written back in cycle
+  t + L. A read of the register before that yields the old value.
+- From t + L on, the result is in its unit's output register, until the next result of the same
+  unit. With `bypass` an operation can read it there without a port, and a result that nobody reads
+  later need not be written to a file.
+- A taken branch that is issued in cycle t transfers control in cycle t + delay_slots + 1. The
+  bundles in between (its delay slots) are executed. While a taken exit, which is a conditional
+  branch, is in flight, later branches have no effect; behind an unconditional branch they do, in
+  their order. A bundle has at most one branch.
 - A load reads memory as it is before the stores of its own cycle.
-- With `predication` a store can have a predicate: a register of a boolean file, or what stands in an
-  output register, and what that is to be when the store is issued. Where it is not so the store does
-  nothing, but has taken its slot, unit, ports and constants. The predicate takes a read port as an operand
-  does, of a file that the unit is connected to. Nothing else has one: what yields a result is done in any
-  case, so what an output register holds depends on the bundles alone, and not on predicates.
+- With `predication` a store can have a predicate: a register of a boolean file, or an output
+  register, and the value for which the store is executed. For the other value the store has no
+  effect, but has used its slot, unit, ports and constants. A predicate takes a read port of a file
+  that the unit is connected to, as an operand does. Only stores have predicates: operations with
+  results are always executed, so the content of output registers depends on the bundles only.
 """
 
 from __future__ import annotations

@@ -8,8 +8,8 @@ pass.
 
 A store may change the length that another check compares with: references are plain offsets into
 the heap. So all lengths have to be loaded again after each store, and no check implies a later one.
-The pass therefore asks once, in front of the outermost loop where that is possible, whether all
-objects that the nest accesses (`ferryvm.ir.loop.runtime_check`) are in bounds, and none that is stored into
+So one runtime check in front of the outermost possible loop (`ferryvm.ir.loop.runtime_check`)
+establishes that all objects that the nest accesses are in bounds, and that none that is stored into
 overlaps another. Then no length changes in the copy; and what an inner loop does not store into is
 loaded in its preheader. (Byler, Davies, Huson, Leasure, Wolfe: Multiple Version Loops, ICPP 1987.
 Gupta: Optimizing Array Bound Checks Using Flow Analysis, 1993, section 5, checks the largest value

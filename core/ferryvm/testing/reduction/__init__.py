@@ -66,8 +66,9 @@ def reduce(
     """A small program that shows the same disagreement; None if the backends agree.
 
     `seed`: of the random schedule that shows it, if it takes one; `schedule`: ENVIRONMENT if it may
-    take another floating-point environment. `improved` is told of each smaller program at once; Ctrl-C ends the search as running out of `seconds` does. Raises
-    BackendError where a backend refuses the program.
+    take another floating-point environment. `improved` is called with each smaller program at once;
+    Ctrl-C ends the search as running out of `seconds` does. Raises BackendError where a backend
+    refuses the program.
     """
     deadline = Deadline(seconds)
 
