@@ -105,6 +105,8 @@ class Compilation(Generic[L]):
     @functools.cached_property
     def module(self) -> Module:
         """The IR that is lowered."""
+        self.target.prepare()
+        self.step()
         with _collector_waiting():
             module = self.target.lift(self.region, self.options)
         self.step("lift")
@@ -128,6 +130,12 @@ class Target(abc.ABC, Generic[L]):
     """Name of its cache entries; empty: the backend's."""
     lowering, building, loading = "lower", "build", "load"
     """Names of its steps in `Code.notes`."""
+
+    def prepare(self) -> None:
+        """Import what code is made with, if it is not imported with the target. It is called before
+        `lift`, and the time is charged to no step."""
+        import ferryvm.ir.lift
+        import ferryvm.ir.passes  # noqa: F401 - for `lifted`
 
     def lift(self, region: Region, options: Options) -> Module:
         """The IR that is lowered. Raises RefusalError for what it does not take after all."""

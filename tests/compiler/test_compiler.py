@@ -63,6 +63,10 @@ class _Letters(Target[str]):
     def __str__(self) -> str:
         return f"target {self.letters}"
 
+    def prepare(self) -> None:
+        self.steps.append("prepare")
+        super().prepare()
+
     def lift(self, region: Region, options: Options) -> Module:
         self.steps.append("lift")
         assert not gc.isenabled()
@@ -115,7 +119,7 @@ def compiled(*targets: _Letters, options: Options | None = None) -> _Code:
 def test_each_step_is_taken_once_and_timed() -> None:
     target = _Letters()
     notes = compiled(target).notes
-    assert target.steps == ["build", "lift", "lower", "load"]
+    assert target.steps == ["build", "prepare", "lift", "lower", "load"]
     assert list(notes) == ["lift", "lower", "half", "build", "load", "total"]
     assert all(seconds >= 0 for seconds in notes.values())
     assert sum(notes.values()) - notes["total"] <= notes["total"]

@@ -31,6 +31,10 @@ class NativeTarget(Target[llvm.ModuleRef]):
     def fault(self, payload: bytes) -> str | None:
         return native.fault(payload)
 
+    def prepare(self) -> None:
+        super().prepare()
+        import ferryvm_backends.llvm.build  # noqa: F401 - all of LLVM IR
+
     def lift(self, region: Region, options: Options) -> Module:
         from ferryvm_backends.llvm.build import improved
 

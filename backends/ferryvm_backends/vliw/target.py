@@ -28,6 +28,10 @@ class MachineTarget(Target[Program]):
         """`named`: what the machine was chosen by; empty where it was given as a value."""
         self._machine, self._named = machine, named
 
+    def prepare(self) -> None:
+        super().prepare()
+        import ferryvm_backends.vliw.code.encode  # noqa: F401 - the schedulers
+
     def lift(self, region: Region, options: Options) -> Module:
         return optimised(region, options, self._machine)
 
