@@ -33,12 +33,19 @@ IMPORTED = (
     "ferryvm.cli.run",
     "ferryvm.cli.program",
     "ferryvm.cli.policy",
+    "ferryvm.cli.diff",
+    "ferryvm.cli.explain",
+    "ferryvm.cli.fuzz",
+    "ferryvm.cli.reduce",
+    "ferryvm.cli.replay",
     "ferryvm.engine",
     "ferryvm.policy",
     "ferryvm.skiff",
     "ferryvm.asm",
     "ferryvm_backends.switch",
     "ferryvm_backends.threaded",
+    "ferryvm_backends.llvm",
+    "ferryvm_backends.vliw",
     "llvmlite.binding",
 )
 """What most commands import."""
@@ -59,8 +66,10 @@ def ferry(
     given: str = "",
     environment: Mapping[str, str] | None = None,
     timeout: float = 120.0,
+    merged: bool = False,
 ) -> Ended:
-    """Run a command; `given` is its standard input, `environment` all of its environment."""
+    """Run a command; `given` is its standard input, `environment` all of its environment. `merged`:
+    standard error goes where standard output does."""
     with tempfile.TemporaryDirectory() as folder:
         files = [Path(folder) / name for name in ("in", "out", "err")]
         files[0].write_text(given)
@@ -70,6 +79,9 @@ def ferry(
             "environment": dict(os.environ if environment is None else environment),
             "files": list(map(str, files)),
         }
+        if merged:
+            request["files"] = [str(files[0]), str(files[1]), str(files[1])]
+            files[2].touch()
         code = _server().ask(request, timeout)
         return Ended(code, *(file.read_bytes().decode() for file in files[1:]))
 
@@ -146,13 +158,12 @@ def serve() -> list[str] | None:
 
 def _become(request: dict[str, object]) -> None:
     """Have what a process has that was started with a request."""
-    _, out, err = request["files"]  # type: ignore[misc] # of our own form
-    modes = (os.O_RDONLY, os.O_WRONLY | os.O_CREAT, os.O_WRONLY | os.O_CREAT)
+    output = os.O_WRONLY | os.O_CREAT | os.O_APPEND  # both may be one file
+    modes = (os.O_RDONLY, output, output)
     for descriptor, (path, mode) in enumerate(zip(request["files"], modes, strict=True)):  # type: ignore[call-overload] # as above
         opened = os.open(path, mode, 0o600)
         os.dup2(opened, descriptor)
         os.close(opened)
-    assert out != err
     sys.stdin = open(0, closefd=False)  # noqa: SIM115 - the process's
     os.chdir(str(request["cwd"]))
     environment = dict(request["environment"])  # type: ignore[call-overload] # as above

@@ -3,11 +3,12 @@
 
 from __future__ import annotations
 
+import collections
 import gc
 import os
 import shutil
 import signal
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -18,24 +19,45 @@ from ferryvm.cache import entry
 from ferryvm_backends import ferryvm_backends
 
 from . import command
+from .bytecode import BytecodeFolder
 from .tier import mark_rotated
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser
 
 _LONGEST = "--longest"
+_SPENT = "--spent"
 
 BACKENDS = tuple(entry.name for entry in ferryvm_backends())
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """Add the option."""
+    """Add the options."""
     parser.addoption(
         _LONGEST,
         type=float,
         metavar="SECONDS",
         help="Fail if a test takes more of the processors than this.",
     )
+    parser.addoption(
+        _SPENT,
+        type=Path,
+        metavar="FILE",
+        help="Write what tests took of the processors, by folder and each by itself.",
+    )
+
+
+_bytecode = BytecodeFolder()
+
+
+def pytest_configure() -> None:
+    """Give processes a place for bytecode, before workers are started."""
+    _bytecode.begin()
+
+
+def pytest_unconfigure() -> None:
+    """Take it away."""
+    _bytecode.end()
 
 
 @pytest.hookimpl(tryfirst=True)  # marks count before tests are chosen by them
@@ -94,6 +116,9 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
     longest = session.config.getoption(_LONGEST)
     if longest is not None and session.exitstatus == 0 and _slow(longest):
         session.exitstatus = pytest.ExitCode.TESTS_FAILED
+    file: Path | None = session.config.getoption(_SPENT)
+    if file is not None and not hasattr(session.config, "workerinput"):
+        file.write_text("".join(f"{line}\n" for line in _spent()), encoding="utf-8")
 
 
 def pytest_terminal_summary(
@@ -106,6 +131,23 @@ def pytest_terminal_summary(
         terminalreporter.section(f"longer than {longest:g} s, so not for this tier", red=True)
         for name in slow:
             terminalreporter.write_line(f"{_seconds[name]:8.1f} s  {name}")
+
+
+def _spent() -> Iterator[str]:
+    """Seconds of folders, the most expensive first, and then of tests."""
+    for level in (
+        collections.Counter({"all": sum(_seconds.values())}),
+        _sums(lambda name: name.partition("::")[0].rpartition("/")[0]),
+        _sums(lambda name: name),
+    ):
+        yield from (f"{seconds:9.2f}  {name}" for name, seconds in level.most_common())
+
+
+def _sums(key: Callable[[str], str]) -> collections.Counter[str]:
+    sums: collections.Counter[str] = collections.Counter()
+    for name, seconds in _seconds.items():
+        sums[key(name)] += seconds  # type: ignore[assignment] # seconds are no integers
+    return sums
 
 
 def _slow(longest: float) -> list[str]:

@@ -20,6 +20,8 @@ from pathlib import Path
 
 import pytest
 
+from ..command import ferry
+
 ROOT = Path(__file__).resolve().parents[2]
 DOCS = ROOT / "docs"
 GUIDE = DOCS / "adding-an-instruction.md"  # its blocks change the sources: a test of its own
@@ -70,7 +72,7 @@ def test_python_on_the_page_does_what_the_page_says(
 
 
 def _run(command: list[str], folder: Path, **environment: str) -> str:
-    """All that a command prints, errors included, without notices about a first build."""
+    """All that a command shows, errors included."""
     done = subprocess.run(
         command,
         cwd=folder,
@@ -82,7 +84,12 @@ def _run(command: list[str], folder: Path, **environment: str) -> str:
         timeout=300,
         check=False,
     )
-    lines = [line.rstrip() for line in done.stdout.splitlines()]
+    return _shown(done.stdout)
+
+
+def _shown(output: str) -> str:
+    """What a command prints, without notices about a first build."""
+    lines = [line.rstrip() for line in output.splitlines()]
     return "".join(f"{line}\n" for line in lines if not line.startswith("ferry: building "))
 
 
@@ -96,14 +103,13 @@ def test_commands_on_the_page_print_what_it_says(page: Path, tmp_path: Path) -> 
         (program,) = _blocks(page, "skiff")
         (tmp_path / "primes.skiff").write_text(program, encoding="utf-8")
     shutil.copytree(ROOT / "examples", tmp_path / "examples")
-    ferry = [sys.executable, "-m", "ferryvm.cli"]
     commands = [match for body in _blocks(page, "console") for match in COMMAND.findall(body)]
     assert commands
     for command, expected in commands:
         name, *arguments = command.split()
         assert name == "ferry"
         printed = "".join(f"{line.rstrip()}\n" for line in expected.splitlines())
-        found = _run([*ferry, *arguments], tmp_path)
+        found = _shown(ferry(*arguments, cwd=tmp_path, merged=True).out)
         same = doctest.OutputChecker().check_output(printed, found, doctest.ELLIPSIS)
         assert same, f"{command} printed\n{found}"
 
