@@ -55,6 +55,18 @@ def test_a_rotation_has_each_value_of_each_parameter_and_the_longest_ones_once(
         assert {indices[place] for indices in kept} == set(range(size))
 
 
+def test_a_rotation_may_have_some_values_that_are_others_in_each_test() -> None:
+    sizes = {"machine": 4, "n": 2}
+
+    def kept(test: str) -> set[int]:
+        return {
+            m for m in range(4) for n in range(2) if is_kept({"machine": m, "n": n}, sizes, test, 2)
+        }
+
+    assert {len(kept(f"test_{number}")) for number in range(30)} == {2}
+    assert set().union(*(kept(f"test_{number}") for number in range(30))) == {0, 1, 2, 3}
+
+
 def test_rotations_of_two_tests_begin_elsewhere() -> None:
     sizes = {"a": 8, "b": 7}
 
@@ -111,4 +123,3 @@ BEGAN = time.process_time()
     assert "::test_quick" not in done.stdout.str()
     assert "::test_waiting" not in done.stdout.str()
     assert run(pytester, text, "--longest", "60").ret == pytest.ExitCode.OK
-    assert run(pytester, text).ret == pytest.ExitCode.OK

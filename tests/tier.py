@@ -12,6 +12,8 @@ A test that is marked `nightly` is in the second tier. Of a product of parameter
     @pytest.mark.parametrize("machine", MACHINES)
     @pytest.mark.parametrize("program", PROGRAMS)
 
+With `most=2` it keeps two of these, of which the longest parameter's values are others in each test.
+
 docs/testing.md says what belongs in which tier.
 """
 
@@ -39,24 +41,29 @@ def nightly(value: Any) -> Any:
 
 def mark_rotated(items: Iterable[pytest.Item]) -> None:
     """Mark those of rotated tests `nightly` that are not in the default tier."""
-    tests: dict[str, list[tuple[pytest.Item, tuple[str, ...]]]] = {}
+    tests: dict[str, list[tuple[pytest.Item, pytest.Mark]]] = {}
     for item in items:
-        for names in _rotated(item):
-            tests.setdefault(item.nodeid.partition("[")[0], []).append((item, names))
+        for marker in _rotated(item):
+            tests.setdefault(item.nodeid.partition("[")[0], []).append((item, marker))
     for test, members in tests.items():
         values: dict[str, list[Any]] = {}
-        found = [(item, _indices(item, names, values)) for item, names in members]
+        found = [(item, _indices(item, marker.args, values)) for item, marker in members]
         sizes = {name: len(each) for name, each in values.items()}
+        most = members[0][1].kwargs.get("most")
         for item, indices in found:
-            if not is_kept(indices, sizes, test):
+            if not is_kept(indices, sizes, test, most):
                 item.add_marker(NIGHTLY)
 
 
-def is_kept(indices: Mapping[str, int], sizes: Mapping[str, int], test: str) -> bool:
-    """Whether a combination stays in the default tier: the longest parameter has each of its values
-    once, and the others go along in turn, from another start in each test."""
+def is_kept(
+    indices: Mapping[str, int], sizes: Mapping[str, int], test: str, most: int | None = None
+) -> bool:
+    """True if a combination stays in the default tier: the longest parameter has each of its values
+    once, or `most` of them, and the others go along in turn, from another start in each test."""
     longest = max(sizes, key=lambda name: sizes[name])
     turn = indices[longest]
+    if most is not None and (turn + zlib.crc32(test.encode())) % sizes[longest] >= most:
+        return False
     return all(
         index == (turn + zlib.crc32(f"{test} {name}".encode())) % sizes[name]
         for name, index in indices.items()
@@ -64,12 +71,12 @@ def is_kept(indices: Mapping[str, int], sizes: Mapping[str, int], test: str) -> 
     )
 
 
-def _rotated(item: pytest.Item) -> Iterator[tuple[str, ...]]:
+def _rotated(item: pytest.Item) -> Iterator[pytest.Mark]:
     marker = item.get_closest_marker("rotate")
     # What does not run in the default tier, or on a GPU alone, would take the turns of what does.
     is_left_out = any(item.get_closest_marker(name) for name in ("gpu", NIGHTLY))
     if marker is not None and hasattr(item, "callspec") and not is_left_out:
-        yield tuple(marker.args)
+        yield marker
 
 
 def _indices(

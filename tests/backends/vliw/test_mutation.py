@@ -113,7 +113,7 @@ def judge(given: Proved, changes: Iterable[tuple[str, Program]]) -> tuple[int, i
     return matter, found, missed
 
 
-@pytest.mark.rotate("name", "machine")
+@pytest.mark.rotate("name", "machine", most=3)
 @pytest.mark.parametrize("machine", sorted(shipped()))
 @pytest.mark.parametrize("name", sample(sorted(PROGRAMS), 4))
 def test_every_change_that_matters_is_found(machine: str, name: str) -> None:
@@ -133,7 +133,7 @@ SUM = """
 """
 
 
-@pytest.mark.rotate("kind", "machine")
+@pytest.mark.rotate("kind", "machine", most=3)
 @pytest.mark.parametrize("machine", sorted(shipped()))
 @pytest.mark.parametrize("kind", KERNEL_MUTATIONS)
 def test_a_damaged_kernel_is_found(machine: str, kind: str) -> None:

@@ -191,7 +191,7 @@ def test_the_state_is_the_same_with_registers_and_with_loads(
     _is_right(keeping, text)
 
 
-@pytest.mark.rotate("machine", "registers")
+@pytest.mark.rotate("machine", "registers", most=1)
 @pytest.mark.parametrize("taps", [8, nightly(14)])
 @pytest.mark.parametrize("registers", [nightly(6), 12, 20])
 @pytest.mark.parametrize("machine", ["single", "dsp4", "wide16"])
@@ -213,6 +213,7 @@ def test_a_loop_that_is_given_up_after_its_registers_went_to_memory_is_right(
 # --- lifetimes ----------------------------------------------------------------------------------
 
 
+@pytest.mark.rotate("machine", most=2)
 @pytest.mark.parametrize("machine", sorted(shipped()))
 def test_a_schedule_has_no_more_lives_than_its_files_have_registers(machine: str) -> None:
     description = find(machine)
@@ -270,7 +271,7 @@ def keeping(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(passes, "registers_for_forwarding", lambda machine, operations: 20)
 
 
-@pytest.mark.rotate("machine", "n")
+@pytest.mark.rotate("machine", "n", most=2)
 @pytest.mark.usefixtures("keeping")
 @pytest.mark.parametrize("taps", [6, nightly(9)])
 @pytest.mark.parametrize("n", sample([0, 1, 8, 40], 3))

@@ -28,6 +28,7 @@ from ferryvm_backends.vliw.code.program import (
 from ferryvm_backends.vliw.code.stall import Cause, stalls
 from ferryvm_backends.vliw.machine.read import find, shipped
 
+from ...tier import sample
 from .program import compiled
 
 ROOT = Path(__file__).parents[3]
@@ -149,7 +150,7 @@ def test_a_pipelined_loop_waits_for_the_pass_before() -> None:
     assert stalls(pipelined) == (None, Cause.INITIATION, None, LOAD, LOAD)
 
 
-@pytest.mark.rotate("name", "machine")
+@pytest.mark.rotate("name", "machine", most=2)
 @pytest.mark.parametrize("machine", shipped())
 @pytest.mark.parametrize("name", ["nbody", "sieve", "mandelbrot", "vectors"])
 def test_each_empty_bundle_of_a_program_has_a_cause_and_no_other(machine: str, name: str) -> None:
@@ -161,7 +162,7 @@ def test_each_empty_bundle_of_a_program_has_a_cause_and_no_other(machine: str, n
     assert unexplained <= len(causes) // 100
 
 
-@pytest.mark.parametrize("number", range(6))
+@pytest.mark.parametrize("number", sample(range(6), 3))
 def test_random_programs_hardly_wait_for_nothing(number: int) -> None:
     part = region(verify(generate(77, number, ProgramKind.BYTECODE)), "program")
     for machine in ("multi16", "single"):

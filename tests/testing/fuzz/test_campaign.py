@@ -26,10 +26,10 @@ from ferryvm.testing.schedule import Schedule
 from ferryvm.verify import verify
 
 from ...double.campaign import is_hit
-from ...tier import sample
+from ...tier import nightly, sample
 
 SEED = 3
-PROGRAMS = 24
+PROGRAMS = 22
 
 
 @functools.cache
@@ -56,7 +56,9 @@ def test_some_programs_are_hit_and_most_are_not() -> None:
 
 
 @pytest.mark.usefixtures("bad_backends")
-@pytest.mark.parametrize(("name", "how"), [("dying", "SIGSEGV"), ("exiting", "exit code 3")])
+@pytest.mark.parametrize(
+    ("name", "how"), [("dying", "SIGSEGV"), nightly(("exiting", "exit code 3"))]
+)
 def test_backend_that_ends_the_process_is_found_and_the_campaign_goes_on(
     name: str, how: str, tmp_path: Path
 ) -> None:

@@ -29,7 +29,7 @@ from ...double.campaign_compiler import NAMES, TURN
 pytestmark = pytest.mark.usefixtures("bad_backends")
 
 SEED = 4
-PROGRAMS = 16
+PROGRAMS = 10
 
 POLICY = """
 [profile]
