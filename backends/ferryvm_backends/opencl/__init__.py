@@ -3,7 +3,7 @@
 
 region ─ lift, passes ─> IR ─ print ─> OpenCL C ─ driver, in a process of its own ─> kernel
                                                              │
-interpreter ─> door ─> memory wrapped or copied, kernel, memory back ─> status
+interpreter ─> entry stub ─> memory wrapped or copied, kernel, memory back ─> status
 """
 
 from __future__ import annotations

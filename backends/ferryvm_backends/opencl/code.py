@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Code behind a door: what kernels in wrapped and in copied memory have in common."""
+"""Code behind an entry stub: the base of kernels in wrapped and in copied memory."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from ferryvm.failure import described, one_line
 from ferryvm.machine.control import ControlBlock, Status
 from ferryvm_backends.opencl.build import Session
 from ferryvm_backends.opencl.kernel import Kernel
-from ferryvm_backends.opencl.launch import BACK, STACK, door
+from ferryvm_backends.opencl.launch import BACK, STACK, entry_stub
 
 _numbers = itertools.count(1)
 _codes: weakref.WeakValueDictionary[int, KernelCode] = weakref.WeakValueDictionary()
@@ -39,8 +39,8 @@ class KernelCode(Code):
         self.session, self.kernel, self._guards = session, kernel, guards
         self.failures = (ctypes.c_uint64 * max(len(guards), 1))()
         self._why_lost = ""
-        self._door = door(self.launch)
-        self.record = record = self._door.record
+        self._stub = entry_stub(self.launch)
+        self.record = record = self._stub.record
         key = next(_numbers)
         _codes[key] = self
         library = _library()
@@ -54,8 +54,8 @@ class KernelCode(Code):
         record.guard_limit = options.guard_limit
         record.failures = ctypes.addressof(self.failures)
         record.observed = options.observe
-        self.address = self._door.address
-        weakref.finalize(self, self._door.close)
+        self.address = self._stub.address
+        weakref.finalize(self, self._stub.close)
 
     def back(self, control: ControlBlock, why: int) -> Status:
         """Do what native code has not done. Raises BackendError, or cl.Error."""

@@ -74,8 +74,8 @@ class SiteCells:
                 site.code = None
 
     def _around(self, site: Site) -> Iterator[tuple[Site, int]]:
-        """The loops around a site that starts none, where they are no sites yet, and how far each is
-        counted."""
+        """The loops around a site that starts none, where they are no sites yet, and how far each
+        is counted."""
         from ferryvm.region.graph import graph
 
         program = self._program

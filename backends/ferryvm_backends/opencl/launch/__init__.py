@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """Entering a kernel from native code, without Python on the way.
 
-    interpreter ─> door n ─> launch(record n, control) ─> arguments, enqueue, wait ─> status
+    interpreter ─> entry stub n ─> launch(record n, control) ─> arguments, enqueue, wait ─> status
                                   └─ another machine than last time, for one ─> back to Python
 
-A door is a C function of the kind that `Code.address` is. There are a fixed number of doors in an
-object; each has a record that says which kernel is behind it, so no code is made for a kernel.
+An entry stub is a C function of the kind that `Code.address` is. An object has a fixed number of
+entry stubs, each with a record of its kernel, so no native code is built for a kernel.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ STACK = 32 << 10
 """Bytes of the thread's stack for a driver's functions and a kernel, which PoCL runs in the thread
 that launches it."""
 
-DOORS = 256
-"""Doors of one object; there may be several."""
+STUBS = 256
+"""Entry stubs of one object; there may be several."""
 
 BACK = ctypes.CFUNCTYPE(ctypes.c_uint32, ctypes.c_uint64, ctypes.c_uint64, ctypes.c_uint64)
 """Called with a record's `key`, a control block's address, and why: one of the following. It
@@ -44,7 +44,7 @@ class Record(ctypes.Structure):
     """The record of a trampoline's kernel; addresses and handles are words."""
 
     launch: int
-    """Address of the function behind the door."""
+    """Address of the function behind the entry stub."""
     key: int
     """The argument of `back`."""
     back: int
@@ -133,46 +133,46 @@ class Residence(ctypes.Structure):
 RECORD_BYTES = ctypes.sizeof(Record)
 
 
-class Door:
+class EntryStub:
     """A native function and its record."""
 
-    def __init__(self, doors: Doors, number: int, launch: str) -> None:
+    def __init__(self, stubs: EntryStubs, number: int, launch: str) -> None:
         """`launch`: the function behind it."""
-        self._doors, self._number = doors, number
-        self.record = Record.from_address(doors.records + RECORD_BYTES * number)
+        self._stubs, self._number = stubs, number
+        self.record = Record.from_address(stubs.records + RECORD_BYTES * number)
         ctypes.memset(ctypes.addressof(self.record), 0, RECORD_BYTES)
-        self.record.launch = doors.native.address(launch)
-        self.address = doors.native.address(f"door_{number}")
+        self.record.launch = stubs.native.address(launch)
+        self.address = stubs.native.address(f"entry_stub_{number}")
 
     def close(self) -> None:
         """Let another kernel have it."""
-        self._doors.free.append(self._number)
+        self._stubs.free.append(self._number)
 
 
-class Doors:
-    """The doors of one object."""
+class EntryStubs:
+    """The entry stubs of one object."""
 
     def __init__(self) -> None:
         self.native: NativeCode = load_or_build(__name__)[0]
         self.records = self.native.address("records")
-        self.free = list(range(DOORS))
+        self.free = list(range(STUBS))
 
 
 _lock = threading.Lock()
 
 
 @functools.cache
-def _objects() -> list[Doors]:
+def _objects() -> list[EntryStubs]:
     return []
 
 
-def door(launch: str) -> Door:
-    """A door that nobody uses, and what is to be behind it: one of `module`'s functions. Raises
-    BackendError where native code cannot be had."""
+def entry_stub(launch: str) -> EntryStub:
+    """A free entry stub for one of `module`'s functions. Raises BackendError if its native code
+    cannot be built."""
     with _lock:
         objects = _objects()
         found = next((each for each in objects if each.free), None)
         if found is None:
-            found = Doors()
+            found = EntryStubs()
             objects.append(found)
-        return Door(found, found.free.pop(), launch)
+        return EntryStub(found, found.free.pop(), launch)

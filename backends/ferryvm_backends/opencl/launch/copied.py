@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The native code behind doors to kernels on devices with memory of their own.
+"""The native code behind entry stubs of kernels on devices with memory of their own.
 
     control ─┐
     words that differ from the mirror ─> packet ─> kernel ─> landing ─> mirror, machine

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The native code behind doors to kernels that work in the machine's own memory."""
+"""The native code behind entry stubs of kernels that work in the machine's own memory."""
 
 from __future__ import annotations
 
