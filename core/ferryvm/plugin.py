@@ -152,11 +152,12 @@ class Plugins:
                 yield
             return
         changed: list[str] = []
+        limit = limited(doing, plugin.remedy)
         with (
             crash_note.noted(f"{doing}{plugin.remedy}"),
             unchanged(changed.append),
             contained(doing),
-            limited(doing, plugin.remedy),
+            limit,
         ):
             yield
         if changed:

@@ -22,6 +22,8 @@ import threading
 from collections.abc import Iterator
 
 from ferryvm import process
+from ferryvm.deadline import seconds_from
+from ferryvm.errors import FerryError
 
 VARIABLE = "FERRYVM_PLUGIN_SECONDS"
 """Environment variable: seconds in place of `SECONDS`."""
@@ -41,29 +43,25 @@ _is_active = False
 """True while the main thread is in a block that has a limit."""
 
 
-def seconds() -> float:
-    """The limit; the usual one where the variable is not a number above zero."""
-    try:
-        found = float(os.environ.get(VARIABLE, ""))
-    except ValueError:
-        return SECONDS
-    return found if 0 < found < threading.TIMEOUT_MAX else SECONDS
-
-
-@contextlib.contextmanager
-def limited(doing: str, remedy: str = "") -> Iterator[None]:
+def limited(doing: str, remedy: str = "") -> contextlib.AbstractContextManager[None]:
     """Run code that is not ours for a limited time. `doing` and `remedy`: for the line that says
     what ended the process.
 
-    Raises TimeLimitError in that code. A block inside of another one has the limit of that one.
-    Where no thread can be started there is none.
+    Raises TimeLimitError in that code, and FerryError at once where the variable is no number of
+    seconds. A block inside of another one has the limit of that one. Where no thread can be started
+    there is none.
     """
-    global _is_active
     is_main = threading.current_thread() is threading.main_thread()
     if _is_active or not (process.owner.is_command and is_main):
-        yield
-        return
-    most, has_returned = seconds(), threading.Event()
+        return contextlib.nullcontext()
+    most = seconds_from(VARIABLE, SECONDS, FerryError)
+    return _limited(min(most, threading.TIMEOUT_MAX), doing, remedy)
+
+
+@contextlib.contextmanager
+def _limited(most: float, doing: str, remedy: str) -> Iterator[None]:
+    global _is_active
+    has_returned = threading.Event()
 
     def stop(_number: int, _frame: object) -> None:
         if not has_returned.is_set():

@@ -209,12 +209,12 @@ def test_in_a_process_of_others_a_plugin_takes_the_time_it_wants(
         threading.Event().wait(0.05)
 
 
-@pytest.mark.parametrize("text", ["", "0", "-1", "nan", "inf", "soon", "1e300"])
-def test_a_limit_that_is_no_positive_number_is_the_usual_one(
-    text: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv(time_limit.VARIABLE, text)
-    assert time_limit.seconds() == time_limit.SECONDS
+def test_a_limit_that_is_no_number_of_seconds_is_one_line(site: Path) -> None:
+    plant(site, "good", GOOD.format(name="first"))
+    code, out, err = ferry(site, "backends", FERRYVM_PLUGIN_SECONDS="soon")
+    assert (code, out) == (2, "")
+    assert err == "ferry: FERRYVM_PLUGIN_SECONDS=soon is not a number of seconds above 0\n"
+    assert ferry(site, "backends", FERRYVM_PLUGIN_SECONDS="inf")[0] == 0
 
 
 def test_a_note_is_told_once_and_not_while_its_process_lives(
