@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from ferryvm.engine import Engine, TrapError
 from ferryvm.ir.graph import Module
 from ferryvm.ir.lift import lift
-from ferryvm.ir.region_order import Ways
+from ferryvm.ir.region_order import UnseenEdges
 from ferryvm.ir.verify import verify_module
 from ferryvm.machine.control import Status
 from ferryvm.machine.memory import Limits
@@ -62,7 +62,7 @@ def compare(
     region: Region,
     machine: Machine,
     change: Change,
-    unseen: Ways = frozenset(),
+    unseen: UnseenEdges = frozenset(),
     polls: int = 100,
 ) -> Status:
     """Run a region from a machine's state, counting and not; how it left.
@@ -83,7 +83,7 @@ def run(
     region: Region,
     machine: Machine,
     change: Change,
-    unseen: Ways = frozenset(),
+    unseen: UnseenEdges = frozenset(),
     polls: int = 100,
     *,
     counting: bool,

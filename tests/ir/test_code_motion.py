@@ -110,4 +110,7 @@ def test_a_loop_that_is_entered_in_two_ways_gets_a_block_in_front() -> None:
         "  %6: boolean = compare i64 eq %0, %1\n  branch %6 b1(%0) b1(%1)",
     )
     after = changed(hoist_invariants, text)
-    assert "branch %2 front.b1(%0) front.b1(%1)\nfront.b1 @1 (%3: i64):\n  %4: i64 = mul" in after
+    assert (
+        "branch %2 preheader.b1(%0) preheader.b1(%1)\npreheader.b1 @1 (%3: i64):\n  %4: i64 = mul"
+        in after
+    )

@@ -153,7 +153,7 @@ def test_a_window_that_moves_on_is_loaded_as_far_as_it_is_new(step: int, left: i
     text = WAVE.format(taps=4, step=step, v="(make-vector i64 40)")
     module = lift(region(verify(ferryvm.compile(text)), "f/nest.1"))
     _kept(module)
-    (sure,) = (b for b in module.root.blocks if b.label.startswith("sure.iteration"))
+    (sure,) = (b for b in module.root.blocks if b.label.startswith("unchecked.iteration"))
     assert sum(operation.name == "heap_load" for operation in sure.operations) == left
 
 

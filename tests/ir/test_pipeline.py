@@ -53,7 +53,7 @@ def test_passes_remove_operations_and_checks() -> None:
     assert first[0] < 0.85 * before[0]
     assert second[1] == first[1] < 0.75 * before[1]
     assert first[2] < before[2]
-    assert count(module, "heap_load", but=("sure.", "load.", "front.")) == first[2]
+    assert count(module, "heap_load", but=("unchecked.", "length.", "preheader.")) == first[2]
 
 
 def test_the_second_version_of_a_nest_has_no_check() -> None:
@@ -63,7 +63,7 @@ def test_the_second_version_of_a_nest_has_no_check() -> None:
         operation.name
         for body in module.bodies
         for block in body.blocks
-        if block.label.startswith("sure.")
+        if block.label.startswith("unchecked.")
         for operation in block.operations
     ]
     assert operations.count("heap_store") == 9

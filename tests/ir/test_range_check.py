@@ -57,9 +57,9 @@ def asked(**parts: str) -> str:
 def test_a_check_depends_on_what_is_asked_in_front() -> None:
     text = asked()
     assert "= all %" in text
-    front, loop = text.split("asked.b1 @1")
-    assert front.count("heap_load 8") == 1
-    assert "heap_capacity" in front
+    preheader, loop = text.split("checked.b1 @1")
+    assert preheader.count("heap_load 8") == 1
+    assert "heap_capacity" in preheader
     assert loop.count("heap_load 8") == 1
 
 
@@ -83,7 +83,7 @@ WITHOUT_RANGE = [
 def test_what_varies_otherwise_is_not_asked(parts: dict[str, str]) -> None:
     text = asked(**parts)
     assert "trap_if" in text
-    assert "asked" not in text
+    assert "checked" not in text
     assert "= all" not in text
 
 
@@ -96,7 +96,7 @@ def constant(limit: int, **parts: str) -> str:
 
 @pytest.mark.parametrize(("limit", "passed"), [(14, "true"), (15, "false"), (16, "false")])
 def test_the_last_value_decides(limit: int, passed: str) -> None:
-    assert f"jump asked.b1({passed})" in constant(limit)
+    assert f"jump checked.b1({passed})" in constant(limit)
 
 
 @pytest.mark.parametrize(
@@ -116,7 +116,7 @@ def test_the_last_value_decides(limit: int, passed: str) -> None:
     ],
 )
 def test_a_count_that_may_wrap_is_in_doubt(parts: dict[str, str], answer: str) -> None:
-    assert f"branch {answer} asked.b1(true) range.b1()" in constant(100, **parts)
+    assert f"branch {answer} checked.b1(true) range.b1()" in constant(100, **parts)
 
 
 PROGRAM = """

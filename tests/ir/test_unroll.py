@@ -248,7 +248,7 @@ def test_a_nest_with_unrolled_loops_gets_a_version_without_checks(name: str, loa
     program = verify(ferryvm.compile(PROGRAMS[name].format(length=40, n=5)))
     module = lift(region(program, "f/nest.1"))
     optimise(module, unrolled=True)
-    (sure,) = (b for b in module.root.blocks if b.label.startswith("sure.iteration"))
+    (sure,) = (b for b in module.root.blocks if b.label.startswith("unchecked.iteration"))
     names = [operation.name for operation in sure.operations]
     assert names.count("heap_load") == loads  # the others are in front of the loop
     assert "trap_if" not in names

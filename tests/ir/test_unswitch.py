@@ -51,7 +51,7 @@ def test_the_copy_has_no_checks_that_need_the_doubt() -> None:
     text = changed(unswitch, LOOP.format(doubt="%1"))
     assert text.count("trap_if") == 1
     assert text.count("^") == 2
-    assert "branch %1 plain.b1() front.b1()" in text
+    assert "branch %1 original.b1() preheader.b1()" in text
 
 
 def test_a_doubt_that_varies_is_none() -> None:

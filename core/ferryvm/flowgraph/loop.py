@@ -3,7 +3,9 @@
 
 An edge whose head dominates its tail is a back edge; its loop is the head with all that reaches the
 tail without passing the head (Aho, Lam, Sethi, Ullman: Compilers, 2nd edition, section 9.6.6).
-Loops with one head are one loop. Of two loops one contains the other or they are disjoint.
+Loops with one head are one loop. Of two loops one contains the other or they are disjoint. Inner
+loops are found first and then count as one node, so finding takes nearly linear time. (Havlak:
+Nesting of Reducible and Irreducible Loops, TOPLAS 1997.)
 """
 
 from __future__ import annotations
@@ -16,7 +18,7 @@ from typing import Self, TypeVar
 from ferryvm.flowgraph.dominance import DominatorTree
 
 
-@dataclasses.dataclass(frozen=True, eq=False)
+@dataclasses.dataclass(eq=False)
 class NaturalLoop:
     """A natural loop; one loop of a graph is one object."""
 
@@ -148,33 +150,36 @@ class _Forest:
         self, make: Callable[..., LoopType], latches: Mapping[int, Sequence[int]]
     ) -> dict[int, LoopType]:
         """The loops by head, each before those inside it."""
-        inside: dict[int | None, list[int]] = {None: [], **{head: [] for head in latches}}
+        inside: dict[int | None, list[int]] = {}
+        numbers: dict[int, int] = {}
         for head in sorted(latches):
-            inside[self.parents.get(head)].append(head)
+            siblings = inside.setdefault(self.parents.get(head), [])
+            siblings.append(head)
+            numbers[head] = len(siblings)
         own: dict[int, list[int]] = {head: [] for head in latches}
         for node, head in self.innermost.items():
             own[head].append(node)
         order: list[int] = []
+        preorder: list[int] = []
         spans: dict[int, tuple[int, int]] = {}
         counts: dict[int, int] = {}
-        preorder: list[int] = []
-        waiting: list[tuple[int, bool]] = [(head, False) for head in reversed(inside[None])]
+        waiting: list[tuple[int, tuple[int, int] | None]]
+        waiting = [(head, None) for head in reversed(inside.get(None, ()))]
         while waiting:  # a loop is met twice: before those inside it, and after
-            head, is_done = waiting.pop()
-            if is_done:
-                first, found = spans[head]
-                spans[head] = first, len(order)
-                counts[head] = len(preorder) - found
+            head, began = waiting.pop()
+            if began is not None:
+                spans[head] = began[0], len(order)
+                counts[head] = len(preorder) - began[1]
                 continue
-            spans[head] = len(order), len(preorder)
+            began = len(order), len(preorder)
             preorder.append(head)
             order += own[head]
-            waiting.append((head, True))
-            waiting += [(inner, False) for inner in reversed(inside[head])]
+            if head in inside:
+                waiting.append((head, began))
+                waiting += [(inner, None) for inner in reversed(inside[head])]
+            else:
+                spans[head], counts[head] = (began[0], len(order)), 1
         nodes = tuple(order)
-        numbers = {
-            head: number for heads in inside.values() for number, head in enumerate(heads, 1)
-        }
         loops: dict[int, LoopType] = {}
         for head in preorder:
             around = self.parents.get(head)

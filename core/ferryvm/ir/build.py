@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Building operations: an emitter whose values are those of the region IR.
 
-What can be computed is computed (by the same methods, over Python integers), what is equal in a
-block is one operation, and a few identities keep simple things simple. Everything else is for the
-passes.
+Each operation is simplified when it is built (`ferryvm.ir.simplify`), and equal operations of a
+block are one (local value numbering). The passes do everything else.
 """
 
 from __future__ import annotations

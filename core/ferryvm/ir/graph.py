@@ -271,7 +271,7 @@ class Body:
     results: tuple[Type, ...]
     """Types of what the function returns."""
     parameters: int = 0
-    """Number of the function's parameters: the words of its frame in front of the header."""
+    """Number of the function's parameters: the words of its frame below the header."""
     blocks: list[Block] = dataclasses.field(default_factory=list)
     """The entry first; each other one after all blocks that lead to it, but for edges that go back.
     The parameters of the entry are the function's, if it is no root; a root has none."""

@@ -26,17 +26,17 @@ class InstructionLifter(Builder, Emitter[Value]):
     unpaid = 0
     """Instructions of the last payment that have not completed."""
 
-    def __init__(self, verified: Verified, route: RegionOrder) -> None:
+    def __init__(self, verified: Verified, order: RegionOrder) -> None:
         super().__init__()
-        self.verified, self.program, self.route = verified, verified.program, route
-        self.own: Effects = code_effects(verified, route.pcs)
+        self.verified, self.program, self.order = verified, verified.program, order
+        self.own: Effects = code_effects(verified, order.pcs)
         self.promoted = not (self.own.all_read or self.own.all_written)
         """True if statics are SSA values here; with computed numbers they stay in memory."""
         accessed = self.own.statics_read | self.own.statics_written
         self.statics = sorted(accessed) if self.promoted else []
         self.written = self.own.statics_written if self.promoted else frozenset()
-        self.frame_types = self.program.frame_types(route.function)
-        self.parameters = len(self.program.signature(route.function).parameters)
+        self.frame_types = self.program.frame_types(order.function)
+        self.parameters = len(self.program.signature(order.function).parameters)
 
     @abc.abstractmethod
     def end(self, name: str, arguments: tuple[Value, ...], targets: tuple[int, ...]) -> None:
@@ -88,7 +88,7 @@ class InstructionLifter(Builder, Emitter[Value]):
     # --- leaving ----------------------------------------------------------------------------
 
     _before: FrameState | None
-    """The state before the instruction, once it has been asked for."""
+    """The state before the instruction, once it is needed."""
 
     def _here(self) -> FrameState:
         if self._before is None:
@@ -201,7 +201,7 @@ class InstructionLifter(Builder, Emitter[Value]):
 
     def jump_if(self, p: Value, target: Value) -> None:
         taken, onward = self.immediate, self.pc + 1
-        seen = self.route.taken(self.pc, (taken, onward))
+        seen = self.order.taken(self.pc, (taken, onward))
         if len(seen) == 1 and taken != onward:
             self._check("guard", (self.pc,), (self.none(p) if seen == (taken,) else p,))
             self.end("jump", (), seen)

@@ -16,17 +16,17 @@ from __future__ import annotations
 from ferryvm.ir.graph import Block, Body, FrameState, Module, Operation, Terminator
 from ferryvm.ir.lifter import BodyLifter
 from ferryvm.ir.passes.dead_code import remove_dead_code
-from ferryvm.ir.region_order import RegionOrder, Ways
+from ferryvm.ir.region_order import RegionOrder, UnseenEdges
 from ferryvm.isa.frame import HEADER_WORDS
 from ferryvm.region.region import Region, RegionKind
 
 __all__ = ["lift"]
 
 
-def lift(region: Region, counting: bool = False, unseen: Ways = frozenset()) -> Module:
+def lift(region: Region, counting: bool = False, unseen: UnseenEdges = frozenset()) -> Module:
     """The IR of a region and of every function that it calls, tidied.
 
-    `counting`: blocks pay fuel for their instructions; `unseen`: ways that are left out, with a
+    `counting`: blocks pay fuel for their instructions; `unseen`: edges that are left out, with a
     guard in their place.
     """
     verified = region.verified
@@ -44,8 +44,8 @@ def lift(region: Region, counting: bool = False, unseen: Ways = frozenset()) -> 
     functions = {}
     for number in sorted(called):
         function = verified.program.functions[number]
-        route = RegionOrder(verified, number, function.entry, region.pcs_of(number), unseen)
-        functions[number] = BodyLifter(verified, route, False, counting).run(function.name)
+        order = RegionOrder(verified, number, function.entry, region.pcs_of(number), unseen)
+        functions[number] = BodyLifter(verified, order, False, counting).run(function.name)
     module = Module(region.name, root, functions, counting)
     for body in module.bodies:
         remove_dead_code(body)

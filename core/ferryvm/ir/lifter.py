@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A body, block by block.
+"""Lifting of a body, block by block.
 
 One pass over the blocks in reverse postorder. A block with one predecessor goes on with its values;
-any other gets a parameter for each variable, and `passes.prune` removes those that were not needed.
+any other gets a parameter for each variable, and `passes.dead_code` removes those that were not
+needed.
 """
 
 from __future__ import annotations
@@ -31,12 +32,12 @@ class BodyLifter(CallLifter):
     """Lifts one body."""
 
     node: OrderedBlock
-    """Where on the route it is."""
+    """The node that is being lifted."""
 
     def __init__(
-        self, verified: Verified, route: RegionOrder, is_root: bool, counting: bool
+        self, verified: Verified, order: RegionOrder, is_root: bool, counting: bool
     ) -> None:
-        super().__init__(verified, route)
+        super().__init__(verified, order)
         self.is_root, self.counting = is_root, counting
         self.heads: dict[Stop, Block] = {}
         self.pending: dict[OrderedBlock, Variables] = {}
@@ -46,24 +47,24 @@ class BodyLifter(CallLifter):
 
     def run(self, name: str) -> Body:
         """The body."""
-        function = self.route.function
+        function = self.order.function
         results = self.program.signature(function).results
-        body = Body(name, function, self.route.entry, self.is_root, results)
+        body = Body(name, function, self.order.entry, self.is_root, results)
         body.parameters = self.parameters
         body.constants = self.constants
         self.body = body
-        entry = Block("entry", self.route.entry)
+        entry = Block("entry", self.order.entry)
         body.blocks.append(entry)
         self.open(entry)
-        self.pc = self.route.entry
-        for number, stop in enumerate(self.route.stops):
+        self.pc = self.order.entry
+        for number, stop in enumerate(self.order.stops):
             pc = stop.targets[0].pc if isinstance(stop, Dispatch) else stop.pc
             self.heads[stop] = Block(f"b{number}", pc)
         self.variables = self._at_entry(entry)
         if not self.is_root:
             self._check_entry()
-        entry.terminator = Terminator("jump", edges=(self._edge(None, self.route.first),))
-        for stop in self.route.stops:
+        entry.terminator = Terminator("jump", edges=(self._edge(None, self.order.first),))
+        for stop in self.order.stops:
             if isinstance(stop, Dispatch):
                 self._dispatch(stop)
             else:
@@ -72,7 +73,7 @@ class BodyLifter(CallLifter):
 
     def _at_entry(self, entry: Block) -> Variables:
         words: list[Value] = []
-        for index, t in enumerate(self._types(self.route.entry)):
+        for index, t in enumerate(self._types(self.order.entry)):
             value: Value
             if self.is_root:
                 place = index if index < self.parameters else index + HEADER_WORDS
@@ -93,10 +94,10 @@ class BodyLifter(CallLifter):
         return [*words[: self.parameters], *HEADER, *words[self.parameters :]]
 
     def _check_entry(self) -> None:
-        calls, function = call_graph(self.verified), self.route.function
+        calls, function = call_graph(self.verified), self.order.function
         recurs = function in calls.recursive
-        if recurs or self.route.has_loop or function in calls.long:
-            state = self.variables.state(self.route.entry, unpaid=0)
+        if recurs or self.order.has_loop or function in calls.long:
+            state = self.variables.state(self.order.entry, unpaid=0)
             self.emit(Operation("check_entry", None, (recurs,), (), state))
 
     def _types(self, pc: int) -> tuple[Type, ...]:
@@ -107,12 +108,12 @@ class BodyLifter(CallLifter):
         block = self.heads[node]
         self.body.blocks.append(block)
         self.open(block)
-        if self.route.is_join(node):
+        if self.order.is_join(node):
             self.variables = self._join(node)
         else:
             self.variables = self.pending.pop(node)
         self.node = node
-        last = self.route.last(node)
+        last = self.order.last(node)
         if self.counting:
             self._pay(node.pc, last)
         for pc in range(node.pc, last + 1):
@@ -155,23 +156,23 @@ class BodyLifter(CallLifter):
     def end(self, name: str, arguments: tuple[Value, ...], targets: tuple[int, ...]) -> None:
         self.is_open = False
         self.unpaid = 0
-        edges = tuple(self._edge(self.node, self.route.onward(self.node, pc), pc) for pc in targets)
+        edges = tuple(self._edge(self.node, self.order.onward(self.node, pc), pc) for pc in targets)
         self.close(Terminator(name, (), arguments, None, edges))
 
     def _edge(self, source: OrderedBlock | None, target: OrderedBlock | None, pc: int = 0) -> Edge:
-        """The way to a node, or out of the region at `pc`; all that was paid for has completed."""
+        """The edge to a node, or out of the region at `pc`; all that was paid for has completed."""
         variables = self.variables
         if target is None:
             block = Block(f"leave{len(self.body.blocks)}", pc)
             block.terminator = Terminator("leave", (), (), variables.state(pc, unpaid=0))
             self.body.blocks.append(block)
             return Edge(block, [])
-        stop = self.route.stop(target)
-        if isinstance(stop, OrderedBlock) and not self.route.is_join(stop):
+        stop = self.order.stop(target)
+        if isinstance(stop, OrderedBlock) and not self.order.is_join(stop):
             self.pending[stop] = variables.copy()
             return Edge(self.heads[stop], [])
         arguments = self._arguments(target, stop)
-        if source is None or not self.route.is_back(source, stop):
+        if source is None or not self.order.is_back(source, stop):
             return Edge(self.heads[stop], arguments)
         poll = Block(f"poll{len(self.body.blocks)}", target.pc)
         state = variables.state(target.pc, unpaid=0)

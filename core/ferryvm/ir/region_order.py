@@ -5,8 +5,8 @@ A body has one entry. Where that is the head of a loop inside others that belong
 control comes in somewhere in the middle of their iterations, and a graph with all blocks once would
 have loops with two entries. So what remains of each such iteration is there a second time:
 
-    entry ─> inner loop ─> rest of the outer iteration ─┐        level 1: one outer loop not yet
-                ┌───────────────────────────────────────┘                 gone round
+    entry ─> inner loop ─> rest of the outer iteration ─┐        level 1: one outer loop whose
+                ┌───────────────────────────────────────┘                 head is to come
                 └─> outer head ─> inner loop ─> rest ─┐           level 0: whole loops
                         ▲─────────────────────────────┘
 
@@ -34,8 +34,8 @@ from ferryvm.region.loop import Loop
 from ferryvm.region.region import Region
 from ferryvm.verify import Verified
 
-Ways = frozenset[tuple[int, int]]
-"""Edges, each from the branch at one pc to another pc."""
+UnseenEdges = frozenset[tuple[int, int]]
+"""Edges that never ran, each from the branch at one pc to another pc."""
 
 
 class OrderedBlock(NamedTuple):
@@ -71,7 +71,7 @@ class RegionOrder:
         function: int,
         entry: int,
         pcs: Collection[int] | None = None,
-        unseen: Ways = frozenset(),
+        unseen: UnseenEdges = frozenset(),
     ) -> None:
         """`pcs`: the instructions that belong to the region; all of the function's if None."""
         self._unseen = unseen
@@ -96,7 +96,7 @@ class RegionOrder:
             self._make_reducible()
 
     @classmethod
-    def of_region(cls, region: Region, unseen: Ways = frozenset()) -> RegionOrder:
+    def of_region(cls, region: Region, unseen: UnseenEdges = frozenset()) -> RegionOrder:
         """The traversal of a region."""
         return cls(region.verified, region.function, region.entry, region.pcs, unseen)
 
@@ -136,7 +136,7 @@ class RegionOrder:
         return any(self.is_back(stop, to) for stop in self.stops for to in self._onward[stop])
 
     def stop(self, node: OrderedBlock) -> Stop:
-        """Where control goes on its way to a node: there, or to the dispatch in front of it."""
+        """The target of edges to a node: itself, or the dispatch that leads to it."""
         return self._dispatches.get(node, node)
 
     def last(self, node: OrderedBlock) -> int:
@@ -185,9 +185,9 @@ class RegionOrder:
         return OrderedBlock(pc, level)
 
     def is_join(self, stop: Stop) -> bool:
-        """True if control comes there in more than one way."""
+        """True if more than one edge leads there."""
         return self._sources[stop] > 1
 
     def is_back(self, source: Stop, target: Stop) -> bool:
-        """True if the way from one to the other goes backward: every cycle has such an edge."""
+        """True if an edge from one to the other leads backward: every cycle has such an edge."""
         return self._places[target] <= self._places[source]

@@ -23,7 +23,7 @@ class Variables:
     dirty: frozenset[int]
     """Statics that memory does not have yet."""
     pointer: Value | None
-    """The heap pointer; None where the body never asks for it."""
+    """The heap pointer; None where the body never reads it."""
     is_pointer_dirty: bool
 
     def copy(self) -> Variables:

@@ -2,8 +2,8 @@
 """The verifier of the IR; docs/ir.md lists the rules.
 
 Every rule is checked in one pass over the blocks, along the dominator tree; the first fault is
-raised. It costs about as much as lifting, so nobody does it unasked: tests check between passes,
-and the environment variable `FERRYVM_CHECK_IR=1` makes `optimise` do so.
+raised. It costs about as much as lifting, so it is off by default: tests verify between passes, and
+the environment variable `FERRYVM_CHECK_IR=1` makes `optimise` do so.
 """
 
 from __future__ import annotations
@@ -258,7 +258,7 @@ class _Check:
     # --- operations -------------------------------------------------------------------------
 
     def _operation(self, operation: Operation) -> _Known:
-        """Hold an operation against its shape; what is kept of it."""
+        """Check an operation against its shape; what is remembered of it."""
         shape = SHAPES.get(operation.name)
         if shape is None:
             raise self._fault("no operation has this name")

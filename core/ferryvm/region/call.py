@@ -26,7 +26,7 @@ _CALLS = frozenset(
 
 
 class CallGraph:
-    """The calls of a program, all functions at once. It does not keep the program alive."""
+    """The calls of a program, all functions at once. It holds no reference to the program."""
 
     def __init__(self, verified: Verified) -> None:
         program, listing = verified.program, code(verified)
@@ -103,5 +103,5 @@ class CallGraph:
 
 @memoised
 def call_graph(verified: Verified) -> CallGraph:
-    """The calls of a program; the same object whenever it is asked for."""
+    """The calls of a program; the same object each time."""
     return CallGraph(verified)

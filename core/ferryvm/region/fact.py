@@ -77,8 +77,8 @@ class Facts:
     control: float
     """Share that jumps, branches, calls, returns or ends."""
     work: int
-    """Estimated instructions for one time round from the entry: each counts ten times for every
-    loop around it in the region (one time round of a loop is one iteration). Callees do not
+    """Estimated instructions of one execution from the entry: each counts ten times for every loop
+    around it in the region (of a region that is a loop, of one iteration). Callees do not
     count."""
     hotness: int
     """How often the profile saw its entry."""
@@ -210,7 +210,7 @@ def _inner_loops(region: Region) -> tuple[list[Loop], int]:
 
 def _work(region: Region, above: int) -> int:
     """The estimate; `above` is the number of loops around the region."""
-    base = above + (region.loop is not None)  # the region's own loop goes round once
+    base = above + (region.loop is not None)  # one iteration of the region's own loop
     found = 0
     for function in region.functions:
         own = graph(region.verified, function)

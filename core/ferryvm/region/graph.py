@@ -39,7 +39,7 @@ class Block:
 
 
 class Graph:
-    """The control-flow graph of one function. It does not keep its program alive."""
+    """The control-flow graph of one function. It holds no reference to its program."""
 
     def __init__(self, verified: Verified, function: int) -> None:
         listing = code(verified)
@@ -112,7 +112,7 @@ class Graph:
 
 @memoised
 def graph(verified: Verified, function: int) -> Graph:
-    """The control-flow graph of a function; the same one whenever it is asked for."""
+    """The control-flow graph of a function; the same object each time."""
     return Graph(verified, function)
 
 
@@ -142,7 +142,7 @@ def _blocks(listing: DecodedCode, entry: int) -> dict[int, Block]:
 
 def _ordered(blocks: dict[int, Block], entry: int) -> dict[int, Block]:
     """The blocks in reverse postorder. The last successor is followed first, so that a block
-    comes before the target of the branch in front of it where both orders are right."""
+    comes before the target of the branch that precedes it where both orders are right."""
     order = reverse_postorder(entry, lambda first: reversed(blocks[first].successors))
     return {first: blocks[first] for first in order}
 

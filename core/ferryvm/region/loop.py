@@ -11,7 +11,7 @@ import dataclasses
 from ferryvm.flowgraph.loop import NaturalLoop
 
 
-@dataclasses.dataclass(frozen=True, eq=False)
+@dataclasses.dataclass(eq=False)
 class Loop(NaturalLoop):
     """A natural loop; one loop of a function is one object."""
 

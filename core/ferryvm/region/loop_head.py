@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where regions may begin, found in one look at the code, without its control-flow graphs.
+"""Likely loop heads, found in one scan of the code, without its control-flow graphs.
 
-Every cycle of control has a jump to itself or back in it. In code that a compiler writes, its loop
-begins where that goes to or, if the test stands at the end, where the jump over the body goes to:
+Every cycle of control has a jump to itself or backward in it. In code that a compiler writes, its
+loop begins at the target of that jump or, if the test stands at the end, at the target of the jump
+over the body:
 
     pc 3   local.get n   <──┐ head           pc 3   jump 7        ──┐
            ...              │                pc 4   body     <──┐   │
@@ -10,8 +11,8 @@ begins where that goes to or, if the test stands at the end, where the jump over
                                              pc 7   test        │ <─┘ head
                                              pc 9   jump_if 4  ─┘
 
-A program that ends after milliseconds is to pay nothing for what is only known when something has
-got hot. Then its graph says for sure whether a loop begins there.
+A program that ends after milliseconds pays for no graph. When a head has got hot, the graph of its
+function tells whether a loop begins there.
 """
 
 from __future__ import annotations

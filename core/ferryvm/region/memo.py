@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Analyses that are done once a program.
+"""Memoised analyses: each is done once a program.
 
-What is kept goes when the program goes, so it must not refer to its `Verified`: a weak dictionary
-whose value holds its own key never lets go of it.
+Results are dropped with the program, so they must not refer to its `Verified`: a weak dictionary
+whose value holds its own key never drops it.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 _LOCK = threading.RLock()
-"""Compilations in the background ask too; all of them are to see the same objects."""
+"""Compilations in the background use it, too; all of them have to see the same objects."""
 
 
 def memoised(

@@ -2,8 +2,8 @@
 """Marked scopes: what lies between an `enter_jit` and its `leave_jit`.
 
 The marks are instructions like others and need not pair up. A scope is what control can reach from
-its `enter_jit`, in the function, before a `leave_jit` closes it; an `enter_jit` on the way opens
-a scope inside, which the next `leave_jit` closes first. Where ways of different depth meet the
+its `enter_jit`, in the function, before a `leave_jit` closes it; an `enter_jit` on the path opens
+a scope inside, which the next `leave_jit` closes first. Where paths of different depth meet the
 smallest counts.
 """
 

@@ -103,7 +103,7 @@ def test_the_element_loop_of_a_filter_has_little_besides_its_arithmetic(
         block
         for block in code.blocks
         if block.operations[-1].target is block
-        and block.label.startswith("sure")
+        and block.label.startswith("unchecked")
         and any(operation.name == "fmul" for operation in block.operations)
     )
     names = [operation.name for operation in loop.operations]

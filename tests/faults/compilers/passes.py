@@ -288,8 +288,8 @@ _put(
     "vliw",
     "loops-exchanged",
     "The loop without checks runs where one may fail.",
-    "clone.select_version(first, plain, sure, [])",
-    "clone.select_version(first, sure, plain, [])",
+    "clone.select_version(first, original, preheader, [])",
+    "clone.select_version(first, preheader, original, [])",
 )
 _put(
     "loop.induction",

@@ -2,9 +2,9 @@
 """Clones of blocks: a second version of a loop beside it, or the iterations of an unrolled one.
 
     preheader ─┬─> loop ─────┐                 values that the loop defines and others use pass
-               └─> clone ────┴─> left ─> …     through parameters of the block `left`
+               └─> clone ────┴─> exit ─> …     through parameters of the block `exit`
 
-Clones keep states and back edges.
+Clones have the states and back edges of their originals.
 """
 
 from __future__ import annotations
@@ -92,14 +92,14 @@ class LoopClone(Clones):
         self.body, self.loop = body, loop
         self.labels = Labels(body)
         for old in loop.extent:
-            self.begin(old, self.labels.block(old, "sure"))
-        left = self._left()
+            self.begin(old, self.labels.block(old, "unchecked"))
+        exit_ = self._join_exits()
         for old in loop.extent:
             self.operations(old, left_out.__contains__)
             self.end(old, tuple(self._edge(edge) for edge in old.end.edges))
         before = {old: [new] for old, new in self.blocks.items()}
-        if left is not None:
-            before.setdefault(left.end.edges[0].block, []).append(left)
+        if exit_ is not None:
+            before.setdefault(exit_.end.edges[0].block, []).append(exit_)
         insert_before(body, before)
 
     @property
@@ -111,37 +111,39 @@ class LoopClone(Clones):
         """An empty block with a label that tells that it belongs to the loop."""
         return self.labels.block(self.loop.header, prefix)
 
-    def select_version(self, first: Block, plain: Block, sure: Block, between: list[Block]) -> None:
-        """Redirect control to `first` instead of the loop. `plain` becomes the preheader of the
-        loop and `sure` that of the clone; `between`: the blocks after `first` from which control
-        comes there."""
+    def select_version(
+        self, first: Block, original: Block, preheader: Block, between: list[Block]
+    ) -> None:
+        """Redirect control to `first` instead of the loop. `original` becomes the preheader of
+        the loop and `preheader` that of the clone; `between`: blocks behind `first` that lead to
+        these."""
         assert self.loop.entry is not None
         edge = self.loop.entry.edge
-        lead_to(plain, self.loop.header, edge.arguments)
-        lead_to(sure, self.header, edge.arguments)
+        lead_to(original, self.loop.header, edge.arguments)
+        lead_to(preheader, self.header, edge.arguments)
         edge.block, edge.arguments = first, []
-        insert_before(self.body, {self.header: [first, *between, plain, sure]})
+        insert_before(self.body, {self.header: [first, *between, original, preheader]})
 
     # --- the exit ---------------------------------------------------------------------------
 
-    def _left(self) -> Block | None:
+    def _join_exits(self) -> Block | None:
         """The block behind both; what is used behind the loop comes from its parameters now."""
         exits = self.loop.exits
         if not exits:
             return None
         target = exits[0].block
-        left = self.labels.block(target, "left")
+        joined = self.labels.block(target, "exit")
         passed = [Parameter(p.type) for p in target.parameters]
         own = set(self.loop.extent)
         behind = [block for block in self.body.blocks if block not in own]
         new: dict[Value, Value] = {value: Parameter(value.type) for value in _used(behind, own)}
-        left.parameters = [*passed, *(p for p in new.values() if isinstance(p, Parameter))]
-        lead_to(left, target, passed)
+        joined.parameters = [*passed, *(p for p in new.values() if isinstance(p, Parameter))]
+        lead_to(joined, target, passed)
         for edge in exits:
-            edge.block = left
+            edge.block = joined
             edge.arguments = [*edge.arguments, *new]
         substitute(behind, new)
-        return left
+        return joined
 
     def _edge(self, old: Edge) -> Edge:
         target = self.blocks.get(old.block, old.block)

@@ -94,7 +94,7 @@ def find_induction_variable(loop: Loop, nest: Loop | None = None) -> InductionVa
         or value not in header.parameters
         or not nest.is_invariant(bound)
         or places.get(onward.block) not in loop.blocks
-        or places.get(exit_.block) in loop.blocks  # it may be a new block, in front of another
+        or places.get(exit_.block) in loop.blocks  # it may be a new block, before another one
     ):
         return None
     index = header.parameters.index(value)

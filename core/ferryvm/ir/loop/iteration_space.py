@@ -30,7 +30,7 @@ MOST_TERMS = 4
 
 
 class FailureConditions(Builder):
-    """The conditions under which a check of a nest may fail, computed in front of it."""
+    """The conditions under which a check of a nest may fail, computed before it."""
 
     def __init__(self, constants: dict[tuple[ValueType, int], Constant]) -> None:
         super().__init__(constants)

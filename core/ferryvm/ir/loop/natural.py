@@ -27,11 +27,21 @@ class IncomingEdge(NamedTuple):
     edge: Edge
 
 
-@dataclasses.dataclass(frozen=True, eq=False)
+@dataclasses.dataclass(eq=False)
 class Loop(NaturalLoop):
     """A natural loop of a body."""
 
     graph: ControlFlowGraph = dataclasses.field(repr=False)
+    entries: list[IncomingEdge] = dataclasses.field(init=False, repr=False)
+    """The edges that enter it."""
+    back_edges: list[IncomingEdge] = dataclasses.field(init=False, repr=False)
+    """The edges from its latches to its header."""
+
+    def __post_init__(self) -> None:
+        self.entries, self.back_edges = [], []
+        for source, edge in self.graph.incoming[self.head]:
+            edges = self.back_edges if source in self.latches else self.entries
+            edges.append(IncomingEdge(source, edge))
 
     @property
     def header(self) -> Block:
@@ -55,18 +65,6 @@ class Loop(NaturalLoop):
             yield from block.operations
 
     # --- edges ------------------------------------------------------------------------------
-
-    @functools.cached_property
-    def entries(self) -> list[IncomingEdge]:
-        """The edges that enter it."""
-        incoming = self.graph.incoming[self.head]
-        return [IncomingEdge(s, edge) for s, edge in incoming if s not in self.blocks]
-
-    @functools.cached_property
-    def back_edges(self) -> list[IncomingEdge]:
-        """The edges from its latches to its header."""
-        incoming = self.graph.incoming[self.head]
-        return [IncomingEdge(s, edge) for s, edge in incoming if s in self.blocks]
 
     @property
     def entry(self) -> IncomingEdge | None:
@@ -129,14 +127,18 @@ class Loop(NaturalLoop):
 
 def find_loops(body: Body) -> list[Loop]:
     """The loops of a body, those inside before those around them."""
-    if not any(edge.is_back for edge in body.edges):
-        return []
-    return loops_of(ControlFlowGraph(body))
+    for block in body.blocks:
+        for edge in block.end.edges:
+            if edge.is_back:
+                return loops_of(ControlFlowGraph(body))
+    return []
 
 
 def loops_of(graph: ControlFlowGraph) -> list[Loop]:
     """The loops of a graph, those inside before those around them."""
     latches, _ = latches_by_head(graph.predecessors, graph.dominators)
+    if not latches:
+        return []
     make = functools.partial(Loop, graph=graph)
     loops, _ = find_natural_loops(make, latches, graph.predecessors, range(len(graph.blocks)))
     return sorted(loops, key=lambda loop: loop.head, reverse=True)

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Blocks in front of loops, and labels for new blocks.
+"""Preheaders of loops, and labels for new blocks.
 
-A preheader is the only block from which a loop is entered, and leads only there. (Aho, Lam, Sethi,
-Ullman: Compilers, 2nd edition, section 9.5.)
+A preheader is the only block from which a loop is entered, and leads only there. (Muchnick:
+Advanced Compiler Design and Implementation, 1997, section 7.4.)
 """
 
 from __future__ import annotations
@@ -17,10 +17,13 @@ class Labels:
     """The labels of a body's blocks, and new ones."""
 
     def __init__(self, body: Body) -> None:
-        self._taken = {block.label for block in body.blocks}
+        self._body = body
+        self._taken: set[str] = set()
 
     def block(self, old: Block, prefix: str) -> Block:
         """An empty block with a new label, made from the same instruction as another one."""
+        if not self._taken:
+            self._taken = {block.label for block in self._body.blocks}
         label = f"{prefix}.{old.label}"
         while label in self._taken:
             label += "."
@@ -48,7 +51,7 @@ def add_preheaders(body: Body, *, of_branches: bool = False) -> list[Loop]:
         is_branch = any(len(source.end.edges) > 1 for source in sources)
         if len(loop.entries) < 2 and not (of_branches and is_branch):
             continue
-        preheader = labels.block(loop.header, "front")
+        preheader = labels.block(loop.header, "preheader")
         made[loop.header] = [preheader]
         preheader.parameters = [Parameter(p.type) for p in loop.header.parameters]
         lead_to(preheader, loop.header, preheader.parameters)
@@ -61,5 +64,5 @@ def add_preheaders(body: Body, *, of_branches: bool = False) -> list[Loop]:
 
 
 def insert_before(body: Body, new: Mapping[Block, Sequence[Block]]) -> None:
-    """Put blocks in front of others of a body."""
+    """Insert blocks before others of a body."""
     body.blocks[:] = [each for block in body.blocks for each in (*new.get(block, ()), block)]

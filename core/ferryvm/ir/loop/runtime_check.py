@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Runtime checks in front of a loop nest that imply the checks in it.
+"""Runtime checks before a loop nest that imply the checks in it.
 
 A check is *eliminated* if it passes wherever the objects that the nest accesses are in bounds
 (`ferryvm.ir.loop.access`), or if its smallest index is not negative and its largest is below a
@@ -51,7 +51,7 @@ class NoNestError(UnfitError):
 
 
 class RuntimeChecks:
-    """The runtime checks in front of one nest, and the checks that they eliminate."""
+    """The runtime checks before one nest, and the checks that they eliminate."""
 
     def __init__(
         self, body: Body, nest: Loop, loops: list[Loop], largest: int = LARGEST_NEST
@@ -72,12 +72,12 @@ class RuntimeChecks:
         the first check of each."""
         self._refuse(largest)
         self.conditions = FailureConditions(body.constants)
-        self.conditions.open(Block("ask", nest.header.pc))
+        self.conditions.open(Block("check", nest.header.pc))
         self._references = self._find_references()
         """References of vectors, recognised by loads of their lengths."""
         self.loops = [each for each in loops if nest.contains(each)]
         if any(each.entry is None for each in self.loops):
-            raise UnfitError("a loop has more than one entry")  # nothing can be put in front
+            raise UnfitError("a loop has more than one entry")  # it has no preheader
         if not any(_stores(each) for each in self.loops if each.is_innermost):
             raise NoNestError("its inner loops do not store")  # `range_check` handles those
         self.space = IterationSpace(nest, self.loops, self.conditions)

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Passes over the region IR: each is a function that changes a body in place.
 
-What each one needs and keeps stands in its module; `optimise` runs them in a good order.
+Each module says what its pass requires and preserves; `optimise` runs them in order.
 """
 
 from ferryvm.ir.passes.pipeline import optimise

@@ -32,7 +32,7 @@ MOST_TERMS = 6
 """Values of a sum; of more there is rarely something to share."""
 
 _DEEPEST = 24
-"""Operations that are looked through, one in the other."""
+"""Levels of an address that are analysed."""
 
 
 def share_bases(body: Body) -> None:
@@ -43,7 +43,7 @@ def share_bases(body: Body) -> None:
 
 
 class _Sharing(Builder):
-    """The walk over accesses, which builds in front of them."""
+    """The walk over accesses, which builds before each of them."""
 
     def __init__(self, body: Body, only: set[Value]) -> None:
         super().__init__(body.constants)
@@ -69,7 +69,7 @@ class _Sharing(Builder):
                 block.operations.append(operation)
 
     def _address(self, value: Value, place: int) -> Value:
-        """An address as it is wanted at a place."""
+        """An address as a base and a constant."""
         if value not in self.only:
             return value
         terms: dict[Value, int] = {}

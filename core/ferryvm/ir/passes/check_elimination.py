@@ -38,7 +38,7 @@ Fact = tuple[object, ...]
 
 
 def eliminate_checks(body: Body) -> None:
-    """Remove checks that cannot fail, and decide branches that can go one way only."""
+    """Remove checks that cannot fail, and decide branches of which only one edge can be taken."""
     _Walk(body).run()
 
 

@@ -25,32 +25,32 @@ from ferryvm.ir.operation import PURE
 from ferryvm.ir.use import substitute
 
 _LARGEST = 6
-"""Operations of a block that is passed by."""
+"""Operations of a block that is bypassed."""
 
 
 def thread_jumps(body: Body) -> bool:
-    """Shorten the ways of control; whether there was something to be shortened."""
+    """Shorten the paths of control; True if there was something to be shortened."""
     has_ever_changed = False
-    while _Round(body).run():
+    while _Iteration(body).run():
         has_ever_changed = True
     return has_ever_changed
 
 
-class _Round:
+class _Iteration:
     def __init__(self, body: Body) -> None:
         self.body = body
         self.has_changed = False
 
     def run(self) -> bool:
-        """One iteration over all blocks; whether it changed anything."""
+        """One iteration over all blocks; True if it changed anything."""
         self._decide()
-        self._pass_by()
+        self._bypass()
         self._remove_unreached()
         self._merge()
         return self.has_changed
 
     def _decide(self) -> None:
-        """Make jumps of branches that go one way only."""
+        """Replace branches of which only one edge can be taken by jumps."""
         for block in self.body.blocks:
             end = block.end
             if end.name not in ("branch", "switch"):
@@ -65,12 +65,12 @@ class _Round:
             block.terminator = Terminator("jump", edges=(edge,))
             self.has_changed = True
 
-    # --- passing by -------------------------------------------------------------------------
+    # --- bypassing --------------------------------------------------------------------------
 
-    def _pass_by(self) -> None:
+    def _bypass(self) -> None:
         incoming = edges_to(self.body)
         inner: set[Block] = set()
-        """Blocks that can be passed by, if nobody else uses their values."""
+        """Blocks that can be bypassed, if no other block uses their values."""
         for block in self.body.blocks[1:]:
             if (
                 block.end.edges
@@ -88,7 +88,7 @@ class _Round:
                     self._shorten(block, edge)
 
     def _used_elsewhere(self, inner: set[Block]) -> set[Block]:
-        """Those of the blocks of whose values another block uses one."""
+        """The blocks of which another block uses a value."""
         home: dict[Value, Block] = {}
         for block in inner:
             for value in (*block.parameters, *block.operations):
@@ -103,7 +103,7 @@ class _Round:
         return found
 
     def _shorten(self, source: Block, edge: Edge) -> None:
-        """Make an edge to a block that can be passed by lead on from it, if that is known."""
+        """Redirect an edge to a block that can be bypassed to its target, if that is known."""
         block = edge.block
         values: dict[Value, Value] = dict(zip(block.parameters, edge.arguments, strict=True))
         made = Block("made", block.pc)

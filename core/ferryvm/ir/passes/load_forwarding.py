@@ -59,9 +59,10 @@ def forward_loads(
     `footprints`: of accesses, as far as known; `most`: how many values a loop of some operations
     may pass from iteration to iteration.
     """
-    users = users_of(body)
+    loops = find_loops(body)
+    users = users_of(body) if loops else {}
     new: dict[Value, Value] = {}
-    for loop in find_loops(body):
+    for loop in loops:
         path = _path(loop) if loop.is_innermost else []
         if path:
             new |= _Forwarding(body, loop, path, footprints, users).run(most)
@@ -198,7 +199,7 @@ class _Forwarding(Builder):
         return all(self._is_apart(load, each) for each in changes)
 
     def _is_apart(self, load: Operation, change: Operation) -> bool:
-        """True if it is known that something does not touch what is loaded, in any iteration."""
+        """True if it is known that an operation changes no loaded byte, in any iteration."""
         here = self.footprints.get(load)
         if here is None:
             return False

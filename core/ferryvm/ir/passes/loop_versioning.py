@@ -60,14 +60,14 @@ def version_loops(
 ) -> int:
     """Version all nests for which that pays; the number of these nests.
 
-    `footprints`: gets what is known of the accesses in the versions without checks; `largest`:
-    operations that a nest may have; `told`: gets what became of nests, and code then tells which
-    version is run.
+    `footprints`: gets those of the accesses in the versions without checks; `largest`:
+    operations that a nest may have; `told`: gets the outcome for each nest, and code then reports
+    which version is executed.
     """
     footprints = {} if footprints is None else footprints
     made = 0
     done: set[Block] = set()
-    """Heads of loops that have been looked at, or are in a nest that has two versions now."""
+    """Headers of loops that are done, or are in a nest that has two versions now."""
     while (checks := _next_checks(body, done, largest, told)) is not None:
         split = _Split(body, checks, told)
         footprints |= split.footprints()
@@ -104,15 +104,16 @@ class _Split:
     def __init__(self, body: Body, checks: RuntimeChecks, told: list[VersionedNest] | None) -> None:
         self.told, self.checks, self.m = told, checks, checks.conditions
         self.nest, self.clone = checks.nest, LoopClone(body, checks.nest, checks.eliminated)
-        self.ask, self.pairs, self.load, self.plain, self.sure = (
-            self.clone.new_block(name) for name in ("ask", "pairs", "load", "plain", "front")
+        self.first, self.pairs, self.lengths, self.original, self.preheader = (
+            self.clone.new_block(name)
+            for name in ("check", "overlap", "length", "original", "preheader")
         )
-        self.ask.operations = self.m.block.operations
-        self.m.block = self.ask
+        self.first.operations = self.m.block.operations
+        self.m.block = self.first
         definitions = self.nest.graph.definitions
         self.order = {value: number for number, value in enumerate(definitions)}
         self.objects = sorted(checks.objects.values(), key=self._order)
-        self.tellers: list[Block] = []
+        self.reporters: list[Block] = []
         self.reasons: list[VersioningReason] = []
         assert checks.limit is not None
         self.limit = checks.limit
@@ -123,18 +124,18 @@ class _Split:
         early = list(self._early())
         doubt = self._any(early)
         row = self._any(self._row())
-        self._branch(m.any(doubt, row), self.pairs, self.load)
+        self._branch(m.any(doubt, row), self.pairs, self.lengths)
         m.open(self.pairs)
         overlaps = list(self._overlaps())
         unsure = m.any(doubt, self._any(overlaps))
-        pairs = self._telling([*early, *overlaps])
-        self._branch(unsure, pairs, self.load)
-        m.open(self.load)
+        pairs = self._reporting([*early, *overlaps])
+        self._branch(unsure, pairs, self.lengths)
+        m.open(self.lengths)
         late = list(self._late())
-        self._branch(self._any(late), self._telling(late), self.sure)
-        self._end_telling()
-        between = [self.pairs, self.load, *self.tellers]
-        self.clone.select_version(self.ask, self.plain, self.sure, between)
+        self._branch(self._any(late), self._reporting(late), self.preheader)
+        self._end_reporting()
+        between = [self.pairs, self.lengths, *self.reporters]
+        self.clone.select_version(self.first, self.original, self.preheader, between)
         self._advance_loads()
         headers = {loop.header for loop in self.checks.loops}
         return headers | {self.clone.blocks[header] for header in headers}
@@ -154,7 +155,7 @@ class _Split:
             return -1, reference.bits
         return self.order.get(reference, len(self.order)), 0
 
-    # --- what is asked ----------------------------------------------------------------------
+    # --- runtime checks ---------------------------------------------------------------------
 
     def _any(self, doubts: Iterable[Doubt]) -> Value:
         found: Value = self.m.constant(BOOLEAN, 0)
@@ -163,8 +164,7 @@ class _Split:
         return found
 
     def _early(self) -> Iterator[Doubt]:
-        """Doubts about numbers: whether values are small, expressions are monotonic, and what is
-        fixed passes."""
+        """The doubts that values are small, expressions monotonic, and invariant checks pass."""
         m = self.m
         outside = VersioningReason(OUTSIDE, (self.nest.header.pc,))
         yield self._is_any_above([self.limit, *m.addresses], LARGEST_BASE - 1), outside
@@ -217,15 +217,15 @@ class _Split:
                 VersioningReason(TOO_LARGE, (pc,)),
             )
 
-    # --- what is told -----------------------------------------------------------------------
+    # --- reports ----------------------------------------------------------------------------
 
-    def _telling(self, doubts: list[Doubt]) -> Block:
-        """Where control goes if one of some doubts holds: to the nest as it was, by way of a block
-        that tells the first of them, if somebody wants to know."""
+    def _reporting(self, doubts: list[Doubt]) -> Block:
+        """The target of control if one of some doubts holds: the preheader of the original nest,
+        or a block in front of it that reports the first of them, if a compiler asks for it."""
         if self.told is None:
-            return self.plain
-        block, m = self.clone.new_block("why"), self.m
-        question = m.block
+            return self.original
+        block, m = self.clone.new_block("reason"), self.m
+        before = m.block
         first = len(self.reasons) + 1
         self.reasons += (reason for _, reason in doubts)
         m.open(block)
@@ -233,16 +233,16 @@ class _Split:
         for place, (doubt, _) in reversed([*enumerate(doubts, first)]):
             number = m.select(doubt, m.constant(I64, place), number)
         m.emit(Operation("tell", None, (len(self.told),), (number,)))
-        m.close(Terminator("jump", edges=(Edge(self.plain, []),)))
-        m.open(question)
-        self.tellers.append(block)
+        m.close(Terminator("jump", edges=(Edge(self.original, []),)))
+        m.open(before)
+        self.reporters.append(block)
         return block
 
-    def _end_telling(self) -> None:
+    def _end_reporting(self) -> None:
         """Make the version without checks count its executions."""
         if self.told is not None:
             nothing = self.m.constant(I64, 0)
-            self.sure.operations.append(Operation("tell", None, (len(self.told),), (nothing,)))
+            self.preheader.operations.append(Operation("tell", None, (len(self.told),), (nothing,)))
             self.told.append(VersionedNest(self.nest.header.pc, None, tuple(self.reasons)))
 
     # --- the copy ---------------------------------------------------------------------------
@@ -253,7 +253,7 @@ class _Split:
         at = {
             operation: definitions[operation]
             for operation in checks.accesses
-            if operation.name == "heap_load" and self._is_sure(operation)
+            if operation.name == "heap_load" and self._is_in_bounds(operation)
         }
         for loop in checks.loops:
             stored = {
@@ -276,8 +276,8 @@ class _Split:
 
     def _block_at(self, place: int) -> Block:
         """The copy of a block, or the preheader of the copy."""
-        return self.clone.blocks.get(self.nest.graph.blocks[place], self.sure)
+        return self.clone.blocks.get(self.nest.graph.blocks[place], self.preheader)
 
-    def _is_sure(self, load: Operation) -> bool:
+    def _is_in_bounds(self, load: Operation) -> bool:
         """True if the loaded bytes are those of an object."""
         return self.checks.may_be_accessed(*self.checks.accesses[load])

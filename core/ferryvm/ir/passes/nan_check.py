@@ -34,7 +34,7 @@ FEWEST = 3
 """Stores of a group, at least. Loops with fewer may be vectorised, and a look would prevent it."""
 
 _BESIDE = PURE | FIXED | {"word", "static", "static_at", "set_static", "set_static_at"}
-"""Operations that neither touch the heap nor leave."""
+"""Operations that neither access the heap nor exit."""
 
 _STORED = {8: F64, 4: F32}
 """Floats by the bytes that they take in memory."""
@@ -77,7 +77,7 @@ def _has_stride(place: Footprint | None) -> TypeGuard[Footprint]:
 
 
 def _is_in_step(load: Operation, store: Operation) -> bool:
-    """True if the addresses show that two accesses touch the same bytes or none in common."""
+    """True if the addresses show that two accesses are to the same bytes or to none in common."""
     (base, offset), (other, from_) = split(load.arguments[0]), split(store.arguments[0])
     return (
         base is other and load.static == store.static and not (offset - from_) % load.fact(0, int)

@@ -20,7 +20,7 @@ Loops that store are left alone: a store may change the length of a vector, and 
 were measured to cost more than they save.
 
 Requires `code_motion`: one edge enters each loop, and invariant values are outside. Preserves
-effects and exits; adds blocks in front of loops.
+effects and exits; adds blocks before loops.
 """
 
 from __future__ import annotations
@@ -90,7 +90,7 @@ class _LoopChecks(Builder):
         variable = self._find_induction_variable()
         if variable is not None:
             self.variable = variable
-            self._open(Block("nowhere", loop.header.pc))  # the analysis makes operations
+            self._open(Block("analysis", loop.header.pc))  # the analysis makes operations
             self._find_checks()
 
     @property
@@ -156,10 +156,10 @@ class _LoopChecks(Builder):
     # --- runtime checks ---------------------------------------------------------------------
 
     def hoist(self) -> tuple[Block, ...]:
-        """The blocks of the runtime checks; the caller puts them in front of the loop's head."""
+        """The blocks of the runtime checks; the caller inserts them before the loop's header."""
         header = self.loop.header
         first, second, last = (
-            self.labels.block(header, name) for name in ("ask", "range", "asked")
+            self.labels.block(header, name) for name in ("check", "range", "checked")
         )
         self.open(first)
         doubt = self._doubt_of_variable()

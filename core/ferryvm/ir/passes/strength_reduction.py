@@ -3,7 +3,7 @@
 
     b0(%i):                                b0(%i, %p):
       %a = mul %i, %n                        heap_load 8 %p
-      %b = shl %a, 3                  ─>     jump b0(%i + 1, %p + %s)    %s = %n << 3, in front
+      %b = shl %a, 3                  ─>     jump b0(%i + 1, %p + %s)    %s = %n << 3, outside
       %c = add %v, %b
       heap_load 8 %c
       jump b0(%i + 1)
@@ -35,12 +35,13 @@ from ferryvm.isa.type import I64
 
 def reduce_strength(body: Body) -> None:
     """Add a step to the addresses that inner loops access."""
-    only = accessed(body)
+    loops = find_loops(body)
+    only = accessed(body) if loops else None
     if not only:
         return
     users = users_of(body)
     new: dict[Value, Value] = {}
-    for loop in find_loops(body):
+    for loop in loops:
         if loop.is_innermost:
             new |= _Reduction(body, loop, users, only).run()
     if new:

@@ -66,7 +66,9 @@ def _split(body: Body, loop: Loop, doubt: Value, footprints: dict[Operation, Foo
     footprints |= {
         clone.of(each): footprints[each] for each in loop.operations if each in footprints
     }
-    first, plain, sure = (clone.new_block(name) for name in ("doubt", "plain", "front"))
-    edges = Edge(plain, []), Edge(sure, [])
+    first, original, preheader = (
+        clone.new_block(name) for name in ("select", "original", "preheader")
+    )
+    edges = Edge(original, []), Edge(preheader, [])
     first.terminator = Terminator("branch", (), (doubt,), edges=edges)
-    clone.select_version(first, plain, sure, [])
+    clone.select_version(first, original, preheader, [])
