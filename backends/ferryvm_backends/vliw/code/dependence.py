@@ -125,6 +125,7 @@ def dependences(block: MachineBlock, live: Live) -> list[list[Dependence]]:
             is_end = operation.name not in EXITS
             for other in effects:
                 wait(other, DependenceKind.DONE)
+            effects.clear()  # later exits come behind this one
             needed = live[operation.target] if operation.target is not None else frozenset()
             for register, other in last.items():
                 if register in needed and not is_end:

@@ -46,7 +46,7 @@ CLOSE = 1 / 8
 STALLED_STEPS, STALLED_PART = 140, 0.8
 """How often operations are placed, at least and as a part of all, without there being fewer left
 than ever before; after that there will hardly be. For attempts that are close."""
-FAR_STALLED_STEPS, FAR_STALLED_PART = 100, 0.5
+FAR_STALLED_STEPS, FAR_STALLED_PART = 60, 0.3
 """The same for those that are not."""
 CYCLES_COMPARED = 8
 """Possible cycles of an operation of which the best is taken."""

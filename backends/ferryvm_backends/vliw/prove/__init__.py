@@ -25,9 +25,14 @@ ENVIRONMENT = "FERRYVM_CHECK_VLIW"
 """The variable which, set to 1, has every program proved that is compiled."""
 
 
+def is_proof_asked() -> bool:
+    """True if the environment asks for proofs."""
+    return os.environ.get(ENVIRONMENT) == "1"
+
+
 def prove_if_asked(code: MachineCode, program: Program, claim: Claim) -> None:
     """Raise ScheduleError for a program that is wrong, if the environment asks for that."""
-    if os.environ.get(ENVIRONMENT) == "1":
+    if is_proof_asked():
         from ferryvm_backends.vliw.prove.proof import prove  # costs as much as compiling
 
         prove(code, program, claim)

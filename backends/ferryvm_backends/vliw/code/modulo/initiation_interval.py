@@ -54,14 +54,38 @@ class DependenceEdges:
     def _longest(
         self, count: int, interval: int, known: npt.NDArray[np.int64], to: npt.NDArray[np.int64]
     ) -> npt.NDArray[np.int64] | None:
-        found = np.zeros(count, np.int64)
-        length = self.delay - interval * self.distance
-        for _ in range(count + 1):
-            before = found.copy()
-            np.maximum.at(found, to, found[known] + length)
-            if np.array_equal(before, found):
-                return found
-        return None
+        """The longest path to each operation (Bellman-Ford), or None where there is a cycle of
+        positive length. Edges come in the order of the program, so that few passes are needed; a
+        positive cycle is soon one of the last edges of these paths."""
+        lengths = (self.delay - interval * self.distance).tolist()
+        rows = sorted(zip(known.tolist(), to.tolist(), lengths, strict=True))
+        if known is self.second:
+            rows.reverse()
+        found, last = [0] * count, [-1] * count
+        while True:
+            has_changed = False
+            for first, second, length in rows:
+                path = found[first] + length
+                if path > found[second]:
+                    found[second], last[second] = path, first
+                    has_changed = True
+            if not has_changed:
+                return np.array(found, np.int64)
+            if _has_cycle(last):
+                return None
+
+
+def _has_cycle(following: list[int]) -> bool:
+    """True if one of some chains, each entry of which names the next one, comes back to itself."""
+    seen = [-1] * len(following)
+    for start in range(len(following)):
+        at = start
+        while at >= 0 and seen[at] < 0:
+            seen[at] = start
+            at = following[at]
+        if at >= 0 and seen[at] == start:
+            return True
+    return False
 
 
 def edges(loop: Iteration, machine: Machine) -> DependenceEdges:
