@@ -1,24 +1,49 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Constants of the compiler that trade the time it takes for the code it makes."""
+"""Constants of the compiler that trade the time it takes for the code it makes.
+
+With a constant stands what another value does to the kernels of `python -m benchmarks vliw` that
+take long to schedule: fir, matmul and sort on the machines single and multi16, and dct on multi16.
+They compile in 3.6 s of processor time together; figures of loops are cycles for an iteration of
+the program's. Constants without such a figure were not measured by themselves.
+"""
 
 from __future__ import annotations
 
 # --- selection of loops and unroll factors (`modulo.pipeline`, `unroll`) ---------------------
 
 UNROLL_FACTORS = (1, 2, 3, 4, 6, 8)
-"""Iterations of the program's loop that are tried together."""
+"""Iterations of the program's loop that are tried together.
+
+With 1 alone dct's inner loop takes 4 instead of 2.25, matmul's 10 instead of 8.67 on single and 8
+instead of 7.17 on multi16; without 3, 6 and 8 matmul's take the same.
+"""
 LARGEST_ITERATION = 320
 """Operations of an iteration that is pipelined."""
 SMALL_ITERATION = 64
-"""Operations of an iteration that is pipelined however little its iterations would overlap."""
+"""Operations of an iteration that is pipelined however little its iterations would overlap.
+
+With 0 loops of sort take 23.25 instead of 21 and 14.5 instead of 13, matmul's 12.5 instead of 8.67.
+"""
 MOST_OF_PATH = 0.9
-"""Part of its longest path that the bound of a larger iteration may be."""
+"""Part of its longest path that the bound of a larger iteration may be.
+
+Without this limit 5.8 s, and one of dct's outer loops takes 54 instead of 60.
+"""
 WORTH_UNROLLING = 0.9
-"""More iterations have to bring the bound down to less than this part of it."""
+"""More iterations have to bring the bound down to less than this part of it.
+
+With 1 it takes 5.7 s, and no loop takes less.
+"""
 MISSED_BOUND = 1.05
-"""How many times the bound an interval may be before other unroll factors are tried."""
+"""How many times the bound an interval may be before other unroll factors are tried.
+
+If no other factor is tried, 3.4 s, and dct's inner loop takes 3 instead of 2.25.
+"""
 LARGEST_RETRIED = 160
-"""Operations that an iteration of such a larger factor may have."""
+"""Operations that an iteration of such a larger factor may have.
+
+With 0 as where no other factor is tried.
+"""
 LONGEST_INTERVAL = 2
 """How many times the bound an interval may be, if an iteration does not take longer."""
 LONGER_PART = 16
@@ -27,7 +52,10 @@ of it, by three…"""
 LONGER_TRIES = 6
 """Longer intervals that are tried."""
 INVARIANT_PART = 0.75
-"""Part of the registers that may hold loop invariants."""
+"""Part of the registers that may hold loop invariants.
+
+With 0.4 there is no difference.
+"""
 PROLOGUE_TRIES = 8
 """Schedules that are made of a loop whose prologue finds no ports."""
 UNROLLED_ITERATIONS, UNROLLED_OPERATIONS = 8, 96
@@ -37,23 +65,46 @@ UNROLLED_ITERATIONS, UNROLLED_OPERATIONS = 8, 96
 
 INTERVAL_STEP = 32
 """Part of the bound by which the second interval is longer, where that is more than a cycle; then
-it is twice as much each time, and when there is a schedule, the steps back are halved."""
+it is twice as much each time, and when there is a schedule, the steps back are halved.
+
+With 8 it takes 3.2 s, and no loop takes more.
+"""
 STEPS_AN_OPERATION, STEPS_BESIDES = 2, 200
 """How often operations may be placed in an attempt: so often each on average, and so often besides,
-since there is time for that with few."""
+since there is time for that with few.
+
+Without those besides 3.0 s; a loop of sort takes 22 instead of 21, one of matmul 9 instead of 8.67.
+"""
 CLOSE = 1 / 8
-"""Part of the operations that an attempt which is close to a schedule has left."""
+"""Part of the operations that an attempt which is close to a schedule has left.
+
+With 1, all attempts being close, 4.4 s, and no loop takes less.
+"""
 STALLED_STEPS, STALLED_PART = 140, 0.8
 """How often operations are placed, at least and as a part of all, without there being fewer left
-than ever before; after that there will hardly be. For attempts that are close."""
+than ever before; after that there will hardly be. For attempts that are close.
+
+With at least 60 it takes 3.2 s, and no loop takes more. Whole programs have schedules that were
+found after 118 such steps.
+"""
 FAR_STALLED_STEPS, FAR_STALLED_PART = 60, 0.3
-"""The same for those that are not."""
+"""The same for those that are not.
+
+With 100 and 0.5 the whole DCT program takes 1.0003 of the cycles on multi16.
+"""
 CYCLES_COMPARED = 8
-"""Possible cycles of an operation of which the best is taken."""
+"""Possible cycles of an operation of which the best is taken.
+
+With 1 it takes 3.1 s, and dct's inner loop 3 instead of 2.25; with 32 it takes 3.9 s, and no loop
+takes less.
+"""
 ROOMY = 0.5
 """Part of a file's registers that a schedule may need without others being looked for."""
 FULL_SLOTS = 0.9
-"""Part of the slots that operations take where many more orders are tried."""
+"""Part of the slots that operations take where many more orders are tried.
+
+Without these orders the loop of fir takes 57 instead of 55 on single.
+"""
 MOST_STEPS = 20_000
 """How often operations may be placed while a schedule is made shorter."""
 PREHEADER_CYCLES = 64
@@ -64,9 +115,16 @@ FORWARDED_EARLIER = 24
 # --- spilling of loop invariants (`modulo.spill`) ---------------------------------------------
 
 INVARIANT_PORTS = 0.3
-"""Part of the read ports, in an interval, that invariants may take."""
+"""Part of the read ports, in an interval, that invariants may take.
+
+With 1 it takes 5.7 s; fir's loop takes 5.33 instead of 4, those of dct 3.5 and 30 instead of 2.25
+and 18.
+"""
 BUSY_LOADS = 0.95
-"""Part of the units for loads, and of slots, that may be taken for that to be fewer."""
+"""Part of the units for loads, and of slots, that may be taken for that to be fewer.
+
+With 0.6 it takes 4.7 s; fir's loop takes 5.33 instead of 4, dct's 3 instead of 2.25.
+"""
 
 # --- if-conversion (`if_conversion`) -----------------------------------------------------------
 
