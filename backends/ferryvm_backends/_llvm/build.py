@@ -36,15 +36,25 @@ def compile_module(module: ir.Module, merge_tails: bool) -> bytes:
     handlers it would join all their ends, dispatch included: without, the loop benchmark takes half
     the time. Such a function has each block begin a cache line.
     """
+    reference = optimised(module, merge_tails)
+    return bytes(target_machine().emit_object(reference))
+
+
+def optimised(module: ir.Module, merge_tails: bool) -> llvm.ModuleRef:
+    """The module as `compile_module` hands it to the code generator, whose options are set."""
     # Handlers are short and nearly straight: LLVM's full pipeline makes them no faster, takes five
     # times as long, and sinks what blocks have in common, which is merging tails too.
     reference = passes.improve(_parsed(module), Pipeline.SHORT)
     if not merge_tails:
         llvm.set_option("ferryvm", "-enable-tail-merge=0")
+        # Each handler ends in a dispatch of its own, which LLVM leaves out for blocks of many ways:
+        # one shared jump is predicted so badly that programs take twice as long on Intel.
+        llvm.set_option("ferryvm", "-tail-dup-pred-size=100000")
+        llvm.set_option("ferryvm", "-tail-dup-succ-size=100000")
         # Where small handlers lie across cache lines, floating-point loops take 1.2 times as long:
         # without this, any change to any handler could move the others there.
         llvm.set_option("ferryvm", "-align-all-blocks=6")
-    return bytes(target_machine().emit_object(reference))
+    return reference
 
 
 def _parsed(module: ir.Module) -> llvm.ModuleRef:
