@@ -309,8 +309,8 @@ _put(
     "vliw",
     "result-read-a-cycle-early",
     "Operations read a result one cycle before it is written.",
-    "        case DependenceKind.VALUE:\n            return latency",
-    "        case DependenceKind.VALUE:\n            return max(latency - 1, 0)",
+    "reason.own * mine + delay_slots + reason.cycles",
+    "reason.own * mine + delay_slots + reason.cycles - (reason is DependenceKind.VALUE)",
 )
 _put(
     "vliw.code.dependence",
