@@ -329,6 +329,11 @@ class Compiler(Backend):
         """The region's code. Called in any thread; raises RefusalError for what it does not do
         after all, BackendError where it fails."""
 
+    def warm_up(self) -> None:
+        """Import what compiling takes, so that the first code need not wait for it. Not called
+        where nothing may be compiled; raises BackendError where it cannot compile at all."""
+        return
+
     def check_device(self, device: str) -> None:
         """Raise FerryError with all that is wrong where `Options.device` cannot be this. Asked only
         of one that has devices, before anything is run."""

@@ -186,6 +186,10 @@ class RegionCompiler(Compiler):
     def targets(self, options: Options) -> Sequence[Target[Any]]:
         """The possible targets: the first one to try, then others. Raises BackendError."""
 
+    def warm_up(self) -> None:
+        """Import what the first target takes. Raises BackendError where there is none."""
+        self.targets(Options())[0].prepare()
+
     def compile(self, region: Region, options: Options) -> Code:
         """The region's code, found or made. Raises TooLargeError beyond the limits, and what the
         target raises."""

@@ -119,6 +119,9 @@ class CompilerWrapper(_BackendWrapper, Compiler):
     def compile(self, region: Region, options: Options) -> Code:
         return self.inner.compile(region, options)
 
+    def warm_up(self) -> None:
+        self.inner.warm_up()
+
     def check_device(self, device: str) -> None:
         self.inner.check_device(device)
 

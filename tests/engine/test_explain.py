@@ -8,9 +8,11 @@ import threading
 import pytest
 
 import ferryvm
+from ferryvm.backend import Backend, BackendError, Interpreter
 from ferryvm.engine import Engine
 from ferryvm.engine.compilation import Job, submit
 from ferryvm.engine.explain import REST, Explanation, explain
+from ferryvm.engine.mixed import Mixed
 from ferryvm.engine.observer import Observer
 from ferryvm.engine.trace import events
 from ferryvm.policy import Choice, Options, Policy, Profile, Rule
@@ -18,6 +20,7 @@ from ferryvm.policy.predicate import read
 from ferryvm.registry import Registry
 
 from ..double.code import leave
+from ..double.compiler import FunctionCompiler
 from .test_trace import with_code
 
 LOOP = "(define i 0)\n(while (< i 1000)\n  (set! i (+ i 1)))\n(print! i)"
@@ -234,3 +237,24 @@ def test_a_nest_that_kept_its_checks_is_told_with_the_reason() -> None:
     assert none == (
         "loop at copy.skiff:10:11: no fast copy: a store may go anywhere (copy.skiff:10:16)"
     )
+
+
+def test_compilers_of_a_policy_are_warmed_up_once_and_their_faults_are_told_later() -> None:
+    asked = []
+
+    class Warm(FunctionCompiler):
+        def warm_up(self) -> None:
+            asked.append(self.name)
+            raise BackendError("cannot compile here")
+
+    backends = {name: Warm(lambda region, options: leave(), name) for name in ("one", "two")}
+
+    def find(name: str) -> Backend:
+        if name not in backends:
+            raise BackendError(f"no backend {name!r}")
+        return backends[name]
+
+    interpreter = Registry().get("threaded")
+    assert isinstance(interpreter, Interpreter)
+    Mixed("mixed", policy("one", "two", "one"), interpreter, find).warm_up()  # no llvm, as it asks
+    assert asked == ["one", "two"]

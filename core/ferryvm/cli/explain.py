@@ -64,6 +64,7 @@ def explain(
     observer.watch(engine)
     with naming(file):
         execution = engine.start(ferryvm.read(file, language=language))
+    _warm_up(engine)
     status = "failed"
     try:
         status = execution.run(count=count or _counts_anyway(engine)).status.name.lower()
@@ -79,6 +80,15 @@ def explain(
             click.echo(json.dumps(dataclasses.asdict(explanation), indent=2))
         else:
             _print(explanation)
+
+
+def _warm_up(engine: Engine) -> None:
+    """Import compilers before the program runs: what is compiled in a short run would depend on
+    how soon that is done."""
+    from ferryvm.engine.mixed import Mixed
+
+    if isinstance(engine.backend, Mixed):
+        engine.backend.warm_up()
 
 
 def _counts_anyway(engine: Engine) -> bool:

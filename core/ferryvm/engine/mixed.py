@@ -12,17 +12,26 @@ The engine sees one artifact: it enters it, and does what its status asks for.
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
-from ferryvm.backend import Artifact, Capabilities, Forcing, Interpreter, RefusalError
+from ferryvm.backend import (
+    Artifact,
+    Capabilities,
+    Compiler,
+    Forcing,
+    Interpreter,
+    RefusalError,
+)
 from ferryvm.engine.attempt import Compilers, Find
 from ferryvm.engine.decision import Decider
 from ferryvm.engine.hook import ExtraFacts
 from ferryvm.engine.journal import Journal, Listener
 from ferryvm.engine.requirement import Requirements
 from ferryvm.engine.tiering import Tiering
+from ferryvm.errors import FerryError
 from ferryvm.machine.control import Status
 from ferryvm.machine.state import Machine
 from ferryvm.policy import Policy
@@ -96,9 +105,23 @@ class Mixed(Interpreter):
         tiering = Tiering(program, policy, inner, journal, decider, compilers, requirements)
         return MixedArtifact(inner, journal, compilers, requirements, tiering, shadow)
 
+    def warm_up(self) -> None:
+        """Import what the policy's compilers take, before a program runs. A fault here is told
+        where the compiler is asked for code."""
+        for name in self._compiler_names():
+            with contextlib.suppress(FerryError):
+                found = self._find(name)
+                if isinstance(found, Compiler):
+                    found.warm_up()
+
+    def _compiler_names(self) -> list[str]:
+        return list(
+            {choice.backend: None for rule in self.policy.rules for choice in rule.backends}
+        )
+
     def _refuse_what_stays(self) -> None:
         """Raise RefusalError if a compiler of the policy cannot be forced to leave."""
-        for name in {choice.backend for rule in self.policy.rules for choice in rule.backends}:
+        for name in self._compiler_names():
             if Forcing.DEOPT not in self._find(name).capabilities.forcing:
                 raise RefusalError(f"backend {name!r} has nothing to force: deopt")
 
