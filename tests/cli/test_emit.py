@@ -61,7 +61,7 @@ def test_the_ir_of_a_region_is_that_of_the_level() -> None:
     arguments = (nbody, "--emit", "ir", "--region", "program", "--optimize")
     texts = [printed(*arguments, level) for level in ("0", "1", "2")]
     assert len(texts[1].splitlines()) < len(texts[0].splitlines())
-    assert ["\nsure." in text for text in texts] == [False, False, True]
+    assert ["\nunchecked." in text for text in texts] == [False, False, True]
 
 
 @pytest.mark.parametrize(
