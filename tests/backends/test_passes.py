@@ -3,10 +3,13 @@
 
 from __future__ import annotations
 
+import gc
 import itertools
 import os
 import signal
+import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 
 import llvmlite.binding as llvm
 import pytest
@@ -89,11 +92,27 @@ def test_runs_here_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_a_child_that_ends_is_an_error_and_followed_by_another_one() -> None:
     improve(parsed(TEXT), Pipeline.SHORTEST)
-    os.kill(child(), signal.SIGKILL)
-    with pytest.raises(BackendError, match="has ended"):
-        improve(parsed(TEXT), Pipeline.SHORTEST)
+    first = child()
+    os.kill(first, signal.SIGSTOP)  # it is asked, and cannot answer before it ends
+    with ThreadPoolExecutor(1) as pool:
+        asked = pool.submit(improve, parsed(TEXT), Pipeline.SHORTEST)
+        while passes._service._asked < 2:
+            time.sleep(0.001)
+        os.kill(first, signal.SIGKILL)
+        with pytest.raises(BackendError, match="has ended"):
+            asked.result(60)
     improve(parsed(TEXT), Pipeline.SHORTEST)
-    child()
+    assert child() != first
+
+
+def test_a_child_that_has_ended_before_it_is_asked_is_replaced() -> None:
+    improve(parsed(TEXT), Pipeline.SHORTEST)
+    first = passes._service.child
+    assert first is not None
+    os.kill(first.pid, signal.SIGKILL)
+    first.finish(60)
+    improve(parsed(TEXT), Pipeline.SHORTEST)
+    assert child() != first.pid
 
 
 def test_a_forked_process_leaves_the_child_alone() -> None:
@@ -114,3 +133,12 @@ def test_passes_run_here_where_there_can_be_no_child(
     for _ in range(2):
         assert "alloca" not in str(improve(parsed(TEXT), Pipeline.SHORTEST))
     assert len(caplog.records) == 1
+
+
+def test_a_module_in_a_cycle_of_garbage_takes_its_context_along() -> None:
+    for _ in range(10):  # which of the two is finalized first is not known
+        module = parsed(TEXT)
+        cycle: list[object] = [module._context, module]
+        cycle.append(cycle)
+        del module, cycle
+    gc.collect()  # what a finalizer raises is an error of the test

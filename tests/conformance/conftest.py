@@ -13,7 +13,7 @@ import pytest
 
 from ..tier import NIGHTLY
 
-PARTS = {"opencl": 8, "vliw": 4, "llvm": 4, "reference": 8, "switch": 4, "threaded": 4}
+PARTS = {"opencl": 8, "vliw": 8, "llvm": 8, "reference": 8, "switch": 4, "threaded": 4}
 """Of how many manners of a case the default tier has one."""
 
 

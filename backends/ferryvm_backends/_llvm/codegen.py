@@ -11,6 +11,7 @@ import functools
 from collections.abc import Callable
 
 import llvmlite.binding as llvm
+from llvmlite.binding import ffi
 
 from ferryvm_backends._llvm.loader import NativeCode
 
@@ -50,9 +51,13 @@ class _Module(llvm.ModuleRef):  # type: ignore[misc]  # llvmlite has no types
     global one never is: 0.5 KiB for each region of llvm, 12 KiB for one of vliw.
     """
 
+    owned_context: object
+    """The context's address: of what is garbage together Python may finalize the context first,
+    which then knows it no more."""
+
     def _dispose(self) -> None:
         super()._dispose()
-        llvm.ContextRef._dispose(self._context)
+        ffi.lib.LLVMPY_ContextDispose(self.owned_context)
 
 
 def parsed(text: str) -> llvm.ModuleRef:
@@ -70,10 +75,10 @@ def loaded(bitcode: bytes) -> llvm.ModuleRef:
 def _module(parse: Callable[..., llvm.ModuleRef], content: str | bytes) -> _Module:
     context = llvm.create_context()
     reference = parse(content, context)
-    # From here on the module disposes of it: of what is garbage together Python may finalize the
-    # context first, which would take the module with it.
+    # From here on the module disposes of it: finalized first, it would take the module with it.
     context._owned = True
     module = _Module(reference._ptr, context)
+    module.owned_context = context._ptr
     reference.detach()
     return module
 
