@@ -19,6 +19,17 @@ from ferryvm.policy import Choice, Options, Policy, Profile, Rule
 from ferryvm.program import Program
 from ferryvm.registry import Registry
 
+CALLED_NEST = ferryvm.compile("""
+(define total 0)
+(define (sum)
+  (define i 0)
+  (while (< i 5)
+    (let ((j 0)) (while (< j 9) (set! total (+ total (* i j))) (set! j (+ j 1))))
+    (set! i (+ i 1))))
+(sum) (sum) (sum) (sum)
+total""")
+"""A nest in a function that is called four times; its inner loop gets hot first."""
+
 ENDLESS = ferryvm.assemble("""
 .static n i64
 .function main

@@ -15,6 +15,7 @@ from ferryvm.program import Program
 
 from ..double.compiler import compile_by_llvm, with_compiler
 from .mixing import (
+    CALLED_NEST,
     ENDLESS,
     TWO_WAYS_IN,
     end,
@@ -206,17 +207,8 @@ def test_a_cycle_that_is_no_loop_is_interpreted() -> None:
 def test_a_nest_that_was_compiled_from_inside_is_compiled_from_its_head_when_it_begins_again() -> (
     None
 ):
-    program = ferryvm.compile("""
-    (define total 0)
-    (define (sum)
-      (define i 0)
-      (while (< i 5)
-        (let ((j 0)) (while (< j 9) (set! total (+ total (* i j))) (set! j (+ j 1))))
-        (set! i (+ i 1))))
-    (sum) (sum) (sum) (sum)
-    total""")
-    execution = start(program, policy(threshold=30))
-    same_as_reference(program, execution)
+    execution = start(CALLED_NEST, policy(threshold=30))
+    same_as_reference(CALLED_NEST, execution)
     inside, head = placements(execution)
     assert (inside.region, head.region) == ("sum/nest.1", "sum/nest.1")
     assert head.why == f"begun again after it was compiled from inside, at pc {inside.pc}"

@@ -46,6 +46,7 @@ from ferryvm_backends.reference import ReferenceBackend
 from ..double.code import NativeFunction
 from ..double.compiler import Gate, compile_by_llvm, with_compiler
 from .mixing import (
+    CALLED_NEST,
     ENDLESS,
     TWO_WAYS_IN,
     listen,
@@ -67,15 +68,6 @@ LATE = ferryvm.compile("""
 (while (< i 3000) (if (> i 2000) (set! rare (+ rare i))) (set! i (+ i 1)))
 rare""")
 """A loop whose branch takes one path from the 2001st iteration on."""
-NEST = ferryvm.compile("""
-(define total 0)
-(define (sum)
-  (define i 0)
-  (while (< i 5)
-    (let ((j 0)) (while (< j 9) (set! total (+ total (* i j))) (set! j (+ j 1))))
-    (set! i (+ i 1))))
-(sum) (sum) (sum) (sum)
-total""")
 
 DRIVEN: set[Row] = set()
 """Rows that a test of this module takes."""
@@ -149,7 +141,7 @@ def test_a_whole_program_is_queued_before_it_starts() -> Execution:
 
 @drives((State.COLD, On.NESTED))
 def test_the_head_around_code_that_begins_inside_is_hot_when_it_begins_again() -> Execution:
-    execution = start(NEST, policy(threshold=30))
+    execution = start(CALLED_NEST, policy(threshold=30))
     execution.run()
     return execution
 
@@ -268,7 +260,7 @@ def test_of_what_is_too_large_smaller_regions_are_asked_about(
     found = with_compiler(compile_by_llvm)
     limits = Capabilities(limits=Cost(16, 1_000, 100))
     monkeypatch.setattr(type(found.get("mine")), "capabilities", limits)
-    execution = start(NEST, policy("mine", threshold=30), found)
+    execution = start(CALLED_NEST, policy("mine", threshold=30), found)
     execution.run()
     inner = placements(execution)[0]
     assert [asked.region for asked in inner.considered] == ["sum/nest.1", "sum/loop.1.1"]
