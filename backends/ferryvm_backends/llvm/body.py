@@ -150,7 +150,7 @@ class _BodyLowering:
         if body.is_root:
             self.builder.ret(status_constant(Status.LEAVE))
         else:
-            self.exits.return_(results[0] if results else None, has_left=False)
+            self.exits.return_(results[0] if results else None, has_exited=False)
 
     def _targets(self, edges: tuple[Edge, ...]) -> list[ir.Block]:
         """Where edges go; through a block of its own where two go to the same block."""

@@ -31,9 +31,9 @@ class Calls:
 
     def _unwind(self, operation: Operation, returned: ir.Value) -> ir.Value | None:
         """The result of a call that returned; where it left, leave too."""
-        left = self.builder.extract_value(returned, 1) if operation.type else returned
-        has_left = self.builder.icmp_unsigned("!=", left, ir.Constant(INT32, 0))
-        with self.function.rarely(has_left, "unwind"):
+        exit_flag = self.builder.extract_value(returned, 1) if operation.type else returned
+        has_exited = self.builder.icmp_unsigned("!=", exit_flag, ir.Constant(INT32, 0))
+        with self.function.rarely(has_exited, "unwind"):
             self.exits.leave_with_callee(self.exits.exit_state(operation))
         return self.builder.extract_value(returned, 0) if operation.type else None
 

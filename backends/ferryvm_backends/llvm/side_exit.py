@@ -143,11 +143,11 @@ class SideExits:
         if self.body.is_root:
             self.builder.ret(status)
         else:
-            self.return_(None, has_left=True)
+            self.return_(None, has_exited=True)
 
-    def return_(self, value: ir.Value | None, has_left: bool) -> None:
+    def return_(self, value: ir.Value | None, has_exited: bool) -> None:
         """Return from a function, with its result unless it has left."""
-        flag = ir.Constant(INT32, int(has_left))
+        flag = ir.Constant(INT32, int(has_exited))
         if self.body.result is None:
             self.builder.ret(flag)
             return

@@ -66,30 +66,30 @@ class VliwCode(Code):
         totals.entries += 1
         began = time.perf_counter()
         totals.to_device += self._transfer(self._local.send(control))
-        left = self._local.control
+        own = self._local.control
         while True:
             counts = self._native.run(self._local.memory, SLICE, control)
             totals.cycles += counts.cycles
             totals.bundles += counts.bundles
-            is_over = left.status == Status.INTERRUPTED
-            if not is_over or left.pc != self._entry or control.interrupt:
+            is_over = own.status == Status.INTERRUPTED
+            if not is_over or own.pc != self._entry or control.interrupt:
                 break
         totals.to_host += self._transfer(self._local.fetch(control))
-        totals.instructions += control.fuel - left.fuel
-        ctypes.memmove(ctypes.addressof(control), ctypes.addressof(left), REGISTER_BYTES)
-        control.wanted = left.wanted
+        totals.instructions += control.fuel - own.fuel
+        ctypes.memmove(ctypes.addressof(control), ctypes.addressof(own), REGISTER_BYTES)
+        control.wanted = own.wanted
         totals.seconds += time.perf_counter() - began
         if is_over and not control.interrupt:
             return Status.SLICED
-        status = Status(left.status)
-        return self._guard_failed(left.exit_id) if status is Status.GUARD else status
+        status = Status(own.status)
+        return self._guard_failed(own.exit_id) if status is Status.GUARD else status
 
     def _transfer(self, transfers: Iterable[int]) -> int:
         """Bytes of all transfers, whose cycles are counted."""
-        way, total = self.program.machine.transfer, 0
+        link, total = self.program.machine.transfer, 0
         for size in transfers:
             if size:
-                self.totals.transfer_cycles += way.setup + int(-(-size // way.bytes_per_cycle))
+                self.totals.transfer_cycles += link.setup + int(-(-size // link.bytes_per_cycle))
                 total += size
         return total
 

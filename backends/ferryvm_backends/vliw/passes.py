@@ -86,9 +86,9 @@ def registers_for_forwarding(machine: Machine, operations: Sequence[Operation]) 
         return most  # which the compiler tells
     others = max((-(-count // able[each]) for each, count in work.items()), default=0)
 
-    def interval(keeping: int) -> int:
-        loads = accesses + len(before) - keeping
-        issued = accesses + work.total() - keeping
+    def interval(cached: int) -> int:
+        loads = accesses + len(before) - cached
+        issued = accesses + work.total() - cached
         return max(others, -(-loads // able[Work.LOAD]), -(-issued // machine.slots))
 
     return next(count for count in range(most + 1) if interval(count) == interval(most))

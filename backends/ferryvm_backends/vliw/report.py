@@ -134,7 +134,7 @@ def _region(metrics: ProgramMetrics) -> Metrics:
 
 def _loop(metrics: ProgramMetrics, loop: LoopSummary) -> Metrics:
     bundles = metrics.totals.bundles
-    starts = range(loop.begin, loop.end, loop.interval)
+    starts = range(loop.start, loop.end, loop.interval)
     return {
         "block": loop.label,
         "pc": loop.pc,
@@ -147,7 +147,7 @@ def _loop(metrics: ProgramMetrics, loop: LoopSummary) -> Metrics:
         "unrolled": loop.iterations,
         "expanded": loop.copies,
         "passes": int(bundles[starts].sum()),
-        "cycles": int(bundles[loop.begin : loop.end].sum()),
+        "cycles": int(bundles[loop.start : loop.end].sum()),
         "not_pipelined": loop.reason,
     }
 

@@ -64,7 +64,7 @@ class Loop:
     def __init__(self) -> None:
         self.body, self.done = MachineBlock("loop"), MachineBlock("done")
         self.code = MachineCode("by hand", [self.body, self.done])
-        self.left: list[Register] = []
+        self.read_after: list[Register] = []
         """What is read when control has left."""
 
     def register(self, kind: FileKind = FileKind.INTEGER) -> Register:
@@ -105,7 +105,8 @@ class Loop:
         block = MachineBlock(self.body.label, [*self.body.operations])
         block.operations.append(MachineOperation("jump", target=block))
         reads = [
-            MachineOperation("store", (), (0, r), None, MemoryOperand(STACK)) for r in self.left
+            MachineOperation("store", (), (0, r), None, MemoryOperand(STACK))
+            for r in self.read_after
         ]
         self.done.operations = [*reads, MachineOperation("stop")]
         self.code.blocks = [block, self.done]
@@ -117,13 +118,13 @@ def nodes(loop: Iteration, name: str) -> list[DependenceNode]:
     return [node for node in loop.nodes if node.operation.name == name]
 
 
-def waits(loop: Iteration, first: str, second: str) -> set[DependenceEdge]:
+def dependences_between(loop: Iteration, first: str, second: str) -> set[DependenceEdge]:
     """What operations of one name have to wait for, of those of another."""
     return {
-        wait
-        for wait in loop.waits
-        if loop.nodes[wait.first].operation.name == first
-        and loop.nodes[wait.second].operation.name == second
+        edge
+        for edge in loop.edges
+        if loop.nodes[edge.first].operation.name == first
+        and loop.nodes[edge.second].operation.name == second
     }
 
 

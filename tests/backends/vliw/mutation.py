@@ -68,7 +68,7 @@ def proved(part: Region, machine: Machine) -> Proved:
     """A region's program, with what it is to be."""
     given: list[tuple[MachineCode, Program, Claim]] = []
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(encode, "prove_if_asked", lambda *them: given.append(them))
+        patch.setattr(encode, "prove_if_enabled", lambda *them: given.append(them))
         compiled(part, machine)
     ((code, program, claim),) = given
     return Proved(code, program, claim, part)
@@ -87,9 +87,9 @@ def changed(program: Program, *changes: tuple[int, Slot | None, Slot | None]) ->
     """A program with slots of bundles taken out, put in, or put in others' place."""
     bundles: list[Bundle] = list(program.bundles)
     for number, old, new in changes:
-        kept = [slot for slot in bundles[number] if slot is not old]
-        kept += [] if new is None else [new]
-        bundles[number] = tuple(sorted(kept, key=lambda slot: slot.unit))
+        used = [slot for slot in bundles[number] if slot is not old]
+        used += [] if new is None else [new]
+        bundles[number] = tuple(sorted(used, key=lambda slot: slot.unit))
     return dataclasses.replace(program, bundles=tuple(bundles))
 
 
@@ -111,14 +111,14 @@ def altered(program: Program, where: Where, **fields: object) -> Program:
 def _kernels(program: Program) -> Iterator[tuple[LoopSummary, Where]]:
     for loop in program.loops:
         if loop.is_pipelined:
-            yield from ((loop, each) for each in slots(program) if loop.begin <= each[0] < loop.end)
+            yield from ((loop, each) for each in slots(program) if loop.start <= each[0] < loop.end)
 
 
 def _by(cycles: int) -> Callable[[Program], Iterator[Program]]:
     def found(program: Program) -> Iterator[Program]:
         for loop, (number, slot) in _kernels(program):
             to = number + cycles
-            if loop.begin <= to < loop.end:
+            if loop.start <= to < loop.end:
                 there = [other for other in program.bundles[to] if other.unit == slot.unit]
                 if there:
                     yield changed(program, (number, slot, there[0]), (to, there[0], slot))
@@ -149,9 +149,9 @@ def _other_way(program: Program) -> Iterator[Program]:
 def _other_copy(program: Program) -> Iterator[Program]:
     """Registers of the iteration before or behind."""
     for loop, (number, slot) in _kernels(program):
-        length = loop.end - loop.begin
+        length = loop.end - loop.start
         for step in (-loop.interval, loop.interval):
-            bundle = program.bundles[loop.begin + (number - loop.begin + step) % length]
+            bundle = program.bundles[loop.start + (number - loop.start + step) % length]
             for other in bundle:
                 if (other.unit, other.name, len(other.sources)) != (
                     *(slot.unit, slot.name),
@@ -170,7 +170,7 @@ def _other_top(program: Program) -> Iterator[Program]:
     for loop, (number, slot) in _kernels(program):
         if slot.name == "repeat":
             for by in (-loop.interval, -1, 1, 2, loop.interval):
-                yield altered(program, (number, slot), again=max(loop.begin + by, 0))
+                yield altered(program, (number, slot), again=max(loop.start + by, 0))
 
 
 KERNEL_MUTATIONS: dict[str, Callable[[Program], Iterator[Program]]] = {

@@ -11,7 +11,7 @@ from ferryvm_backends.vliw.code.modulo.dependence_graph import DependenceEdge, I
 from ferryvm_backends.vliw.code.modulo.initiation_interval import Bounds, bounds
 from ferryvm_backends.vliw.code.operation import EXITS, MachineOperation, Segment
 
-from .looping import HEAP, MACHINE, STACK, Loop, nodes, waits
+from .looping import HEAP, MACHINE, STACK, Loop, dependences_between, nodes
 
 # --- how fast -------------------------------------------------------------------------------
 
@@ -86,9 +86,9 @@ def _through(store: int, load: int, step: int = 8, segment: Segment = HEAP) -> s
     at = loop.register()
     loop.store(at, loop.load(at, load), store, segment)
     loop.do("add", at, step, to=at)
-    found = waits(loop.round(), "store", "load")
-    assert {wait.reason for wait in found} <= {DependenceKind.ORDER}
-    return {wait.distance for wait in found}
+    found = dependences_between(loop.round(), "store", "load")
+    assert {edge.reason for edge in found} <= {DependenceKind.ORDER}
+    return {edge.distance for edge in found}
 
 
 def test_what_is_stored_two_elements_ahead_is_loaded_two_rounds_later() -> None:
@@ -120,13 +120,13 @@ def test_an_address_that_is_not_known_may_be_any_in_the_next_round() -> None:
     loop.do("add", at, 8, to=at)
     round_ = loop.round()
     ((first,), (second,)) = nodes(round_, "load"), nodes(round_, "store")
-    assert waits(round_, "store", "load") == {
+    assert dependences_between(round_, "store", "load") == {
         DependenceEdge(second.number, first.number, DependenceKind.ORDER, 1)
     }
-    assert DependenceEdge(first.number, second.number, DependenceKind.MEMORY) in waits(
-        round_, "load", "store"
-    )
-    assert waits(round_, "store", "store") == {
+    assert DependenceEdge(
+        first.number, second.number, DependenceKind.MEMORY
+    ) in dependences_between(round_, "load", "store")
+    assert dependences_between(round_, "store", "store") == {
         DependenceEdge(second.number, second.number, DependenceKind.ORDER, 1)
     }
 
@@ -137,7 +137,7 @@ def test_an_address_is_known_through_sums() -> None:
     loop.load(loop.do("sub", at, 8))
     loop.store(loop.do("add", 8, loop.do("add", at, 8)), 1)
     loop.do("add", loop.do("add", at, 4), 4, to=at)
-    assert {each.distance for each in waits(loop.round(), "store", "load")} == {3}
+    assert {each.distance for each in dependences_between(loop.round(), "store", "load")} == {3}
 
 
 def test_several_rounds_have_their_distances_among_them() -> None:
@@ -150,7 +150,7 @@ def test_several_rounds_have_their_distances_among_them() -> None:
     behind = [each.number for each in nodes(round_, "load")]
     found = {
         (order.index(w.first), behind.index(w.second), w.distance)
-        for w in waits(round_, "store", "load")
+        for w in dependences_between(round_, "store", "load")
     }
     assert found == {(0, 2, 0), (1, 0, 1), (2, 1, 1)}
 
@@ -237,7 +237,7 @@ def test_one_result_in_two_registers_has_two_first_values() -> None:
 def test_an_exit_needs_what_stands_there_when_it_leaves() -> None:
     loop = Loop()
     a, kept, far = loop.register(), loop.register(), loop.register()
-    loop.left = [a, kept, far]
+    loop.read_after = [a, kept, far]
     loop.exit(a)
     loop.do("add", a, 1, to=a)
     loop.do("move", 7, to=far)
@@ -246,11 +246,11 @@ def test_an_exit_needs_what_stands_there_when_it_leaves() -> None:
     (add,), (move,), (before, after) = (nodes(round_, name) for name in ("add", "move", "exit"))
     assert before.needed == {a: NodeResult(add.number, 1), far: NodeResult(move.number, 1)}
     assert after.needed == {a: NodeResult(add.number), far: 7}  # what is kept stays where it is
-    assert waits(round_, "add", "exit") == {
-        DependenceEdge(add.number, before.number, DependenceKind.LANDED, 1),
-        DependenceEdge(add.number, after.number, DependenceKind.LANDED),
+    assert dependences_between(round_, "add", "exit") == {
+        DependenceEdge(add.number, before.number, DependenceKind.WRITTEN_BACK, 1),
+        DependenceEdge(add.number, after.number, DependenceKind.WRITTEN_BACK),
     }
-    assert waits(round_, "exit", "exit") == {
+    assert dependences_between(round_, "exit", "exit") == {
         DependenceEdge(before.number, after.number, DependenceKind.ORDER),
         DependenceEdge(after.number, before.number, DependenceKind.ORDER, 1),
     }
@@ -264,10 +264,10 @@ def test_stores_stay_between_the_exits_around_them() -> None:
     loop.exit(a)
     round_ = loop.round()
     (first, second), (one,) = nodes(round_, "exit"), nodes(round_, "store")
-    assert waits(round_, "exit", "store") == {
-        DependenceEdge(first.number, one.number, DependenceKind.LEFT)
+    assert dependences_between(round_, "exit", "store") == {
+        DependenceEdge(first.number, one.number, DependenceKind.CONTROL)
     }
-    assert waits(round_, "store", "exit") == {
+    assert dependences_between(round_, "store", "exit") == {
         DependenceEdge(one.number, second.number, DependenceKind.DONE)
     }
 
@@ -367,7 +367,7 @@ def test_several_rounds_count_from_where_the_first_one_does() -> None:
     loop.load(at, 24)
     loop.do("add", at, 8, to=at)
     loop.do("add", i, 1, to=i)
-    loop.left = [i]
+    loop.read_after = [i]
     round_ = loop.round(3)
     offsets = [n.operation.place.offset for n in nodes(round_, "load") if n.operation.place]
     assert offsets == [24, 32, 40]
@@ -420,11 +420,11 @@ def test_pointers_that_take_turns_are_on_no_line() -> None:
     assert load.sources == (NodeResult(nodes(round_, "add")[0].number, 2),)
     assert load.step is None
     # The other one may be anywhere, so also where this one has stored.
-    assert {wait.distance for wait in waits(round_, "store", "load")} == {1}
+    assert {edge.distance for edge in dependences_between(round_, "store", "load")} == {1}
 
 
 def test_what_is_known_of_pointers_that_take_turns_is_known_of_several_rounds() -> None:
     round_ = _turns(8, 24).round(2)
     assert {node.step for node in nodes(round_, "load")} == {8}
-    found = waits(round_, "store", "load")
-    assert any(wait.distance == 0 for wait in found)
+    found = dependences_between(round_, "store", "load")
+    assert any(edge.distance == 0 for edge in found)

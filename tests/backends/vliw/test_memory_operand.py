@@ -78,8 +78,8 @@ def test_what_is_apart_does_not_wait(
     }[first]
     store = MachineOperation("store", (), (b, value), None, MemoryOperand(Segment.HEAP, 0, 8, two))
     _, mine = dependences(MachineBlock("b", [access, store]), {})
-    waits = [each for each in mine if each.reason in (DependenceKind.MEMORY, DependenceKind.ORDER)]
-    assert bool(waits) is not is_apart
+    orders = [each for each in mine if each.reason in (DependenceKind.MEMORY, DependenceKind.ORDER)]
+    assert bool(orders) is not is_apart
 
 
 @pytest.mark.parametrize(("offset", "is_apart"), [(-4, False), (-8, True), (4, False), (8, True)])

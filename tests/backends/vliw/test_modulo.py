@@ -259,10 +259,10 @@ def test_every_operation_has_waited_for_what_it_has_to(machine: str, name: str) 
     for found in _scheduled(TEXTS[name], description):
         slots = found.partial.slots
         assert sorted(slots) == list(range(len(found.loop.nodes)))
-        for wait in found.loop.waits:
-            one, other = slots[wait.first], slots[wait.second]
-            least = distance(wait.reason, one.latency, other.latency, description)
-            assert other.cycle + found.interval * wait.distance >= one.cycle + least
+        for edge in found.loop.edges:
+            one, other = slots[edge.first], slots[edge.second]
+            least = distance(edge.reason, one.latency, other.latency, description)
+            assert other.cycle + found.interval * edge.distance >= one.cycle + least
         issued = Counter(
             ((slot.cycle + more) % found.interval, slot.unit)
             for number, slot in slots.items()
@@ -272,7 +272,7 @@ def test_every_operation_has_waited_for_what_it_has_to(machine: str, name: str) 
         for node in found.loop.nodes:
             for made in (each for each in node.sources if isinstance(each, NodeResult)):
                 read = slots[node.number].cycle + found.interval * made.distance
-                assert slots[made.node].landing <= read
+                assert slots[made.node].write_back <= read
         repeat = slots[found.loop.repeat]
         assert (repeat.cycle + description.delay_slots + 1) % found.interval == 0
 
@@ -306,7 +306,7 @@ def test_an_access_takes_the_last_base_that_is_there() -> None:
         assert isinstance(base, NodeResult)
         assert place is not None
         assert old.operation.place is not None
-        waited = slots[node.number].cycle + 3 * base.distance - slots[pointer.number].landing
+        waited = slots[node.number].cycle + 3 * base.distance - slots[pointer.number].write_back
         assert 0 <= waited < 3
         iterations = 1 - base.distance
         assert place.offset == old.operation.place.offset - 16 * iterations

@@ -204,7 +204,7 @@ def test_a_kernel_is_framed_and_said_with_its_interval_and_bounds(made: Drawn) -
     kernel, plain = program.loops
     shown = Page(page(program, made.source_map))
     framed = [a["class"].split() for a, _ in shown.of("tr", "kernel") if "note" not in a["class"]]
-    assert len(framed) == kernel.end - kernel.begin
+    assert len(framed) == kernel.end - kernel.start
     assert ["first" in css for css in framed] == [True, False, False, False]
     assert ["last" in css for css in framed] == [False, False, False, True]
     notes = [text for _, text in shown.of("tr", "note")]
@@ -213,11 +213,11 @@ def test_a_kernel_is_framed_and_said_with_its_interval_and_bounds(made: Drawn) -
     )
     assert notes[0].startswith("kernel of ")
     assert notes[1].endswith(
-        f": II {plain.end - plain.begin}, at least 3 by resources (alu), "
+        f": II {plain.end - plain.start}, at least 3 by resources (alu), "
         f"at least 4 by recurrences, not pipelined: {REASON}"
     )
     assert len(notes) == 2
-    assert len(shown.of("tr", "loop")) == plain.end - plain.begin + 1
+    assert len(shown.of("tr", "loop")) == plain.end - plain.start + 1
     assert "f" not in [text for _, text in shown.of("i")]
 
 
@@ -226,7 +226,7 @@ def test_loops_are_listed_with_links_to_their_blocks(made: Drawn) -> None:
     shown = Page(page(program, made.source_map))
     (table,) = [text for _, text in shown.of("table", "loops")]
     for loop in program.loops:
-        start = max(first for first in program.labels if first <= loop.begin)
+        start = max(first for first in program.labels if first <= loop.start)
         links = [a["href"] for a, text in shown.of("a") if text == loop.label]
         assert links.count(f"#b{start}") >= 2  # in the list, the index and at the block
         assert loop.label in table
@@ -264,14 +264,14 @@ def test_what_a_pipelined_loop_begins_with_and_its_ways_out_are_outside_its_fram
         row.number: row for b in picture(made.program, made.source_map).blocks for row in b.rows
     }
     start = next(number for number, label in made.program.labels.items() if label == loop.label)
-    assert start < loop.begin
-    assert {rows[number].kind for number in range(start, loop.begin)} == {""}
-    assert {rows[number].kind for number in range(loop.begin, loop.end)} == {"kernel"}
-    ways = [number for number, text in made.program.labels.items() if text.count(".") > 1]
-    assert ways
-    assert all(rows[number].kind == "" for number in ways)
+    assert start < loop.start
+    assert {rows[number].kind for number in range(start, loop.start)} == {""}
+    assert {rows[number].kind for number in range(loop.start, loop.end)} == {"kernel"}
+    exits = [number for number, text in made.program.labels.items() if text.count(".") > 1]
+    assert exits
+    assert all(rows[number].kind == "" for number in exits)
     (back,) = [slot for slot in made.program.bundles[loop.end - 4] if slot.name == "repeat"]
-    assert back.again == loop.begin
+    assert back.again == loop.start
 
 
 def test_a_stage_without_a_picture_is_refused() -> None:

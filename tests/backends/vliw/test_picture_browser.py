@@ -133,7 +133,7 @@ def test_thousands_of_bundles_are_drawn_and_can_be_scrolled(
         bundles=bundles * times,
         labels={s + n: f"{t} {s}" for s in starts for n, t in made.program.labels.items()},
         loops=tuple(
-            dataclasses.replace(loop, begin=s + loop.begin, end=s + loop.end) for s in starts
+            dataclasses.replace(loop, start=s + loop.start, end=s + loop.end) for s in starts
         ),
     )
     path = tmp_path / "long.html"

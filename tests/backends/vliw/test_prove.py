@@ -227,7 +227,7 @@ NEEDS = r"which block \S+ needs, should be .* and is "
             "nest",
             "multi16",
             _without("exit"),
-            r"control \S+ .*without .* being asked, by the",
+            r"control \S+ .*without a check of .*, by the",
             False,
         ),
         ("nest", "multi16", _never_looked, "time is over is never looked at", False),
@@ -237,9 +237,21 @@ NEEDS = r"which block \S+ needs, should be .* and is "
         ("nest", "multi16", _no_unit, r"unit control cannot do \S+, which \S+ \(pc -?\d+\)", True),
         ("nest", "multi16", _twice, r"unit \S+ has two operations", True),
         ("division", "multi16", _busy, r"unit alu\d is not ready for move \(pc -1\) until", True),
-        ("division", "multi16", _together, r"of move \(pc -1\) on unit alu\d lands together", True),
-        ("nest", "wide16", _same_register, r"lands in int\.\d+ together with one that was", True),
-        ("nest", "multi16", _same_file, r"2 results land in file \S+ together, \d", True),
+        (
+            "division",
+            "multi16",
+            _together,
+            r"of move \(pc -1\) on unit alu\d is written back together",
+            True,
+        ),
+        (
+            "nest",
+            "wide16",
+            _same_register,
+            r"is written to int\.\d+ together with one that was",
+            True,
+        ),
+        ("nest", "multi16", _same_file, r"2 results are written to file \S+ together, \d", True),
         ("nest", "multi16", _never_set, "depends on what was never set", True),
         ("vectors", "multi16", _other_place, r"the store \S+\[.* should be done, and", True),
         (
@@ -303,10 +315,10 @@ def _slow_loads(machine: Machine) -> Machine:
         (lambda m: dataclasses.replace(m, immediates=1), r"\d constants, and a bundle holds 1"),
         (lambda m: dataclasses.replace(m, instructions=9), r"and the instruction memory holds 9"),
         (lambda m: dataclasses.replace(m, bypass=False), r"and the machine has no bypass"),
-        (lambda m: dataclasses.replace(m, delay_slots=1), r"control|should|needs|lands"),
-        (lambda m: dataclasses.replace(m, delay_slots=4), r"control|should|needs|lands"),
+        (lambda m: dataclasses.replace(m, delay_slots=1), r"control|should|needs|written"),
+        (lambda m: dataclasses.replace(m, delay_slots=4), r"control|should|needs|written"),
         (lambda m: _files(m, read_ports=1), r"\d reads of file int, which has 1 ports"),
-        (lambda m: _files(m, write_ports=1), r"\d results land in file int together"),
+        (lambda m: _files(m, write_ports=1), r"\d results are written to file int together"),
         (lambda m: _files(m, registers=4), r"register \d+ of file int, which has 4"),
         (lambda m: _units(m, reads=frozenset()), r"reads file int, which the unit does not reach"),
         (lambda m: _units(m, writes=frozenset()), r"writes file int, which the unit does not"),
@@ -364,8 +376,8 @@ def test_an_error_knows_where_it_was_found() -> None:
 
 @pytest.mark.parametrize("value", ["", "1"])
 def test_the_environment_has_programs_proved(monkeypatch: pytest.MonkeyPatch, value: str) -> None:
-    asked: list[object] = []
-    monkeypatch.setattr(proof, "prove", lambda *them: asked.append(them))
+    proofs: list[object] = []
+    monkeypatch.setattr(proof, "prove", lambda *them: proofs.append(them))
     monkeypatch.setenv(ENVIRONMENT, value)
     VliwBackend(find("single")).show(whole("1"), Options(), "vliw")
-    assert len(asked) == (value == "1")
+    assert len(proofs) == (value == "1")

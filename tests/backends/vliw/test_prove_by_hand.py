@@ -238,7 +238,7 @@ def _with(number: int, unit: int, **fields: object) -> Callable[[], list[Bundle]
         (_with(13, CONTROL, target=MOVE), r"v0 in r\.0, which block done needs, should be"),
         (_with(15, ALU, written=None), r"v0 in r\.0|store stack"),
         (_with(15, OTHER, sources=(V, S)), r"what is stored to stack\[.* should be add"),
-        (_with(14, CONTROL, again=AGAIN + 1), r"without compare.* being asked"),
+        (_with(14, CONTROL, again=AGAIN + 1), r"without a check of compare"),
         (_with(16, STORES, sources=(B, S)), r"store stack.* should be done, and "),
         (_with(17, ALU, sources=(A,)), r"v0 in r\.0, which block over needs"),
         (_with(14, CONTROL, target=None), r"the time is over is never looked at in a loop"),

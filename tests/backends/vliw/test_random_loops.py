@@ -73,12 +73,12 @@ class Windows:
     def sum(self) -> str:
         """A sum of products of elements, and what becomes of it."""
         taps, by = self.pick((2, 3, 4, 7, 8, 12)), self.pick((1, 1, 1, 2, 3))
-        begin = self.pick((0, 0, 0, 1))
+        start = self.pick((0, 0, 0, 1))
         terms = f"(* {self.element()} {self.element()})" if self.pick((0, 1)) else self.element()
         store = f"(vector-set! c {self.pick(('i', 'i', '(+ i 1)', '(* i 2)'))} t)"
         rest = self.pick((store, store, "(set! s (+ s t))", f"{store} (set! s (- s t))"))
         return (
-            f"(let ((t {self.zero}) (k {begin})) (while (< k {taps})"
+            f"(let ((t {self.zero}) (k {start})) (while (< k {taps})"
             f" (set! t (+ t {terms})) (set! k (+ k {by}))) {rest})"
         )
 
@@ -109,11 +109,11 @@ def policy(machine: str) -> Policy:
 @pytest.mark.parametrize("programs", sample([FEW, PROGRAMS], 1))
 @pytest.mark.parametrize("machine", sample(sorted(shipped()), 2))
 def test_random_windows_end_alike(machine: str, programs: int) -> None:
-    ways = set()
+    paths = set()
     for number in range(programs):
         program = Windows(number).program()
         expected = ended(Engine("reference", limits=LIMITS), program)
         found = ended(Engine(policy=policy(machine), limits=LIMITS), program)
         assert found == expected, (SEED, number)
-        ways.add(isinstance(expected[0], str))
-    assert False in ways
+        paths.add(isinstance(expected[0], str))
+    assert False in paths

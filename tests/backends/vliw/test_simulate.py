@@ -76,17 +76,21 @@ def test_a_run_is_entered_at_its_top_and_left_at_its_end(name: str) -> None:
     assert Counter(state for run in runs for state in run) == Counter(
         dict.fromkeys(paths.onward, 1)
     )
-    ways = defaultdict(list)
+    predecessors = defaultdict(list)
     for state, onward in paths.onward.items():
         for following in (onward.next, onward.taken):
             for other in () if following is None else following.states:
-                ways[other].append(state)
+                predecessors[other].append(state)
     for run_ in runs:
         for before, state in itertools.pairwise(run_):
-            assert ways[state] == [before]
+            assert predecessors[state] == [before]
             assert paths.onward[before].next.states == (state,)
             assert paths.onward[before].taken is None
-        assert run_[0] is paths.first or len(ways[run_[0]]) > 1 or _parts(paths, ways[run_[0]][0])
+        assert (
+            run_[0] is paths.first
+            or len(predecessors[run_[0]]) > 1
+            or _parts(paths, predecessors[run_[0]][0])
+        )
     assert len(runs) < len(paths.onward) / 3
 
 

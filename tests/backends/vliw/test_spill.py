@@ -62,7 +62,7 @@ def sums(count: int) -> tuple[Loop, list[Register]]:
     """A loop that adds so many registers to one, and what is added."""
     loop = Loop()
     total, kept = loop.register(), [loop.register() for _ in range(count)]
-    loop.left.append(total)
+    loop.read_after.append(total)
     for each in kept:
         loop.do("add", total, each, to=total)
     return loop, kept
@@ -109,36 +109,36 @@ def _entered(loop: Loop) -> tuple[MachineCode, MachineBlock, MachineBlock]:
     """Machine code with a loop, and a block in front of it."""
     loop.round()
     block, _ = loop.code.blocks
-    front = MachineBlock("front", [MachineOperation("jump", target=block)])
-    loop.code.blocks.insert(0, front)
-    return loop.code, front, block
+    preheader = MachineBlock("preheader", [MachineOperation("jump", target=block)])
+    loop.code.blocks.insert(0, preheader)
+    return loop.code, preheader, block
 
 
 def test_a_loop_that_loads_stores_in_front_and_can_be_as_it_was() -> None:
     loop, kept = sums(3)
-    code, front, block = _entered(loop)
+    code, preheader, block = _entered(loop)
     before = [*block.operations]
-    assert preheader_of(code, block) is front
-    made = reload(code, block, front, kept[:2])
-    assert [o.name for o in front.operations] == ["store", "store", "jump"]
-    assert [o.operands for o in front.operations[:2]] == [(0, kept[0]), (0, kept[1])]
+    assert preheader_of(code, block) is preheader
+    made = reload(code, block, preheader, kept[:2])
+    assert [o.name for o in preheader.operations] == ["store", "store", "jump"]
+    assert [o.operands for o in preheader.operations[:2]] == [(0, kept[0]), (0, kept[1])]
     names = [operation.name for operation in block.operations]
     assert names == ["load", "add", "load", "add", "add", "jump"]
     loads = [o for o in block.operations if o.name == "load"]
-    assert [o.place for o in loads] == [o.place for o in front.operations[:2]]
+    assert [o.place for o in loads] == [o.place for o in preheader.operations[:2]]
     graph = Iteration(block, live_at_entry(code))
     assert {s for n in graph.nodes for s in n.sources if isinstance(s, Invariant)} == {
         Invariant(kept[2])
     }
     made.undo()
     assert block.operations == before
-    assert [o.name for o in front.operations] == ["jump"]
+    assert [o.name for o in preheader.operations] == ["jump"]
 
 
 def test_a_loop_that_is_entered_from_two_places_has_no_front() -> None:
     loop, _ = sums(1)
-    code, front, block = _entered(loop)
-    code.blocks.insert(0, MachineBlock("other", [*front.operations]))
+    code, preheader, block = _entered(loop)
+    code.blocks.insert(0, MachineBlock("other", [*preheader.operations]))
     assert preheader_of(code, block) is None
 
 
@@ -148,7 +148,7 @@ def _reloaded(program: Program) -> int:
         slot.name == "load" and slot.place is not None and slot.place.segment is Segment.SPILL
         for loop in program.loops
         if loop.is_pipelined
-        for bundle in program.bundles[loop.begin : loop.end]
+        for bundle in program.bundles[loop.start : loop.end]
         for slot in bundle
     )
 

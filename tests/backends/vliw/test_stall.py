@@ -116,7 +116,7 @@ def test_a_gap_has_the_cause_that_the_next_operation_waited_for(
 
 
 def test_a_register_is_not_written_before_it_was_read() -> None:
-    """The load lands a cycle after the last operation that reads what was there before."""
+    """The load is written back a cycle after the last operation that reads what was there before."""
     reads = (add(B, ONE, to=C),)
     found = stalls(program([reads, 2, (load(B),), (add(D, ONE),), reads, (STOP,), 3]))
     assert found[:4] == (None, Cause.REGISTER, Cause.REGISTER, None)
@@ -136,8 +136,8 @@ def test_a_branch_waits_for_what_is_done_in_its_delay_slots() -> None:
 
 def test_a_block_begins_with_what_lands_there() -> None:
     blocks = dataclasses.replace(program([(STOP,), 5, (STOP,), 3]), labels={0: "a", 4: "b"})
-    landing = [Cause.LANDING] * 2
-    assert stalls(blocks) == (None, *[BRANCH] * 3, *landing, None, *[BRANCH] * 3)
+    write_back = [Cause.WRITE_BACK] * 2
+    assert stalls(blocks) == (None, *[BRANCH] * 3, *write_back, None, *[BRANCH] * 3)
 
 
 def test_a_pipelined_loop_waits_for_the_pass_before() -> None:

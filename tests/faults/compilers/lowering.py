@@ -317,14 +317,14 @@ _put(
     "vliw",
     "accesses-apart-by-size",
     "Two accesses are taken to be apart if they begin at different places.",
-    "return begin < self.begin + self.place.size and self.begin < end",
-    "return begin == self.begin",
+    "return start < self.start + self.place.size and self.start < end",
+    "return start == self.start",
 )
 _put(
     "vliw.code.dependence",
     "vliw",
     "store-moved-over-an-exit",
     "A store may be done before an exit in front of it.",
-    "            for other in exits[-1:]:\n                wait(other, DependenceKind.LEFT)\n            effects",
-    "            for other in exits[:0]:\n                wait(other, DependenceKind.LEFT)\n            effects",
+    "            for other in exits[-1:]:\n                depend_on(other, DependenceKind.CONTROL)\n            effects",
+    "            for other in exits[:0]:\n                depend_on(other, DependenceKind.CONTROL)\n            effects",
 )

@@ -31,7 +31,7 @@ from ferryvm_backends.vliw.machine.model import Machine
 
 
 class DependenceKind(enum.Enum):
-    """Why one operation waits for another.
+    """The reason for which one operation depends on another.
 
     The value says after how many cycles it may be issued, at least: so many times the other's
     latency L, its own M, and the delay slots D; and cycles besides.
@@ -43,11 +43,11 @@ class DependenceKind(enum.Enum):
     """1 - M later."""
     WRITTEN = (1, -1, 0, 1, "it overwrites what the other writes")
     """L + 1 - M later."""
-    LEFT = (0, 0, 1, 1, "what it does must not be done if the other leaves")
+    CONTROL = (0, 0, 1, 1, "what it does must not be done if the other leaves")
     """D + 1 later."""
     DONE = (0, 0, -1, 0, "it leaves, and what the other does is to be done")
     """D earlier at most."""
-    LANDED = (1, 0, -1, -1, "it leaves, and the other's result is to be there")
+    WRITTEN_BACK = (1, 0, -1, -1, "it leaves, and the other's result is to be there")
     """L - D - 1 later."""
     ORDER = (0, 0, 0, 1, "it comes later")
     """1 later."""
@@ -60,7 +60,7 @@ class DependenceKind(enum.Enum):
 
 
 class Dependence(NamedTuple):
-    """An operation waits for another one, by their numbers in the block."""
+    """An operation depends on another one, by their numbers in the block."""
 
     first: int
     reason: DependenceKind
@@ -87,7 +87,7 @@ def dependences(block: MachineBlock, live: Live) -> list[list[Dependence]]:
         mine: list[Dependence] = []
         found.append(mine)
 
-        def wait(first: int, reason: DependenceKind, mine: list[Dependence] = mine) -> None:
+        def depend_on(first: int, reason: DependenceKind, mine: list[Dependence] = mine) -> None:
             mine.append(Dependence(first, reason))
 
         if operation.place is not None:
@@ -97,45 +97,45 @@ def dependences(block: MachineBlock, live: Live) -> list[list[Dependence]]:
                 and operation.result
                 and number > tuning.SPILL_AHEAD
             ):
-                wait(
+                depend_on(
                     number - tuning.SPILL_AHEAD, DependenceKind.MEMORY
                 )  # earlier it would take a register for longer
         for register in operation.registers():
             if register in last:
-                wait(last[register], DependenceKind.VALUE)
+                depend_on(last[register], DependenceKind.VALUE)
             readers.setdefault(register, []).append(number)
         if operation.name == "store":
             for other in exits[-1:]:
-                wait(other, DependenceKind.LEFT)
+                depend_on(other, DependenceKind.CONTROL)
             effects.append(number)
         if operation.result is not None:
             result = operation.result
             for other in readers.pop(result, ()):
                 if other != number:
-                    wait(other, DependenceKind.READ)
+                    depend_on(other, DependenceKind.READ)
             if result in last:
-                wait(last[result], DependenceKind.WRITTEN)
+                depend_on(last[result], DependenceKind.WRITTEN)
             for other in exits:
                 target = block.operations[other].target
                 assert target is not None
                 if result in live[target]:
-                    wait(other, DependenceKind.LEFT)
+                    depend_on(other, DependenceKind.CONTROL)
             last[result] = number
         if operation.name in BRANCHES:
             is_end = operation.name not in EXITS
             for other in effects:
-                wait(other, DependenceKind.DONE)
+                depend_on(other, DependenceKind.DONE)
             effects.clear()  # later exits come behind this one
             needed = live[operation.target] if operation.target is not None else frozenset()
             for register, other in last.items():
                 if register in needed and not is_end:
-                    wait(other, DependenceKind.LANDED)
+                    depend_on(other, DependenceKind.WRITTEN_BACK)
             if is_end:
                 for other, each in enumerate(block.operations[:number]):
                     if each.result is not None:
-                        wait(other, DependenceKind.LANDED)
+                        depend_on(other, DependenceKind.WRITTEN_BACK)
             for other in exits[-1:]:
-                wait(other, DependenceKind.ORDER)
+                depend_on(other, DependenceKind.ORDER)
             if not is_end:
                 exits.append(number)
     return found
@@ -149,7 +149,7 @@ class _Access:
     """Base register of its address; None for a constant address."""
     setter: int | None
     """The operation that set the register."""
-    begin: int
+    start: int
     """Bytes behind the base."""
 
     def may_overlap(self, other: _Access) -> bool:
@@ -158,8 +158,8 @@ class _Access:
             return False
         if self.base is not other.base or self.setter != other.setter:
             return True
-        begin, end = other.begin, other.begin + other.place.size
-        return begin < self.begin + self.place.size and self.begin < end
+        start, end = other.start, other.start + other.place.size
+        return start < self.start + self.place.size and self.start < end
 
 
 class _MemoryAccesses:
@@ -179,13 +179,13 @@ class _MemoryAccesses:
     ) -> Iterator[Dependence]:
         """The dependences of one more access; `setters`: the operation that set each register
         last."""
-        base, begin, setter = operation.operands[0], place.offset, None
+        base, start, setter = operation.operands[0], place.offset, None
         if isinstance(base, Register):
             setter = setters.get(base)
         elif isinstance(base, int):
-            base, begin = 0, begin + base
-        access = _Access(number, place, base, setter, begin)
-        where = begin if place.segment is Segment.SPILL else place.segment.value
+            base, start = 0, start + base
+        access = _Access(number, place, base, setter, start)
+        where = start if place.segment is Segment.SPILL else place.segment.value
         loads, stores = self._loads[where], self._stores[where]
         for store in stores:
             if store.may_overlap(access):

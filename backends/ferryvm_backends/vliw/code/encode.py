@@ -26,7 +26,7 @@ from ferryvm_backends.vliw.code.register_allocation import Allocation, allocate
 from ferryvm_backends.vliw.code.schedule import check_units
 from ferryvm_backends.vliw.code.scheduled import ScheduledOperation
 from ferryvm_backends.vliw.machine.model import FileKind, Machine
-from ferryvm_backends.vliw.prove import is_proof_asked, prove_if_asked
+from ferryvm_backends.vliw.prove import is_proof_enabled, prove_if_enabled
 from ferryvm_backends.vliw.prove.claim import Claim
 
 
@@ -40,9 +40,9 @@ def compile_module(module: Module, machine: Machine, is_quick: bool = False) -> 
     loops = PipelinableLoops(code, machine, is_quick)
     allocation = allocate(code, loops, machine)
     program = encode(code, loops, allocation, machine)
-    if is_proof_asked():
+    if is_proof_enabled():
         before, copies = loops.before()
-        prove_if_asked(before, program, claimed(code, allocation, machine).of(copies))
+        prove_if_enabled(before, program, claimed(code, allocation, machine).of(copies))
     return program
 
 
@@ -133,7 +133,7 @@ def encode(
         code.spills,
         code.call_bytes,
         allocation.spilled + loops.reloaded,
-        tuple(sorted(_loops(loops, allocation, places), key=lambda each: each.begin)),
+        tuple(sorted(_loops(loops, allocation, places), key=lambda each: each.start)),
     )
 
 

@@ -73,7 +73,7 @@ class _BlockAnalysis:
     def run(self) -> BlockRanges:
         self._weigh()
         if self.scheduled.again is None:
-            self._straight()
+            self._straight_line()
         else:
             self._loop(self.scheduled.again)
         return self.found
@@ -89,9 +89,9 @@ class _BlockAnalysis:
             if self.scheduled.again is not None:
                 self.found.fixed.update(touched)
 
-    def _straight(self) -> None:
+    def _straight_line(self) -> None:
         scheduled, delay_slots = self.scheduled, self.machine.delay_slots
-        begins: dict[Register, int] = {}
+        starts: dict[Register, int] = {}
         ends: dict[Register, int] = {}
         setter: dict[Register, ScheduledOperation] = {}
         from_before: set[Register] = set()
@@ -102,7 +102,7 @@ class _BlockAnalysis:
             if register in setter:
                 self.found.written.add(setter[register])
             else:
-                begins[register] = 0
+                starts[register] = 0
                 from_before.add(register)
 
         for placed in scheduled.placed:
@@ -111,7 +111,7 @@ class _BlockAnalysis:
                 if source is None and isinstance(operand, Register):
                     needed(operand, placed.cycle + 1)
             for target in operation.targets():
-                # One more: what lands as the target begins must not land there.
+                # One more: what is written back as the target starts must not be written there.
                 leaves = placed.cycle + delay_slots + 2
                 if operation.name in EXITS:
                     leaves += scheduled.drain(placed, delay_slots)
@@ -119,22 +119,22 @@ class _BlockAnalysis:
                     needed(register, min(leaves, scheduled.length + 1))
             if operation.result is not None:
                 result = operation.result
-                begins[result] = min(begins.get(result, placed.landing), placed.landing)
-                ends[result] = max(ends.get(result, 0), placed.landing + 1)
+                starts[result] = min(starts.get(result, placed.write_back), placed.write_back)
+                ends[result] = max(ends.get(result, 0), placed.write_back + 1)
                 setter[result] = placed
         set_here = {p.operation.result for p in scheduled.placed if p in self.found.written}
-        for register, begin in begins.items():
+        for register, start in starts.items():
             if register in from_before or register in set_here:
-                self.found.taken[register] = _cycles(begin, ends[register])
+                self.found.taken[register] = _cycles(start, ends[register])
 
     # --- pipelined loops --------------------------------------------------------------------
 
     def _loop(self, again: int) -> None:
         """The cycles from `again` on come again and again.
 
-        They are looked at as often as it takes for everything that was issued in front of them to
-        have landed, and once more for all later times: what an iteration brings that is under way
-        when the first one is asked for its value is what was moved there in front.
+        They are analysed as often as it takes for everything that was issued before them to be
+        written back, and once more for all later times: an overlapped iteration that the first one
+        takes a value from has the value that the preheader moved there.
         """
         scheduled = self.scheduled
         length = scheduled.length - again
@@ -144,10 +144,10 @@ class _BlockAnalysis:
         needed: dict[Register, Cycles] = defaultdict(int)
         needed_by: dict[MachineBlock, Cycles] = defaultdict(int)
         """When control may get to a target."""
-        landing: dict[Register, dict[int, list[ScheduledOperation]]] = defaultdict(
+        writes: dict[Register, dict[int, list[ScheduledOperation]]] = defaultdict(
             lambda: defaultdict(list)
         )
-        left = self.machine.delay_slots + 1
+        exit_delay = self.machine.delay_slots + 1
         for placed in scheduled.placed:
             operation = placed.operation
             drain = scheduled.drain(placed, self.machine.delay_slots)
@@ -157,45 +157,45 @@ class _BlockAnalysis:
                     if source is None and isinstance(operand, Register):
                         needed[operand] |= 1 << cycle
                 for target in operation.targets():
-                    leaves = _cycles(cycle + left, cycle + left + drain + 1)
+                    leaves = _cycles(cycle + exit_delay, cycle + exit_delay + drain + 1)
                     needed_by[target] |= _wrapped(leaves, last, length)
                 if operation.result is not None:
-                    lands = cycle + placed.latency
-                    if lands >= last + length:
-                        lands = last + (lands - last) % length
-                    landing[operation.result][lands].append(placed)
+                    write_back = cycle + placed.latency
+                    if write_back >= last + length:
+                        write_back = last + (write_back - last) % length
+                    writes[operation.result][write_back].append(placed)
         for target, cycles in needed_by.items():
             for register in self.live[target]:
                 needed[register] |= cycles
         for register, cycles in needed.items():
-            taken = self._backward(cycles, landing[register], last, length)
+            taken = self._backward(cycles, writes[register], last, length)
             self.found.taken[register] = _wrapped(taken, again, length)
 
     def _backward(
         self,
         needed: Cycles,
-        landing: dict[int, list[ScheduledOperation]],
+        writes: dict[int, list[ScheduledOperation]],
         last: int,
         length: int,
     ) -> Cycles:
         """All cycles from those in which a register is needed back to those in which what it holds
         is written; whoever writes it then is noted."""
-        stops = sum(1 << cycle for cycle in landing)
+        stops = sum(1 << cycle for cycle in writes)
         taken = 0
-        while left := needed & ~taken:
-            cycle = left.bit_length() - 1
-            begin = (stops & ((2 << cycle) - 1)).bit_length() - 1
-            if begin >= 0:
-                self.found.written.update(landing[begin])
-            if begin < last <= cycle:
+        while remaining := needed & ~taken:
+            cycle = remaining.bit_length() - 1
+            start = (stops & ((2 << cycle) - 1)).bit_length() - 1
+            if start >= 0:
+                self.found.written.update(writes[start])
+            if start < last <= cycle:
                 needed |= 1 << last + length - 1
-            taken |= _cycles(max(begin, 0), cycle + 1)
+            taken |= _cycles(max(start, 0), cycle + 1)
         return taken
 
 
-def _cycles(begin: int, end: int) -> Cycles:
+def _cycles(start: int, end: int) -> Cycles:
     """Those from one on, up to another."""
-    return ((1 << end - begin) - 1) << begin if end > begin else 0
+    return ((1 << end - start) - 1) << start if end > start else 0
 
 
 def _wrapped(cycles: Cycles, last: int, length: int) -> Cycles:

@@ -17,15 +17,15 @@ def sequential_moves(
     code: MachineCode, wanted: Iterable[tuple[Register, Operand]]
 ) -> Iterator[MachineOperation]:
     """Moves after which each register has what the value beside it was in front of them."""
-    left = [(to, value) for to, value in wanted if to is not value]
-    while left:
-        read = [value for _, value in left]
-        ready = next((each for each in left if each[0] not in read), None)
+    remaining = [(to, value) for to, value in wanted if to is not value]
+    while remaining:
+        read = [value for _, value in remaining]
+        ready = next((each for each in remaining if each[0] not in read), None)
         if ready is None:  # they go round
-            to = left[0][0]
+            to = remaining[0][0]
             saved = code.register(to.kind)
             yield MachineOperation("move", (), (to,), saved)
-            left = [(a, saved if b is to else b) for a, b in left]
-            ready = left[0]
-        left.remove(ready)
+            remaining = [(a, saved if b is to else b) for a, b in remaining]
+            ready = remaining[0]
+        remaining.remove(ready)
         yield MachineOperation("move", (), (ready[1],), ready[0])

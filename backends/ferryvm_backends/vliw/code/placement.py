@@ -66,6 +66,6 @@ def _read(
 
 def _bypass(table: ReservationTable, setter: ScheduledOperation, cycle: int) -> int | None:
     """The unit that has a result in its output register still."""
-    if not table.machine.bypass or setter.landing > cycle:
+    if not table.machine.bypass or setter.write_back > cycle:
         return None
-    return None if table.landings(setter.unit, setter.landing, cycle) else setter.unit
+    return None if table.write_backs(setter.unit, setter.write_back, cycle) else setter.unit

@@ -81,7 +81,7 @@ class LoopSummary:
     """Its first instruction."""
     iterations: int
     """Rounds of the program's loop in a pass."""
-    begin: int
+    start: int
     """The first bundle of those that go round."""
     end: int
     """The bundle behind them."""
@@ -103,7 +103,7 @@ class LoopSummary:
     @property
     def interval(self) -> int:
         """Cycles from one pass to the next: the initiation interval."""
-        return (self.end - self.begin) // self.copies
+        return (self.end - self.start) // self.copies
 
     @property
     def is_pipelined(self) -> bool:

@@ -56,10 +56,10 @@ def allocate(code: MachineCode, loops: PipelinableLoops, machine: Machine) -> Al
         pipelined = {block: each.scheduled for block, each in loops.pipelined.items()}
         files.run(pipelined)
         found = schedule(code, machine, pipelined, windows, known)
-        spans = LiveRanges(found, machine, known_ranges)
-        spans.fixed |= loops.registers
+        ranges = LiveRanges(found, machine, known_ranges)
+        ranges.fixed |= loops.registers
         try:
-            numbers, failed = _colour(spans, machine)
+            numbers, failed = _colour(ranges, machine)
         except _CrowdedError as error:
             in_loops = {b for blocks in error.blocks for b in blocks} & pipelined.keys()
             is_changed = loops.give_up(error.file, in_loops)
@@ -72,7 +72,7 @@ def allocate(code: MachineCode, loops: PipelinableLoops, machine: Machine) -> Al
                 ) from None
             continue
         if not failed:
-            return Allocation(found, numbers, spans.written, spilled)
+            return Allocation(found, numbers, ranges.written, spilled)
         spilled += len(failed)
         uses = _uses(code, {*failed})
         for register in failed:
@@ -97,31 +97,31 @@ class _CrowdedError(Exception):
         self.file, self.blocks = file, blocks
 
 
-def _colour(spans: LiveRanges, machine: Machine) -> tuple[dict[Register, int], list[Register]]:
+def _colour(ranges: LiveRanges, machine: Machine) -> tuple[dict[Register, int], list[Register]]:
     """Numbers of registers, and the registers that are to be spilled. Raises _CrowdedError."""
     length = {
         register: sum(cycles.bit_count() for cycles in there.values())
-        for register, there in spans.taken.items()
+        for register, there in ranges.taken.items()
     }
-    begin = {
+    start = {
         register: min((cycles & -cycles).bit_length() for cycles in there.values())
-        for register, there in spans.taken.items()
+        for register, there in ranges.taken.items()
     }
 
     def cost(register: Register) -> float:
-        return spans.weight[register] / max(length[register], 1)
+        return ranges.weight[register] / max(length[register], 1)
 
-    staying = [r for r in spans.taken if r.is_spill or r in spans.fixed]
-    others = spans.taken.keys() - {*staying}
+    staying = [r for r in ranges.taken if r.is_spill or r in ranges.fixed]
+    others = ranges.taken.keys() - {*staying}
     # None of the orders is best for all: short ones first, as they are needed, long ones first.
-    for rank in (lambda r: -cost(r), begin.__getitem__, lambda r: -length[r]):
-        numbering = _Numbering(spans, machine)
+    for rank in (lambda r: -cost(r), start.__getitem__, lambda r: -length[r]):
+        numbering = _Numbering(ranges, machine)
         crowded = numbering.add(sorted(staying, key=lambda r: (rank(r), r.number)))
         if not crowded:
             break
     else:
         file = crowded[0].file
-        raise _CrowdedError(file, [{*spans.taken[r]} for r in crowded if r.file == file])
+        raise _CrowdedError(file, [{*ranges.taken[r]} for r in crowded if r.file == file])
     # Those that are worst to spill come first.
     failed = numbering.add(sorted(others, key=lambda r: (-cost(r), r.number)))
     return numbering.numbers, failed
@@ -130,8 +130,8 @@ def _colour(spans: LiveRanges, machine: Machine) -> tuple[dict[Register, int], l
 class _Numbering:
     """Registers with the numbers that they got one after another."""
 
-    def __init__(self, spans: LiveRanges, machine: Machine) -> None:
-        self.spans, self.machine = spans, machine
+    def __init__(self, ranges: LiveRanges, machine: Machine) -> None:
+        self.ranges, self.machine = ranges, machine
         self.numbers: dict[Register, int] = {}
         self._used: dict[str, list[dict[MachineBlock, Cycles]]] = {
             file.name: [{} for _ in range(file.registers)] for file in machine.files
@@ -143,7 +143,7 @@ class _Numbering:
         return [register for register in registers if not self._add(register)]
 
     def _add(self, register: Register) -> bool:
-        taken = self.spans.taken[register]
+        taken = self.ranges.taken[register]
         for number, there in enumerate(self._used[register.file]):
             for block, cycles in taken.items():
                 if block in there and cycles & there[block]:

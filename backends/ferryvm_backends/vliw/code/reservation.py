@@ -56,7 +56,7 @@ class ReservationTable:
         self._branches: set[int] = set()
         """Cycles that have a branch."""
         self._busy = [0] * len(machine.units)
-        self._landing = [0] * len(machine.units)
+        self._write_backs = [0] * len(machine.units)
         """Cycles in which a result gets to a unit's output register."""
         self._held = [0] * len(machine.units)
         """Cycles in which none may, since the one that is there is still read."""
@@ -100,7 +100,7 @@ class ReservationTable:
         mask = timing.busy << now
         self._busy[unit] |= mask | mask >> self.interval
         if demand.has_result:
-            self._landing[unit] |= 1 << (now + timing.latency) % self.interval
+            self._write_backs[unit] |= 1 << (now + timing.latency) % self.interval
         return True
 
     def withdraw(self, demand: Demand, cycle: int, unit: int) -> None:
@@ -114,7 +114,7 @@ class ReservationTable:
         mask = timing.busy << now
         self._busy[unit] &= ~(mask | mask >> self.interval)
         if demand.has_result:
-            self._landing[unit] &= ~(1 << (now + timing.latency) % self.interval)
+            self._write_backs[unit] &= ~(1 << (now + timing.latency) % self.interval)
 
     def _is_free(self, timing: UnitTiming, now: int, has_result: bool) -> bool:
         unit, mask = timing.unit, timing.busy << now
@@ -122,31 +122,31 @@ class ReservationTable:
             return False
         if not has_result:
             return True
-        landing = (now + timing.latency) % self.interval
-        return not (self._landing[unit] | self._held[unit]) >> landing & 1
+        write_back = (now + timing.latency) % self.interval
+        return not (self._write_backs[unit] | self._held[unit]) >> write_back & 1
 
     # --- output registers -------------------------------------------------------------------
 
-    def landings(self, unit: int, landing: int, until: int) -> int:
+    def write_backs(self, unit: int, write_back: int, until: int) -> int:
         """The results that get to a unit after one that is there from a cycle on, until another
         less than an interval later: a bit for each cycle."""
-        count, begin = until - landing, (landing + 1) % self.interval
-        taken = self._landing[unit] >> begin
-        if begin + count > self.interval:
-            taken |= self._landing[unit] << self.interval - begin
+        count, start = until - write_back, (write_back + 1) % self.interval
+        taken = self._write_backs[unit] >> start
+        if start + count > self.interval:
+            taken |= self._write_backs[unit] << self.interval - start
         return taken & ((1 << count) - 1)
 
-    def hold(self, unit: int, landing: int, until: int) -> None:
+    def hold(self, unit: int, write_back: int, until: int) -> None:
         """Keep other results from a unit in that time."""
         holds, interval = self._holds[unit], self.interval
-        for cycle in range(landing + 1, until + 1):
+        for cycle in range(write_back + 1, until + 1):
             holds[cycle % interval] += 1
             self._held[unit] |= 1 << cycle % interval
 
-    def let_go(self, unit: int, landing: int, until: int) -> None:
+    def let_go(self, unit: int, write_back: int, until: int) -> None:
         """Give back what `hold` has taken."""
         holds, interval = self._holds[unit], self.interval
-        for cycle in range(landing + 1, until + 1):
+        for cycle in range(write_back + 1, until + 1):
             now = cycle % interval
             holds[now] -= 1
             if not holds[now]:

@@ -112,17 +112,17 @@ class _ListScheduler:
         self.demands = [Demand.of(o, tuple(o.constants()), machine) for o in block.operations]
         latencies = [[unit.latency for unit in each.units.values()] for each in self.demands]
         self.fastest, self.slowest = [*map(min, latencies)], [*map(max, latencies)]
-        self.waits = dependences(block, live)
-        self.after: list[list[int]] = [[] for _ in self.waits]
+        self.dependences = dependences(block, live)
+        self.after: list[list[int]] = [[] for _ in self.dependences]
         """Those that depend on each operation."""
-        self.pending = [0] * len(self.waits)
+        self.pending = [0] * len(self.dependences)
         """Number of unscheduled predecessors of each operation."""
-        for number, waits in enumerate(self.waits):
-            before = {wait.first for wait in waits}
+        for number, found in enumerate(self.dependences):
+            before = {dependence.first for dependence in found}
             self.pending[number] = len(before)
             for first in before:
                 self.after[first].append(number)
-        self.placed: list[ScheduledOperation | None] = [None] * len(self.waits)
+        self.placed: list[ScheduledOperation | None] = [None] * len(self.dependences)
         self.setters = self._setters()
 
     def _setters(self) -> list[list[int | None]]:
@@ -141,42 +141,42 @@ class _ListScheduler:
         heights = self._heights()
         order = sorted(range(len(heights)), key=lambda n: (-heights[n], n))
         rank = {number: place for place, number in enumerate(order)}
-        left = [*range(len(order))]
+        remaining = [*range(len(order))]
         later: defaultdict[int, list[int]] = defaultdict(list)
         """Ranks of operations whose dependences are satisfied in a cycle."""
-        later[0] = sorted(rank[n] for n in left if not self.pending[n])
+        later[0] = sorted(rank[n] for n in remaining if not self.pending[n])
         cycle = idle = 0
-        while left:
-            last = self._window(left)
-            queue, waiting, count = later.pop(cycle, []), [], len(left)
+        while remaining:
+            last = self._window(remaining)
+            queue, postponed, count = later.pop(cycle, []), [], len(remaining)
             heapq.heapify(queue)
             while queue and not self.table.is_full(cycle):
                 first = heapq.heappop(queue)
                 number = order[first]
                 if number > last or not self._try(number, cycle):
-                    waiting.append(first)
+                    postponed.append(first)
                     continue
-                del left[bisect.bisect_left(left, number)]
+                del remaining[bisect.bisect_left(remaining, number)]
                 for other, earliest in self._released(number):
                     if earliest <= cycle and rank[other] > first:
                         heapq.heappush(queue, rank[other])
                     else:
                         later[max(earliest, cycle + 1)].append(rank[other])
-            if left:
-                later[cycle + 1] += queue + waiting
-            idle = idle + 1 if len(left) == count else 0
+            if remaining:
+                later[cycle + 1] += queue + postponed
+            idle = idle + 1 if len(remaining) == count else 0
             if idle > _PATIENCE:
-                raise self._stuck(order[min(queue + waiting)])
+                raise self._stuck(order[min(queue + postponed)])
             cycle += 1
         placed = [each for each in self.placed if each is not None]
         end = placed[-1].cycle + self.machine.delay_slots + 1
         return Scheduled(self.block, placed, end)
 
-    def _window(self, left: list[int]) -> int:
+    def _window(self, remaining: list[int]) -> int:
         """The last operation that is looked at, of those that are left."""
-        if self.window is None or len(left) <= self.window:
-            return len(self.waits)
-        return left[self.window - 1]
+        if self.window is None or len(remaining) <= self.window:
+            return len(self.dependences)
+        return remaining[self.window - 1]
 
     def _stuck(self, number: int) -> RefusalError:
         operation = self.block.operations[number]
@@ -187,12 +187,12 @@ class _ListScheduler:
 
     def _heights(self) -> list[int]:
         """Cycles from each operation's issue to the end of the block, at least."""
-        heights = [0] * len(self.waits)
+        heights = [0] * len(self.dependences)
         for number in reversed(range(len(heights))):
-            for wait in self.waits[number]:
-                latencies = self.fastest[wait.first], self.fastest[number]
-                height = heights[number] + distance(wait.reason, *latencies, self.machine)
-                heights[wait.first] = max(heights[wait.first], height)
+            for dependence in self.dependences[number]:
+                latencies = self.fastest[dependence.first], self.fastest[number]
+                height = heights[number] + distance(dependence.reason, *latencies, self.machine)
+                heights[dependence.first] = max(heights[dependence.first], height)
         return heights
 
     def _try(self, number: int, cycle: int) -> bool:
@@ -219,9 +219,9 @@ class _ListScheduler:
     def _earliest(self, number: int, latency: int) -> int:
         """The first cycle that an operation's dependences allow, on a unit with a latency."""
         earliest = 0
-        for wait in self.waits[number]:
-            first = self.placed[wait.first]
+        for dependence in self.dependences[number]:
+            first = self.placed[dependence.first]
             assert first is not None
-            cycle = first.cycle + distance(wait.reason, first.latency, latency, self.machine)
+            cycle = first.cycle + distance(dependence.reason, first.latency, latency, self.machine)
             earliest = max(earliest, cycle)
         return earliest

@@ -22,11 +22,11 @@ class ScheduledOperation:
     latency: int
     bypassed: tuple[int | None, ...]
     """For each operand the unit whose output register it is taken from, or None."""
-    landing: int = dataclasses.field(init=False)
+    write_back: int = dataclasses.field(init=False)
     """The first cycle that sees the result."""
 
     def __post_init__(self) -> None:
-        self.landing = self.cycle + self.latency
+        self.write_back = self.cycle + self.latency
 
 
 @dataclasses.dataclass(eq=False)
@@ -38,7 +38,7 @@ class Scheduled:
     """In the order of the block's operations."""
     length: int
     pad: int = 0
-    """Cycles in front in which what was issued before the block lands."""
+    """Empty cycles at its start, in which what was issued before the block is written back."""
     again: int | None = None
     """The cycle that a pipelined loop goes back to from its end."""
     operations: list[MachineOperation] = dataclasses.field(init=False)
@@ -50,10 +50,11 @@ class Scheduled:
         self.operations = self.block.operations
 
     def drain(self, leaving: ScheduledOperation, delay_slots: int) -> int:
-        """Cycles that results issued by the time an exit takes effect need to land after that."""
+        """Cycles that results issued by the time an exit takes effect need after that to be written
+        back."""
         if leaving.cycle not in self._drains:
             end = leaving.cycle + delay_slots + 1
-            late = max(self._last_landing(end) - end, 0)
+            late = max(self._last_write_back(end) - end, 0)
             if self.again is not None and leaving.cycle >= self.again:
                 late = max(late, self._late_in_kernel(self.again, end))
             self._drains[leaving.cycle] = late
@@ -65,21 +66,23 @@ class Scheduled:
         for each in self.placed:
             if each.cycle >= again and each.operation.result is not None:
                 passes = (end - 1 - each.cycle) // around
-                late = max(late, each.landing + passes * around - end)
+                late = max(late, each.write_back + passes * around - end)
         return late
 
-    def _last_landing(self, end: int) -> int:
-        """The last cycle in which a result lands that was issued before a cycle."""
-        issues, landings = self._landings
+    def _last_write_back(self, end: int) -> int:
+        """The last cycle in which a result is written back that was issued before a cycle."""
+        issues, write_backs = self._write_backs
         number = bisect.bisect_left(issues, end)
-        return landings[number - 1] if number else 0
+        return write_backs[number - 1] if number else 0
 
     @functools.cached_property
-    def _landings(self) -> tuple[list[int], list[int]]:
+    def _write_backs(self) -> tuple[list[int], list[int]]:
         """The cycles in which operations with results are issued, in order; and for each the last
-        one in which any of these results, up to its own, lands."""
+        one in which any of these results, up to its own, is written back."""
         made = sorted(
-            (each.cycle, each.landing) for each in self.placed if each.operation.result is not None
+            (each.cycle, each.write_back)
+            for each in self.placed
+            if each.operation.result is not None
         )
-        last = itertools.accumulate((landing for _, landing in made), max)
+        last = itertools.accumulate((write_back for _, write_back in made), max)
         return [cycle for cycle, _ in made], [*last]

@@ -9,7 +9,7 @@
 
 It is worked out of the bundles alone: where operations are when they are issued as early as can be,
 something that one of them needs gets ready in the very cycle in which it is issued. Where several
-do, the first in the order of `Cause` is told.
+do, the first in the order of `Cause` is reported.
 """
 
 from __future__ import annotations
@@ -37,11 +37,13 @@ class Cause(enum.Enum):
     UNIT = "unit_busy"
     """A unit takes no operation yet: its interval."""
     PORT = "port_conflict"
-    """Its result would land together with others that there are no ports for, or in one unit."""
+    """Its result would be written back together with others that there are no ports for, or in one
+    unit."""
     REGISTER = "register_reuse"
     """It overwrites what others still read, or write before."""
-    LANDING = "landing"
-    """The block begins with empty cycles, in which lands what was issued before an exit to it."""
+    WRITE_BACK = "write_back"
+    """The block starts with empty cycles, in which results that were issued before an exit to it are
+    written back."""
     INITIATION = "initiation_interval"
     """The next pass of a pipelined loop does not begin yet."""
     OTHER = "other"
@@ -75,8 +77,8 @@ class _Stalls:
             self._block(start, end)
         for loop in self.program.loops:
             if not loop.reason:  # others wait for nothing of the pass before
-                self._kernel(loop.begin, loop.end)
-                start = max(each for each in starts if each <= loop.begin)
+                self._kernel(loop.start, loop.end)
+                start = max(each for each in starts if each <= loop.start)
                 for at in range(start, loop.end):
                     if self.found[at] is Cause.OTHER:
                         self.found[at] = Cause.INITIATION
@@ -89,7 +91,7 @@ class _Stalls:
             if self.bundles[at]:
                 following = at
             elif at < first:
-                self.found[at] = Cause.LANDING
+                self.found[at] = Cause.WRITE_BACK
             elif following is None:
                 self.found[at] = Cause.BRANCH
             elif following > at + 1:
@@ -97,21 +99,21 @@ class _Stalls:
             else:
                 self.found[at] = self._why(following, _block_before(following, start))
 
-    def _kernel(self, begin: int, end: int) -> None:
+    def _kernel(self, start: int, end: int) -> None:
         """A loop that begins a pass before the last one has ended."""
-        for at in range(begin, end):
+        for at in range(start, end):
             following = at
             while not self.bundles[following]:
-                following = begin + (following + 1 - begin) % (end - begin)
+                following = start + (following + 1 - start) % (end - start)
             if following != at:
-                self.found[at] = self._why(following, _loop_before(following, begin, end))
+                self.found[at] = self._why(following, _loop_before(following, start, end))
 
     def _why(self, at: int, back: _Back) -> Cause:
         """The cause for which the operations of a bundle behind an empty one waited."""
-        causes = {cause for slot in self.bundles[at] for cause in self._waits(slot, at, back)}
+        causes = {cause for slot in self.bundles[at] for cause in self._causes(slot, at, back)}
         return min(causes, key=_ORDER.index, default=Cause.OTHER)
 
-    def _waits(self, slot: Slot, at: int, back: _Back) -> Iterator[Cause]:
+    def _causes(self, slot: Slot, at: int, back: _Back) -> Iterator[Cause]:
         """The causes that end for an operation in the very cycle in which it is issued."""
         before = list(self._before(back))
         yield from self._results(slot, before)
@@ -139,7 +141,7 @@ class _Stalls:
 
     def _places(self, slot: Slot, before: list[tuple[int, Slot]]) -> Iterator[Cause]:
         """Units, and ports: those that it would have needed a cycle earlier."""
-        mine, landing = self.program.timing(slot).latency, 0
+        mine, written_back = self.program.timing(slot).latency, 0
         for far, other in before:
             timing = self.program.timing(other)
             if other.unit == slot.unit and far == timing.interval > 1:
@@ -148,8 +150,8 @@ class _Stalls:
                 if other.unit == slot.unit:
                     yield Cause.PORT
                 if slot.written and other.written and other.written.file == slot.written.file:
-                    landing += 1
-        if slot.written and landing >= self.machine.files[slot.written.file].write_ports:
+                    written_back += 1
+        if slot.written and written_back >= self.machine.files[slot.written.file].write_ports:
             yield Cause.PORT
 
     def _registers(
@@ -176,7 +178,7 @@ class _Stalls:
                 if slot.has_result:
                     is_needed = more == slots + 1 - self.program.timing(slot).latency
                 if is_needed:
-                    yield from self._waits(slot, at + more, _later(at, more, back))
+                    yield from self._causes(slot, at + more, _later(at, more, back))
 
     def _before(self, back: _Back) -> Iterator[tuple[int, Slot]]:
         """Operations issued before, and their distance in cycles."""
@@ -199,9 +201,9 @@ def _block_before(at: int, start: int) -> _Back:
     return lambda far: at - far if at - far >= start else None
 
 
-def _loop_before(at: int, begin: int, end: int) -> _Back:
+def _loop_before(at: int, start: int, end: int) -> _Back:
     """The same, in a loop that goes round for ever."""
-    return lambda far: begin + (at - far - begin) % (end - begin)
+    return lambda far: start + (at - far - start) % (end - start)
 
 
 def _later(at: int, more: int, back: _Back) -> _Back:

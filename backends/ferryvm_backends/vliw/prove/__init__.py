@@ -25,14 +25,14 @@ ENVIRONMENT = "FERRYVM_CHECK_VLIW"
 """The variable which, set to 1, has every program proved that is compiled."""
 
 
-def is_proof_asked() -> bool:
+def is_proof_enabled() -> bool:
     """True if the environment asks for proofs."""
     return os.environ.get(ENVIRONMENT) == "1"
 
 
-def prove_if_asked(code: MachineCode, program: Program, claim: Claim) -> None:
+def prove_if_enabled(code: MachineCode, program: Program, claim: Claim) -> None:
     """Raise ScheduleError for a program that is wrong, if the environment asks for that."""
-    if is_proof_asked():
+    if is_proof_enabled():
         from ferryvm_backends.vliw.prove.proof import prove  # costs as much as compiling
 
         prove(code, program, claim)

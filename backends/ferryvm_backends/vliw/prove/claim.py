@@ -18,7 +18,7 @@ class Claim:
     places: dict[MachineBlock, int]
     """The first bundle of each block."""
     numbers: dict[Register, Read]
-    """Where each register stands that is live where a block begins; others may be told, too."""
+    """Where each register stands that is live where a block begins; others may be claimed, too."""
 
     def of(self, copies: Mapping[MachineBlock, MachineBlock]) -> Claim:
         """Of the copies of blocks alone."""
@@ -32,5 +32,5 @@ class ScheduleError(FerryError):
         """`bundle`: its number, or -1; `block` and `cycle`: where it was found from, if from
         one."""
         self.program, self.bundle, self.block, self.cycle = program, bundle, block, cycle
-        way = f", cycle {cycle} of block {block}" if block else ""
-        super().__init__(f"{program}: bundle {bundle}{way}: {said}")
+        block_exit = f", cycle {cycle} of block {block}" if block else ""
+        super().__init__(f"{program}: bundle {bundle}{block_exit}: {said}")

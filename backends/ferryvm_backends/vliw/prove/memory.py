@@ -43,11 +43,11 @@ class MemoryAliasing:
     def after(self, trace: Trace, store: StoreNumber) -> Trace:
         """A trace with one more store behind it."""
         access = self.terms.stores[store].access
-        place = begin = len(trace)
-        while begin and self._is_free(trace[begin - 1], access):
-            begin -= 1
-            if trace[begin] > store:
-                place = begin
+        place = start = len(trace)
+        while start and self._is_free(trace[start - 1], access):
+            start -= 1
+            if trace[start] > store:
+                place = start
         return (*trace[:place], store, *trace[place:])
 
     def _is_free(self, store: StoreNumber, access: AccessNumber) -> bool:

@@ -33,7 +33,7 @@ from ferryvm_backends.vliw.code.program import Program, Read
 from ferryvm_backends.vliw.prove.claim import Claim, ScheduleError
 from ferryvm_backends.vliw.prove.explain import Explainer
 from ferryvm_backends.vliw.prove.memory import MemoryAliasing
-from ferryvm_backends.vliw.prove.reference import Leaves, Reference, WayOut
+from ferryvm_backends.vliw.prove.reference import BlockExit, BlockExitKind, Reference
 from ferryvm_backends.vliw.prove.resource import check_resources
 from ferryvm_backends.vliw.prove.symbolic import (
     BranchTarget,
@@ -44,7 +44,7 @@ from ferryvm_backends.vliw.prove.symbolic import (
 from ferryvm_backends.vliw.prove.term import POISON, Term, Terms
 
 _ITERATIONS = 4
-"""Rounds of a block that jumps to itself that are looked at, besides those under way."""
+"""Iterations of a block that jumps to itself that are compared, besides overlapped ones."""
 _NEVER_LOOKED = "whether the time is over is never looked at"
 
 
@@ -60,7 +60,7 @@ def prove(code: MachineCode, program: Program, claim: Claim) -> None:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class _Late:
-    """A result that lands after a block began."""
+    """A result that is written back after a block has started."""
 
     cycle: int
     unit: int
@@ -76,7 +76,7 @@ class _Context:
 
     late: tuple[_Late, ...] = ()
     missing: frozenset[Register] = frozenset()
-    """Registers whose values are yet to land."""
+    """Registers whose values are yet to be written back."""
     busy: tuple[tuple[int, int], ...] = ()
     """Units that take nothing yet, with the cycles until they do."""
 
@@ -91,7 +91,7 @@ class _Proof:
         self.explain = Explainer(self.terms)
         self.blocks = {place: block for block, place in claim.places.items()}
         self.references: dict[MachineBlock, Reference] = {}
-        self.left: deque[tuple[MachineBlock, _Context]] = deque()
+        self.worklist: deque[tuple[MachineBlock, _Context]] = deque()
         self.known: set[tuple[MachineBlock, _Context]] = set()
         self.reached: set[MachineBlock] = set()
 
@@ -104,22 +104,22 @@ class _Proof:
         for block in self.code.blocks:
             self._check_claim(block)
         for block in self.code.blocks:
-            # Those that nothing leads to are followed, too, as if nothing was on its way.
+            # Those that nothing leads to are followed, too, as if nothing was in flight.
             if block not in self.reached:
                 self._enter(block, _Context())
-            while self.left:
-                self._block(*self.left.popleft())
+            while self.worklist:
+                self._block(*self.worklist.popleft())
 
     def _check_words(self) -> None:
-        """Raise ScheduleError unless a program tells of its code what whoever enters it needs."""
+        """Raise ScheduleError unless a program states what its entry needs to know of its code."""
         code, program = self.code, self.program
-        for name, told, found in (
+        for name, claimed, found in (
             ("guards", program.guards, code.guards),
             ("words of spilled registers", program.spill_words, code.spills),
             ("bytes for calls", program.call_bytes, code.call_bytes),
         ):
-            if told != found:
-                said = f"the program tells of {told} {name}, and the code has {found}"
+            if claimed != found:
+                said = f"the program tells of {claimed} {name}, and the code has {found}"
                 raise ScheduleError(program.name, 0, said)
 
     def _check_claim(self, block: MachineBlock) -> None:
@@ -144,21 +144,21 @@ class _Proof:
         if (block, context) not in self.known:
             self.known.add((block, context))
             self.reached.add(block)
-            self.left.append((block, context))
+            self.worklist.append((block, context))
 
     # --- a block ----------------------------------------------------------------------------
 
     def _block(self, block: MachineBlock, context: _Context) -> None:
         self.follower.block = block.label
-        left = [self._start(block, context)]
-        while left:
-            for state in self.follower.cycle(left.pop()):
-                if state.left is not None:
+        states = [self._start(block, context)]
+        while states:
+            for state in self.follower.cycle(states.pop()):
+                if state.exited_by is not None:
                     self._arrive(state, block, None)
                 elif state.at in self.blocks and not state.branches:
                     self._arrive(state, block, self.blocks[state.at])
                 elif self._is_followed(state, block):
-                    left.append(state)
+                    states.append(state)
 
     def _start(self, block: MachineBlock, context: _Context) -> SymbolicState:
         state = SymbolicState(self.claim.places[block])
@@ -166,25 +166,25 @@ class _Proof:
             state.registers[self.claim.numbers[register]] = self.terms.register(register)
         for each in context.late:
             value = POISON if each.register is None else self.terms.register(each.register)
-            landing = PendingResult(each.unit, each.written, value, each.bundle)
-            state.landing[each.cycle] = (*state.landing.get(each.cycle, ()), landing)
+            result = PendingResult(each.unit, each.written, value, each.bundle)
+            state.pending[each.cycle] = (*state.pending.get(each.cycle, ()), result)
         state.ready = dict(context.busy)
         if block not in self.references:
             self.references[block] = Reference(block, self.claim, self.live, self.memory)
         return state
 
     def _is_followed(self, state: SymbolicState, block: MachineBlock) -> bool:
-        """True if what a way does further on is not known from what it did before."""
+        """True if what a path does further on is not known from what it did before."""
         count = state.arrivals.get(state.at, 0)
         if count <= 1:
             return True
-        loop = next((a for a in self.program.loops if a.begin <= state.at < a.end), None)
+        loop = next((a for a in self.program.loops if a.start <= state.at < a.end), None)
         if loop is None:
             said = "control goes round here, and comes to no block"
             raise self._error(state, said)
-        # When all passes that were under way have ended, and once more; and what is on its way
+        # When all overlapped iterations have ended, and once more; and what is in flight
         # comes again as it was.
-        before, state.shape = state.shape, state.on_its_way()
+        before, state.shape = state.shape, state.in_flight()
         is_known = count > -(-loop.stages // max(loop.copies, 1)) + 2 and before == state.shape
         if is_known and not state.has_looked and self._polls(block):
             raise self._error(state, f"{_NEVER_LOOKED} in a loop")
@@ -193,7 +193,7 @@ class _Proof:
     def _polls(self, block: MachineBlock) -> bool:
         return any(operation.name == "exit_expired" for operation in block.operations)
 
-    # --- the end of a way -------------------------------------------------------------------
+    # --- the end of a path ------------------------------------------------------------------
 
     def _arrive(
         self, state: SymbolicState, block: MachineBlock, target: MachineBlock | None
@@ -205,77 +205,79 @@ class _Proof:
         )
         wrong = elsewhere = ""
         polls = False
-        for way in self.references[block].ways():
-            if way.leaves is Leaves.EXIT:
-                predicate = self._predicate(state, way)
+        for block_exit in self.references[block].exits():
+            if block_exit.kind is BlockExitKind.EXIT:
+                predicate = self._predicate(state, block_exit)
                 if predicate is None:
-                    elsewhere = elsewhere or self._unasked(target, way)
+                    elsewhere = elsewhere or self._without_check(target, block_exit)
                     break
-                if not way.is_taken(predicate):
+                if not block_exit.is_taken(predicate):
                     continue
-            elif way.leaves is Leaves.POLL:
+            elif block_exit.kind is BlockExitKind.POLL:
                 polls = True
                 if not state.is_over:
                     continue
-            if not self._is_there(state, way, target):
-                if way.leaves is not Leaves.POLL and way.targets != (block,):
-                    elsewhere = elsewhere or self._elsewhere(target, way)
-            elif said := self._difference(state, way):
+            if not self._is_there(state, block_exit, target):
+                if block_exit.kind is not BlockExitKind.POLL and block_exit.targets != (block,):
+                    elsewhere = elsewhere or self._elsewhere(target, block_exit)
+            elif said := self._difference(state, block_exit):
                 # The last look at the time is nearest to where the machine looked.
-                wrong = said if way.leaves is Leaves.POLL else wrong or said
-            elif way.leaves is Leaves.JUMP and polls and not state.has_looked:
-                wrong = wrong or f"{_NEVER_LOOKED} on a way to block {way.targets[0].label}"
+                wrong = said if block_exit.kind is BlockExitKind.POLL else wrong or said
+            elif block_exit.kind is BlockExitKind.JUMP and polls and not state.has_looked:
+                wrong = wrong or f"{_NEVER_LOOKED} on a path to block {block_exit.targets[0].label}"
             else:
-                for each in way.targets if target is None else (target,):
-                    self._enter(each, self._context(state, way, each))
+                for each in block_exit.targets if target is None else (target,):
+                    self._enter(each, self._context(state, block_exit, each))
                 return
-            most -= way.leaves is Leaves.JUMP
-            if way.leaves is Leaves.EXIT or most < 0:
+            most -= block_exit.kind is BlockExitKind.JUMP
+            if block_exit.kind is BlockExitKind.EXIT or most < 0:
                 break
         raise self._error(state, wrong or elsewhere or self._elsewhere(target, None))
 
-    def _predicate(self, state: SymbolicState, way: WayOut) -> bool | None:
-        assert way.asked is not None
-        bits = self.terms.bits(way.asked)
-        return state.predicates.get(way.asked) if bits is None else bool(bits)
+    def _predicate(self, state: SymbolicState, block_exit: BlockExit) -> bool | None:
+        assert block_exit.operand is not None
+        bits = self.terms.bits(block_exit.operand)
+        return state.predicates.get(block_exit.operand) if bits is None else bool(bits)
 
-    def _is_there(self, state: SymbolicState, way: WayOut, target: MachineBlock | None) -> bool:
+    def _is_there(
+        self, state: SymbolicState, block_exit: BlockExit, target: MachineBlock | None
+    ) -> bool:
         if target is not None:
-            return way.targets == (target,) and way.leaves is not Leaves.COMPUTED
-        assert state.left is not None
-        if state.left.target is BranchTarget.STOP:
-            return way.leaves is Leaves.STOP
-        return way.leaves is Leaves.COMPUTED
+            return block_exit.targets == (target,) and block_exit.kind is not BlockExitKind.COMPUTED
+        assert state.exited_by is not None
+        if state.exited_by.target is BranchTarget.STOP:
+            return block_exit.kind is BlockExitKind.STOP
+        return block_exit.kind is BlockExitKind.COMPUTED
 
-    def _difference(self, state: SymbolicState, way: WayOut) -> str:
+    def _difference(self, state: SymbolicState, block_exit: BlockExit) -> str:
         """The difference at the end of a path; empty if there is none."""
-        if way.leaves is Leaves.COMPUTED:
-            assert state.left is not None
-            assert way.asked is not None
-            if state.left.operand != way.asked:
-                differ = self.explain.values(state.left.operand, way.asked)
-                return f"where control goes to (pc {way.operation.pc}) {differ}"
+        if block_exit.kind is BlockExitKind.COMPUTED:
+            assert state.exited_by is not None
+            assert block_exit.operand is not None
+            if state.exited_by.operand != block_exit.operand:
+                differ = self.explain.values(state.exited_by.operand, block_exit.operand)
+                return f"where control goes to (pc {block_exit.operation.pc}) {differ}"
             if state.branches:
-                return "a branch is on its way when control goes to a computed place"
-            for each in way.targets:
+                return "a branch is in flight when control goes to a computed place"
+            for each in block_exit.targets:
                 if self.claim.places[each] not in self.program.returns:
                     return f"block {each.label} is not among what jumps to computed places reach"
-        for target in way.targets:
+        for target in block_exit.targets:
             for register in sorted(self.live[target], key=lambda each: each.number):
                 found = self._coming(state, self.claim.numbers[register])[-1]
-                if found != way.values[register]:
+                if found != block_exit.values[register]:
                     place = self.follower.place(self.claim.numbers[register])
-                    differ = self.explain.values(found, way.values[register])
+                    differ = self.explain.values(found, block_exit.values[register])
                     return f"{register} in {place}, which block {target.label} needs, {differ}"
-        if state.trace != way.trace:
-            return self.explain.traces(state.trace, way.trace) + f", {_by(way)}"
+        if state.trace != block_exit.trace:
+            return self.explain.traces(state.trace, block_exit.trace) + f", {_by(block_exit)}"
         return ""
 
     def _coming(self, state: SymbolicState, place: Read) -> list[Term]:
         """The value of a register, now and after each pending write-back."""
         found = [state.registers.get(place, POISON)]
-        for cycle in sorted(state.landing):
-            for each in state.landing[cycle]:
+        for cycle in sorted(state.pending):
+            for each in state.pending[cycle]:
                 if each.written == place:
                     value = each.value
                     if each.guard is not None:
@@ -283,21 +285,23 @@ class _Proof:
                     found.append(value)
         return found
 
-    def _context(self, state: SymbolicState, way: WayOut, target: MachineBlock) -> _Context:
+    def _context(
+        self, state: SymbolicState, block_exit: BlockExit, target: MachineBlock
+    ) -> _Context:
         owners = {self.claim.numbers[register]: register for register in self.live[target]}
         missing = frozenset(
             register
             for place, register in owners.items()
-            if state.registers.get(place, POISON) != way.values[register]
+            if state.registers.get(place, POISON) != block_exit.values[register]
         )
         late = []
         coming = {place: iter(self._coming(state, place)[1:]) for place in owners}
-        for cycle in sorted(state.landing):
-            for each in state.landing[cycle]:
+        for cycle in sorted(state.pending):
+            for each in state.pending[cycle]:
                 register = None
                 if each.written in owners and each.written is not None:
                     register = owners[each.written]
-                    if next(coming[each.written]) != way.values[register]:
+                    if next(coming[each.written]) != block_exit.values[register]:
                         register = None
                 late.append(
                     _Late(cycle - state.cycle, each.unit, each.written, register, each.bundle)
@@ -307,17 +311,17 @@ class _Proof:
 
     # --- messages ---------------------------------------------------------------------------
 
-    def _elsewhere(self, target: MachineBlock | None, way: WayOut | None) -> str:
+    def _elsewhere(self, target: MachineBlock | None, block_exit: BlockExit | None) -> str:
         there = "leaves otherwise" if target is None else f"goes to block {target.label}"
-        if way is None:
+        if block_exit is None:
             return f"control {there}, and the code does not"
-        return f"control {there}, and should leave {_by(way)}"
+        return f"control {there}, and should leave {_by(block_exit)}"
 
-    def _unasked(self, target: MachineBlock | None, way: WayOut) -> str:
-        assert way.asked is not None
+    def _without_check(self, target: MachineBlock | None, block_exit: BlockExit) -> str:
+        assert block_exit.operand is not None
         there = "leaves" if target is None else f"goes to block {target.label}"
-        asked = self.explain.term(way.asked)
-        return f"control {there} without {asked} being asked, {_by(way)}"
+        operand = self.explain.term(block_exit.operand)
+        return f"control {there} without a check of {operand}, {_by(block_exit)}"
 
     def _error(self, state: SymbolicState, said: str) -> ScheduleError:
         return ScheduleError(
@@ -325,6 +329,6 @@ class _Proof:
         )
 
 
-def _by(way: WayOut) -> str:
-    target = f" to {way.targets[0].label}" if len(way.targets) == 1 else ""
-    return f"by the {way.operation.name} (pc {way.operation.pc}){target}"
+def _by(block_exit: BlockExit) -> str:
+    target = f" to {block_exit.targets[0].label}" if len(block_exit.targets) == 1 else ""
+    return f"by the {block_exit.operation.name} (pc {block_exit.operation.pc}){target}"

@@ -19,8 +19,8 @@ from ferryvm_backends.vliw.prove.memory import MemoryAliasing
 from ferryvm_backends.vliw.prove.term import POISON, Guard, Term, Trace
 
 
-class Leaves(enum.Enum):
-    """An exit of a block."""
+class BlockExitKind(enum.Enum):
+    """The kind of an exit of a block."""
 
     EXIT = "exit"
     POLL = "exit if the time is over"
@@ -30,17 +30,17 @@ class Leaves(enum.Enum):
 
 
 @dataclasses.dataclass(frozen=True)
-class WayOut:
-    """A place in which a block may be left, and how everything is then."""
+class BlockExit:
+    """An exit of a block: its targets, and the state there."""
 
-    leaves: Leaves
+    kind: BlockExitKind
     operation: MachineOperation
     targets: tuple[MachineBlock, ...]
     values: Mapping[Register, Term]
     """Of what the targets need."""
     trace: Trace
     """The stores before it."""
-    asked: Term | None = None
+    operand: Term | None = None
     """The predicate of an exit, or the target of a computed jump."""
     holds: bool = True
     """The value of the predicate for which the exit is taken."""
@@ -60,18 +60,18 @@ class Reference:
         self.memory, self.terms = memory, memory.terms
         self._values: dict[Register, Term] = {}
         self._trace: Trace = ()
-        self._found: list[WayOut] = []
+        self._found: list[BlockExit] = []
         self._rest = self._run()
 
-    def ways(self) -> Iterator[WayOut]:
-        """The ways out in the order of the block; without end for one that jumps to itself."""
+    def exits(self) -> Iterator[BlockExit]:
+        """The exits in the order of the block; without end for one that jumps to itself."""
         number = 0
         while True:
             if number == len(self._found):
-                way = next(self._rest, None)
-                if way is None:
+                block_exit = next(self._rest, None)
+                if block_exit is None:
                     return
-                self._found.append(way)
+                self._found.append(block_exit)
             yield self._found[number]
             number += 1
 
@@ -85,29 +85,29 @@ class Reference:
         bits = operand if isinstance(operand, int) else self.claim.places[operand]
         return self.terms.constant(bits)
 
-    def _run(self) -> Iterator[WayOut]:
+    def _run(self) -> Iterator[BlockExit]:
         while True:
             for operation in self.block.operations:
-                way = self._do(operation)
-                if way is not None:
-                    yield way
+                block_exit = self._do(operation)
+                if block_exit is not None:
+                    yield block_exit
             if self.block.operations[-1].target is not self.block:
                 return
 
-    def _do(self, operation: MachineOperation) -> WayOut | None:
+    def _do(self, operation: MachineOperation) -> BlockExit | None:
         terms, given = self.terms, [self._value(each) for each in operation.given]
         guard = self._guard(operation)
         match operation.name:
             case "exit" | "exit_unless":
-                return self._way(Leaves.EXIT, operation, given[0], operation.name == "exit")
+                return self._exit(BlockExitKind.EXIT, operation, given[0], operation.name == "exit")
             case "exit_expired":
-                return self._way(Leaves.POLL, operation)
+                return self._exit(BlockExitKind.POLL, operation)
             case "jump":
-                return self._way(Leaves.JUMP, operation)
+                return self._exit(BlockExitKind.JUMP, operation)
             case "jump_to":
-                return self._way(Leaves.COMPUTED, operation, given[0])
+                return self._exit(BlockExitKind.COMPUTED, operation, given[0])
             case "stop":
-                return self._way(Leaves.STOP, operation)
+                return self._exit(BlockExitKind.STOP, operation)
             case "store":
                 assert operation.place is not None
                 access = terms.access(operation.place, given[0], guard)
@@ -134,14 +134,14 @@ class Reference:
         found = operation.predicate
         return None if found is None else Guard(self._value(found[0]), found[1])
 
-    def _way(
+    def _exit(
         self,
-        leaves: Leaves,
+        kind: BlockExitKind,
         operation: MachineOperation,
-        asked: Term | None = None,
+        operand: Term | None = None,
         holds: bool = True,
-    ) -> WayOut:
+    ) -> BlockExit:
         targets = operation.targets()
         needed = {register for target in targets for register in self.live[target]}
         values = {register: self._value(register) for register in needed}
-        return WayOut(leaves, operation, targets, values, self._trace, asked, holds)
+        return BlockExit(kind, operation, targets, values, self._trace, operand, holds)

@@ -28,7 +28,7 @@ from ferryvm_backends.vliw.prove.term import POISON, Guard, Term, Trace
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class PendingResult:
-    """A result on its way."""
+    """A result in flight."""
 
     unit: int
     written: Read | None
@@ -48,7 +48,7 @@ class BranchTarget(enum.Enum):
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class PendingBranch:
-    """A branch on its way."""
+    """A branch in flight."""
 
     cycle: int
     """In which control is at its target."""
@@ -71,13 +71,13 @@ class SymbolicState:
     registers: dict[Read, Term] = dataclasses.field(default_factory=dict)
     """Registers that are missing were never set; likewise in the other fields."""
     outputs: dict[int, Term] = dataclasses.field(default_factory=dict)
-    landing: dict[int, tuple[PendingResult, ...]] = dataclasses.field(default_factory=dict)
+    pending: dict[int, tuple[PendingResult, ...]] = dataclasses.field(default_factory=dict)
     """By the first cycle that sees the results."""
     ready: dict[int, int] = dataclasses.field(default_factory=dict)
     """The first cycle in which a unit takes its next operation."""
     branches: tuple[PendingBranch, ...] = ()
-    """Those on their way, the next one first."""
-    left: PendingBranch | None = None
+    """Those in flight, the next one first."""
+    exited_by: PendingBranch | None = None
     """The branch by which control has left for what is no bundle of its own."""
     last: int = -1
     """The bundle of the branch that was taken last."""
@@ -93,15 +93,15 @@ class SymbolicState:
     shape: object = None
     """State in flight at the last arrival at a loop's head."""
 
-    def on_its_way(self) -> object:
-        """Results that are to land and units that are at work, whatever the values."""
-        landing = [
+    def in_flight(self) -> object:
+        """Results in flight and units that are at work, whatever the values."""
+        pending = [
             (cycle - self.cycle, each.unit, each.written)
-            for cycle in sorted(self.landing)
-            for each in self.landing[cycle]
+            for cycle in sorted(self.pending)
+            for each in self.pending[cycle]
         ]
         ready = sorted((u, c - self.cycle) for u, c in self.ready.items() if c > self.cycle)
-        return landing, ready
+        return pending, ready
 
     def copy(self) -> SymbolicState:
         """A state that can be changed by itself."""
@@ -109,7 +109,7 @@ class SymbolicState:
             self,
             registers=self.registers.copy(),
             outputs=self.outputs.copy(),
-            landing=self.landing.copy(),
+            pending=self.pending.copy(),
             ready=self.ready.copy(),
             predicates=self.predicates.copy(),
             arrivals=self.arrivals.copy(),
@@ -150,7 +150,7 @@ class SymbolicExecutor:
                 block=self.block,
                 cycle=state.cycle,
             )
-        self._land(state)
+        self._write_back(state)
         steps = self._bundle(state.at)
         given = [self._operands(state, step) for step in steps]
         guards = [self._guard(state, step) for step in steps]
@@ -180,8 +180,8 @@ class SymbolicExecutor:
 
     # --- time -------------------------------------------------------------------------------
 
-    def _land(self, state: SymbolicState) -> None:
-        for each in state.landing.pop(state.cycle, ()):
+    def _write_back(self, state: SymbolicState) -> None:
+        for each in state.pending.pop(state.cycle, ()):
             value = each.value
             if each.written is not None:
                 if each.guard is not None:
@@ -208,34 +208,34 @@ class SymbolicExecutor:
 
     def _issue(self, state: SymbolicState, step: _Step, value: Term, guard: Guard | None) -> None:
         self._take(state, step)
-        slot, lands = step.slot, state.cycle + step.latency
-        beside = state.landing.get(lands, ())
+        slot, cycle = step.slot, state.cycle + step.latency
+        beside = state.pending.get(cycle, ())
         unit, written = self.machine.units[slot.unit], slot.written
         same = 1
         for other in beside:
             if other.unit == slot.unit:
                 raise self._error(
                     state,
-                    f"the result of {slot.name} (pc {slot.pc}) on unit {unit.name} lands together "
-                    f"with the unit's one that was issued in bundle {other.bundle}",
+                    f"the result of {slot.name} (pc {slot.pc}) on unit {unit.name} is written back "
+                    f"together with the unit's one that was issued in bundle {other.bundle}",
                 )
             if written is not None and other.written is not None:
                 same += other.written.file == written.file
                 if other.written == written:
                     raise self._error(
                         state,
-                        f"the result of {slot.name} (pc {slot.pc}) lands in {self.place(written)} "
+                        f"the result of {slot.name} (pc {slot.pc}) is written to {self.place(written)} "
                         f"together with one that was issued in bundle {other.bundle}",
                     )
         if written is not None and same > self.machine.files[written.file].write_ports:
             file = self.machine.files[written.file]
             raise self._error(
                 state,
-                f"{same} results land in file {file.name} together, {step.latency} cycles later, "
+                f"{same} results are written to file {file.name} together, {step.latency} cycles later, "
                 f"which has {file.write_ports} ports to write",
             )
-        landing = PendingResult(slot.unit, written, value, state.at, guard)
-        state.landing[lands] = (*beside, landing)
+        result = PendingResult(slot.unit, written, value, state.at, guard)
+        state.pending[cycle] = (*beside, result)
 
     def _branch(
         self, state: SymbolicState, slot: Slot, operands: Sequence[Term]
@@ -279,19 +279,19 @@ class SymbolicExecutor:
         return [over]
 
     def _exit(
-        self, state: SymbolicState, branch: PendingBranch, slot: Slot, asked: Term
+        self, state: SymbolicState, branch: PendingBranch, slot: Slot, operand: Term
     ) -> list[SymbolicState]:
-        if asked == POISON:
+        if operand == POISON:
             raise self._error(state, f"{slot.name} (pc {slot.pc}) depends on what was never set")
-        leaves = slot.name == "exit"
-        bits = self.terms.bits(asked)
-        predicate = state.predicates.get(asked) if bits is None else bool(bits)
+        kind = slot.name == "exit"
+        bits = self.terms.bits(operand)
+        predicate = state.predicates.get(operand) if bits is None else bool(bits)
         if predicate is not None:
-            state.branches += (branch,) if predicate == leaves else ()
+            state.branches += (branch,) if predicate == kind else ()
             return []
         taken = state.copy()
         taken.branches += (branch,)
-        taken.predicates[asked], state.predicates[asked] = leaves, not leaves
+        taken.predicates[operand], state.predicates[operand] = kind, not kind
         return [taken]
 
     def _advance(self, state: SymbolicState) -> None:
@@ -308,7 +308,7 @@ class SymbolicExecutor:
             state.at = branch.target
             state.arrivals[state.at] = state.arrivals.get(state.at, 0) + 1
         else:
-            state.left = branch
+            state.exited_by = branch
 
     # --- values -----------------------------------------------------------------------------
 

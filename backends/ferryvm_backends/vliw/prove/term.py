@@ -212,17 +212,17 @@ class Terms:
 
     def linear(self, term: Term) -> Linear:
         """A term as a sum, as far as it is one of words of 64 bits."""
-        left = [term]
-        while left:
-            each = left[-1]
+        stack = [term]
+        while stack:
+            each = stack[-1]
             operation = self.operation(each)
             rest: list[Term] = []
             if operation is not None and operation[:2] in _SUMS:
                 rest = [operand for operand in operation[2] if operand not in self._linear]
             if rest:
-                left += rest
+                stack += rest
                 continue
-            left.pop()
+            stack.pop()
             if each not in self._linear:
                 self._linear[each] = self._sum(each) or Linear(0, ((each, 1),))
         return self._linear[term]

@@ -195,13 +195,13 @@ class _Painter:
         return found
 
     def loop(self, loop: LoopSummary) -> LoopRow:
-        start = max(first for first in self.program.labels if first <= loop.begin)
+        start = max(first for first in self.program.labels if first <= loop.start)
         bound = f"{loop.resource_bound}"
         return LoopRow(
             dataclasses.replace(self.target(start), label=shown(loop.label)),
             self.position(self.line(loop.pc)),
             loop.interval,
-            loop.end - loop.begin,
+            loop.end - loop.start,
             loop.iterations,
             loop.copies,
             loop.stages,
@@ -232,11 +232,11 @@ class _Painter:
         css = [] if slots else ["stall"]
         note = kind = ""
         for loop in self.program.loops:
-            if loop.begin <= number < loop.end:
+            if loop.start <= number < loop.end:
                 kind = _kind(loop)
                 css.append(kind)
-                css += ["first"] * (number == loop.begin) + ["last"] * (number == loop.end - 1)
-            if loop.begin == number:
+                css += ["first"] * (number == loop.start) + ["last"] * (number == loop.end - 1)
+            if loop.start == number:
                 note = self.note(loop)
         return Row(number, cells, note, kind, " ".join(css))
 

@@ -24,21 +24,21 @@ _DYNAMIC = -2
 
 
 class InFlightResult(NamedTuple):
-    """A result on its way."""
+    """A result in flight."""
 
     unit: int
-    left: int
-    """Cycles until it lands; 0: at the beginning of this one."""
+    remaining: int
+    """Cycles until it is written back; 0: at the start of this one."""
     file: int
     number: int
     """The register that it goes to; -1: none."""
 
 
 class InFlightBranch(NamedTuple):
-    """A branch on its way."""
+    """A branch in flight."""
 
     target: int
-    left: int
+    remaining: int
     """Cycles until control goes on there; 0: after this one."""
     is_exit: bool
 
@@ -50,13 +50,13 @@ class Context(NamedTuple):
     branches: tuple[InFlightBranch, ...] = ()
     """The next one first."""
 
-    def branching(self, target: int, left: int, is_exit: bool) -> Context:
-        """With one more branch on its way."""
-        return Context(self.flights, (*self.branches, InFlightBranch(target, left, is_exit)))
+    def branching(self, target: int, remaining: int, is_exit: bool) -> Context:
+        """With one more branch in flight."""
+        return Context(self.flights, (*self.branches, InFlightBranch(target, remaining, is_exit)))
 
 
 class FetchState(NamedTuple):
-    """A bundle, and what is on its way when it is fetched."""
+    """A bundle, and what is in flight when it is fetched."""
 
     at: int
     context: Context
@@ -93,12 +93,12 @@ class FetchGraph:
         self.program, self.machine = program, program.machine
         self.first = FetchState(0, Context())
         self.onward: dict[FetchState, Onward] = {}
-        left = [self.first]
-        while left:
-            state = left.pop()
+        worklist = [self.first]
+        while worklist:
+            state = worklist.pop()
             if state not in self.onward:
                 found = self.onward[state] = self._onward(state)
-                left += found.states
+                worklist += found.states
 
     def is_cyclic(self) -> bool:
         """True if a state can come again."""
@@ -152,9 +152,9 @@ class FetchGraph:
     def _flights(self, bundle: Bundle, context: Context) -> tuple[InFlightResult, ...]:
         """Results in flight one cycle later."""
         found = [
-            InFlightResult(each.unit, each.left - 1, each.file, each.number)
+            InFlightResult(each.unit, each.remaining - 1, each.file, each.number)
             for each in context.flights
-            if each.left > 0
+            if each.remaining > 0
         ]
         for slot in bundle:
             if slot.has_result:
@@ -168,14 +168,16 @@ class FetchGraph:
 
     def _next(self, at: int, context: Context) -> Next:
         """The successors in the next cycle."""
-        left = tuple(InFlightBranch(b.target, b.left - 1, b.is_exit) for b in context.branches)
-        if not left or left[0].left >= 0:
-            return Next((FetchState(at + 1, Context(context.flights, left)),))
-        there = Context(context.flights, left[1:])
-        if left[0].target == _STOP:
+        branches = tuple(
+            InFlightBranch(b.target, b.remaining - 1, b.is_exit) for b in context.branches
+        )
+        if not branches or branches[0].remaining >= 0:
+            return Next((FetchState(at + 1, Context(context.flights, branches)),))
+        there = Context(context.flights, branches[1:])
+        if branches[0].target == _STOP:
             return Next(())
-        if left[0].target == _DYNAMIC:
+        if branches[0].target == _DYNAMIC:
             return Next(
                 tuple(FetchState(to, there) for to in self.program.returns), is_dynamic=True
             )
-        return Next((FetchState(left[0].target, there),))
+        return Next((FetchState(branches[0].target, there),))

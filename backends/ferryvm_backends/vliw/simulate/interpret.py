@@ -63,7 +63,7 @@ class _Run:
         self.machine = program.machine
         self.files = [[0] * file.registers for file in self.machine.files]
         self.outputs: dict[int, int] = {}
-        self.landing: dict[int, list[_PendingResult]] = defaultdict(list)
+        self.pending: dict[int, list[_PendingResult]] = defaultdict(list)
         self.busy: dict[int, int] = {}
         """The first cycle in which a unit takes the next operation."""
         self.issued: Counter[int] = Counter()
@@ -133,14 +133,14 @@ class _Run:
                 yield _Branch(due, given[0], is_exit=False)
 
     def _land(self) -> None:
-        landing = self.landing.pop(self.cycle, ())
-        for each in landing:
+        pending = self.pending.pop(self.cycle, ())
+        for each in pending:
             self.outputs[each.unit] = each.value
             if each.written is not None:
                 self.files[each.written.file][each.written.number] = each.value
-        if len({each.unit for each in landing}) < len(landing):
-            raise self._hazard("two results of one unit land together")
-        writes = Counter(each.written.file for each in landing if each.written is not None)
+        if len({each.unit for each in pending}) < len(pending):
+            raise self._hazard("two results of one unit are written back together")
+        writes = Counter(each.written.file for each in pending if each.written is not None)
         for file, count in writes.items():
             if count > self.machine.files[file].write_ports:
                 raise self._hazard(f"{count} writes to file {self.machine.files[file].name}")
@@ -196,8 +196,8 @@ class _Run:
 
     def _issue(self, slot: Slot, value: int) -> None:
         unit = self.machine.units[slot.unit]
-        lands = self.cycle + unit.work[work_of(slot.name, slot.static)].latency
-        self.landing[lands].append(_PendingResult(slot.unit, int(value), slot.written))
+        ready = self.cycle + unit.work[work_of(slot.name, slot.static)].latency
+        self.pending[ready].append(_PendingResult(slot.unit, int(value), slot.written))
 
     def _hazard(self, said: str) -> HazardError:
         return HazardError(f"{self.program.name}: cycle {self.cycle}: {said}")

@@ -165,8 +165,8 @@ class _Translation(Arithmetic):
         b = self.builder
         place = b.gep(self.counts, [word(number)], source_etype=WORD)
         b.store(b.add(b.load(place, typ=WORD), word(1)), place)
-        begin = b.load(self.cycles)
-        b.store(b.add(begin, word(len(run))), self.cycles)
+        start = b.load(self.cycles)
+        b.store(b.add(start, word(len(run))), self.cycles)
         self.values.clear()
         self.changed.clear()
         for state in run:
@@ -174,7 +174,7 @@ class _Translation(Arithmetic):
             slot = self.paths.onward[state].branch
             if slot is not None and slot.name == "jump_to":
                 b.store(self._operands(slot)[0], self.to)
-        self._leave(run[-1], begin, len(run) - 1)
+        self._leave(run[-1], start, len(run) - 1)
 
     def _get(self, key: _Key) -> ir.Value:
         """A value of the machine."""
@@ -208,10 +208,10 @@ class _Translation(Arithmetic):
             self._result(slot, operands) if slot.has_result else None
             for slot, operands in zip(bundle, given, strict=True)
         ]
-        for flight in sorted(state.context.flights, key=lambda each: each.left):
-            if flight.left > 0:
-                value = self._get(("flight", flight.unit, flight.left))
-                self._set(("flight", flight.unit, flight.left - 1), value)
+        for flight in sorted(state.context.flights, key=lambda each: each.remaining):
+            if flight.remaining > 0:
+                value = self._get(("flight", flight.unit, flight.remaining))
+                self._set(("flight", flight.unit, flight.remaining - 1), value)
         for slot, result in zip(bundle, results, strict=True):
             if result is not None:
                 if result.type == I1:
@@ -221,39 +221,41 @@ class _Translation(Arithmetic):
             if slot.name == "store":
                 self._store(slot, operands, predicate)
 
-    def _leave(self, state: FetchState, begin: ir.Value, cycle: int) -> None:
+    def _leave(self, state: FetchState, start: ir.Value, cycle: int) -> None:
         """Go on from the last state of a run, so many cycles after it began."""
         b = self.builder
         onward = self.paths.onward[state]
-        asked = None
+        is_taken = None
         if onward.taken is not None:
             assert onward.branch is not None
-            asked = self._is_taken(onward.branch, begin, cycle)
+            is_taken = self._is_taken(onward.branch, start, cycle)
         for key in sorted(self._still_there(onward)):
             b.store(self.values[key], self._variable(key))
-        if asked is None:
+        if is_taken is None:
             self._next(onward.next)
             return
         assert onward.taken is not None
         yes, no = (self.function.append_basic_block(f"b{state.at}.{n}") for n in ("taken", "not"))
-        b.cbranch(asked, yes, no)
+        b.cbranch(is_taken, yes, no)
         for block, following in ((yes, onward.taken), (no, onward.next)):
             b.position_at_end(block)
             self._next(following)
 
     def _still_there(self, onward: Onward) -> set[_Key]:
         """Changed values that outlive this cycle."""
-        flights = {("flight", f.unit, f.left) for s in onward.states for f in s.context.flights}
+        flights = {
+            ("flight", f.unit, f.remaining) for s in onward.states for f in s.context.flights
+        }
         return {key for key in self.changed if key[0] != "flight" or key in flights}
 
-    def _is_taken(self, slot: Slot, begin: ir.Value, cycle: int) -> ir.Value:
+    def _is_taken(self, slot: Slot, start: ir.Value, cycle: int) -> ir.Value:
         """True if an exit is taken."""
         b = self.builder
         if slot.name in ("exit_expired", "repeat"):
             flag = b.load_atomic(self.flag, "monotonic", align=4, typ=ir.IntType(32))
-            is_told = b.icmp_unsigned("!=", flag, ir.Constant(flag.type, 0))
-            now = b.add(begin, word(cycle))
-            return b.or_(is_told, b.icmp_unsigned(">=", now, self.budget))
+            is_interrupted = b.icmp_unsigned("!=", flag, ir.Constant(flag.type, 0))
+            now = b.add(start, word(cycle))
+            return b.or_(is_interrupted, b.icmp_unsigned(">=", now, self.budget))
         predicate = self._operands(slot)[0]
         return predicate if slot.name == "exit" else b.not_(predicate)
 
@@ -275,7 +277,7 @@ class _Translation(Arithmetic):
     def _land(self, context: Context) -> None:
         b = self.builder
         for flight in context.flights:
-            if flight.left == 0:
+            if flight.remaining == 0:
                 value = self._get(("flight", flight.unit, 0))
                 self._set(("output", flight.unit, 0), value)
                 if flight.file >= 0:

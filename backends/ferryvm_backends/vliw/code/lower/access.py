@@ -100,8 +100,8 @@ class Access:
         return self.emission.frame
 
     def do_stack_limit(self, operation: Operation) -> Operand:
-        end, begin = self.emission.read_field("stack_end"), self.emission.read_field("stack")
-        return self.emission.compute("sub", (I64,), (end, begin))
+        end, start = self.emission.read_field("stack_end"), self.emission.read_field("stack")
+        return self.emission.compute("sub", (I64,), (end, start))
 
     def do_function_field(self, operation: Operation, number: Operand) -> Operand:
         address = self.emission.compute("mul", (I64,), (number, WORD_BYTES * DESCRIPTOR_WORDS))

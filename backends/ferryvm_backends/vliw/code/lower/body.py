@@ -106,7 +106,7 @@ class _BodyLowering:
         self.rules = Rules(access, self.exits, calls)
         self.reached: set[Block] = set()
         """Those of them that something leads to, decided branches considered."""
-        self.waiting: list[tuple[MachineBlock, Block]] = []
+        self.worklist: list[tuple[MachineBlock, Block]] = []
         """Blocks that nothing but an exit leads to, and where they go."""
 
     def run(self) -> None:
@@ -140,8 +140,8 @@ class _BodyLowering:
                     self.emission.set(self.emission.frame, "shl", (I64,), (first, 3))
                     self.emission.set(self.emission.base, "move", (), (0,))
                 self._inline(block)
-                while self.waiting:
-                    at, onward = self.waiting.pop()
+                while self.worklist:
+                    at, onward = self.worklist.pop()
                     self.emission.open(at)
                     self._inline(onward)
         self.emission.code.blocks += self.emission.cold
@@ -163,7 +163,7 @@ class _BodyLowering:
             )  # what it is added to
             return
         operands = tuple(self.emission.value(a) for a in operation.arguments)
-        begin = len(self.emission.block.operations)
+        start = len(self.emission.block.operations)
         rule = self.rules.get(operation.name)
         if rule is not None:
             result = rule(operation, *operands)
@@ -175,13 +175,13 @@ class _BodyLowering:
         if operation.type is not None:
             self.emission.values[operation] = result
         if operation in self.predicates:
-            self._depend(begin, *self.predicates[operation])
+            self._depend(start, *self.predicates[operation])
 
-    def _depend(self, begin: int, predicate: Value, holds: bool) -> None:
+    def _depend(self, start: int, predicate: Value, holds: bool) -> None:
         """Predicate the stores of one operation."""
         p = self.emission.value(predicate)
         assert isinstance(p, Register)
-        for each in self.emission.block.operations[begin:]:
+        for each in self.emission.block.operations[start:]:
             if each.name == "store":
                 each.operands, each.holds = (*each.operands, p), holds
 
@@ -232,7 +232,7 @@ class _BodyLowering:
         onward = self._go(edge)
         if onward is not None:
             self.emission.code.blocks.remove(block)
-            self.waiting.append((block, onward))
+            self.worklist.append((block, onward))
         self.emission.block = here
 
     def _go(self, edge: Edge) -> Block | None:
@@ -256,7 +256,7 @@ class _BodyLowering:
             self._store_results(operands, self.body.place_of)
             for operand in operands[:1]:
                 self.emission.set(self.calling.result, "move", (), (operand,))
-            self.returns.to_caller(has_left=False)
+            self.returns.to_caller(has_exited=False)
             return
         header = WORD_BYTES * self.emission.parameters
         pc = self.emission.load(Segment.STACK, self.emission.frame, header)

@@ -51,9 +51,9 @@ class Calls:
         """Call one of some functions: which one the number in front of it says."""
         calling, words = self.calling, WORD_BYTES * operation.fact(1, int)
         back = MachineBlock(f"{self.emission.block.label}.back{self.emission.code.registers}")
-        kept = [v for v in self.across[operation] if isinstance(self.emission.values[v], Register)]
-        for value in kept:
-            self._store_kept(value)
+        saved = [v for v in self.across[operation] if isinstance(self.emission.values[v], Register)]
+        for value in saved:
+            self._store_saved(value)
         self.emission.store(Segment.CALLS, self.emission.base, self.size, back)
         if words:
             self.emission.set(self.emission.frame, "add", (I64,), (self.emission.frame, words))
@@ -82,12 +82,12 @@ class Calls:
             self.emission.set(self.emission.frame, "sub", (I64,), (self.emission.frame, words))
         result = self.emission.code.register(FileKind.INTEGER)
         self.emission.set(result, "move", (), (calling.result,))
-        for value in kept:
-            self._load_kept(value)
-        self._unwind_if_left(operation)
+        for value in saved:
+            self._restore_saved(value)
+        self._unwind_if_exited(operation)
         return result
 
-    def _store_kept(self, value: Value) -> None:
+    def _store_saved(self, value: Value) -> None:
         operand = self.emission.value(value)
         if value.type is BOOLEAN:
             operand = self.emission.compute("select", (), (operand, 1, 0))
@@ -95,7 +95,7 @@ class Calls:
             Segment.CALLS, self.emission.base, WORD_BYTES * self.slots[value], operand
         )
 
-    def _load_kept(self, value: Value) -> None:
+    def _restore_saved(self, value: Value) -> None:
         register = self.emission.values[value]
         assert isinstance(register, Register)
         place = MemoryOperand(Segment.CALLS, WORD_BYTES * self.slots[value])
@@ -106,12 +106,12 @@ class Calls:
         else:
             self.emission.emit(MachineOperation("load", (), (self.emission.base,), register, place))
 
-    def _unwind_if_left(self, operation: Operation) -> None:
+    def _unwind_if_exited(self, operation: Operation) -> None:
         """If the callee has left write the frame, and have the caller do so, too."""
         assert operation.state is not None
         here = self.emission.block
         cold = MachineBlock(f"unwind{self.emission.code.registers}", is_cold=True)
-        self.emission.emit(MachineOperation("exit", (), (self.calling.has_left,), target=cold))
+        self.emission.emit(MachineOperation("exit", (), (self.calling.has_exited,), target=cold))
         self.emission.open(cold)
         self.exits.write(operation.state)
         self.exits.returns.stop()

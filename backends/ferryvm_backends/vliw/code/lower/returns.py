@@ -28,7 +28,7 @@ class Calling:
         self.base = code.register(word)
         """Address of what the running function notes."""
         self.result = code.register(word)
-        self.has_left = code.register(predicate)
+        self.has_exited = code.register(predicate)
         """True if the callee has left, and its caller has to."""
         self.entries = {number: MachineBlock(f"f{number}") for number in module.functions}
         self.parameters = {
@@ -55,11 +55,11 @@ class Returns:
         if self.number is None:
             self.emission.emit(MachineOperation("stop"))
         else:
-            self.to_caller(has_left=True)
+            self.to_caller(has_exited=True)
 
-    def to_caller(self, has_left: bool) -> None:
+    def to_caller(self, has_exited: bool) -> None:
         """Go back to the caller."""
-        self.emission.set(self.calling.has_left, "any", (), (int(has_left), 0))
+        self.emission.set(self.calling.has_exited, "any", (), (int(has_exited), 0))
         back = self.emission.load(Segment.CALLS, self.emission.base, 0)
         self._ends.append(MachineOperation("jump_to", (), (back,)))
         self.emission.emit(self._ends[-1])

@@ -63,14 +63,14 @@ class LoopSearch:
         self.into: list[list[_Delay]] = [[] for _ in loop.nodes]
         self.out: list[list[_Delay]] = [[] for _ in loop.nodes]
         self.fastest = [latency(node.operation, machine) for node in loop.nodes]
-        for wait in loop.waits:
+        for edge in loop.edges:
             # No dependence of a loop has to do with the latency of its second operation.
-            cycles = distance(wait.reason, 0, 0, machine)
-            latencies = distance(wait.reason, 1, 0, machine) - cycles
-            is_awaited = wait.reason is DependenceKind.VALUE and not wait.distance
-            more = latencies, cycles, wait.distance, is_awaited
-            self.into[wait.second].append(_Delay(wait.first, *more))
-            self.out[wait.first].append(_Delay(wait.second, *more))
+            cycles = distance(edge.reason, 0, 0, machine)
+            latencies = distance(edge.reason, 1, 0, machine) - cycles
+            is_awaited = edge.reason is DependenceKind.VALUE and not edge.distance
+            more = latencies, cycles, edge.distance, is_awaited
+            self.into[edge.second].append(_Delay(edge.first, *more))
+            self.out[edge.first].append(_Delay(edge.second, *more))
 
 
 class ScheduleAttempt:
@@ -95,24 +95,24 @@ class ScheduleAttempt:
 
     def run(self) -> IterationSchedule | None:
         ranks, count = self.order.ranks, len(self.loop.nodes)
-        left = [(ranks[number], number) for number in range(count)]
-        heapq.heapify(left)
+        remaining = [(ranks[number], number) for number in range(count)]
+        heapq.heapify(remaining)
         stalled = 0
         for _ in range(tuning.STEPS_AN_OPERATION * count + tuning.STEPS_BESIDES):
-            if not left:
+            if not remaining:
                 return self._normal()
-            _, number = heapq.heappop(left)
+            _, number = heapq.heappop(remaining)
             evicted = self._place(number)
             if evicted is None:
                 return None
             for each in evicted:
-                heapq.heappush(left, (ranks[each], each))
+                heapq.heappush(remaining, (ranks[each], each))
             stalled += 1
-            if len(left) < self.fewest:
-                self.fewest, stalled = len(left), 0
+            if len(remaining) < self.fewest:
+                self.fewest, stalled = len(remaining), 0
             elif stalled > self._patience():
                 return None
-        return None if left else self._normal()
+        return None if remaining else self._normal()
 
     def _patience(self) -> float:
         """Steps without progress after which there will hardly be any."""
@@ -132,7 +132,7 @@ class ScheduleAttempt:
         first = min(slot.cycle for slot in partial.slots.values())
         shift = -(first // self.interval) * self.interval
         partial.slots = {
-            number: slot._replace(cycle=slot.cycle + shift, landing=slot.landing + shift)
+            number: slot._replace(cycle=slot.cycle + shift, write_back=slot.write_back + shift)
             for number, slot in partial.slots.items()
         }
         partial.loop = self.loop.with_bases(partial.bases)

@@ -31,7 +31,7 @@ _FARTHEST = 64
 """Rounds that are looked at for two accesses of one line to meet."""
 _LONGEST_STEP = 1 << 20
 _LARGEST_OFFSET = 1 << 30
-"""Of an access whose base may be another iteration's: its offset has to have room for what that
+"""Of an access whose base may be another iteration's: its offset has to have capacity for what that
 changes."""
 
 
@@ -90,7 +90,7 @@ class DependenceNode:
 
 @dataclasses.dataclass(frozen=True)
 class DependenceEdge:
-    """The second operation waits for the first, so many iterations earlier."""
+    """The second operation depends on the first, so many iterations earlier."""
 
     first: int
     second: int
@@ -108,7 +108,7 @@ class Iteration:
         for node in self.nodes:
             node.step = self._step_of_base(node)
         self.repeat = next(n.number for n in self.nodes if n.operation.name == "repeat")
-        self.waits = list(dict.fromkeys([*self._values(), *self._exits(), *self._memory()]))
+        self.edges = list(dict.fromkeys([*self._values(), *self._exits(), *self._memory()]))
 
     # --- operations -------------------------------------------------------------------------
 
@@ -157,8 +157,8 @@ class Iteration:
     ) -> None:
         """Pass this iteration's registers to the next iteration."""
         passed = {r: now.get(r, _Entry(r)) for r in carried}
-        left = [register for register in carried if passed[register] != _Entry(register)]
-        next_: dict[Register, Source] = {r: Invariant(r) for r in carried if r not in left}
+        remaining = [register for register in carried if passed[register] != _Entry(register)]
+        next_: dict[Register, Source] = {r: Invariant(r) for r in carried if r not in remaining}
         initial: dict[int, dict[int, Register]] = defaultdict(dict)
 
         def made_before(register: Register) -> NodeResult | None:
@@ -173,14 +173,14 @@ class Iteration:
                 return None  # one operation has one result of each iteration before the first
             return NodeResult(value.node, distance)
 
-        while left:
-            found_now = ((r, made) for r in left if (made := made_before(r)) is not None)
-            register, made = next(found_now, (left[0], None))
+        while remaining:
+            found_now = ((r, made) for r in remaining if (made := made_before(r)) is not None)
+            register, made = next(found_now, (remaining[0], None))
             if made is None:
                 move = MachineOperation("move", result=register, pc=self.block.operations[-1].pc)
                 found.append((move, [passed[register]], {}))
                 made = NodeResult(len(found) - 1, 1)
-            left.remove(register)
+            remaining.remove(register)
             initial[made.node][made.distance] = register
             next_[register] = made
 
@@ -238,7 +238,7 @@ class Iteration:
             return None
         return _signed(step)
 
-    # --- what waits for what ----------------------------------------------------------------
+    # --- dependences ------------------------------------------------------------------------
 
     def _values(self) -> Iterator[DependenceEdge]:
         for node in self.nodes:
@@ -258,7 +258,7 @@ class Iteration:
             for source in node.needed.values():
                 if isinstance(source, NodeResult):
                     yield DependenceEdge(
-                        source.node, node.number, DependenceKind.LANDED, source.distance
+                        source.node, node.number, DependenceKind.WRITTEN_BACK, source.distance
                     )
         for node in self.nodes:
             if node.operation.name == "store" and exits:
@@ -266,7 +266,7 @@ class Iteration:
                 after = [each for each in exits if each.number > node.number]
                 last = before[-1] if before else exits[-1]
                 yield DependenceEdge(
-                    last.number, node.number, DependenceKind.LEFT, 0 if before else 1
+                    last.number, node.number, DependenceKind.CONTROL, 0 if before else 1
                 )
                 following = after[0] if after else exits[0]
                 yield DependenceEdge(
@@ -298,9 +298,9 @@ class Iteration:
         step = self._step(root)
         if root != root_ or step is None:
             return least
-        begin, begin_ = first.offset + offset, second.offset + offset_
+        start, start_ = first.offset + offset, second.offset + offset_
         for distance in range(least, _FARTHEST if step else least + 1):
-            between = _signed(begin_ + distance * step - begin)
+            between = _signed(start_ + distance * step - start)
             if -second.size < between < first.size:
                 return distance
         return None
@@ -383,22 +383,22 @@ def _without_unused(
 ) -> tuple[list[_Found], dict[Register, _Value]]:
     """Operations and what registers hold after them, without sums that nothing needs."""
     used = {*now.values()}
-    kept: list[int] = []
+    needed_numbers: list[int] = []
     for number in reversed(range(len(found))):
         operation, operands, needed = found[number]
         if NodeResult(number) in used or _constant(operation, operands) is None:
-            kept.append(number)
+            needed_numbers.append(number)
             used.update(operands, needed.values())
-    numbers = {old: new for new, old in enumerate(reversed(kept))}
+    numbers = {old: new for new, old in enumerate(reversed(needed_numbers))}
 
     def value(old: _Value) -> _Value:
         return NodeResult(numbers[old.node]) if isinstance(old, NodeResult) else old
 
-    left = [
+    remaining = [
         (operation, [*map(value, operands)], {r: value(v) for r, v in needed.items()})
-        for operation, operands, needed in map(found.__getitem__, reversed(kept))
+        for operation, operands, needed in map(found.__getitem__, reversed(needed_numbers))
     ]
-    return left, {register: value(each) for register, each in now.items()}
+    return remaining, {register: value(each) for register, each in now.items()}
 
 
 def _repeat(poll: MachineOperation) -> MachineOperation:

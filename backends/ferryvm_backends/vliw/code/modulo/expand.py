@@ -58,7 +58,7 @@ class Pipelined:
 
 
 class PrologueError(Exception):
-    """The iterations cannot be begun so."""
+    """The iterations cannot be started so."""
 
     def __init__(self, operands: frozenset[Operand] = frozenset()) -> None:
         """`operands`: those that had better come from files."""
@@ -81,22 +81,22 @@ class _Expansion:
         lifetimes = Lifetimes(found.loop, machine, found.partial)
         needs = {number: lifetimes.iterations(number) for number in self.partial.files}
         self.farthest: Counter[int] = Counter()
-        """How many iterations before it whoever needs a result is at most."""
+        """By how many iterations a use of a result comes after it, at most."""
         for node in self.loop.nodes:
             for source in (*node.sources, *node.needed.values()):
                 if isinstance(source, NodeResult):
                     far = max(self.farthest[source.node], source.distance)
                     self.farthest[source.node] = far
         self.iterations = max([stages - 1, *self._early(needs)])
-        """That begin before the kernel."""
+        """That start before the kernel."""
         least = -(-(machine.delay_slots + 1) // self.interval)
         self.copies = max([least, *needs.values()])
         self.registers = {n: self._copies(n, count) for n, count in needs.items()}
-        self.kept: dict[tuple[Register, str], Register] = {}
+        self.in_files: dict[tuple[Register, str], Register] = {}
         self.stubs: dict[tuple[object, ...], MachineBlock] = {}
-        self.front: list[tuple[Register, Register]] = []
+        self.preheader: list[tuple[Register, Register]] = []
         """Registers, and what is moved into them."""
-        self.beginning = Prologue(
+        self.prologue = Prologue(
             self.loop,
             machine,
             self.partial,
@@ -109,18 +109,18 @@ class _Expansion:
     def run(self) -> Pipelined:
         """Make it."""
         self._set_up()
-        front = self._place_front()
-        begin = max((placed.landing for placed in front), default=0)
-        begin += max((-move.cycle for move in self.beginning.moves if move.cycle < 0), default=0)
+        preheader = self._place_preheader()
+        start = max((placed.write_back for placed in preheader), default=0)
+        start += max((-move.cycle for move in self.prologue.moves if move.cycle < 0), default=0)
         length = self.copies * self.interval
-        again = begin + self.iterations * self.interval
+        again = start + self.iterations * self.interval
         made: list[tuple[int, int, ScheduledOperation]] = []
         for node in self.loop.nodes:
             slot = self.slots[node.number]
             stage = slot.cycle // self.interval
             if node.number != self.loop.repeat:
                 for number in range(self.iterations - stage):
-                    cycle = begin + slot.cycle + number * self.interval
+                    cycle = start + slot.cycle + number * self.interval
                     made.append((number, node.number, self._placed(node, number, cycle)))
             for copy in range(self.copies):
                 number = self.iterations + copy - stage
@@ -129,7 +129,7 @@ class _Expansion:
                 if is_last or node.number != self.loop.repeat:
                     made.append((number, node.number, self._placed(node, number, cycle)))
         made.sort(key=lambda each: (self._turn(each[2]), *each[:2]))
-        placed = [*front, *self._brought(begin), *(each for _, _, each in made)]
+        placed = [*preheader, *self._brought(start), *(each for _, _, each in made)]
         block = self.loop.block
         block.operations = [each.operation for each in placed]
         scheduled = Scheduled(block, placed, again + length, again=again)
@@ -143,12 +143,12 @@ class _Expansion:
         is_exit = placed.operation.name in EXITS
         return placed.cycle + (self.machine.delay_slots + 1 if is_exit else 0)
 
-    def _brought(self, begin: int) -> Iterator[ScheduledOperation]:
+    def _brought(self, start: int) -> Iterator[ScheduledOperation]:
         """Values that moves bring to units for the first iterations."""
         pc = self.loop.nodes[0].operation.pc
-        for each in self.beginning.moves:
+        for each in self.prologue.moves:
             move = MachineOperation("move", (), (each.value,), each.result, pc=pc)
-            yield ScheduledOperation(move, begin + each.cycle, each.unit, each.latency, (None,))
+            yield ScheduledOperation(move, start + each.cycle, each.unit, each.latency, (None,))
 
     def _targets(self) -> set[MachineBlock]:
         return {n.operation.target for n in self.loop.nodes if n.operation.target is not None}
@@ -156,8 +156,8 @@ class _Expansion:
     # --- registers --------------------------------------------------------------------------
 
     def _early(self, needs: Mapping[int, int]) -> Iterator[int]:
-        """Rounds that have to begin in front of the kernel for what the first ones read to be told
-        from where others find it: in units, or in registers that there are fewer of than
+        """Iterations that have to start before the kernel, since they read initial values from other
+        places than later iterations do: from units, or from registers that there are fewer of than
         iterations.
 
         `needs`: how many each result has.
@@ -195,14 +195,14 @@ class _Expansion:
         register.file = file
         return register
 
-    # --- in front ---------------------------------------------------------------------------
+    # --- preheader --------------------------------------------------------------------------
 
     def _set_up(self) -> None:
-        """Decide what is moved in front of the iterations."""
+        """Decide what the preheader moves."""
         for number, registers in self.registers.items():
             if self._is_rotating(number):
                 for distance, initial in self.loop.nodes[number].initial.items():
-                    self.front.append((registers[-distance % len(registers)], initial))
+                    self.preheader.append((registers[-distance % len(registers)], initial))
         for operand, path in self.partial.paths.items():
             number, index = operand
             source = self.loop.nodes[number].sources[index]
@@ -211,27 +211,27 @@ class _Expansion:
                 self._in_file(source.register, path.file)
             if isinstance(source, NodeResult) and source.distance:
                 if isinstance(path, FromUnit):
-                    self.beginning.find(operand, source)
+                    self.prologue.find(operand, source)
                 elif not self._is_rotating(source.node):
                     before = self.loop.nodes[source.node].initial
                     for distance in range(1, source.distance + 1):
                         register = self._in_file(before[distance], path.file)
-                        self.beginning.found[operand, distance] = register, None
-        if self.beginning.unfit:
-            raise PrologueError(frozenset(self.beginning.unfit))
+                        self.prologue.found[operand, distance] = register, None
+        if self.prologue.unfit:
+            raise PrologueError(frozenset(self.prologue.unfit))
 
     def _in_file(self, register: Register, file: str) -> Register:
         """A register of a file that is what another one is as the loop begins."""
-        if (register, file) not in self.kept:
-            self.kept[register, file] = register
+        if (register, file) not in self.in_files:
+            self.in_files[register, file] = register
             if register.file != file:
-                copy = self.kept[register, file] = self._register(register, file)
-                self.front.append((copy, register))
-        return self.kept[register, file]
+                copy = self.in_files[register, file] = self._register(register, file)
+                self.preheader.append((copy, register))
+        return self.in_files[register, file]
 
-    def _place_front(self) -> list[ScheduledOperation]:
+    def _place_preheader(self) -> list[ScheduledOperation]:
         table, found = ReservationTable(self.machine), []
-        for to, value in self.front:
+        for to, value in self.preheader:
             operation = MachineOperation(
                 "move", operands=(value,), result=to, pc=self.loop.nodes[0].operation.pc
             )
@@ -275,10 +275,10 @@ class _Expansion:
         path = self.partial.paths[operand]
         if isinstance(source, Invariant):
             assert isinstance(path, FromFile)
-            return self.kept[source.register, path.file], None
+            return self.in_files[source.register, path.file], None
         made = number - source.distance
-        if (operand, -made) in self.beginning.found:
-            return self.beginning.found[operand, -made]
+        if (operand, -made) in self.prologue.found:
+            return self.prologue.found[operand, -made]
         return self._result(source.node, made), path.unit if isinstance(path, FromUnit) else None
 
     def _result(self, maker: int, number: int) -> Register:

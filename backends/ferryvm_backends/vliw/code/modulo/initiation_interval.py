@@ -93,12 +93,12 @@ def edges(loop: Iteration, machine: Machine) -> DependenceEdges:
     latencies = [latency(node.operation, machine) for node in loop.nodes]
     rows = [
         (
-            wait.first,
-            wait.second,
-            distance(wait.reason, latencies[wait.first], latencies[wait.second], machine),
-            wait.distance,
+            edge.first,
+            edge.second,
+            distance(edge.reason, latencies[edge.first], latencies[edge.second], machine),
+            edge.distance,
         )
-        for wait in loop.waits
+        for edge in loop.edges
     ]
     table = np.array(rows, np.int64).reshape(-1, 4).T
     return DependenceEdges(*table)
@@ -137,8 +137,10 @@ class Usage:
 
     def __init__(self, loop: Iteration, machine: Machine) -> None:
         self.machine, self.count = machine, len(loop.nodes)
-        kept = {s.register for node in loop.nodes for s in node.sources if isinstance(s, Invariant)}
-        self.kept = Counter(register.kind for register in kept)
+        invariants = {
+            s.register for node in loop.nodes for s in node.sources if isinstance(s, Invariant)
+        }
+        self.invariants = Counter(register.kind for register in invariants)
         """Registers that do not change, by kind."""
         self.needs: Counter[frozenset[int]] = Counter()
         """Cycles that operations need, by the units that can do them."""
@@ -176,7 +178,7 @@ class Usage:
         cycles = 0
         while True:
             loads = self.loads_within(cycles) if kind is FileKind.INTEGER else 0
-            if self.kept[kind] <= ports * cycles + loads:
+            if self.invariants[kind] <= ports * cycles + loads:
                 return cycles
             cycles += 1
 

@@ -38,7 +38,7 @@ class IssueSlot(NamedTuple):
     cycle: int
     unit: int
     latency: int
-    landing: int
+    write_back: int
     """The first cycle that sees the result."""
 
 
@@ -60,7 +60,7 @@ class _Held(NamedTuple):
     """Resources of an operand's bypass from its unit's output register."""
 
     unit: int
-    landing: int
+    write_back: int
     read: int
 
 
@@ -176,10 +176,10 @@ class PartialSchedule:
         """Number of reads of each invariant register from each file."""
         self._busy: dict[tuple[int, int], int] = {}
         """The operation that keeps a unit from taking another one in a cycle."""
-        self._landing: dict[tuple[int, int], int] = {}
+        self._write_backs: dict[tuple[int, int], int] = {}
         """The operation whose result gets to a unit's output register in a cycle."""
         self._shares = [interval / load - 1 if load else interval for load in demand.load]
-        """For each unit the cycles that it has for a result beyond the one in which that lands."""
+        """For each unit the cycles that it has for a result beyond its write-back."""
 
     # --- placing ----------------------------------------------------------------------------
 
@@ -200,12 +200,12 @@ class PartialSchedule:
         makers = {self.slots[each].unit for each in demand.makers[number] if each in self.slots}
         until = self._last_read(number, cycle)
         for unit in self.table.free(issue, cycle):
-            landing = cycle + issue.units[unit].latency
+            write_back = cycle + issue.units[unit].latency
             # On units that are alike it can only matter which results get there while its own is
             # held, and whether they hold one that it reads.
-            last = min(until, landing + interval - 1)
-            landings = self.table.landings(unit, landing, last) if last > landing else 0
-            key = demand.alike[unit], landings, unit if unit in makers else -1
+            last = min(until, write_back + interval - 1)
+            write_backs = self.table.write_backs(unit, write_back, last) if last > write_back else 0
+            key = demand.alike[unit], write_backs, unit if unit in makers else -1
             if key not in seen:
                 seen.add(key)
                 yield unit
@@ -229,7 +229,7 @@ class PartialSchedule:
         for more in range(timing.interval):
             self._busy[unit, (cycle + more) % interval] = number
         if issue.has_result:
-            self._landing[unit, (cycle + latency) % interval] = number
+            self._write_backs[unit, (cycle + latency) % interval] = number
         if self._connect_all(number):
             return True
         self.evict(number)
@@ -250,12 +250,12 @@ class PartialSchedule:
         for more in range(issue.units[slot.unit].interval):
             del self._busy[slot.unit, (slot.cycle + more) % interval]
         if issue.has_result:
-            del self._landing[slot.unit, slot.landing % interval]
+            del self._write_backs[slot.unit, slot.write_back % interval]
         del self.slots[number]
 
     def rival(self, number: int, cycle: int) -> int | None:
         """An operation that may be in the way of another one: one that is issued on its units or
-        lands there together with it, else one that is issued with it, else one that it has to do
+        is written back there together with it, else one that is issued with it, else one that it has to do
         with, else any."""
         return next((n for n in self._rivals(number, cycle) if n != number), None)
 
@@ -265,8 +265,8 @@ class PartialSchedule:
             if (found := self._busy.get((each.unit, cycle % interval))) is not None:
                 yield found
         for each in able:
-            landing = (cycle + each.latency) % interval
-            if (found := self._landing.get((each.unit, landing))) is not None:
+            write_back = (cycle + each.latency) % interval
+            if (found := self._write_backs.get((each.unit, write_back))) is not None:
                 yield found
         for other, slot in self.slots.items():
             if slot.cycle % interval == cycle % interval:
@@ -316,7 +316,7 @@ class PartialSchedule:
         if operand in self.paths:
             self._disconnect(operand)
         made = self.slots[maker]
-        held = self.slots[operand[0]].cycle + self.interval * distance - made.landing
+        held = self.slots[operand[0]].cycle + self.interval * distance - made.write_back
         later = 0
         if is_base and held >= self.interval:
             # The last one that is there serves, and need not be kept.
@@ -339,9 +339,9 @@ class PartialSchedule:
             return False
         if not self.machine.bypass or operand in self.unbypassed:
             return False
-        taken = _Held(made.unit, made.landing, made.landing + held)
+        taken = _Held(made.unit, made.write_back, made.write_back + held)
         if held:
-            if self.table.landings(*taken):
+            if self.table.write_backs(*taken):
                 return False
             self.table.hold(*taken)
         self.paths[operand], self._taken[operand] = FromUnit(made.unit), taken
@@ -387,7 +387,7 @@ class PartialSchedule:
 
     def _write(self, maker: int, name: str) -> int:
         """Write a result to a file: how many need that; 0 if there is no port."""
-        count = self.table.write(name, self.slots[maker].landing, maker)
+        count = self.table.write(name, self.slots[maker].write_back, maker)
         if count == 1:
             self.files[maker] = name
             self._results[name] += 1
@@ -395,7 +395,7 @@ class PartialSchedule:
 
     def _unwrite(self, maker: int) -> None:
         name = self.files[maker]
-        if not self.table.unwrite(name, self.slots[maker].landing, maker):
+        if not self.table.unwrite(name, self.slots[maker].write_back, maker):
             del self.files[maker]
             self._results[name] -= 1
 

@@ -48,7 +48,7 @@ class LoopPlan:
     """Why it is not pipelined."""
     interval: int = 0
     """Cycles from one iteration to the next, of one that is."""
-    room: float = tuning.INVARIANT_PART
+    invariant_part: float = tuning.INVARIANT_PART
     reloads: Spills | None = None
     """Changes that reload registers in each iteration."""
 
@@ -167,7 +167,7 @@ class PipelinableLoops:
             self.plans[block] = self._unrolled(block, live, reason)
             return True
         longer = plan.interval + max(1, times * plan.interval // tuning.LONGER_PART)
-        self.plans[block] = self._plan(block, live, 1, reason, longer, plan.room * 0.8)
+        self.plans[block] = self._plan(block, live, 1, reason, longer, plan.invariant_part * 0.8)
         return True
 
     def _plan(
@@ -177,12 +177,12 @@ class PipelinableLoops:
         most: int = tuning.UNROLL_FACTORS[-1],
         reason: str = "no schedule was found",
         shortest: int = 1,
-        room: float = tuning.INVARIANT_PART,
+        invariant_part: float = tuning.INVARIANT_PART,
     ) -> LoopPlan:
         """The plan for a loop.
 
         `most`: iterations together; `shortest`: interval; `reason`: of what becomes of it where
-        nothing else keeps it from being pipelined; `room`: part of the registers for what does not
+        nothing else keeps it from being pipelined; `invariant_part`: part of the registers for what does not
         change.
         """
         options = self._options(block, live, most)
@@ -196,18 +196,18 @@ class PipelinableLoops:
         if first < 0:
             return self._unrolled(block, live, "its iterations would hardly overlap")
         best: LoopPlan | None = None
-        waiting, goal = [first], tuning.MISSED_BOUND * options[first].rate
-        while waiting:
-            number = waiting.pop()
-            plan = self._attempt(block, live, options[number], shortest, room)
+        worklist, goal = [first], tuning.MISSED_BOUND * options[first].rate
+        while worklist:
+            number = worklist.pop()
+            plan = self._attempt(block, live, options[number], shortest, invariant_part)
             reason = plan.reason or reason
             if plan.pipelined is None:
                 if best is None and number:
-                    waiting.append(number - 1)
+                    worklist.append(number - 1)
             elif best is None or plan.rate < best.rate:
                 best = plan
                 if plan.rate > goal:
-                    waiting += self._others(options, number, first, plan.rate)
+                    worklist += self._others(options, number, first, plan.rate)
         if best is None:
             return self._unrolled(block, live, reason)
         best.install(self.code)
@@ -231,25 +231,30 @@ class PipelinableLoops:
         )
 
     def _attempt(
-        self, block: MachineBlock, live: Live, option: _Option, shortest: int, room: float
+        self, block: MachineBlock, live: Live, option: _Option, shortest: int, invariant_part: float
     ) -> LoopPlan:
         """A plan with so many iterations, not installed; with a reason if it is not pipelined."""
         loop, least = option.loop, option.bounds.least
-        begin, path = max(least, shortest), critical_path(loop, self.machine)
+        start, path = max(least, shortest), critical_path(loop, self.machine)
         longest = max(tuning.LONGEST_INTERVAL * least, path)
-        reloads = self._reloads(block, loop, begin, room)
+        reloads = self._reloads(block, loop, start, invariant_part)
         if reloads is not None:
             loop = Iteration(block, live, option.iterations)
             now = bounds(loop, self.machine).least
-            begin, longest = max(begin, now), max(longest, tuning.LONGEST_INTERVAL * now)
-        told = self._bounds[block, option.iterations]
+            start, longest = max(start, now), max(longest, tuning.LONGEST_INTERVAL * now)
+        original_bounds = self._bounds[block, option.iterations]
         plan = LoopPlan(
-            block, block.operations, option.iterations, told, room=room, reloads=reloads
+            block,
+            block.operations,
+            option.iterations,
+            original_bounds,
+            invariant_part=invariant_part,
+            reloads=reloads,
         )
         unbypassed: frozenset[Operand] = frozenset()
         for _ in range(tuning.PROLOGUE_TRIES):
             failures: Counter[str] = Counter()
-            found = schedule_iteration(loop, self.machine, begin, longest, unbypassed, failures)
+            found = schedule_iteration(loop, self.machine, start, longest, unbypassed, failures)
             if found is None:
                 if failures:
                     plan.reason = f"file {failures.most_common(1)[0][0]} has too few registers"
@@ -260,7 +265,7 @@ class PipelinableLoops:
                 break
             except PrologueError as error:
                 if not error.operands:
-                    plan.reason = "the files' ports do not allow the moves in front"
+                    plan.reason = "the files' ports do not allow the preheader's moves"
                     break
                 unbypassed |= error.operands
         if plan.pipelined is None and not plan.reason:
@@ -269,16 +274,16 @@ class PipelinableLoops:
         return plan
 
     def _reloads(
-        self, block: MachineBlock, loop: Iteration, interval: int, room: float
+        self, block: MachineBlock, loop: Iteration, interval: int, invariant_part: float
     ) -> Spills | None:
         """Reload some registers that a loop reads in each iteration."""
-        chosen = choose(loop, self.machine, interval, room)
-        front = preheader_of(self.code, block)
+        chosen = choose(loop, self.machine, interval, invariant_part)
+        preheader = preheader_of(self.code, block)
         # A stub goes with the loop that it leads from, if that is given up.
         stubs = {stub for each in self.pipelined.values() for stub in each.stubs}
-        if not chosen or front is None or front in stubs:
+        if not chosen or preheader is None or preheader in stubs:
             return None
-        return reload(self.code, block, front, chosen)
+        return reload(self.code, block, preheader, chosen)
 
     def _options(self, block: MachineBlock, live: Live, most: int) -> list[_Option]:
         """Possible unroll factors."""

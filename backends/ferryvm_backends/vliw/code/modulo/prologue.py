@@ -42,7 +42,7 @@ class Prologue:
         copy: Callable[[Register, str], Register],
         fresh: Callable[[Register], Register],
     ) -> None:
-        """`iterations`: that begin before the kernel; `is_rotating`: whether what an operation's
+        """`iterations`: that begin before the kernel; `is_rotating`: true if what an operation's
         result was before the first iteration is in a register where it will be later, too; `copy`:
         what a register is as the loop begins, in some file; `fresh`: a register like another one
         that is in no file."""
@@ -57,7 +57,7 @@ class Prologue:
         self._reads: dict[tuple[int, str], set[object]] = defaultdict(set)
         self._issued: Counter[int] = Counter()
         self._busy: set[tuple[int, int]] = set()
-        self._landing: set[tuple[int, int]] = set()
+        self._write_backs: set[tuple[int, int]] = set()
         self._held: set[tuple[int, int]] = set()
         for number in range(iterations):
             self._add_round(number)
@@ -75,23 +75,23 @@ class Prologue:
                 self.unfit.add(operand)
 
     def _add_round(self, number: int) -> None:
-        partial, begin = self.partial, number * self.partial.interval
+        partial, start = self.partial, number * self.partial.interval
         for node in self.loop.nodes:
             slot = partial.slots[node.number]
-            cycle = begin + slot.cycle
+            cycle = start + slot.cycle
             self._issued[cycle] += 1
             timing = self.machine.units[slot.unit].work[node.operation.work]
             self._busy |= {(slot.unit, cycle + more) for more in range(timing.interval)}
             if node.operation.result is not None:
-                self._landing.add((slot.unit, begin + slot.landing))
+                self._write_backs.add((slot.unit, start + slot.write_back))
             for index, source in enumerate(node.sources):
                 path = partial.paths.get((node.number, index))
                 if isinstance(path, FromFile):
                     self._reads[cycle, path.file].add(self._register(source, number))
                 elif isinstance(source, NodeResult) and number >= source.distance:
                     maker = partial.slots[source.node]
-                    landed = maker.landing + (number - source.distance) * partial.interval
-                    self._held |= {(maker.unit, each) for each in range(landed, cycle + 1)}
+                    write_back = maker.write_back + (number - source.distance) * partial.interval
+                    self._held |= {(maker.unit, each) for each in range(write_back, cycle + 1)}
 
     def _register(self, source: Source, number: int) -> object:
         """The replacement of the register that an iteration reads a source from."""
@@ -124,16 +124,16 @@ class Prologue:
         """Make a unit hold a register's value until an operand is read."""
         for earlier in range(1, tuning.FORWARDED_EARLIER):
             for unit, latency in self._movers():
-                issue, landing = cycle - earlier, cycle - earlier + latency
-                if landing > cycle or not self._is_free(unit, issue, landing, cycle):
+                issue, write_back = cycle - earlier, cycle - earlier + latency
+                if write_back > cycle or not self._is_free(unit, issue, write_back, cycle):
                     continue
                 file = self._port(initial, unit, issue)
                 if file is None:
                     continue
                 self._issued[issue] += 1
                 self._busy.add((unit, issue))
-                self._landing.add((unit, landing))
-                self._held |= {(unit, each) for each in range(landing, cycle + 1)}
+                self._write_backs.add((unit, write_back))
+                self._held |= {(unit, each) for each in range(write_back, cycle + 1)}
                 result = self.fresh(initial)
                 copy = self.copy(initial, file)
                 self.moves.append(ForwardedValue(issue, unit, latency, copy, result))
@@ -141,15 +141,15 @@ class Prologue:
                 return True
         return False
 
-    def _is_free(self, unit: int, issue: int, landing: int, until: int) -> bool:
-        """True if a unit can take an operation, and nothing lands there, nor is needed there, until
+    def _is_free(self, unit: int, issue: int, write_back: int, until: int) -> bool:
+        """True if a unit can take an operation, and gets no result, nor is one needed there, until
         a cycle is over."""
         return (
             self._issued[issue] < self.machine.slots
             and (unit, issue) not in self._busy
             and not any(
-                (unit, each) in self._landing or (unit, each) in self._held
-                for each in range(landing, until + 1)
+                (unit, each) in self._write_backs or (unit, each) in self._held
+                for each in range(write_back, until + 1)
             )
         )
 

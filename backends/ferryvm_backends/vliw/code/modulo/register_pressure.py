@@ -18,14 +18,14 @@ class Lifetimes:
     def __init__(self, loop: Iteration, machine: Machine, partial: PartialSchedule) -> None:
         self.loop, self.machine, self.partial = loop, machine, partial
         self.interval, self.slots = partial.interval, partial.slots
-        self.last = {maker: self.slots[maker].landing for maker in partial.files}
+        self.last = {maker: self.slots[maker].write_back for maker in partial.files}
         """The last cycle that needs each."""
         for maker, cycle in (*self._reads(), *self._leaves()):
             self.last[maker] = max(self.last[maker], cycle)
 
     def iterations(self, maker: int) -> int:
-        """Rounds that need a result's register at the same time."""
-        return (self.last[maker] - self.slots[maker].landing) // self.interval + 1
+        """Iterations that need a result's register at the same time."""
+        return (self.last[maker] - self.slots[maker].write_back) // self.interval + 1
 
     def highest(self) -> tuple[float, str]:
         """The part of a file's registers that is needed in some cycle, of the file that it is most
@@ -38,19 +38,19 @@ class Lifetimes:
 
     def _needed(self) -> dict[str, int]:
         """The most registers of each file that are needed in a cycle."""
-        kept: dict[str, set[object]] = defaultdict(set)
+        invariants: dict[str, set[object]] = defaultdict(set)
         for (number, index), path in self.partial.paths.items():
             source = self.loop.nodes[number].sources[index]
             if isinstance(source, Invariant) and isinstance(path, FromFile):
-                kept[path.file].add(source.register)
+                invariants[path.file].add(source.register)
         lifetimes: dict[str, Counter[int]] = defaultdict(Counter)
         for maker, last in self.last.items():
             there = lifetimes[self.partial.files[maker]]
-            for cycle in range(self.slots[maker].landing, last + 1):
+            for cycle in range(self.slots[maker].write_back, last + 1):
                 there[cycle % self.interval] += 1
         return {
-            name: len(kept[name]) + max(lifetimes[name].values(), default=0)
-            for name in kept.keys() | lifetimes.keys()
+            name: len(invariants[name]) + max(lifetimes[name].values(), default=0)
+            for name in invariants.keys() | lifetimes.keys()
         }
 
     def _reads(self) -> Iterator[tuple[int, int]]:
@@ -63,16 +63,17 @@ class Lifetimes:
         """Registers of exits stay live until all operations in flight at the exit have ended."""
         for node in self.loop.nodes:
             if node.needed:
-                left = self.slots[node.number].cycle + self.machine.delay_slots + 1
-                end = left + self._drain(left)
+                exit_cycle = self.slots[node.number].cycle + self.machine.delay_slots + 1
+                end = exit_cycle + self._drain(exit_cycle)
                 for source in node.needed.values():
                     if isinstance(source, NodeResult):
                         yield source.node, end + self.interval * source.distance
 
-    def _drain(self, left: int) -> int:
-        """Cycles that what has been issued when an exit takes effect needs to land after that."""
+    def _drain(self, exit_cycle: int) -> int:
+        """Cycles that what has been issued when an exit takes effect needs after that to be written
+        back."""
         late = 0
         for slot in self.slots.values():
-            iterations = (left - 1 - slot.cycle) // self.interval
-            late = max(late, slot.landing + iterations * self.interval - left)
+            iterations = (exit_cycle - 1 - slot.cycle) // self.interval
+            late = max(late, slot.write_back + iterations * self.interval - exit_cycle)
         return late

@@ -139,9 +139,9 @@ def orders(loop: Iteration, graph: DependenceEdges, interval: int) -> Iterator[O
     slack = (heights + depths).max() - heights - depths
     numbers = range(count)
     swing = sorted(numbers, key=lambda n: (slack[n], -depths[n] if slack[n] else depths[n], n))
-    ranks, begins = _ranks(swing), dict(enumerate(depths.tolist()))
-    yield Order(ranks, begins, is_late=True)
-    yield Order(ranks, begins, is_late=False)
+    ranks, earliest = _ranks(swing), dict(enumerate(depths.tolist()))
+    yield Order(ranks, earliest, is_late=True)
+    yield Order(ranks, earliest, is_late=False)
     yield _in_turn(depths, interval, 10)
     highest = sorted(numbers, key=lambda n: (-heights[n], n))
     yield Order(_ranks(highest), dict.fromkeys(numbers, 0), is_late=False)
@@ -161,8 +161,8 @@ def _in_turn(depths: npt.NDArray[np.int64], interval: int, tenths: int) -> Order
     interval."""
     count = len(depths)
     numbers = range(count)
-    begins = {n: max(int(depths[n]), n * interval * tenths // (10 * count)) for n in numbers}
-    return Order(_ranks(numbers), begins, is_late=False)
+    earliest = {n: max(int(depths[n]), n * interval * tenths // (10 * count)) for n in numbers}
+    return Order(_ranks(numbers), earliest, is_late=False)
 
 
 def _ranks(order: Sequence[int]) -> dict[int, int]:

@@ -27,10 +27,12 @@ from ferryvm_backends.vliw.code.operation import (
 from ferryvm_backends.vliw.machine.model import FileKind, Machine
 
 
-def choose(loop: Iteration, machine: Machine, interval: int, room: float) -> list[Register]:
+def choose(
+    loop: Iteration, machine: Machine, interval: int, invariant_part: float
+) -> list[Register]:
     """Registers that had better be loaded in each iteration, if one begins every `interval` cycles.
 
-    `room`: part of the registers of all files that may hold what does not change.
+    `invariant_part`: part of the registers of all files that may hold what does not change.
     """
     uses = Counter(
         s.register for node in loop.nodes for s in node.sources if isinstance(s, Invariant)
@@ -41,7 +43,7 @@ def choose(loop: Iteration, machine: Machine, interval: int, room: float) -> lis
     usage = Usage(loop, machine)
     free = usage.loads_within(tuning.BUSY_LOADS * interval)
     ports = int(tuning.INVARIANT_PORTS * interval * sum(file.read_ports for file in files))
-    registers = int(room * sum(file.registers for file in files))
+    registers = int(invariant_part * sum(file.registers for file in files))
     found: list[Register] = []
     reads, count, loads = sum(uses[r] for r in words), len(words), 0
     for register in words:
@@ -60,17 +62,17 @@ class Spills:
     block: MachineBlock
     before: list[MachineOperation]
     """The loop's operations as they were."""
-    front: MachineBlock
+    preheader: MachineBlock
     stores: list[MachineOperation]
 
     def redo(self) -> None:
         """Insert the stores in the preheader again."""
-        _before_end(self.front, self.stores)
+        _before_end(self.preheader, self.stores)
 
     def undo(self) -> None:
         """Undo all changes."""
         self.block.operations = self.before
-        self.front.operations = [o for o in self.front.operations if o not in self.stores]
+        self.preheader.operations = [o for o in self.preheader.operations if o not in self.stores]
 
 
 def preheader_of(code: MachineCode, block: MachineBlock) -> MachineBlock | None:
@@ -83,21 +85,21 @@ def preheader_of(code: MachineCode, block: MachineBlock) -> MachineBlock | None:
     ]
     if len(found) != 1:
         return None
-    ((front, operation),) = found
-    return front if operation is front.operations[-1] and operation.name == "jump" else None
+    ((preheader, operation),) = found
+    return preheader if operation is preheader.operations[-1] and operation.name == "jump" else None
 
 
 def reload(
-    code: MachineCode, block: MachineBlock, front: MachineBlock, registers: list[Register]
+    code: MachineCode, block: MachineBlock, preheader: MachineBlock, registers: list[Register]
 ) -> Spills:
     """Reload registers wherever a loop reads them."""
     places = {}
     for register in registers:
         places[register] = MemoryOperand(Segment.SPILL, 8 * code.spills)
         code.spills += 1
-    pc = front.operations[-1].pc
+    pc = preheader.operations[-1].pc
     stores = [MachineOperation("store", (), (0, r), None, p, pc=pc) for r, p in places.items()]
-    found = Spills(block, block.operations, front, stores)
+    found = Spills(block, block.operations, preheader, stores)
     operations: list[MachineOperation] = []
     for operation in block.operations:
         fresh: dict[object, Register] = {}
@@ -109,7 +111,7 @@ def reload(
         operands = tuple(fresh.get(o, o) for o in operation.operands)
         operations.append(dataclasses.replace(operation, operands=operands) if fresh else operation)
     block.operations = operations
-    _before_end(front, stores)
+    _before_end(preheader, stores)
     return found
 
 
