@@ -18,6 +18,7 @@ import enum
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
+from ferryvm import record
 from ferryvm.cost import Cost
 from ferryvm.errors import FerryError
 from ferryvm.machine.control import Status
@@ -90,7 +91,7 @@ class Forcing(enum.Enum):
     """Every guard fails, at every safepoint."""
 
 
-@dataclasses.dataclass(frozen=True)
+@record.dataclass(frozen=True)
 class Capabilities:
     """Capabilities of a backend, as data."""
 
@@ -164,7 +165,7 @@ class Artifact(abc.ABC):
         return {}
 
 
-@dataclasses.dataclass(frozen=True)
+@record.dataclass(frozen=True)
 class Finding:
     """A finding of a backend about one thing of this machine, for `ferry doctor`. Each text is one
     line."""
@@ -218,7 +219,7 @@ class Interpreter(Backend):
         raise BackendError(f"backend {self.name!r} declares what it does not implement: forcing")
 
 
-@dataclasses.dataclass(frozen=True)
+@record.dataclass(frozen=True)
 class Options:
     """Options of a compilation."""
 
@@ -246,7 +247,7 @@ class Options:
     a library such as LLVM runs at its lowest level."""
 
 
-@dataclasses.dataclass(frozen=True)
+@record.dataclass(frozen=True)
 class NestActivity:
     """Executions of a versioned loop nest: without checks, or with them, and why."""
 
@@ -264,7 +265,7 @@ class NestActivity:
     """The instructions that the reason speaks of."""
 
 
-@dataclasses.dataclass(frozen=True)
+@record.dataclass(frozen=True)
 class Activity:
     """Metrics of code since it was compiled."""
 

@@ -4,12 +4,12 @@ counts them."""
 
 from __future__ import annotations
 
-import dataclasses
+from ferryvm import record
 
 __all__ = ["Cost"]
 
 
-@dataclasses.dataclass(frozen=True)
+@record.dataclass(frozen=True)
 class Cost:
     """Of a region, with what is compiled with it; or the most that a compiler takes."""
 

@@ -10,9 +10,10 @@ language. docs/writing-a-front-end.md shows one, whole.
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Protocol
+
+from ferryvm import record
 
 if TYPE_CHECKING:
     from ferryvm.listing import Listing
@@ -34,7 +35,7 @@ class Session(Protocol):
         """True if an input can be taken as it stands, rather than goes on in another line."""
 
 
-@dataclasses.dataclass(frozen=True)
+@record.dataclass(frozen=True)
 class FrontEnd:
     """A language, as far as programs are made of it."""
 

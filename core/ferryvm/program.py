@@ -18,6 +18,7 @@ from array import array
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from ferryvm import record
 from ferryvm.errors import Position
 from ferryvm.isa.type import Type
 
@@ -91,7 +92,7 @@ class Code:
         return np.frombuffer(self._content, np.dtype(fields))
 
 
-@dataclasses.dataclass(frozen=True)
+@record.dataclass(frozen=True)
 class Signature:
     """Parameter and result types of a function."""
 
@@ -104,7 +105,7 @@ class Signature:
         return f"({left}) -> ({right})"
 
 
-@dataclasses.dataclass(frozen=True)
+@record.dataclass(frozen=True)
 class Function:
     """A function: where it starts and what its frame holds."""
 

@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import contextlib
-import dataclasses
 import errno
 import hashlib
 import logging
@@ -14,6 +13,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
+from ferryvm import record
 from ferryvm.backend import BackendError
 from ferryvm.cache import private, secret
 from ferryvm.cache.private import NotPrivateError
@@ -77,7 +77,7 @@ def why_not_usable() -> str:
     return ""
 
 
-@dataclasses.dataclass(frozen=True)
+@record.dataclass(frozen=True)
 class Entry:
     """A place in the cache for one payload. What it raises is a BackendError of one line."""
 

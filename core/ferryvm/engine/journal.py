@@ -14,6 +14,7 @@ import time
 from collections.abc import Callable
 from typing import NamedTuple
 
+from ferryvm import record
 from ferryvm.backend import Activity, BackendError, Code
 from ferryvm.engine.transition import SiteEvent, SiteState
 from ferryvm.float_environment import callers
@@ -33,7 +34,7 @@ class Outcome(enum.Enum):
     """The compiled code cannot be run any more."""
 
 
-@dataclasses.dataclass(frozen=True)
+@record.dataclass(frozen=True)
 class Attempt:
     """One backend asked to compile a region."""
 
@@ -65,7 +66,7 @@ class Step(NamedTuple):
     reason: str
 
 
-@dataclasses.dataclass(frozen=True)
+@record.dataclass(frozen=True)
 class Considered:
     """A region of a place, as the policy was asked about it."""
 

@@ -6,8 +6,7 @@ A run that ends in an error of a backend or of the host has none of these; the e
 
 from __future__ import annotations
 
-import dataclasses
-
+from ferryvm import record
 from ferryvm.errors import FerryError, Position
 from ferryvm.isa import Trap, Type
 from ferryvm.isa.type import to_python
@@ -50,7 +49,7 @@ def _show(machine: Machine, event: str, stack: list[Frame]) -> str:
     return "\n".join(lines)
 
 
-@dataclasses.dataclass(frozen=True)
+@record.dataclass(frozen=True)
 class Seconds:
     """Where the time of a run went, in seconds."""
 
@@ -64,7 +63,7 @@ class Seconds:
     """Time of compilations that ended during the run; in parallel, unless the program waited."""
 
 
-@dataclasses.dataclass(frozen=True)
+@record.dataclass(frozen=True)
 class Statistics:
     """Metrics of a run."""
 
@@ -75,7 +74,7 @@ class Statistics:
     """Instructions completed since the program's start; None where nobody counted."""
 
 
-@dataclasses.dataclass(frozen=True)
+@record.dataclass(frozen=True)
 class RunResult:
     """The result of a run."""
 

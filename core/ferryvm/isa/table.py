@@ -24,6 +24,7 @@ import zlib
 from collections.abc import Callable
 from typing import Any
 
+from ferryvm import record
 from ferryvm.isa.type import Type
 
 
@@ -75,7 +76,7 @@ class Flow(enum.Enum):
     STOP = "stop"
 
 
-@dataclasses.dataclass(frozen=True)
+@record.dataclass(frozen=True)
 class Variable:
     """A type that the instruction leaves open; equal names in one instruction are one type."""
 
@@ -91,7 +92,7 @@ Operand = Type | Variable
 Meaning = Callable[..., Any]
 
 
-@dataclasses.dataclass(frozen=True)
+@record.dataclass(frozen=True)
 class Instruction:
     """One row of the table."""
 

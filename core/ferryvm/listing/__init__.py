@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import dataclasses
 
+from ferryvm import record
 from ferryvm.errors import Position
 from ferryvm.isa import Instruction, Type
 from ferryvm.program import Data, HostImport, Signature, Static
@@ -19,7 +20,7 @@ from ferryvm.program import Data, HostImport, Signature, Static
 __all__ = ["FunctionListing", "Item", "Label", "Line", "Listing", "Operand"]
 
 
-@dataclasses.dataclass(frozen=True)
+@record.dataclass(frozen=True)
 class Label:
     """A target of jumps, in front of the next instruction."""
 
@@ -31,7 +32,7 @@ Operand = int | str | Signature | tuple[str, ...] | None
 number of results); a name (label, function, host import); labels; a signature; None."""
 
 
-@dataclasses.dataclass(frozen=True)
+@record.dataclass(frozen=True)
 class Line:
     """One instruction. Statics and locals go by number, everything else by name."""
 

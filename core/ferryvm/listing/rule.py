@@ -20,6 +20,7 @@ import dataclasses
 from collections.abc import Callable, Collection, Sequence
 from typing import Protocol
 
+from ferryvm import record
 from ferryvm.isa import BY_MNEMONIC, I32, I64, INSTRUCTIONS, Flow, Type
 from ferryvm.listing import Item, Label, Line, Listing
 
@@ -47,7 +48,7 @@ class Surroundings(Protocol):
 Rewrite = Callable[..., "Sequence[Item] | None"]
 
 
-@dataclasses.dataclass(frozen=True)
+@record.dataclass(frozen=True)
 class Rule:
     """One row of the table."""
 

@@ -7,9 +7,9 @@ call; what it raises leaves the program there, with its arguments still on the s
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Callable, Mapping
 
+from ferryvm import record
 from ferryvm.errors import FerryError, UnknownNameError
 from ferryvm.isa.type import F32, F64, I32, I64, Type, format_value
 from ferryvm.program import HostImport, Signature
@@ -20,7 +20,7 @@ Output = Callable[[bytes], object]
 """Where a program's output goes."""
 
 
-@dataclasses.dataclass(frozen=True)
+@record.dataclass(frozen=True)
 class HostFunction:
     """A function that programs can import."""
 

@@ -13,12 +13,12 @@ verifier and bounds checks see to it); the guards are there for when we are wron
 from __future__ import annotations
 
 import ctypes
-import dataclasses
 import mmap
 import sys
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from ferryvm import record
 from ferryvm.errors import FerryError
 from ferryvm.isa.type import WORD_BYTES
 from ferryvm.machine.control import ControlBlock
@@ -46,7 +46,7 @@ SMALLEST_STACK = 1024
 """Bytes; there must be room for the frame that execution starts in."""
 
 
-@dataclasses.dataclass(frozen=True)
+@record.dataclass(frozen=True)
 class Limits:
     """Sizes of a program's memory, in bytes."""
 

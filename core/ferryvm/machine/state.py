@@ -12,6 +12,7 @@ import dataclasses
 from array import array
 from typing import TYPE_CHECKING
 
+from ferryvm import record
 from ferryvm.errors import FerryError, Position
 from ferryvm.isa import Trap, Type
 from ferryvm.isa.emitter import FunctionField
@@ -33,7 +34,7 @@ if TYPE_CHECKING:
 __all__ = ["Frame", "Machine", "Snapshot"]
 
 
-@dataclasses.dataclass(frozen=True)
+@record.dataclass(frozen=True)
 class Frame:
     """One call that is under way."""
 
@@ -51,7 +52,7 @@ class Frame:
         return f"{self.function} at {self.position or f'pc {self.pc}'}"
 
 
-@dataclasses.dataclass(frozen=True)
+@record.dataclass(frozen=True)
 class Snapshot:
     """State of a machine as plain values; equal states are equal snapshots."""
 

@@ -7,7 +7,6 @@ is two rules, `any`, or `not`.
 
 from __future__ import annotations
 
-import dataclasses
 import fnmatch
 import itertools
 import math
@@ -15,6 +14,7 @@ import operator
 import re
 from collections.abc import Callable, Iterator, Sequence
 
+from ferryvm import record
 from ferryvm.policy.fact import Fact, FactType, Value
 from ferryvm.toml.fault import show
 
@@ -60,7 +60,7 @@ ALLOWED = {
 """The conditions that are allowed on a fact of each type; a list of them is allowed too."""
 
 
-@dataclasses.dataclass(frozen=True)
+@record.dataclass(frozen=True)
 class Is:
     """The fact is this truth value."""
 
@@ -73,7 +73,7 @@ class Is:
         return show(self.value)
 
 
-@dataclasses.dataclass(frozen=True)
+@record.dataclass(frozen=True)
 class Like:
     """The fact is a text that the pattern matches: `*`, `?` and `[...]` as in a shell."""
 
@@ -86,7 +86,7 @@ class Like:
         return show(self.pattern)
 
 
-@dataclasses.dataclass(frozen=True)
+@record.dataclass(frozen=True)
 class Within:
     """The fact is a number for which all comparisons hold."""
 

@@ -8,13 +8,14 @@ file is checked or something is hot, not in every run.
 
 from __future__ import annotations
 
-import dataclasses
 import enum
 import functools
 import re
 import typing
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
+
+from ferryvm import record
 
 if TYPE_CHECKING:
     from ferryvm.policy.machine import MachineFacts
@@ -39,7 +40,7 @@ class FactType(enum.Enum):
     OPEN = "as the plugin says"
 
 
-@dataclasses.dataclass(frozen=True)
+@record.dataclass(frozen=True)
 class Fact:
     """Something that a rule can ask for."""
 

@@ -3,13 +3,14 @@
 
 from __future__ import annotations
 
-import dataclasses
 import functools
 import os
 from pathlib import Path
 
+from ferryvm import record
 
-@dataclasses.dataclass(frozen=True)
+
+@record.dataclass(frozen=True)
 class MachineFacts:
     """The computer, as far as rules ask about it; `machine.` stands before each name there."""
 

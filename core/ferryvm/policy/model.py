@@ -10,11 +10,11 @@
 
 from __future__ import annotations
 
-import dataclasses
 import enum
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from ferryvm import record
 from ferryvm.policy.fact import open_fact
 from ferryvm.policy.predicate import When, read
 from ferryvm.toml.fault import TomlFault
@@ -23,7 +23,7 @@ INTERPRETER = "threaded"
 """Runs what is not compiled, unless a policy says otherwise."""
 
 
-@dataclasses.dataclass(frozen=True)
+@record.dataclass(frozen=True)
 class Profile:
     """The counts of the interpreter, and the thresholds at which a site is hot."""
 
@@ -43,7 +43,7 @@ PROMPT = Profile(loop_threshold=50, function_threshold=50)
 """For a compiler that is asked for by name: it goes on soon where its code had to leave."""
 
 
-@dataclasses.dataclass(frozen=True)
+@record.dataclass(frozen=True)
 class Shadow:
     """A second backend, which repeats each stay in compiled code to be compared with."""
 
@@ -51,7 +51,7 @@ class Shadow:
     """Its name."""
 
 
-@dataclasses.dataclass(frozen=True)
+@record.dataclass(frozen=True)
 class Options:
     """Options of a compilation, and limits of failing guards."""
 
@@ -77,7 +77,7 @@ class Options:
     """The device that the backend is to compile for; empty: the one that it takes by itself."""
 
 
-@dataclasses.dataclass(frozen=True)
+@record.dataclass(frozen=True)
 class Choice:
     """One step of a rule's chain."""
 
@@ -96,7 +96,7 @@ class Action(enum.Enum):
 _EVERYTHING = When()
 
 
-@dataclasses.dataclass(frozen=True)
+@record.dataclass(frozen=True)
 class Rule:
     """Which regions it is for, and what becomes of them."""
 
@@ -108,7 +108,7 @@ class Rule:
     """Asked in order, the first that takes the region wins; empty if the action is INTERPRET."""
 
 
-@dataclasses.dataclass(frozen=True)
+@record.dataclass(frozen=True)
 class Policy:
     """Which backend runs what."""
 

@@ -16,6 +16,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from operator import methodcaller
 from typing import NamedTuple
 
+from ferryvm import record
 from ferryvm.policy import condition
 from ferryvm.policy.condition import ALLOWED, Condition, Like
 from ferryvm.policy.fact import PLUGIN, Fact, Values, find, vocabulary
@@ -45,7 +46,7 @@ class MatchResult(NamedTuple):
     """The value found and the condition, in one line."""
 
 
-@dataclasses.dataclass(frozen=True)
+@record.dataclass(frozen=True)
 class Test:
     """One fact is one of the things that are wanted."""
 
@@ -100,7 +101,7 @@ class Test:
         return " or ".join(map(str, self.wanted))
 
 
-@dataclasses.dataclass(frozen=True)
+@record.dataclass(frozen=True)
 class When:
     """A predicate; one without parts holds always."""
 

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import dataclasses
 
+from ferryvm import record
 from ferryvm.isa.type import Type
 
 NUMBERS = frozenset({"i32", "i64", "f32", "f64"})
@@ -23,14 +24,14 @@ RESULTS = VALUES | {"nothing"}
 ELEMENT_NAMES = frozenset({"i8", "u8", "i16", "u16", "i32", "u32", "i64", "f32", "f64"})
 
 
-@dataclasses.dataclass(frozen=True)
+@record.dataclass(frozen=True)
 class Named:
     """A type that is its name: a machine type, an element type, `nothing` or `error`."""
 
     name: str
 
 
-@dataclasses.dataclass(frozen=True)
+@record.dataclass(frozen=True)
 class VectorOf:
     """A vector; at run time its address, an i64."""
 

@@ -3,9 +3,9 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Iterable, Sequence
 
+from ferryvm import record
 from ferryvm.errors import FerryError, Position, suggestion
 
 Path = tuple[str | int, ...]
@@ -18,7 +18,7 @@ _LISTED = 24
 """Names that a message lists at most."""
 
 
-@dataclasses.dataclass(frozen=True)
+@record.dataclass(frozen=True)
 class TomlFault:
     """Something wrong at one place of a document."""
 
@@ -43,7 +43,7 @@ class TomlFault:
         return f"{'warning: ' if self.is_warning else ''}{self.key}: {self.found}{near}{allowed}"
 
 
-@dataclasses.dataclass(frozen=True)
+@record.dataclass(frozen=True)
 class PlacedFault:
     """A fault with its position in a file."""
 

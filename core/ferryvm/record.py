@@ -1,0 +1,115 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Frozen dataclasses that are made in a sixth of the time: for modules that every command imports.
+
+    @dataclasses.dataclass(frozen=True)      six methods generated and compiled for each class
+    @record.dataclass(frozen=True)           `__init__` alone; the others are shared by all
+
+What such a class and its instances do is what `dataclasses` says, and type checkers see just that:
+`fields`, `replace` and `asdict` take them. There is no keyword-only field and no `InitVar`, and no
+such class derives from another dataclass.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import operator
+import reprlib
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+__all__ = ["dataclass"]
+
+if TYPE_CHECKING:
+    from dataclasses import dataclass
+else:
+
+    def dataclass(*, frozen):
+        """A decorator that makes a class a frozen dataclass."""
+        if not frozen:
+            raise TypeError("a record is frozen; dataclasses.dataclass makes other ones")
+        return _frozen
+
+
+def _frozen(class_: type[Any]) -> type[Any]:
+    class_.__doc__ = class_.__doc__ or class_.__name__  # else a signature is made into one
+    made = dataclasses.dataclass(init=False, repr=False, eq=False)(class_)
+    made.__dataclass_params__.frozen = True  # who derives from it is told by `dataclasses`
+    compared = [field.name for field in dataclasses.fields(made) if field.compare]
+    made.__compared__ = operator.attrgetter("__class__", *compared)
+    for name, method in (("__init__", _init(made)), *_SHARED):
+        if class_.__dict__.get(name) is None:  # a class may have its own
+            setattr(made, name, method)
+    return made
+
+
+def _init(class_: type[Any]) -> Any:
+    """The `__init__` of a class, which stores what it is given past `__setattr__`."""
+    parameters, lines = ["self"], ["_values = self.__dict__"]
+    names: dict[str, Any] = {"_MISSING": dataclasses.MISSING}
+    annotations: dict[str, Any] = {}
+    for field in dataclasses.fields(class_):
+        name, value, default = field.name, field.name, f"_default_{field.name}"
+        if field.default_factory is not dataclasses.MISSING:
+            names[default] = field.default_factory
+            value = (
+                f"{default}() if {name} is _MISSING else {name}" if field.init else f"{default}()"
+            )
+            parameter = f"{name}=_MISSING"
+        elif field.default is not dataclasses.MISSING:
+            names[default] = field.default
+            parameter = f"{name}={default}"
+        else:
+            parameter = name
+        if field.init:
+            parameters.append(parameter)
+            annotations[name] = field.type
+        if field.init or field.default_factory is not dataclasses.MISSING:
+            lines.append(f"_values[{name!r}] = {value}")
+    if hasattr(class_, "__post_init__"):
+        lines.append("self.__post_init__()")
+    text = "\n    ".join([f"def __init__({', '.join(parameters)}):", *lines])
+    exec(text, names)  # noqa: S102 - as `dataclasses` does
+    made = names["__init__"]
+    made.__qualname__, made.__module__ = f"{class_.__qualname__}.__init__", class_.__module__
+    made.__annotations__ = {**annotations, "return": None}
+    return made
+
+
+class _Methods:
+    """The methods that all such classes have; it has no instances."""
+
+    __compared__: Callable[[object], tuple[object, ...]]
+    """The class of an instance, and the values by which it is equal to others."""
+
+    @reprlib.recursive_repr()
+    def __repr__(self) -> str:
+        fields = dataclasses.fields(self)  # type: ignore[arg-type]  # in a class that has some
+        shown = (f"{f.name}={getattr(self, f.name)!r}" for f in fields if f.repr)
+        return f"{type(self).__qualname__}({', '.join(shown)})"
+
+    def __eq__(self, other: object) -> bool:
+        if type(other) is not type(self):
+            return NotImplemented
+        compared = type(self).__compared__
+        return compared(self) == compared(other)
+
+    def __hash__(self) -> int:
+        return hash(type(self).__compared__(self)[1:])
+
+    def __setattr__(self, name: str, value: object) -> None:
+        _refuse(self, "assign to", name)
+        object.__setattr__(self, name, value)
+
+    def __delattr__(self, name: str) -> None:
+        _refuse(self, "delete", name)
+        object.__delattr__(self, name)
+
+
+_SHARED = [(name, each) for name, each in vars(_Methods).items() if callable(each)]
+
+
+def _refuse(instance: object, action: str, name: str) -> None:
+    """Raise for a field, and for any attribute unless a derived class may have its own."""
+    class_: Any = type(instance)
+    if "__dataclass_fields__" in vars(class_) or name in class_.__dataclass_fields__:
+        raise dataclasses.FrozenInstanceError(f"cannot {action} field {name!r}")

@@ -1,0 +1,139 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Records do what frozen dataclasses do, although their methods are not generated."""
+
+from __future__ import annotations
+
+import copy
+import dataclasses
+import pickle
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from ferryvm import record
+
+_OF_INSTANCES = ("__dict__", "__weakref__")
+"""What each class makes for its own instances."""
+
+
+class Plain:
+    """Fields of every kind."""
+
+    name: str
+    values: tuple[int, ...]
+    secret: str = dataclasses.field(default="", repr=False)
+    seconds: float = dataclasses.field(default=0.0, compare=False)
+    notes: list[str] = dataclasses.field(default_factory=list, compare=False)
+    length: int = dataclasses.field(default=-1, init=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "length", len(self.values))
+
+
+def made(decorate: Callable[[type], type]) -> Any:
+    body = {name: each for name, each in vars(Plain).items() if name not in _OF_INSTANCES}
+    return decorate(type("Plain", (), body))
+
+
+STANDARD: Any = made(dataclasses.dataclass(frozen=True))
+RECORD: Any = made(record.dataclass(frozen=True))
+BOTH = pytest.mark.parametrize("kind", [STANDARD, RECORD], ids=["dataclass", "record"])
+
+
+@record.dataclass(frozen=True)
+class Point:
+    """At module level, where pickle finds it."""
+
+    x: int
+    y: int = 0
+
+
+@BOTH
+def test_arguments_and_defaults_become_fields(kind: Any) -> None:
+    one = kind("a", (1, 2))
+    assert (one.name, one.values, one.secret, one.notes, one.length) == ("a", (1, 2), "", [], 2)
+    assert one.notes is not kind("a", ()).notes
+    assert kind(name="a", values=(), notes=["x"]).notes == ["x"]
+
+
+@BOTH
+@pytest.mark.parametrize("arguments", [(), ("a",), ("a", (), "", 0.0, [], 7)], ids=len)
+def test_missing_and_surplus_arguments_are_refused_by_name(kind: Any, arguments: Any) -> None:
+    with pytest.raises(TypeError, match=r"Plain\.__init__\(\)|__init__\(\)"):
+        kind(*arguments)
+
+
+@BOTH
+def test_equality_and_hash_are_of_the_compared_fields(kind: Any) -> None:
+    one, other = kind("a", (1,), seconds=1.0), kind("a", (1,), seconds=2.0)
+    assert one == other
+    assert hash(one) == hash(other) == hash(("a", (1,), "", 1))
+    assert one != kind("b", (1,))
+    assert one != ("a", (1,), "", 1)
+    assert one != type("Derived", (kind,), {})("a", (1,))
+
+
+@BOTH
+def test_no_attribute_is_set_or_deleted(kind: Any) -> None:
+    one = kind("a", ())
+    for name in ("name", "other"):
+        with pytest.raises(
+            dataclasses.FrozenInstanceError, match=f"cannot assign to field '{name}'"
+        ):
+            setattr(one, name, 1)
+        with pytest.raises(dataclasses.FrozenInstanceError, match=f"cannot delete field '{name}'"):
+            delattr(one, name)
+
+
+@BOTH
+def test_a_derived_class_may_have_attributes_of_its_own(kind: Any) -> None:
+    one = type("Derived", (kind,), {})("a", ())
+    one.other = 1
+    del one.other
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        one.name = "b"
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        del one.name
+
+
+@BOTH
+def test_a_frozen_dataclass_may_derive_from_it_and_no_other(kind: Any) -> None:
+    body = {"__annotations__": {"more": int}, "more": 1}
+    derived = dataclasses.dataclass(frozen=True)(type("Derived", (kind,), dict(body)))
+    assert derived("a", (), more=2) == derived("a", (), more=2) != derived("a", ())
+    with pytest.raises(TypeError):
+        dataclasses.dataclass(type("Derived", (kind,), dict(body)))
+
+
+@BOTH
+def test_the_functions_of_dataclasses_take_it(kind: Any) -> None:
+    one = kind("a", (1,), seconds=1.5)
+    assert dataclasses.replace(one, name="b") == kind("b", (1,))
+    assert dataclasses.asdict(one)["seconds"] == 1.5
+    assert [field.name for field in dataclasses.fields(one)] == list(Plain.__annotations__)
+    assert kind.__match_args__ == ("name", "values", "secret", "seconds", "notes")
+    assert copy.deepcopy(one) == one
+
+
+def test_the_text_is_that_of_a_dataclass() -> None:
+    assert repr(RECORD("a", (1,))) == repr(STANDARD("a", (1,)))
+    assert repr(Point(1)) == "Point(x=1, y=0)"
+
+
+def test_it_is_pickled() -> None:
+    assert pickle.loads(pickle.dumps(Point(1, 2))) == Point(1, 2)
+
+
+def test_methods_of_its_own_stay() -> None:
+    def own(self: object) -> str:
+        return "own"
+
+    body = {"__annotations__": {"x": int}, "__repr__": own, "__module__": __name__}
+    kind: Any = record.dataclass(frozen=True)(type("Own", (), body))
+    assert repr(kind(1)) == "own"
+
+
+def test_a_record_that_is_not_frozen_is_refused() -> None:
+    with pytest.raises(TypeError, match="a record is frozen"):
+        record.dataclass(frozen=False)
