@@ -48,11 +48,11 @@ def lifted(
     *,
     least: int = 0,
     unrolled: bool = False,
-    told: bool = False,
+    remarks: bool = False,
 ) -> Module:
     """The region IR, improved by the passes that every compiler shares.
 
-    `least`: the lowest level at which they are run; `unrolled`, `told`: as for
+    `least`: the lowest level at which they are run; `unrolled`, `remarks`: as for
     `ferryvm.ir.passes.optimise`.
     """
     from ferryvm.ir.lift import lift
@@ -60,7 +60,9 @@ def lifted(
 
     module = lift(region, options.counting, options.unseen)
     level = max(options.optimize, least)
-    optimise(module, level, region.verified, unrolled=unrolled, check=options.check, told=told)
+    optimise(
+        module, level, region.verified, unrolled=unrolled, check=options.check, remarks=remarks
+    )
     return module
 
 

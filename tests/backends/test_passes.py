@@ -46,7 +46,7 @@ def _only_children(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     service = Service(passes._start)
     monkeypatch.setattr(passes, "_service", service)
     monkeypatch.setattr(passes, "_runs", itertools.count())
-    monkeypatch.setattr(passes, "_is_told", False)
+    monkeypatch.setattr(passes, "_is_reported", False)
     monkeypatch.setattr(passes, "HERE", 0)
     yield
     service.end()

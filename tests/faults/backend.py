@@ -18,7 +18,7 @@ from ferryvm.machine.memory import PAGE
 from ferryvm.machine.state import Machine
 from ferryvm.registry import Registry
 from ferryvm.verify import Verified
-from ferryvm_backends.reference.emitter import Left, ReferenceEmitter
+from ferryvm_backends.reference.emitter import Departure, ReferenceEmitter
 
 from ..double.registry import registry
 from .fault import Fault
@@ -51,7 +51,7 @@ class LaxEmitter(ReferenceEmitter):
 
     def _leave_if(self, p: int, status: Status) -> None:
         if p:
-            raise Left(status)
+            raise Departure(status)
 
     def _check_heap(self, bytes_: int, address: int) -> None:
         if not 0 <= address <= self.control.heap_capacity - bytes_:
@@ -116,8 +116,8 @@ class FaultyArtifact(Artifact):
         m.arrive()
         try:
             status = self._run(m)
-        except Left as left:
-            status = left.status
+        except Departure as departure:
+            status = departure.status
         m.leave(status)
         control.pc, control.sp, control.fp = m.pc & _WORD, m.sp & _WORD, m.fp & _WORD
         control.status = status
@@ -143,7 +143,7 @@ class FaultyArtifact(Artifact):
             ]
             try:
                 result = meaning(m, *literals, *operands)
-            except Left:
+            except Departure:
                 m.sp = sp
                 raise
             if result is not None:

@@ -32,7 +32,7 @@ FOREVER = 1 << 40
 def told(found: Region, machine: Machine) -> list[str]:
     """Which versions of nests a run of a region takes: empty for a fast one, else why not."""
     module = lift(found)
-    optimise(module, told=True)
+    optimise(module, remarks=True)
     verify_module(module, found.verified)
     evaluator = Evaluator(module, machine.copy(), FOREVER)
     evaluator.run()
@@ -215,7 +215,7 @@ def test_the_reason_for_no_fast_copy_is_kept(reason: str, inside: str) -> None:
 """
     verified = verify(ferryvm.compile(text))
     module = lift(region(verified, "f"))
-    optimise(module, told=True)
+    optimise(module, remarks=True)
     (nest_,) = module.nests
     assert nest_.unfit is not None
     assert nest_.unfit.text == reason
@@ -280,7 +280,7 @@ def leaves_as_before(found: Region, machine: Machine) -> tuple[Status, list[str]
     modules: list[Module] = []
 
     def change(module: Module) -> None:
-        optimise(module, told=True)
+        optimise(module, remarks=True)
         modules.append(module)
 
     status = compare(found, machine, change, polls=20)
@@ -357,7 +357,7 @@ def test_an_index_that_wraps_in_fewer_bits_keeps_its_check(kind: str) -> None:
     found = region(verified, "f")
     for each, machine in itertools.islice(visits(verified, times=1), 40):
         if each.name == found.name:
-            status = compare(each, machine, lambda module: optimise(module, told=True))
+            status = compare(each, machine, lambda module: optimise(module, remarks=True))
             assert status is (Status.TRAP if kind == "i32" else Status.LEAVE)
             return
     raise AssertionError("the function is not come to")

@@ -195,7 +195,7 @@ class Arithmetic(PureEmitter[ir.Value]):
         return self.builder.bitcast(a, LLVM_TYPE[t]) if t.is_float else a
 
 
-class StraightLine(Arithmetic):
+class StraightLineArithmetic(Arithmetic):
     """Arithmetic at a builder, wherever that is."""
 
     def __init__(self, builder: ir.IRBuilder) -> None:

@@ -25,7 +25,7 @@ NATIVE = ir.FunctionType(INT32, [POINTER])
 
 
 class CellHandlerBuilder(HandlerBuilder):
-    """A weaver of handlers and of what stands in front of them."""
+    """A builder of handlers and of the cells before them."""
 
     @abc.abstractmethod
     def _run_original(self, registers: Registers, address: ir.Value) -> None:
@@ -34,11 +34,11 @@ class CellHandlerBuilder(HandlerBuilder):
     def build_count(self, registers: Registers) -> None:
         """Emit the handler of a count cell; ends the block."""
         builder = self.builder
-        self._begin(registers)
+        self._enter_cell(registers)
         address = self._word_of("counters", registers)
-        left = self._load(address)
-        self._store(builder.sub(left, word(1)), address)
-        with builder.if_then(builder.icmp_unsigned("<=", left, word(1)), likely=False):
+        remaining = self._load(address)
+        self._store(builder.sub(remaining, word(1)), address)
+        with builder.if_then(builder.icmp_unsigned("<=", remaining, word(1)), likely=False):
             self._store(word(0), address)  # also where it was 0, so that it never wraps
             self._exit(registers, Status.HOT)
         self._run_original(registers, self._word_of("originals", registers))
@@ -46,7 +46,7 @@ class CellHandlerBuilder(HandlerBuilder):
     def build_enter(self, registers: Registers) -> None:
         """Emit the handler of an enter cell; ends the block."""
         builder = self.builder
-        self._begin(registers)
+        self._enter_cell(registers)
         function = self._load(self._word_of("entries", registers), t=POINTER)
         pack(builder, registers)
         status = builder.call(ir.Callee(function, NATIVE), [registers.control])
@@ -54,14 +54,14 @@ class CellHandlerBuilder(HandlerBuilder):
         with builder.if_then(has_ended, likely=False):
             set_status(builder, registers.control, status)
             builder.ret_void()
-        left = unpack(builder, registers.control)
+        after = unpack(builder, registers.control)
         # Code that leaves and is entered again for ever must not keep Ctrl-C from being seen.
-        self._exit_if_interrupted(left)
+        self._exit_if_interrupted(after)
         # Not its cell: code that leaves at its own entry would be called again for ever.
-        self._run_original(left, self._word_of("originals", left))
+        self._run_original(after, self._word_of("originals", after))
 
-    def _begin(self, registers: Registers) -> None:
-        """Begin a cell's handler; a cell has no effect where its instruction cannot be paid."""
+    def _enter_cell(self, registers: Registers) -> None:
+        """Start a cell's handler; a cell has no effect where its instruction cannot be paid."""
         self._stand_at(registers)
         if self.counting:
             self._check_fuel()

@@ -25,13 +25,13 @@ _log = logging.getLogger("ferryvm")
 _FEATURES = {"flags", "Features"}
 """Keys of a processor's features in the kernel's text: x86-64, AArch64."""
 
-_TOLD = (
+_CPUINFO_KEYS = (
     "vendor_id", "cpu family", "model", "model name", "stepping", "flags",
     "CPU implementer", "CPU architecture", "CPU variant", "CPU part", "CPU revision", "Features",
 )  # fmt: skip
 """Lines of /proc/cpuinfo by which a processor is known; others change from moment to moment."""
 
-_MOST_TOLD = 1 << 14
+_CPUINFO_LENGTH = 1 << 14
 """Characters that are read of /proc/cpuinfo: its first processor, of hundreds."""
 
 _PROCESSORS = ("x86_64", "amd64", "aarch64", "arm64")
@@ -62,12 +62,12 @@ def processor() -> str:
     """
     try:
         with open("/proc/cpuinfo", encoding="utf-8", errors="replace") as file:
-            first = file.read(_MOST_TOLD).partition("\n\n")[0]
+            first = file.read(_CPUINFO_LENGTH).partition("\n\n")[0]
     except OSError:
         first = ""
-    told = dict(re.findall(r"^(.*?)\s*:[ \t]*(.*)$", first, re.MULTILINE))
-    facts = [f"{name}: {told[name]}" for name in _TOLD if name in told]
-    if not _FEATURES.isdisjoint(told):
+    values = dict(re.findall(r"^(.*?)\s*:[ \t]*(.*)$", first, re.MULTILINE))
+    facts = [f"{name}: {values[name]}" for name in _CPUINFO_KEYS if name in values]
+    if not _FEATURES.isdisjoint(values):
         return "\n".join(facts)
     from ferryvm_backends._llvm.codegen import host_processor  # where the kernel does not tell
 

@@ -89,7 +89,7 @@ def _run(module: llvm.ModuleRef, pipeline: Pipeline) -> None:
         manager.detach()
 
 
-_is_told = False
+_is_reported = False
 
 
 def _start() -> Child:
@@ -102,16 +102,16 @@ _service = Service(_start)
 
 def _improved_elsewhere(module: llvm.ModuleRef, pipeline: Pipeline) -> llvm.ModuleRef | None:
     """The module after a pipeline that a child has run; None where no child can be started."""
-    global _is_told
+    global _is_reported
     try:
         message = bytes([pipeline.value]) + module.as_bitcode()
         return loaded(_service.ask(message, most=RENEWED))
     except (ClosedError, EndedError):
         raise BackendError("llvm: the process that runs LLVM's passes has ended") from None
     except OSError as error:
-        if not _is_told:
+        if not _is_reported:
             _log.warning("LLVM's passes leak 1.5 KiB each: no process: %s", error.strerror)
-            _is_told = True
+            _is_reported = True
         return None
 
 

@@ -74,17 +74,17 @@ class _BodyLowering:
         """Loops that are run in strips, by head."""
         if self.shared.polls and not self.shared.is_forced:
             for strip in strip_mined_loops(self.body):
-                front = function.block(f"{strip.head.label}.strip")
-                self.builder.position_at_end(front)
+                strip_entry = function.block(f"{strip.head.label}.strip")
+                self.builder.position_at_end(strip_entry)
                 begun = [self.builder.phi(llvm_type(each.type)) for each in strip.head.parameters]
-                self._strips[strip.head] = _Strip(strip, front, begun)
+                self._strips[strip.head] = _Strip(strip, strip_entry, begun)
                 self.polls.spared.add(strip.poll)
 
     def run(self) -> None:
         """Emit all blocks."""
         for block in self.body.blocks:
             strip = self._strips.get(block)
-            limit = None if strip is None else self._begin_strip(strip)
+            limit = None if strip is None else self._enter_strip(strip)
             self.builder.position_at_end(self.blocks[block])
             for operation in block.operations:
                 self._operation(operation)
@@ -170,7 +170,7 @@ class _BodyLowering:
 
     # --- strips -----------------------------------------------------------------------------
 
-    def _begin_strip(self, strip: _Strip) -> ir.Value:
+    def _enter_strip(self, strip: _Strip) -> ir.Value:
         """Emit the block in front of a head; returns what the count stays below in the strip."""
         builder, head, count = self.builder, strip.loop.head, strip.loop.count
         builder.position_at_end(strip.block)
@@ -182,9 +182,9 @@ class _BodyLowering:
         goes_on = builder.icmp_signed("<", value, bound)
         length = builder.select(goes_on, length, word(0))
         # Others rely on it that there is always some budget.
-        left = builder.sub(budget, builder.trunc(length, INT32))
-        is_spent = builder.icmp_signed("==", left, ir.Constant(INT32, 0))
-        builder.store(builder.select(is_spent, ir.Constant(INT32, 1), left), self.polls.budget)
+        remaining = builder.sub(budget, builder.trunc(length, INT32))
+        is_spent = builder.icmp_signed("==", remaining, ir.Constant(INT32, 0))
+        builder.store(builder.select(is_spent, ir.Constant(INT32, 1), remaining), self.polls.budget)
         limit = builder.add(value, length)
         builder.branch(self.blocks[head])
         for parameter, begun in zip(head.parameters, strip.begun, strict=True):

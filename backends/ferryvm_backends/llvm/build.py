@@ -49,13 +49,13 @@ Step = Callable[[str], None]
 
 def improved(region: Region, options: Options) -> tuple[Module, int]:
     """The IR that is lowered, and at which of its levels LLVM is to optimise it."""
-    module = lifted(region, options, least=1, told=options.observe)
-    asked = 0
+    module = lifted(region, options, least=1, remarks=options.observe)
+    hoisted = 0
     if options.optimize >= 2:
-        asked = sum(hoist_range_checks(body) for body in module.bodies)
+        hoisted = sum(hoist_range_checks(body) for body in module.bodies)
         checker(module, region.verified, options.check)()
     # Level 3 makes two loops of one where a condition does not vary.
-    return module, 3 if asked else options.optimize
+    return module, 3 if hoisted else options.optimize
 
 
 @contextlib.contextmanager

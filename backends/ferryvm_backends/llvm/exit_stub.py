@@ -15,7 +15,7 @@ from ferryvm.ir.graph import FrameState
 from ferryvm.isa.type import WORD_BYTES, Type
 from ferryvm.machine.control import Status
 from ferryvm_backends._llvm import ir
-from ferryvm_backends._llvm.arithmetic import LLVM_TYPE, WORD, StraightLine, word
+from ferryvm_backends._llvm.arithmetic import LLVM_TYPE, WORD, StraightLineArithmetic, word
 from ferryvm_backends._llvm.handler import POINTER
 from ferryvm_backends.llvm.storage import Storage
 
@@ -40,7 +40,7 @@ class ExitStubs:
         """Store words into a frame; `types`: of every word of it, as far as it is one of
         `words`."""
 
-        def body(arithmetic: StraightLine, frame: ir.Value, *words: ir.Value) -> None:
+        def body(arithmetic: StraightLineArithmetic, frame: ir.Value, *words: ir.Value) -> None:
             _store_words(arithmetic, frame, types, words)
 
         parameters = [WORD, *(LLVM_TYPE[t] for t in types if t is not None)]
@@ -60,7 +60,7 @@ class ExitStubs:
         `parameters`: words of it in front of the header."""
 
         def body(
-            arithmetic: StraightLine,
+            arithmetic: StraightLineArithmetic,
             control: ir.Value,
             frame: ir.Value,
             parameters: ir.Value,
@@ -89,7 +89,7 @@ class ExitStubs:
         """Write the registers, where the words of a frame are there already; `length`: of the frame
         with its operands, in words."""
 
-        def body(arithmetic: StraightLine, control: ir.Value, *rest: ir.Value) -> None:
+        def body(arithmetic: StraightLineArithmetic, control: ir.Value, *rest: ir.Value) -> None:
             _store_registers(arithmetic.builder, control, *rest)
 
         given = [POINTER, WORD, WORD, WORD, WORD, INT32]
@@ -107,7 +107,7 @@ class ExitStubs:
         header; `results`: as words, of which the first is stored."""
 
         def body(
-            arithmetic: StraightLine,
+            arithmetic: StraightLineArithmetic,
             control: ir.Value,
             frame: ir.Value,
             parameters: ir.Value,
@@ -158,7 +158,7 @@ class ExitStubs:
             function.linkage = "internal"
             function.attributes.add("nounwind")
             own = ir.IRBuilder(function.append_basic_block())
-            body(StraightLine(own), *function.args)
+            body(StraightLineArithmetic(own), *function.args)
             own.ret_void()
         self._calls[name] += 1
         builder.call(function, arguments)
@@ -169,7 +169,7 @@ def _letters(types: Layout) -> str:
 
 
 def _store_words(
-    arithmetic: StraightLine, frame: ir.Value, types: Layout, words: Sequence[ir.Value]
+    arithmetic: StraightLineArithmetic, frame: ir.Value, types: Layout, words: Sequence[ir.Value]
 ) -> None:
     storage = Storage(arithmetic.builder)
     start = storage.pointer(frame)

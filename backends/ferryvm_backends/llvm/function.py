@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from ferryvm.ir.graph import Boolean, Constant, Value
 from ferryvm.isa.type import WORD_BYTES
 from ferryvm_backends._llvm import ir
-from ferryvm_backends._llvm.arithmetic import I1, StraightLine, word
+from ferryvm_backends._llvm.arithmetic import I1, StraightLineArithmetic, word
 from ferryvm_backends.llvm.context import LoweringContext
 from ferryvm_backends.llvm.storage import Storage
 from ferryvm_backends.llvm.variant import Variant
@@ -27,7 +27,7 @@ class FunctionContext:
         self.shared, self.variant, self.body = shared, variant, variant.body
         self.builder, self.native = builder, builder.function
         self.storage = Storage(builder)
-        self.arithmetic = StraightLine(builder)
+        self.arithmetic = StraightLineArithmetic(builder)
         self.control = self.native.args[0]
         self.values: dict[Value, ir.Value] = {}
         """The values lowered so far."""

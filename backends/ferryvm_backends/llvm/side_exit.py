@@ -58,12 +58,12 @@ class SideExits:
             self.shared.writers.leave_bare(
                 self.builder, where, parameters, state.pc, status, length
             )
-            self._left(status)
+            self._return_status(status)
             return
         words = self._words(state)
         layout, parameters = layout_of(state), self.body.parameters
         self.shared.writers.leave(self.builder, where, parameters, state.pc, status, layout, words)
-        self._left(status)
+        self._return_status(status)
 
     def leave_with_callee(self, state: FrameState) -> None:
         """End the block after a call that has left, in the state of that call."""
@@ -75,7 +75,7 @@ class SideExits:
             self.shared.writers.write_frame(
                 self.builder, self.function.frame, layout_of(state), words
             )
-        self._left(self.storage.field(self.control, "status"))
+        self._return_status(self.storage.field(self.control, "status"))
 
     def exit_state(self, operation: Operation) -> FrameState:
         """The state that an operation leaves in, without what has been stored before."""
@@ -138,7 +138,7 @@ class SideExits:
                 self.storage.store(canonical(arithmetic, t, value), where, "heap", 1)
             self.builder.branch(onward)
 
-    def _left(self, status: ir.Value) -> None:
+    def _return_status(self, status: ir.Value) -> None:
         """Return, having left."""
         if self.body.is_root:
             self.builder.ret(status)

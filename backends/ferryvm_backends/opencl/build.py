@@ -40,7 +40,7 @@ TIMEOUT = "FERRYVM_OPENCL_TIMEOUT"
 _SECONDS = 120.0
 _LONGEST = 300
 """Characters of what a driver says that a message repeats."""
-_KEPT_ELSEWHERE = b"built"
+_CACHED_BY_DRIVER = b"built"
 """Content of the cache entry of a text whose binary the driver caches."""
 
 _FORMS = (
@@ -97,20 +97,20 @@ def key(device: Device, source: str) -> str:
 
 def build(device: Device, source: str) -> bytes:
     """The content of the cache entry of a program that is built here. Raises BackendError."""
-    return _builder().build(device, source) or _KEPT_ELSEWHERE
+    return _builder().build(device, source) or _CACHED_BY_DRIVER
 
 
 def fault(payload: bytes) -> str | None:
     """Why no driver may be given this binary from a cache; None if it may: drivers crash on what
     is none. Binaries of forms that are not known here are built by each process."""
-    is_known = payload == _KEPT_ELSEWHERE or payload.startswith(_FORMS)
+    is_known = payload == _CACHED_BY_DRIVER or payload.startswith(_FORMS)
     return None if is_known else "it is no binary of a form that is known"
 
 
 def loaded(device: Device, source: str, payload: bytes) -> Any:
     """A program, of what `build` gave for this source. Raises BackendError."""
     context = session(device).context
-    if payload == _KEPT_ELSEWHERE:
+    if payload == _CACHED_BY_DRIVER:
         program = cl.Program(context, source)
     else:
         program = cl.Program(context, [device.handle], [payload])
@@ -137,14 +137,14 @@ class Builder:
             "device": list(device.identity),
             "source": source,
             "options": options(device),
-            "binary": not device.keeps_builds,
+            "binary": not device.caches_builds,
         }
-        answer = json.loads(self._ask(device, json.dumps(request).encode()))
+        answer = json.loads(self._request(device, json.dumps(request).encode()))
         if "error" in answer:
             raise BackendError(_failed(device, source, answer["error"]))
         return base64.b64decode(answer.get("binary", ""))
 
-    def _ask(self, device: Device, request: bytes) -> bytes:
+    def _request(self, device: Device, request: bytes) -> bytes:
         seconds = seconds_from(TIMEOUT, _SECONDS, lambda text: BackendError(f"opencl: {text}"))
         try:
             return self.service.ask(request, seconds)

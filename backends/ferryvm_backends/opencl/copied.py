@@ -31,7 +31,7 @@ SLICE = 0.02
 """Seconds that a slice is to take."""
 _FIRST = 16 * LOOK
 _MOST = 1 << 48
-_MOST_KEPT = 4
+_MOST_CACHED = 4
 """Machines whose memory stays on a device."""
 
 
@@ -40,28 +40,28 @@ class Residents:
 
     def __init__(self, session: Session) -> None:
         self._session = session
-        self._kept: OrderedDict[tuple[int, ...], tuple[int, Copied]] = OrderedDict()
+        self._cached: OrderedDict[tuple[int, ...], tuple[int, Copied]] = OrderedDict()
 
     def copied(self, control: ControlBlock) -> Copied:
         """Raises BackendError, cl.Error."""
         key = _key(control)
-        capacity, found = self._kept.pop(key, (0, None))
+        capacity, found = self._cached.pop(key, (0, None))
         if found is not None and capacity > control.heap_capacity:  # another machine's
             found.close()
             found = None
         if found is None:
-            while len(self._kept) >= _MOST_KEPT:
-                self._kept.popitem(last=False)[1][1].close()
+            while len(self._cached) >= _MOST_CACHED:
+                self._cached.popitem(last=False)[1][1].close()
             found = Copied(self._session, control)
         elif capacity != control.heap_capacity:
             found.grow(control)
         found.residence.control = ctypes.addressof(control)
-        self._kept[key] = control.heap_capacity, found
+        self._cached[key] = control.heap_capacity, found
         return found
 
     def drop(self, control: ControlBlock) -> None:
         """Release the memory of a machine."""
-        _, found = self._kept.pop(_key(control), (0, None))
+        _, found = self._cached.pop(_key(control), (0, None))
         if found is not None:
             found.close()
 
@@ -131,30 +131,30 @@ class CopiedCode(KernelCode):
         given.scratch[FORCED_WORD] = record.entries % 7 + 1  # where forced code gives up next
         given.scratch[LOWEST_WORD] = control.fp - self._needs.parameters
         given.interrupt = 0
-        left = ControlBlock()
+        returned = ControlBlock()
         while True:
             given.scratch[SLICE_WORD] = record.slice
             self.kernel.give(packet)
             self._traffic.to_device += ctypes.sizeof(packet)
             began = time.perf_counter()
             self.kernel.enqueue(queue)
-            memory.get_control(left, self._traffic)
+            memory.get_control(returned, self._traffic)
             taken = time.perf_counter() - began
             record.nanoseconds += int(1e9 * taken)
-            is_over = left.status == Status.INTERRUPTED
+            is_over = returned.status == Status.INTERRUPTED
             if is_over:
                 self._adapt(taken)
-            if not is_over or left.pc != record.entry or control.interrupt:
+            if not is_over or returned.pc != record.entry or control.interrupt:
                 break
-            packet.control = left
-        memory.pull(left, left.scratch[LOWEST_WORD], self._needs, self._traffic)
-        record.instructions += control.fuel - left.fuel
-        ctypes.memmove(ctypes.addressof(control), ctypes.addressof(left), REGISTER_BYTES)
-        control.wanted = left.wanted
+            packet.control = returned
+        memory.pull(returned, returned.scratch[LOWEST_WORD], self._needs, self._traffic)
+        record.instructions += control.fuel - returned.fuel
+        ctypes.memmove(ctypes.addressof(control), ctypes.addressof(returned), REGISTER_BYTES)
+        control.wanted = returned.wanted
         if is_over and not control.interrupt:
             return Status.SLICED
-        status = Status(left.status)
-        return self._guard_failed(left.exit_id) if status is Status.GUARD else status
+        status = Status(returned.status)
+        return self._guard_failed(returned.exit_id) if status is Status.GUARD else status
 
     def _bind(self, memory: Copied) -> None:
         """Set the kernel's arguments, which takes several times as long as a kernel."""

@@ -54,7 +54,7 @@ class Device:
     """Bytes."""
     largest_buffer: int
     """Bytes."""
-    keeps_builds: bool
+    caches_builds: bool
     """Its driver keeps what it has built on disk itself."""
     target: str = ""
     """The processor for which its driver is made to compile; empty where the driver knows."""
@@ -181,7 +181,7 @@ def _described(cl: Any, platform: Any, place: int, handle: Any) -> Device:
         address_bits=handle.address_bits,
         memory=handle.global_mem_size,
         largest_buffer=handle.max_mem_alloc_size,
-        keeps_builds=has_src_build_cache(handle) is True,
+        caches_builds=has_src_build_cache(handle) is True,
         target="" if is_unknown else target,
         is_unknown_processor=is_unknown,
         handle=handle,

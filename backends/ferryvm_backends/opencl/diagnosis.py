@@ -110,7 +110,7 @@ def device_findings(found: Sequence[Device]) -> Iterator[Finding]:
                 "memory is": "wrapped" if device.is_wrapped else "copied",
                 "memory bytes": device.memory,
                 "largest buffer bytes": device.largest_buffer,
-                "driver keeps builds": device.keeps_builds,
+                "driver keeps builds": device.caches_builds,
                 "chosen by": ", ".join(names(found, device)) or "no name",
                 "chosen now": _chosen_now(wanted) if device is chosen else False,
             },

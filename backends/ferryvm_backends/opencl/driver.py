@@ -72,12 +72,14 @@ DRIVERS = (NVIDIA, INTEL, POCL)
 
 def setting_findings(places: Places) -> Iterator[Finding]:
     """Findings about the environment variables of loaders."""
-    named, asked = os.environ.get(VENDORS, ""), places.asked
-    is_file = asked.suffix == ".icd" and asked.is_file()
+    named, configured = os.environ.get(VENDORS, ""), places.configured
+    is_file = configured.suffix == ".icd" and configured.is_file()
     problem = ""
-    if named and asked.is_dir():
-        problem = "" if icd_files(asked) else f"the folder {asked} has no .icd file"
-    elif named and not is_file and not Libraries(places).is_loadable(Registration(asked, named)):
+    if named and configured.is_dir():
+        problem = "" if icd_files(configured) else f"the folder {configured} has no .icd file"
+    elif (
+        named and not is_file and not Libraries(places).is_loadable(Registration(configured, named))
+    ):
         problem = f"there is no {named}, be it a folder, an .icd file or a library"
         problem += ", and drivers are not looked for anywhere else"
     if problem:
@@ -98,23 +100,23 @@ def driver_findings(places: Places, platforms: Iterable[str]) -> Iterator[Findin
     registered = registrations(places)
     names = [name.lower() for name in platforms]
     silent = [d for d in DRIVERS if not any(re.search(d.platform, name) for name in names)]
-    told = set()
+    reported = set()
     for registration in registered:
         known = next((d for d in DRIVERS if _is_of(registration, d)), None)
         # A name without a folder may be found where nobody lists it: by what came of it.
         is_in_use = known is not None and known not in silent
         if not is_in_use and not libraries.is_loadable(registration):
-            told.add(known)
+            reported.add(known)
             moved = libraries.find(known.library) if known in silent else None
             yield _not_loadable(registration, known, moved, places)
         elif known in silent:
-            told.add(known)
+            reported.add(known)
             yield _without_platform(registration, known, places)
     if places.is_one:  # the user wants no other
         return
     for driver in silent:
         library = libraries.find(driver.library)
-        if driver in told:
+        if driver in reported:
             continue
         if library is not None:
             why = "no .icd file that is read names it"
@@ -184,13 +186,13 @@ def _cardless(driver: Driver, places: Places) -> str:
 
 def _commands(library: Path, file: str, places: Places) -> str:
     """Commands that make the loader read a library besides all that it reads now."""
-    asked = places.asked
+    configured = places.configured
     named = os.environ.get(VENDORS, "")
-    if named and asked.is_dir() and os.access(asked, os.W_OK):
-        return f"echo {shlex.quote(str(library))} > {shlex.quote(str(asked / file))}"
+    if named and configured.is_dir() and os.access(configured, os.W_OK):
+        return f"echo {shlex.quote(str(library))} > {shlex.quote(str(configured / file))}"
     own = shlex.quote(str(places.own))
     steps = [f"mkdir -p {own}"]
-    if icd_files(asked):  # it is not read any more where OCL_ICD_VENDORS is set
-        steps.append(f"cp {shlex.quote(str(asked))}/*.icd {own}")
+    if icd_files(configured):  # it is not read any more where OCL_ICD_VENDORS is set
+        steps.append(f"cp {shlex.quote(str(configured))}/*.icd {own}")
     steps.append(f"echo {shlex.quote(str(library))} > {shlex.quote(str(places.own / file))}")
     return "; ".join([*steps, f"export {VENDORS}={own}"])

@@ -91,7 +91,7 @@ class Places:
     why_not_loaded: Callable[[str], str] = _why_not_loaded
 
     @property
-    def asked(self) -> Path:
+    def configured(self) -> Path:
         """The paths that the loader is told to read, whether or not they exist."""
         named = os.environ.get(VENDORS) or os.environ.get(VENDOR_PATH)
         return Path(named) if named else self.vendors
@@ -99,7 +99,7 @@ class Places:
     @property
     def is_one(self) -> bool:
         """True if OCL_ICD_VENDORS names one driver, and so turns off all others."""
-        return bool(os.environ.get(VENDORS)) and not self.asked.is_dir()
+        return bool(os.environ.get(VENDORS)) and not self.configured.is_dir()
 
 
 @dataclasses.dataclass(frozen=True)
@@ -113,10 +113,10 @@ class Registration:
 def registrations(places: Places) -> list[Registration]:
     """The .icd files that the loader reads, in its order."""
     if places.is_one:
-        asked = places.asked
-        files = [asked] if asked.suffix == ".icd" and asked.is_file() else []
+        configured = places.configured
+        files = [configured] if configured.suffix == ".icd" and configured.is_file() else []
     else:
-        folders = [places.asked, *([places.bundled] if places.bundled else [])]
+        folders = [places.configured, *([places.bundled] if places.bundled else [])]
         files = [file for folder in folders for file in icd_files(folder)]
     return [Registration(file, _first_line(file)) for file in files]
 

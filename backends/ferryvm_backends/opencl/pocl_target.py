@@ -91,7 +91,7 @@ def replace_name(device: int, name: str) -> bool:
     return True
 
 
-class _Span(ctypes.Structure):
+class _MemoryExtent(ctypes.Structure):
     _fields_ = (("base", ctypes.c_void_p), ("length", ctypes.c_size_t))
 
 
@@ -106,8 +106,8 @@ def _read(address: int, length: int) -> bytes:
         raise OSError("no process_vm_readv") from None
     read.restype = ctypes.c_ssize_t
     buffer = ctypes.create_string_buffer(length)
-    here = _Span(ctypes.addressof(buffer), length)
-    there = _Span(address, length)
+    here = _MemoryExtent(ctypes.addressof(buffer), length)
+    there = _MemoryExtent(address, length)
     unsigned = ctypes.c_ulong
     count = read(
         os.getpid(),

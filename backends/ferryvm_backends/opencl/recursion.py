@@ -32,14 +32,14 @@ Improved = Callable[[Region], Module]
 def resumed(region: Region, module: Module, improved: Improved) -> dict[int, Module]:
     """The regions at which a kernel can resume by itself, by pc; empty without recursion."""
     found: dict[int, Module] = {}
-    waiting = _places(module)
-    while waiting and len(found) < _MOST_PLACES:
-        pc = waiting.pop()
+    worklist = _places(module)
+    while worklist and len(found) < _MOST_PLACES:
+        pc = worklist.pop()
         part = _part(region, pc)
         if part is not None and pc not in found:
             found[pc] = improved(part)
-            waiting |= _places(found[pc]) - found.keys()
-    return {} if waiting else dict(sorted(found.items()))
+            worklist |= _places(found[pc]) - found.keys()
+    return {} if worklist else dict(sorted(found.items()))
 
 
 def levels(module: Module, places: int, is_cpu: bool) -> int:

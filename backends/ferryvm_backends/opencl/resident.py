@@ -34,7 +34,7 @@ from ferryvm.region.region import Region
 from ferryvm_backends.opencl.build import Session
 from ferryvm_backends.opencl.code import KernelCode
 from ferryvm_backends.opencl.kernel import BufferOffset
-from ferryvm_backends.opencl.launch import LANDING_WORDS, Residence
+from ferryvm_backends.opencl.launch import STAGING_WORDS, Residence
 
 Bytes = npt.NDArray[np.uint8]
 
@@ -89,28 +89,28 @@ class Segment:
         self._valid = valid
         valid.value = len(host)
 
-    def push(self, begin: int, end: int) -> int:
+    def push(self, start: int, end: int) -> int:
         """Give the device what it does not have yet of these bytes; how many bytes that is."""
         pushed = 0
-        known = min(max(self._valid.value, begin), end)
-        ranges = [*self._changed(begin, known), *([(known, end)] if known < end else ())]
-        if begin <= self._valid.value:
+        known = min(max(self._valid.value, start), end)
+        ranges = [*self._changed(start, known), *([(known, end)] if known < end else ())]
+        if start <= self._valid.value:
             self._valid.value = max(self._valid.value, end)
-        for start, stop in ranges:
-            piece = self.mirror[start:stop]
-            piece[:] = self._host[start:stop]
+        for first, last in ranges:
+            piece = self.mirror[first:last]
+            piece[:] = self._host[first:last]
             cl.enqueue_copy(
                 self._session.queue,
                 self.place.buffer,
                 piece,
-                dst_offset=self.place.offset + start,
+                dst_offset=self.place.offset + first,
                 is_blocking=False,
             )
-            pushed += stop - start
+            pushed += last - first
         return pushed
 
-    def _changed(self, begin: int, end: int) -> Iterator[tuple[int, int]]:
-        for first in range(begin, end, _BLOCK):
+    def _changed(self, start: int, end: int) -> Iterator[tuple[int, int]]:
+        for first in range(start, end, _BLOCK):
             last = min(first + _BLOCK, end)
             mine, known = self._host[first:last], self.mirror[first:last]
             if np.array_equal(mine, known):
@@ -120,23 +120,23 @@ class Segment:
             for one, two in runs(differs):
                 yield first + one * CHUNK, min(first + two * CHUNK, last)
 
-    def forget(self, begin: int) -> None:
+    def forget(self, start: int) -> None:
         """A kernel may have written what is not taken back, from this byte on."""
-        self._valid.value = min(self._valid.value, begin)
+        self._valid.value = min(self._valid.value, start)
 
-    def fetch(self, begin: int, end: int) -> Bytes:
+    def fetch(self, start: int, end: int) -> Bytes:
         """These bytes as the device has them. Raises cl.Error."""
-        found = np.empty(end - begin, np.uint8)
-        if end > begin:
+        found = np.empty(end - start, np.uint8)
+        if end > start:
             cl.enqueue_copy(
-                self._session.queue, found, self.place.buffer, src_offset=self.place.offset + begin
+                self._session.queue, found, self.place.buffer, src_offset=self.place.offset + start
             )
         return found
 
-    def accept(self, begin: int, found: Bytes) -> None:
+    def accept(self, start: int, found: Bytes) -> None:
         """Bring the machine and the mirror to the device's state."""
-        end = begin + len(found)
-        self.mirror[begin:end] = self._host[begin:end] = found
+        end = start + len(found)
+        self.mirror[start:end] = self._host[start:end] = found
 
     def give_to(self, new: Segment) -> None:
         """Initialise a larger part with this one. Raises cl.Error."""
@@ -203,10 +203,10 @@ class HostBuffer:
     def __init__(self, session: Session) -> None:
         """Raises cl.Error."""
         flags = cl.mem_flags.READ_WRITE | cl.mem_flags.ALLOC_HOST_PTR
-        self._buffer = cl.Buffer(session.context, flags, WORD_BYTES * LANDING_WORDS)
+        self._buffer = cl.Buffer(session.context, flags, WORD_BYTES * STAGING_WORDS)
         use: Any = cl.map_flags.READ | cl.map_flags.WRITE
         mapped: Any = cl.enqueue_map_buffer(
-            session.queue, self._buffer, use, 0, (LANDING_WORDS,), np.dtype(np.uint64)
+            session.queue, self._buffer, use, 0, (STAGING_WORDS,), np.dtype(np.uint64)
         )
         self._words = mapped[0]
         self.address: int = self._words.ctypes.data
@@ -227,27 +227,27 @@ class Copied:
         self.stack_bytes: int = control.stack_end - control.stack
         below = ctypes.sizeof(ControlBlock) + statics
         size = below + self.stack_bytes
-        self._front, self._mirror = _buffer(session, size), np.zeros(size, np.uint8)
-        self.control = BufferOffset(self._front)
-        self._landing = HostBuffer(session)
+        self._front_buffer, self._mirror = _buffer(session, size), np.zeros(size, np.uint8)
+        self.control = BufferOffset(self._front_buffer)
+        self._staging = HostBuffer(session)
         self.residence = Residence(
             control=ctypes.addressof(control),
-            buffer=self._front.int_ptr,
+            buffer=self._front_buffer.int_ptr,
             mirror=self._mirror.ctypes.data,
-            landing=self._landing.address,
+            staging=self._staging.address,
         )
         """Its record for native code."""
         self.statics = Segment(
             session,
             view(control.statics, statics),
-            BufferOffset(self._front, ctypes.sizeof(ControlBlock)),
+            BufferOffset(self._front_buffer, ctypes.sizeof(ControlBlock)),
             self._mirror[ctypes.sizeof(ControlBlock) : below],
             ctypes.c_uint64(),
         )
         self.stack = Segment(
             session,
             view(control.stack, self.stack_bytes),
-            BufferOffset(self._front, below),
+            BufferOffset(self._front_buffer, below),
             self._mirror[below:],
             ctypes.c_uint64.from_buffer(self.residence, vars(Residence)["valid"].offset),
         )
@@ -292,25 +292,25 @@ class Copied:
 
     def get_control(self, control: ControlBlock, traffic: Traffic) -> None:
         """Read the device's control block, once the kernel has ended. Raises cl.Error."""
-        cl.enqueue_copy(self._session.queue, _bytes(control), self._front)
+        cl.enqueue_copy(self._session.queue, _bytes(control), self._front_buffer)
         traffic.to_host += ctypes.sizeof(ControlBlock)
 
-    def pull(self, left: ControlBlock, lowest: int, needs: Needs, traffic: Traffic) -> None:
-        """Take back what a kernel has changed; `left`: the device's control block, `lowest`: the
+    def pull(self, returned: ControlBlock, lowest: int, needs: Needs, traffic: Traffic) -> None:
+        """Take back what a kernel has changed; `returned`: the device's control block, `lowest`: the
         frame with the lowest number that it was in. Raises cl.Error; then nothing has changed."""
         began = time.perf_counter()
         found: list[tuple[Segment, int, Bytes]] = []
         first = WORD_BYTES * lowest
-        found.append((self.stack, first, self.stack.fetch(first, WORD_BYTES * left.sp)))
+        found.append((self.stack, first, self.stack.fetch(first, WORD_BYTES * returned.sp)))
         if needs.writes_statics:
-            statics = self.statics.fetch(0, WORD_BYTES * left.static_count)
+            statics = self.statics.fetch(0, WORD_BYTES * returned.static_count)
             found.append((self.statics, 0, statics))
         if needs.writes_heap:
-            found += self._stored(left.hp, traffic)
-        self.residence.used = max(self.residence.used, left.hp)
-        self.stack.forget(WORD_BYTES * left.sp)
-        for segment, begin, bytes_ in found:
-            segment.accept(begin, bytes_)
+            found += self._stored(returned.hp, traffic)
+        self.residence.used = max(self.residence.used, returned.hp)
+        self.stack.forget(WORD_BYTES * returned.sp)
+        for segment, start, bytes_ in found:
+            segment.accept(start, bytes_)
             traffic.to_host += len(bytes_)
         traffic.seconds += time.perf_counter() - began
 
@@ -320,21 +320,21 @@ class Copied:
         if not count:
             return
         noted = np.empty(count, np.uint8)
-        start = heap.place.offset - count
+        notes = heap.place.offset - count
         buffer = heap.place.buffer
-        cl.enqueue_copy(self._session.queue, noted, buffer, src_offset=start)
+        cl.enqueue_copy(self._session.queue, noted, buffer, src_offset=notes)
         traffic.to_host += count
         if not noted.any():
             return
         for one, two in runs(noted[::-1] != 0):
-            begin, end = one * CHUNK, min(two * CHUNK, hp)
-            yield heap, begin, heap.fetch(begin, end)
-        cl.enqueue_fill_buffer(self._session.queue, buffer, _ZERO, start, count)
+            start, end = one * CHUNK, min(two * CHUNK, hp)
+            yield heap, start, heap.fetch(start, end)
+        cl.enqueue_fill_buffer(self._session.queue, buffer, _ZERO, notes, count)
 
     def close(self) -> None:
         """Give the buffers back."""
         for user in self.users:
             user.forget()
-        self._landing.close()
-        for buffer in (self._front, self.heap.place.buffer):
+        self._staging.close()
+        for buffer in (self._front_buffer, self.heap.place.buffer):
             buffer.release()

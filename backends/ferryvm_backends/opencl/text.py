@@ -41,9 +41,9 @@ class KernelText:
     """True if it may continue in the frames of callers."""
 
 
-def dialect(device: Device, way: str) -> Dialect:
+def dialect(device: Device, memory_mode: str) -> Dialect:
     """The OpenCL C dialect of a device."""
-    return opencl(aligned=not device.is_cpu, apart=way == COPIED)
+    return opencl(aligned=not device.is_cpu, apart=memory_mode == COPIED)
 
 
 def improved(region: Region, options: Options) -> Module:
@@ -60,14 +60,14 @@ def improved(region: Region, options: Options) -> Module:
 
 
 def kernel_text(
-    region: Region, module: Module, options: Options, device: Device, way: str
+    region: Region, module: Module, options: Options, device: Device, memory_mode: str
 ) -> KernelText:
     """The kernel of a region; `module`: its improved IR. Raises RefusalError for what the device
     cannot compute."""
     more = resumed(region, module, lambda part: improved(part, options))
     modules = [module, *more.values()]
     _refuse_floats(modules, device)
-    d = dialect(device, way)
+    d = dialect(device, memory_mode)
     choices = Choices(
         guard_limit=options.guard_limit,
         forced=Forcing.DEOPT in options.forcing,

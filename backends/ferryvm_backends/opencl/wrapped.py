@@ -27,7 +27,7 @@ from ferryvm_backends.opencl.build import Session
 from ferryvm_backends.opencl.code import KernelCode
 from ferryvm_backends.opencl.kernel import BufferOffset
 
-_MOST_KEPT = 16
+_MOST_CACHED = 16
 """Machines whose memory stays wrapped, of each device."""
 
 
@@ -61,19 +61,19 @@ class Wrapped:
         self._session = session
         segments = _segments(control)
         ranges = _ranges(segments)
-        self._buffers = [self._buffer(begin, end) for begin, end in ranges]
+        self._buffers = [self._buffer(start, end) for start, end in ranges]
         self.places = []
         for address, _ in segments:
-            number = next(n for n, (begin, end) in enumerate(ranges) if begin <= address < end)
+            number = next(n for n, (start, end) in enumerate(ranges) if start <= address < end)
             self.places.append(BufferOffset(self._buffers[number], address - ranges[number][0]))
         self.stack_bytes: int = control.stack_end - control.stack
         self.users: weakref.WeakSet[WrappedCode] = weakref.WeakSet()
         """Code whose arguments are these buffers."""
 
-    def _buffer(self, begin: int, end: int) -> Any:
-        size = end - begin
+    def _buffer(self, start: int, end: int) -> Any:
+        size = end - start
         self._session.check_size(size)
-        bytes_ = np.ctypeslib.as_array((ctypes.c_ubyte * size).from_address(begin))
+        bytes_ = np.ctypeslib.as_array((ctypes.c_ubyte * size).from_address(start))
         flags = cl.mem_flags.READ_WRITE | cl.mem_flags.USE_HOST_PTR
         return cl.Buffer(self._session.context, flags, hostbuf=bytes_)
 
@@ -90,20 +90,20 @@ class Memories:
 
     def __init__(self, session: Session) -> None:
         self._session = session
-        self._kept: OrderedDict[tuple[int, ...], Wrapped] = OrderedDict()
+        self._cached: OrderedDict[tuple[int, ...], Wrapped] = OrderedDict()
 
     def wrapped(self, control: ControlBlock) -> Wrapped:
         """Raises BackendError, or cl.Error."""
         key = tuple(n for segment in _segments(control) for n in segment)
-        found = self._kept.get(key)
+        found = self._cached.get(key)
         if found is None:
             # The same machine with a smaller heap, or one that had this memory before.
-            for other in [k for k in self._kept if k[0] == key[0] or k[6] == key[6]]:
-                self._kept.pop(other).close()
-            found = self._kept[key] = Wrapped(self._session, control)
-            while len(self._kept) > _MOST_KEPT:
-                self._kept.popitem(last=False)[1].close()
-        self._kept.move_to_end(key)
+            for other in [k for k in self._cached if k[0] == key[0] or k[6] == key[6]]:
+                self._cached.pop(other).close()
+            found = self._cached[key] = Wrapped(self._session, control)
+            while len(self._cached) > _MOST_CACHED:
+                self._cached.popitem(last=False)[1].close()
+        self._cached.move_to_end(key)
         return found
 
 

@@ -13,7 +13,7 @@ from ferryvm.machine.control import Status
 from ferryvm.machine.state import Machine
 from ferryvm.verify import Verified
 from ferryvm_backends.reference.cell import Cells, Function
-from ferryvm_backends.reference.emitter import Left, ReferenceEmitter, Violation
+from ferryvm_backends.reference.emitter import Departure, ReferenceEmitter, Violation
 
 
 class ReferenceArtifact(Artifact):
@@ -58,8 +58,8 @@ class ReferenceArtifact(Artifact):
                 self._step(m)
                 if counting:
                     control.fuel -= 1
-        except Left as left:
-            status = left.status
+        except Departure as departure:
+            status = departure.status
         control.pc, control.sp, control.fp, control.status = m.pc, m.sp, m.fp, status
         return status
 
@@ -76,7 +76,7 @@ class ReferenceArtifact(Artifact):
         self._cells[counting].remove(pc)
 
     def _step(self, m: ReferenceEmitter) -> None:
-        """Run one instruction; leaves the emitter as it was if the meaning raises `Left`."""
+        """Run one instruction; leaves the emitter as it was if the meaning raises `Departure`."""
         pc, sp = m.pc, m.sp
         row = self.rows[pc]
         self._check_frame(m)
@@ -90,7 +90,7 @@ class ReferenceArtifact(Artifact):
         m.sp = first
         try:
             result = row.meaning(m, *literal, *operands)
-        except Left:
+        except Departure:
             m.sp = sp
             raise
         if result is not None:

@@ -72,11 +72,11 @@ class Cells:
     def arrive(self, pc: int) -> Function | Status | None:
         """The cell at a pc: a function to call, HOT to leave with, or nothing."""
         with self._lock:
-            left = self._counts.get(pc)
-            if left is None:
+            remaining = self._counts.get(pc)
+            if remaining is None:
                 return self._functions.get(pc)
-            if left > 1:
-                self._counts[pc] = left - 1
+            if remaining > 1:
+                self._counts[pc] = remaining - 1
                 return None
             self._remove(pc)
             return Status.HOT

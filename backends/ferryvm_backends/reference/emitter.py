@@ -15,11 +15,11 @@ from ferryvm.machine.control import Status
 from ferryvm.machine.state import Machine
 
 
-class Violation(AssertionError):  # noqa: N818 - names what happened, as Left does
+class Violation(AssertionError):  # noqa: N818 - names what happened, as Departure does
     """Something that the verifier or the instruction table guarantees does not hold."""
 
 
-class Left(Exception):  # noqa: N818 - not an error: how a meaning leaves
+class Departure(Exception):  # noqa: N818 - not an error: how a meaning leaves
     """Control leaves with a status at the instruction being run."""
 
     def __init__(self, status: Status) -> None:
@@ -50,7 +50,7 @@ class ReferenceEmitter(PythonArithmetic, Emitter[int]):
         if self.changed:
             raise Violation(f"pc {self.pc}: leaves with {status.name} after an effect")
         if p:
-            raise Left(status)
+            raise Departure(status)
 
     def trap_if(self, p: int, kind: Trap) -> None:
         if p:

@@ -69,7 +69,7 @@ class _Handlers:
         self._module, self._counting = module, counting
         self._handler_builder = ThreadedHandlerBuilder(counting, exits)
 
-    def _begin(self, name: str) -> tuple[ir.Function, Registers]:
+    def _declare(self, name: str) -> tuple[ir.Function, Registers]:
         function, registers = _define(self._module, f"counting {name}" if self._counting else name)
         self._handler_builder.builder = ir.IRBuilder(function.append_basic_block())
         return function, registers
@@ -78,16 +78,16 @@ class _Handlers:
         """One handler a group."""
         handlers = []
         for group in groups:
-            function, registers = self._begin(" ".join(row.mnemonic for row in group))
+            function, registers = self._declare(" ".join(row.mnemonic for row in group))
             self._handler_builder.build_handler(group, registers)
             handlers.append(function)
         return handlers
 
     def cells(self) -> list[ir.Function]:
         """The handlers of count and enter cells."""
-        count, registers = self._begin("cell.count")
+        count, registers = self._declare("cell.count")
         self._handler_builder.build_count(registers)
-        enter, registers = self._begin("cell.enter")
+        enter, registers = self._declare("cell.enter")
         self._handler_builder.build_enter(registers)
         return [count, enter]
 

@@ -117,7 +117,7 @@ def test_what_was_built_is_found_again(backend: OpenClBackend, empty: Path) -> N
 
 
 def test_the_cache_keeps_no_code_that_the_driver_keeps(device: Device, empty: Path) -> None:
-    if not device.keeps_builds:
+    if not device.caches_builds:
         pytest.skip(f"the driver of {device} keeps nothing")
     OpenClBackend().compile(whole("(print! 7)"), Options())
     (file,) = empty.rglob("kernel-*.bin")
@@ -131,7 +131,7 @@ def test_a_binary_is_kept_for_a_driver_that_keeps_nothing(
 
     from ferryvm_backends import opencl
 
-    forgetful = dataclasses.replace(device, keeps_builds=False)
+    forgetful = dataclasses.replace(device, caches_builds=False)
     monkeypatch.setattr("ferryvm_backends.opencl.device.find", lambda name="": forgetful)
     region = whole("(+ 1 (* 2 3))")
     for is_found in (False, True):

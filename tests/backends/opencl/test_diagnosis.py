@@ -42,7 +42,7 @@ CPU = Device(
     address_bits=64,
     memory=8 << 30,
     largest_buffer=2 << 30,
-    keeps_builds=True,
+    caches_builds=True,
     handle=None,
 )
 THREADS = dataclasses.replace(CPU, place=1, name="pthread-Fast CPU")

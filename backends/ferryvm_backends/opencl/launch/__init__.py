@@ -32,7 +32,7 @@ ENTER, GO_ON, FAILED = range(3)
 """Native code cannot do it this time; a slice has ended; a call of OpenCL has failed."""
 
 
-LANDING_WORDS = 2048
+STAGING_WORDS = 2048
 """Words that are read without thinking twice: 16 KiB take 2 us more than half a KiB on an H200."""
 
 
@@ -116,8 +116,8 @@ class Residence(ctypes.Structure):
     buffer: int
     mirror: int
     """The first buffer, and the address of what it holds."""
-    landing: int
-    """Address of `LANDING_WORDS` words, which the device can write to without anybody's help."""
+    staging: int
+    """Address of `STAGING_WORDS` words, which the device can write to without anybody's help."""
     valid: int
     """Bytes of the stack of which the mirror is what the device has."""
     heap_mirror: int
@@ -126,7 +126,7 @@ class Residence(ctypes.Structure):
 
     _fields_ = [
         *_words("control", "heap", "capacity", "stack_end"),
-        *_words("buffer", "mirror", "landing", "valid", "heap_mirror", "used"),
+        *_words("buffer", "mirror", "staging", "valid", "heap_mirror", "used"),
     ]
 
 

@@ -2,7 +2,7 @@
 """The native code behind entry stubs of kernels on devices with memory of their own.
 
     control ─┐
-    words that differ from the mirror ─> packet ─> kernel ─> landing ─> mirror, machine
+    words that differ from the mirror ─> packet ─> kernel ─> staging ─> mirror, machine
 
 That is for the common case: few words have changed, the heap has not, and what may have changed on
 the device is little. `back` does everything else.
@@ -17,7 +17,7 @@ from ferryvm.ir.c.opencl import PACKET_WORDS
 from ferryvm.isa.type import WORD_BYTES
 from ferryvm.machine.control import REGISTER_BYTES, ControlBlock, Status
 from ferryvm_backends._llvm import ir
-from ferryvm_backends.opencl.launch import ENTER, FAILED, GO_ON, LANDING_WORDS, Residence
+from ferryvm_backends.opencl.launch import ENTER, FAILED, GO_ON, STAGING_WORDS, Residence
 from ferryvm_backends.opencl.launch.trampoline import (
     BYTE,
     INT,
@@ -46,8 +46,8 @@ class CopiedLauncher(Trampoline):
         b = self.builder
         self._differing = _differing(self.module)
         self._time, self._began = b.alloca(ir.ArrayType(WORD, 2)), b.alloca(WORD)
-        room = b.alloca(ir.ArrayType(BYTE, ctypes.sizeof(Packet)), align=8)
-        self._packet = self.pointer(b.ptrtoint(room, WORD))
+        storage = b.alloca(ir.ArrayType(BYTE, ctypes.sizeof(Packet)), align=8)
+        self._packet = self.pointer(b.ptrtoint(storage, WORD))
         self._statics_at, self._statics_count = b.alloca(WORD), b.alloca(WORD)
         self._stack_at, self._needed = b.alloca(WORD), b.alloca(WORD)
         self._slow = self.function.append_basic_block("slow")
@@ -62,7 +62,7 @@ class CopiedLauncher(Trampoline):
         self._below = b.add(self._static_count, word(CONTROL_WORDS))
         """Words of the device's copy below the stack."""
         self._end = b.add(b.add(self._below, self._sp), word(_MORE))
-        self._unless(b.icmp_unsigned("<=", self._end, word(LANDING_WORDS)))
+        self._unless(b.icmp_unsigned("<=", self._end, word(STAGING_WORDS)))
         self._end = self._at_most(self._end, b.add(self._below, self._stack_words()))
         self._mirror = self.pointer(self._resident("mirror"))
         self._check_heap()
@@ -212,12 +212,12 @@ class CopiedLauncher(Trampoline):
         given = self.get("kernel"), ARGUMENT, ctypes.sizeof(Packet), self._packet
         self._check_error(self.call("set_argument", INT, _SET_ARGUMENT, *given))
         self._check_error(self.enqueue())
-        landing = self.pointer(self._resident("landing"))
-        self._check_error(self._read(word(0), self._end, landing, False))
+        staging = self.pointer(self._resident("staging"))
+        self._check_error(self._read(word(0), self._end, staging, False))
         self._check_error(self.call("finish", INT, [WORD], self.get("queue")))
-        self._copy(self._mirror, landing, self._bytes(self._end))
-        self._left_sp = self.read(self._mirror, ControlBlock, "sp")
-        needed = b.add(self._below, self._left_sp)
+        self._copy(self._mirror, staging, self._bytes(self._end))
+        self._sp_after = self.read(self._mirror, ControlBlock, "sp")
+        needed = b.add(self._below, self._sp_after)
         is_more = b.icmp_unsigned(">", needed, self._end)
         b.store(self._end, self._needed, align=8)
         with b.if_then(is_more, likely=False):
@@ -229,13 +229,11 @@ class CopiedLauncher(Trampoline):
             spent = b.sub(self.now(self._time), b.load(self._began, align=8, typ=WORD))
             self.count("nanoseconds", spent)
 
-    def _read(
-        self, first: ir.Value, end: ir.Value, place: ir.Value, is_waited_for: bool
-    ) -> ir.Value:
+    def _read(self, first: ir.Value, end: ir.Value, place: ir.Value, is_blocking: bool) -> ir.Value:
         """Read these words of the device; an error, or 0."""
         size = self._bytes(self.builder.sub(end, first))
         self.count("to_host", size)
-        given = int(is_waited_for), self._bytes(first), size, place, 0, NULL, NULL
+        given = int(is_blocking), self._bytes(first), size, place, 0, NULL, NULL
         handles = self.get("queue"), self._resident("buffer")
         return self.call("read", INT, _READ, *handles, *given)
 
@@ -244,8 +242,8 @@ class CopiedLauncher(Trampoline):
         b, mirror = self.builder, self._mirror
         scratch = offset(ControlBlock, "scratch") + WORD_BYTES * LOWEST_WORD
         lowest = b.load(self.at(mirror, scratch), align=8, typ=WORD)
-        with b.if_then(b.icmp_unsigned("<", lowest, self._left_sp)):
-            size = self._bytes(b.sub(self._left_sp, lowest))
+        with b.if_then(b.icmp_unsigned("<", lowest, self._sp_after)):
+            size = self._bytes(b.sub(self._sp_after, lowest))
             places = self.element(self._host_stack, lowest), self.element(self._stack, lowest)
             self._copy(*places, size)
         with b.if_then(self._has("writes_statics")):

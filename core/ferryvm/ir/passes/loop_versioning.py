@@ -56,20 +56,20 @@ def version_loops(
     body: Body,
     footprints: dict[Operation, Footprint] | None = None,
     largest: int = LARGEST_NEST,
-    told: list[VersionedNest] | None = None,
+    remarks: list[VersionedNest] | None = None,
 ) -> int:
     """Version all nests for which that pays; the number of these nests.
 
     `footprints`: gets those of the accesses in the versions without checks; `largest`:
-    operations that a nest may have; `told`: gets the outcome for each nest, and code then reports
+    operations that a nest may have; `remarks`: gets the outcome for each nest, and code then reports
     which version is executed.
     """
     footprints = {} if footprints is None else footprints
     made = 0
     done: set[Block] = set()
     """Headers of loops that are done, or are in a nest that has two versions now."""
-    while (checks := _next_checks(body, done, largest, told)) is not None:
-        split = _Split(body, checks, told)
+    while (checks := _next_checks(body, done, largest, remarks)) is not None:
+        split = _Split(body, checks, remarks)
         footprints |= split.footprints()
         done |= split.run()
         made += 1
@@ -79,7 +79,7 @@ def version_loops(
 
 
 def _next_checks(
-    body: Body, done: set[Block], largest: int, told: list[VersionedNest] | None
+    body: Body, done: set[Block], largest: int, remarks: list[VersionedNest] | None
 ) -> RuntimeChecks | None:
     """The checks for the first nest that gets two versions, outer ones before inner ones."""
     if not {"heap_store", "trap_if"} <= {operation.name for operation in body.operations}:
@@ -93,16 +93,18 @@ def _next_checks(
             except NoNestError:
                 continue
             except UnfitError as error:
-                if told is not None:
-                    told.append(VersionedNest(loop.header.pc, error.reason))
+                if remarks is not None:
+                    remarks.append(VersionedNest(loop.header.pc, error.reason))
     return None
 
 
 class _Split:
     """The two versions of a nest, and the blocks of the runtime checks."""
 
-    def __init__(self, body: Body, checks: RuntimeChecks, told: list[VersionedNest] | None) -> None:
-        self.told, self.checks, self.m = told, checks, checks.conditions
+    def __init__(
+        self, body: Body, checks: RuntimeChecks, remarks: list[VersionedNest] | None
+    ) -> None:
+        self.remarks, self.checks, self.m = remarks, checks, checks.conditions
         self.nest, self.clone = checks.nest, LoopClone(body, checks.nest, checks.eliminated)
         self.first, self.pairs, self.lengths, self.original, self.preheader = (
             self.clone.new_block(name)
@@ -222,7 +224,7 @@ class _Split:
     def _reporting(self, doubts: list[Doubt]) -> Block:
         """The target of control if one of some doubts holds: the preheader of the original nest,
         or a block in front of it that reports the first of them, if a compiler asks for it."""
-        if self.told is None:
+        if self.remarks is None:
             return self.original
         block, m = self.clone.new_block("reason"), self.m
         before = m.block
@@ -232,7 +234,7 @@ class _Split:
         number: Value = m.constant(I64, 0)
         for place, (doubt, _) in reversed([*enumerate(doubts, first)]):
             number = m.select(doubt, m.constant(I64, place), number)
-        m.emit(Operation("tell", None, (len(self.told),), (number,)))
+        m.emit(Operation("tell", None, (len(self.remarks),), (number,)))
         m.close(Terminator("jump", edges=(Edge(self.original, []),)))
         m.open(before)
         self.reporters.append(block)
@@ -240,10 +242,12 @@ class _Split:
 
     def _end_reporting(self) -> None:
         """Make the version without checks count its executions."""
-        if self.told is not None:
+        if self.remarks is not None:
             nothing = self.m.constant(I64, 0)
-            self.preheader.operations.append(Operation("tell", None, (len(self.told),), (nothing,)))
-            self.told.append(VersionedNest(self.nest.header.pc, None, tuple(self.reasons)))
+            self.preheader.operations.append(
+                Operation("tell", None, (len(self.remarks),), (nothing,))
+            )
+            self.remarks.append(VersionedNest(self.nest.header.pc, None, tuple(self.reasons)))
 
     # --- the copy ---------------------------------------------------------------------------
 

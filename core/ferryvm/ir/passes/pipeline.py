@@ -42,7 +42,7 @@ ENVIRONMENT = "FERRYVM_CHECK_IR"
 """The variable which, set to 1, makes `optimise` verify the module before and after each pass."""
 
 UNROLLED_NEST = 4000
-"""Operations of a nest that gets two versions, where short loops are straight code."""
+"""Operations of a nest that gets two versions, where short loops are straight-line code."""
 
 Pass = Callable[[Body], object]
 
@@ -54,18 +54,18 @@ def optimise(
     *,
     unrolled: bool = False,
     check: bool = False,
-    told: bool = False,
+    remarks: bool = False,
 ) -> None:
     """Improve a module in place; the higher the level (0 to 3), the more is tried.
 
-    `verified`: the program, for the checks. `unrolled`: whether short loops become straight code.
+    `verified`: the program, for the checks. `unrolled`: short loops become straight-line code.
     `check`: verify the module before and after each pass, as `FERRYVM_CHECK_IR` asks for, too.
-    `told`: whether code tells which versions of nests are run.
+    `remarks`: code reports which versions of nests are run.
     """
     verify = checker(module, verified, check)
     verify()
     for body in module.bodies:
-        _optimise(module, body, level, verify, unrolled, told)
+        _optimise(module, body, level, verify, unrolled, remarks)
     verify()
 
 
@@ -89,7 +89,12 @@ def checker(module: Module, verified: Verified | None, check: bool) -> Callable[
 
 
 def _optimise(
-    module: Module, body: Body, level: int, check: Callable[..., None], unrolled: bool, told: bool
+    module: Module,
+    body: Body,
+    level: int,
+    check: Callable[..., None],
+    unrolled: bool,
+    remarks: bool,
 ) -> None:
     def run(*passes: Pass) -> None:
         for each in passes:
@@ -122,7 +127,7 @@ def _optimise(
     if level >= 2:
         footprints = module.footprints
         largest = UNROLLED_NEST if unrolled else LARGEST_NEST
-        nests = module.nests if told else None
+        nests = module.nests if remarks else None
         run(lambda body: version_loops(body, footprints, largest, nests), defer_canonicalisation)
         run(lambda body: combine_nan_checks(body, footprints))
     else:
