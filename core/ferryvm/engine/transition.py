@@ -9,8 +9,8 @@
                       ├── HOT ── given up <── REFUSED ───────────────┘ <──── DIFFERED ───────┤
                       └──────────────────────── GUARD, LOST ─────────────────────────────────┘
 
-A site has one state at a time. `TRANSITIONS` is the only definition of what may follow what: an
-event that a state has no row for is a fault of the engine, and is refused.
+A site has one state at a time. `TRANSITIONS` is the only definition of the transitions: an event
+without a row for the current state is a fault of the engine, and is refused.
 """
 
 from __future__ import annotations
@@ -25,46 +25,46 @@ class SiteState(enum.StrEnum):
     """The state of a site."""
 
     COLD = "cold"
-    """It has not been reached often enough; the journal knows nothing of it."""
+    """Its count is below the threshold; the journal has no entry for it."""
     QUEUED = "queued"
     """It waits for the compile thread."""
     DECIDING = "deciding"
-    """The policy is asked about the regions that start there."""
+    """The policy selects a region that starts there, and a rule."""
     OBSERVING = "observing"
-    """A rule speculates: it is counted which paths branches take."""
+    """The rule speculates: the interpreter counts the taken edges of branches."""
     COMPILING = "compiling"
-    """Backends are asked for code."""
+    """The backends of the rule are asked for code."""
     INSTALLED = "installed"
-    """Its code is entered."""
+    """The interpreter enters its code."""
     COUNTING = "counting"
-    """It is counted on, up to the threshold of a backend that has one of its own."""
+    """It is counted up to the higher threshold of a backend."""
     INTERPRETED = "interpreted"
-    """No rule wants it compiled, or no region starts there."""
+    """No rule matches its regions, or no region starts there."""
     GIVEN_UP = "given up"
-    """There is no code for it, or none that can be used."""
+    """There is no usable code for it."""
 
 
 class SiteEvent(enum.Enum):
     """An event at a site; the value describes it."""
 
     WHOLE = "the policy compiles the whole program before it starts"
-    HOT = "it was reached as often as it was counted to"
-    SLICED = "compiled code stopped there at the end of its slice of time"
-    NESTED = "code that begins inside its loop was installed"
-    BEGUN = "the compile thread takes it up"
-    CHOSEN = "a rule has one of its regions compiled, or did before"
-    UNOBSERVED = "a rule that speculates has one compiled, and its branches were not observed"
-    UNWANTED = "no rule has any of its regions compiled"
+    HOT = "its count reached the threshold"
+    SLICED = "compiled code left there at the end of its time slice"
+    NESTED = "code for a site inside its loop was installed"
+    BEGUN = "the compile thread starts its job"
+    CHOSEN = "a rule selected one of its regions, now or earlier"
+    UNOBSERVED = "a rule that speculates selected a region whose branches were not observed"
+    UNWANTED = "no rule matches any of its regions"
     NO_REGION = "no region starts there"
-    COMPILED = "a backend made code"
-    EARLY = "a backend has a higher threshold of its own"
-    TOO_LARGE = "the region is too large for the backends, and a smaller one starts there"
-    REFUSED = "no backend made code"
-    DENIED = "the policy requires code, and there is none"
-    BROKE = "something failed outside the backends"
+    COMPILED = "a backend compiled the region"
+    EARLY = "a backend has a higher threshold"
+    TOO_LARGE = "the region exceeds the limits of the backends, and a smaller one starts there"
+    REFUSED = "no backend compiled the region"
+    DENIED = "the policy requires compiled code, and there is none"
+    BROKE = "an error outside the backends"
     GUARD = "a guard of its code failed too often"
     LOST = "its code cannot be run any more"
-    DIFFERED = "the shadow found its code wrong"
+    DIFFERED = "a shadow found that its code is wrong"
 
 
 class CellChange(enum.Enum):
@@ -73,7 +73,7 @@ class CellChange(enum.Enum):
     NONE = ""
     COUNT = "a count cell"
     COUNT_AROUND = "count cells at the loops around it"
-    OBSERVE = "count cells at the targets of its branches, and its own"
+    OBSERVE = "count cells there and at the targets of its branches"
     STOP_OBSERVING = "the targets' cells are read and removed"
     ENTER = "an enter cell"
     CLEAR = "no cell"
@@ -85,9 +85,9 @@ class Work(enum.Enum):
     NONE = ""
     QUEUE = "submit a job to the compile thread"
     DECIDE = "ask the policy"
-    COMPILE = "ask the backends of the rule in their order"
-    HASTEN = "tell the head of its loop: NESTED"
-    WARN = "warn, or end the program where the policy requires code"
+    COMPILE = "ask the backends of the rule in order"
+    HASTEN = "signal NESTED to the head of its loop"
+    WARN = "warn, or end the program if the policy requires code"
     END = "end the program with the reason"
 
 
