@@ -17,10 +17,8 @@ import reprlib
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-__all__ = ["dataclass"]
-
 if TYPE_CHECKING:
-    from dataclasses import dataclass
+    from dataclasses import dataclass as dataclass  # noqa: PLC0414 - exported to type checkers
 else:
 
     def dataclass(*, frozen):
