@@ -55,4 +55,4 @@ def test_the_navigation_has_every_section_of_the_index() -> None:
     sections = [title for entry in SITE._navigation() for title in entry]
     assert sections[0] == "Documentation"
     assert "To write programs" in sections
-    assert "Why it is as it is" in sections
+    assert "Design decisions" in sections
