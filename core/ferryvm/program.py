@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A program: code, functions, statics, data, function table, imports, source map.
+"""A program: code, functions, statics, data, function table, imports, exports, exceptions.
 
 Code is an array of fixed-size records, one for each instruction; a pc is an index into it.
 
@@ -26,19 +26,26 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
 __all__ = [
+    "MAX_TAG_VALUES",
     "RECORD_BYTES",
+    "Clause",
     "Code",
     "Data",
+    "Export",
     "Function",
     "HostImport",
     "Program",
     "Signature",
     "SourceMap",
     "Static",
+    "Tag",
 ]
 
 RECORD_BYTES = 16
 """Size of one instruction, in bytes."""
+
+MAX_TAG_VALUES = 4
+"""Values that an exception may have, so that one of any tag is a record of five words."""
 
 
 class Code:
@@ -142,6 +149,45 @@ class HostImport(NamedTuple):
     signature: Signature
 
 
+class Export(NamedTuple):
+    """A function that can be called from outside, by a name of its own."""
+
+    name: str
+    function: int
+    """Its number."""
+
+
+class Tag(NamedTuple):
+    """A kind of exception, with the types of the values that one carries."""
+
+    name: str
+    parameters: tuple[Type, ...] = ()
+
+
+class Clause(NamedTuple):
+    """A handler of exceptions from a range of code; inner clauses come before outer ones.
+
+    The covered instructions, and the handler, belong to one function.
+    """
+
+    start: int
+    """pc of the first instruction that is covered."""
+    end: int
+    """pc behind the last one."""
+    handler: int
+    """pc where control goes on."""
+    depth: int = 0
+    """Operands of the function that stay, the deepest ones; the exception's values come on top."""
+    tag: int | None = None
+    """Number of the tag that is caught; None: every exception."""
+    record: bool = False
+    """With tag None: push the record of the exception (five i64), or nothing."""
+
+    def covers(self, pc: int) -> bool:
+        """True if an exception of the instruction at `pc` can be caught here."""
+        return self.start <= pc < self.end
+
+
 class SourceMap(NamedTuple):
     """Source positions of instructions. An entry covers the pcs from its own to the next entry's.
 
@@ -173,6 +219,9 @@ class Program:
     table: tuple[int, ...] = ()
     """Function numbers that `call_indirect` can reach."""
     hosts: tuple[HostImport, ...] = ()
+    exports: tuple[Export, ...] = ()
+    tags: tuple[Tag, ...] = ()
+    clauses: tuple[Clause, ...] = ()
     source_map: SourceMap = dataclasses.field(default_factory=SourceMap)
 
     def signature(self, function: int) -> Signature:

@@ -7,6 +7,8 @@ What it guarantees of every instruction that can be reached, and backends rely o
 - it belongs to one function, and control cannot run past the end of the code;
 - the operand stack has one depth and one list of types there (the *stack map*), whichever way
   control came, and the operands that it pops are of its types;
+- an exception that it throws arrives at the handlers of the clauses that cover it with their stack
+  maps, the frame's operands cut to the clause's depth;
 - a frame of its function never needs more words than `Verified.frame_words` says.
 
 One pass over the code, each instruction once. Operand stacks are hash-consed lists: equal stacks
@@ -21,12 +23,13 @@ from __future__ import annotations
 import enum
 from collections.abc import Callable, Sequence
 
+from ferryvm.clause import ClauseForest, NestingFault
 from ferryvm.errors import FerryError, Position
 from ferryvm.isa import INSTRUCTIONS, Flow, Immediate, Instruction, Type
 from ferryvm.isa.frame import HEADER_WORDS, number_of, return_counts
 from ferryvm.isa.table import Operand
 from ferryvm.isa.type import signed
-from ferryvm.program import RECORD_BYTES, Program, Signature
+from ferryvm.program import MAX_TAG_VALUES, RECORD_BYTES, Clause, Program, Signature
 
 __all__ = ["Verified", "VerifyError", "verify"]
 
@@ -46,6 +49,13 @@ MAX_RESULTS = 1000
 MAX_LOCALS = 1 << 15
 """Locals that a function may have, parameters not included. A call zeroes them for one unit of
 fuel: without a limit, fuel would not bound time (docs/decisions/2026-11-23-fuel-and-locals.md)."""
+
+
+HOST_TAG = "python."
+"""How the names of tags begin that stand for exceptions of host functions."""
+
+RECORD_TYPES = (Type.I64,) * (1 + MAX_TAG_VALUES)
+"""An exception as operands: the number of its tag, then its values as words."""
 
 
 class VerifyCode(enum.Enum):
@@ -91,6 +101,16 @@ class VerifyCode(enum.Enum):
     """Two ways to an instruction come with different operand stacks."""
     STATIC_TYPES = "V34"
     """static.load or static.store in a program whose statics are not all i64."""
+    EXPORT = "V40"
+    """Two exports have one name, or one has a function that does not exist."""
+    TAG = "V41"
+    """Two tags have one name, or one has too many values or wrong ones."""
+    CLAUSE = "V42"
+    """A clause has a range, handler, or tag that does not exist."""
+    CLAUSE_NESTING = "V43"
+    """Ranges of clauses cross, or an outer clause comes before an inner one."""
+    CLAUSE_DEPTH = "V44"
+    """Where an exception can come from there are fewer operands than stay in the handler."""
 
 
 class VerifyError(FerryError):
@@ -128,6 +148,8 @@ _LOCALS = frozenset(row.opcode for row in INSTRUCTIONS if row.immediate is Immed
 _FAR = 1 << 32
 """Words from the header of a frame: no local is so far."""
 _STATIC_INDIRECT = frozenset((_OPCODE["static.load"], _OPCODE["static.store"]))
+_THROWING = frozenset((Flow.CALL, Flow.CALL_INDIRECT, Flow.HOST))
+"""How control goes on after instructions that exceptions can come from."""
 _ANY = 1 << 64
 """Above every immediate."""
 
@@ -146,8 +168,11 @@ class Verified:
         states: list[int],
         stacks: _Stacks,
         frame_words: tuple[int, ...],
+        clauses: ClauseForest,
     ) -> None:
         self.program = program
+        self.clauses = clauses
+        """The clauses by the instructions that they cover."""
         self.frame_words = frame_words
         """Words of the largest frame of each function, from its header on."""
         self._owners, self._states, self._stacks = owners, states, stacks
@@ -179,12 +204,21 @@ class Verified:
         return self._stacks.depths[self._states[pc]]
 
 
+def caught_types(program: Program, clause: Clause) -> tuple[Type, ...]:
+    """Types of what a clause's handler gets on top of the operands that stay."""
+    if clause.tag is not None:
+        return program.tags[clause.tag].parameters
+    return RECORD_TYPES if clause.record else ()
+
+
 class _Stacks:
     """Hash-consed stacks of kinds; stack 0 is empty."""
 
     def __init__(self) -> None:
         self.parents, self.kinds, self.depths = [0], [-1], [0]
         self.known: dict[int, int] = {}
+        self._skips = [0]
+        """Of each stack, a shorter one some way down: so `cut` takes logarithmic time."""
 
     def push(self, stack: int, kind: int) -> int:
         key = stack * 8 + kind
@@ -195,6 +229,20 @@ class _Stacks:
             self.kinds.append(kind)
             self.depths.append(self.depths[stack] + 1)
         return found
+
+    def cut(self, stack: int, depth: int) -> int:
+        """The `depth` deepest operands of a stack that has as many.
+
+        Skip pointers as in E. W. Myers, "An applicative random-access stack", 1983."""
+        skips, depths, parents = self._skips, self.depths, self.parents
+        for new in range(len(skips), len(parents)):
+            parent = parents[new]
+            skip = skips[parent]
+            is_even = depths[parent] - depths[skip] == depths[skip] - depths[skips[skip]]
+            skips.append(skips[skip] if is_even else parent)
+        while depths[stack] > depth:
+            stack = skips[stack] if depths[skips[stack]] >= depth else parents[stack]
+        return stack
 
     def kinds_of(self, stack: int) -> list[int]:
         result = []
@@ -207,8 +255,9 @@ class _Stacks:
 def verify(program: Program) -> Verified:
     """The program, proved runnable. Raises VerifyError for the first fault found."""
     _check_tables(program)
+    clauses = _check_clauses(program)
     _check_immediates(program)
-    return _Checker(program).run()
+    return _Checker(program, clauses).run()
 
 
 def _refuse(program: Program, code: VerifyCode, message: str, pc: int | None = None) -> VerifyError:
@@ -266,6 +315,8 @@ def _check_tables(program: Program) -> None:
         if not 0 <= entry < len(program.functions):
             message = f"the table names function {entry}, there are {len(program.functions)}"
             raise refuse(VerifyCode.TABLE_ENTRY, message)
+    _check_exports(program)
+    _check_tags(program)
     end = 0
     for data in sorted(program.data, key=lambda data: data.address):
         if data.address < end or data.address + len(data.bytes) > MAX_DATA_END:
@@ -273,6 +324,56 @@ def _check_tables(program: Program) -> None:
             message = f"{size} overlap others or pass {MAX_DATA_END:#x}"
             raise refuse(VerifyCode.DATA_RANGE, message)
         end = data.address + len(data.bytes)
+
+
+def _check_exports(program: Program) -> None:
+    names = set()
+    for name, function in program.exports:
+        if name in names:
+            raise _refuse(program, VerifyCode.EXPORT, f"two exports are named {name!r}")
+        names.add(name)
+        if not 0 <= function < len(program.functions):
+            message = f"export {name!r} is function {function}, there are {len(program.functions)}"
+            raise _refuse(program, VerifyCode.EXPORT, message)
+
+
+def _check_tags(program: Program) -> None:
+    names = set()
+    for name, parameters in program.tags:
+        if name in names:
+            raise _refuse(program, VerifyCode.TAG, f"two tags are named {name!r}")
+        names.add(name)
+        if len(parameters) > MAX_TAG_VALUES:
+            message = f"tag {name!r} has {len(parameters)} values, at most {MAX_TAG_VALUES}"
+            raise _refuse(program, VerifyCode.TAG, message)
+        if name.startswith(HOST_TAG) and parameters != (Type.I64,):
+            found = " ".join(map(str, parameters))
+            message = f"tag {name!r} is of host exceptions: (i64) expected, found ({found})"
+            raise _refuse(program, VerifyCode.TAG, message)
+
+
+def _check_clauses(program: Program) -> ClauseForest:
+    """The clauses, each legal by itself and nested as they must be."""
+    count = len(program.code)
+    for number, clause in enumerate(program.clauses):
+        fault = None
+        if not 0 <= clause.start < clause.end <= count:
+            fault = f"covers pcs {clause.start} to {clause.end - 1}, code has {count}"
+        elif not 0 <= clause.handler < count:
+            fault = f"has its handler at {clause.handler}, code has {count}"
+        elif clause.tag is not None and not 0 <= clause.tag < len(program.tags):
+            fault = f"takes tag {clause.tag}, there are {len(program.tags)}"
+        elif clause.tag is not None and clause.record:
+            fault = "takes one tag and pushes a record, which only one of all tags does"
+        elif clause.depth < 0:
+            fault = f"leaves {clause.depth} operands"
+        if fault is not None:
+            raise _refuse(program, VerifyCode.CLAUSE, f"clause {number} {fault}")
+    try:
+        return ClauseForest(program.clauses)
+    except NestingFault as fault:
+        message = f"clause {fault.number}: {fault}"
+        raise _refuse(program, VerifyCode.CLAUSE_NESTING, message) from None
 
 
 def _check_signature(program: Program, what: str, signature: Signature, most_results: int) -> None:
@@ -338,8 +439,8 @@ def _check_immediates(program: Program) -> None:
 class _Checker:
     """The pass over types and flow."""
 
-    def __init__(self, program: Program) -> None:
-        self.program = program
+    def __init__(self, program: Program, clauses: ClauseForest) -> None:
+        self.program, self.clauses = program, clauses
         self.opcodes: list[int] = program.code.opcodes.tolist()
         self.immediates: list[int] = program.code.immediates.tolist()
         self.owners = [-1] * len(self.opcodes)
@@ -353,7 +454,9 @@ class _Checker:
 
     def run(self) -> Verified:
         words = [self._function(number) for number in range(len(self.program.functions))]
-        return Verified(self.program, self.owners, self.states, self.stacks, tuple(words))
+        return Verified(
+            self.program, self.owners, self.states, self.stacks, tuple(words), self.clauses
+        )
 
     def _refuse(self, code: VerifyCode, message: str, pc: int) -> VerifyError:
         return _refuse(self.program, code, message, pc)
@@ -380,6 +483,8 @@ class _Checker:
                 after = self._pop(pc, stack, _POPS[opcode])
             else:
                 after = self._call_or_return(pc, opcode, stack, number)
+            if self.clauses and flow in _THROWING:
+                deepest = max(deepest, self._throw(pc, flow, stack, after, number, pending))
             if depths[after] > deepest:  # noqa: PLR1730 - max() is a call, in the hottest loop
                 deepest = depths[after]
             if flow is Flow.NEXT or flow is Flow.BRANCH or flow.value[:4] in ("call", "host"):
@@ -390,6 +495,32 @@ class _Checker:
                 for entry in range(pc + 1, pc + 2 + self.immediates[pc]):
                     self._reach(number, entry, after, pending, pc)
         return HEADER_WORDS + len(function.locals) + deepest
+
+    def _throw(
+        self, pc: int, flow: Flow, stack: int, after: int, function: int, pending: list[int]
+    ) -> int:
+        """Check that exceptions of an instruction can be caught; operands of the largest handler."""
+        kept = self.stacks.depths[after] - self._results(pc, flow)
+        deepest = 0
+        for clause in self.clauses.covering(pc):
+            if clause.depth > kept:
+                message = f"{kept} operands are below its own, a clause leaves {clause.depth}"
+                raise self._refuse(VerifyCode.CLAUSE_DEPTH, message, pc)
+            caught = self.stacks.cut(stack, clause.depth)
+            for t in caught_types(self.program, clause):
+                caught = self.stacks.push(caught, _NUMBER[t])
+            deepest = max(deepest, self.stacks.depths[caught])
+            self._reach(function, clause.handler, caught, pending, pc)
+        return deepest
+
+    def _results(self, pc: int, flow: Flow) -> int:
+        """Operands that a call leaves when it returns."""
+        immediate = self.immediates[pc]
+        if flow is Flow.HOST:
+            return len(self.program.hosts[immediate].signature.results)
+        if flow is Flow.CALL:
+            immediate = self.program.functions[immediate].signature
+        return len(self.result_kinds[immediate])
 
     def _reach(self, function: int, pc: int, stack: int, pending: list[int], source: int) -> None:
         if pc >= len(self.opcodes):

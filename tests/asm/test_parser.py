@@ -7,9 +7,9 @@ import pytest
 
 from ferryvm import asm
 from ferryvm.errors import Position, SourceError
-from ferryvm.isa import BY_MNEMONIC, F64, I32, I64
-from ferryvm.listing import FunctionListing, Label, Line, Listing
-from ferryvm.program import Data, HostImport, Signature, Static
+from ferryvm.isa import BY_MNEMONIC, F32, F64, I32, I64
+from ferryvm.listing import ClauseListing, FunctionListing, Label, Line, Listing
+from ferryvm.program import Data, HostImport, Signature, Static, Tag
 
 BODY = ".function main\n"
 
@@ -94,6 +94,30 @@ def test_whole_program() -> None:
         table=["twice", "main"],
         hosts=[HostImport("print_i64", Signature((I64,)))],
     )
+
+
+def test_exports_tags_and_clauses() -> None:
+    text = """
+        .tag error i64 f32
+        .tag done
+        .export all
+        .export all as "main of mine"
+        .function all
+        .catch error from a to b using c depth 2
+        .catch_all from from to to using using
+        .catch_record from a to to using c
+        :a :from nop
+        :b :to nop
+        :c :using halt
+    """
+    listing = asm.parse(text)
+    assert listing.exports == {"all": "all", "main of mine": "all"}
+    assert listing.tags == [Tag("error", (I64, F32)), Tag("done")]
+    assert listing.functions[0].clauses == [
+        ClauseListing("a", "b", "c", 2, "error"),
+        ClauseListing("from", "to", "using"),
+        ClauseListing("a", "to", "c", record=True),
+    ]
 
 
 def test_operands_of_each_kind() -> None:
@@ -193,6 +217,19 @@ def test_all_faults_are_told_at_once_in_the_order_of_the_text() -> None:
         (".static s", "1:1 .static takes a type after the name, found nothing more"),
         (".static s i64 = 1.5", "1:17 expected an i64 literal, found '1.5'"),
         (".static s i64 3", "1:15 .static takes 2 operands here, found also '3'"),
+        (".export f", "1:9 no function 'f'"),
+        (".export f as", "1:1 .export takes a name after as, found nothing more"),
+        (".function f\n.export f\n.export f as f", "3:14 export 'f' is already at t.fasm:2:9"),
+        (".tag e\n.tag e", "2:6 tag 'e' is already at t.fasm:1:6"),
+        (".tag e i46", "1:8 expected a type (i32, i64, f32, f64), found 'i46'; did"),
+        (".catch_all", "1:1 .catch_all stands outside a function; begin one with .function"),
+        (
+            ".function f\n.catch_all a b c",
+            "2:12 expected from and a label, as in from START to END using HANDLER; found 'a'",
+        ),
+        (".function f\n.catch_all from", "2:1 .catch_all takes a label after from, found nothing"),
+        (".function f\n:a :b .catch e from a to b using a", "2:14 no tag 'e'"),
+        (".function f\n:a .catch_all from a to b using a", "2:25 no label 'b'"),
         (".table f", "1:8 no function 'f'"),
         (".data -1", "1:7 -1 is out of range: 0 to 18446744073709551615 are allowed"),
         (".data x", "1:7 expected a number, found 'x'"),

@@ -10,10 +10,19 @@ from ferryvm import asm
 from ferryvm.errors import Position
 from ferryvm.image import to_bytes
 from ferryvm.isa import INSTRUCTIONS, Immediate, Instruction, Type
-from ferryvm.listing import FunctionListing, Item, Label, Line, Listing, Operand, peephole
+from ferryvm.listing import (
+    ClauseListing,
+    FunctionListing,
+    Item,
+    Label,
+    Line,
+    Listing,
+    Operand,
+    peephole,
+)
 from ferryvm.listing.decode import decode
 from ferryvm.listing.encode import encode
-from ferryvm.program import Data, HostImport, Signature, Static
+from ferryvm.program import Data, HostImport, Signature, Static, Tag
 
 NAMES = st.text(st.characters(exclude_categories=["Cs"]), max_size=6)
 TYPES = st.sampled_from(Type)
@@ -41,6 +50,7 @@ def listings(draw: st.DrawFn) -> Listing:
     """Listings that encode, though most of them could not run."""
     functions = draw(st.lists(NAMES, min_size=1, max_size=3, unique=True))
     hosts = draw(st.lists(NAMES, max_size=2, unique=True))
+    tags = draw(st.lists(NAMES, max_size=2, unique=True))
     whole = Listing(
         statics=draw(st.lists(STATICS, max_size=3)),
         data=draw(
@@ -48,12 +58,17 @@ def listings(draw: st.DrawFn) -> Listing:
         ),
         table=draw(st.lists(st.sampled_from(functions), max_size=3)),
         hosts=[HostImport(name, draw(SIGNATURES)) for name in hosts],
+        exports=draw(st.dictionaries(NAMES, st.sampled_from(functions), max_size=2)),
+        tags=[Tag(name, draw(TYPE_LISTS)) for name in tags],
         extra_signatures=tuple(draw(st.lists(SIGNATURES, max_size=2))),
     )
     rows = [row for row in INSTRUCTIONS if hosts or row.immediate is not Immediate.HOST]
     for name in functions:
         items = draw(_items(st.sampled_from(rows), functions, hosts))
-        whole.functions.append(FunctionListing(name, draw(SIGNATURES), draw(TYPE_LISTS), items))
+        clauses = draw(_clauses(items, tags))
+        whole.functions.append(
+            FunctionListing(name, draw(SIGNATURES), draw(TYPE_LISTS), items, clauses)
+        )
     return whole
 
 
@@ -69,6 +84,24 @@ def _items(
     for label in labels:
         items.insert(draw(st.integers(0, len(items))), Label(label))
     return items
+
+
+@st.composite
+def _clauses(draw: st.DrawFn, items: list[Item], tags: list[str]) -> list[ClauseListing]:
+    """Clauses that cover something, or would if they ended further down."""
+    lines = [at for at, item in enumerate(items) if isinstance(item, Line)]
+    labels = [(at, item.name) for at, item in enumerate(items) if isinstance(item, Label)]
+    starts = [name for at, name in labels if lines and at < lines[-1]]
+    if not starts:
+        return []
+    places = st.sampled_from([name for _, name in labels])
+    found = []
+    for start in draw(st.lists(st.sampled_from(starts), max_size=2)):
+        tag = draw(st.none() | st.sampled_from(tags)) if tags else None
+        record = tag is None and draw(st.booleans())
+        depth = draw(st.integers(0, 2**32 - 1))
+        found.append(ClauseListing(start, draw(places), draw(places), depth, tag, record))
+    return found
 
 
 def _operand(

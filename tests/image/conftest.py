@@ -13,11 +13,17 @@ TEXT = """
 .static s i64 = 5
 .data 8 "ferry"
 .table f
+.tag e i64 f32
+.export f as g
 .function main
+.catch e from a to b using c
+.catch_record from a to b using d
     static.get s
     i32.const 0
-    call_indirect (i64) -> i64
-    halt
+:a  call_indirect (i64) -> i64
+:b  halt
+:c  halt
+:d  halt
 .function f (x i64) -> i64
 .local y i64
     local.get x

@@ -60,7 +60,7 @@ def test_image_that_went_through_text_mode_is_no_image(program: Program) -> None
 def test_other_version_is_named(program: Program) -> None:
     content = bytearray(to_bytes(program))
     content[8] = 9
-    expected = "a.fvm: a ferryvm program image (.fvm) of version 9; this is 2"
+    expected = "a.fvm: a ferryvm program image (.fvm) of version 9; this is 3"
     assert refusal(bytes(content)) == expected
 
 
@@ -168,6 +168,13 @@ FAULTS = [
     ("TABL", bytes(7), "the function table is no multiple of 8 bytes at byte 0"),
     ("HOST", numbers(1, 0, 0), "section ends too early at byte 8"),
     ("HOST", numbers(0) + b"\0", "bytes after the last item at byte 8"),
+    ("EXPO", numbers(1, 0), "section ends too early at byte 8"),
+    ("EXPO", numbers(0, 0), "bytes after the last item at byte 8"),
+    ("TAGS", numbers(1, 0, 1) + b"\4", "type number above 3 at byte 25"),
+    ("TAGS", numbers(0, 0), "bytes after the last item at byte 8"),
+    ("CLAU", numbers(1, 0, 1, 2, 0, 0), "section ends too early at byte 8"),
+    ("CLAU", numbers(1, 0, 1, 2, 0, 0, 2), "a clause pushes a record or not, 1 or 0 at byte 56"),
+    ("CLAU", numbers(0, 0), "bytes after the last item at byte 8"),
     ("SMAP", numbers(1), "section ends too early at byte 8"),
     ("SMAP", numbers(0, 1), "section ends too early at byte 16"),
     ("SMAP", numbers(0, 2) + struct.pack("<8I", 5, 0, 0, 0, 5, 0, 0, 0),

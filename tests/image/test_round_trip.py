@@ -7,20 +7,23 @@ import dataclasses
 import struct
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ferryvm.image import from_bytes, to_bytes
 from ferryvm.isa import F32, F64, I32, I64, Type
 from ferryvm.program import (
+    Clause,
     Code,
     Data,
+    Export,
     Function,
     HostImport,
     Program,
     Signature,
     SourceMap,
     Static,
+    Tag,
 )
 
 WORDS = st.integers(0, (1 << 64) - 1)
@@ -63,6 +66,13 @@ PROGRAMS = st.builds(
     data=tuples(st.builds(Data, WORDS, st.binary(max_size=20))),
     table=tuples(WORDS),
     hosts=tuples(st.builds(HostImport, NAMES, SIGNATURES)),
+    exports=tuples(st.builds(Export, NAMES, WORDS)),
+    tags=tuples(st.builds(Tag, NAMES, TYPES)),
+    clauses=tuples(
+        st.builds(
+            Clause, WORDS, WORDS, WORDS, WORDS, st.none() | st.integers(0, 2**64 - 2), st.booleans()
+        )
+    ),
     source_map=source_maps(),
 )
 
@@ -73,6 +83,7 @@ def parts(program: Program) -> dict[str, object]:
     return {**found, "code": program.code.tobytes()}
 
 
+@settings(deadline=None)
 @given(PROGRAMS)
 def test_any_program_comes_back_and_gives_the_same_image(program: Program) -> None:
     image = to_bytes(program)

@@ -14,7 +14,7 @@ from ferryvm.errors import FerryError
 from ferryvm.isa import BY_MNEMONIC, I32, I64
 from ferryvm.listing import Label, Line
 from ferryvm.listing.decode import DecodeError, decode
-from ferryvm.program import Code, Program, Signature, SourceMap, Static
+from ferryvm.program import Clause, Code, Export, Program, Signature, SourceMap, Static, Tag
 
 TEXT = """
 .host print_i64 (i64)
@@ -93,6 +93,19 @@ def replace(**parts: object) -> Callable[[Program], Program]:
         (
             replace(signatures=(Signature(), Signature((I64,), (I64,)), Signature())),
             "encoding would write its signatures otherwise",
+        ),
+        (replace(exports=(Export("f", 9),)), "no function has number 9"),
+        (replace(exports=(Export("f", 0),) * 2), "two exports are named 'f'"),
+        (replace(tags=(Tag("e"),) * 2), "two tags are named 'e'"),
+        (replace(clauses=(Clause(0, 1, 0, tag=0),)), "no tag has number 0"),
+        (replace(clauses=(Clause(99, 1, 0),)), "at pc 99: a clause starts past the end"),
+        (
+            replace(clauses=(Clause(0, 1, 11),)),
+            "at pc 11: a clause of another function refers to it",
+        ),
+        (
+            replace(clauses=(Clause(0, 1, 0, tag=0, record=True),), tags=(Tag("e"),)),
+            "at pc 0: a clause of one tag pushes a record",
         ),
         (
             replace(source_map=SourceMap(("a",), ((0, 0, 1, 1), (1, 0, 1, 1)))),

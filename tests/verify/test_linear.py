@@ -10,7 +10,7 @@ import pytest
 
 from ferryvm.isa import BY_MNEMONIC, I64
 from ferryvm.isa.frame import return_immediate
-from ferryvm.program import Code, Function, Program, Signature
+from ferryvm.program import Clause, Code, Function, Program, Signature
 from ferryvm.verify import MAX_PARAMETERS, _Checker, _Stacks, verify
 
 
@@ -57,6 +57,14 @@ def backward_jumps(count: int) -> Program:
     return program([*lines, ("halt", 0)])
 
 
+def clauses_above_deep_stack(count: int) -> Program:
+    """Calls above a deep stack, each covered by a clause of its own that leaves one operand."""
+    lines = [("i64.const", 1)] * count + [("call", 1)] * count
+    lines += [("halt", 0), ("halt", 0), ("return", 0)]
+    clauses = tuple(Clause(pc, pc + 1, 2 * count + 1, 1) for pc in range(count, 2 * count))
+    return program(lines, Function("f", 2 * count + 2, 0), clauses=clauses)
+
+
 @dataclasses.dataclass
 class Steps:
     """How often the parts of the verifier that loops are made of ran."""
@@ -98,7 +106,15 @@ def steps(monkeypatch: pytest.MonkeyPatch) -> Callable[[Program], Steps]:
 
 
 @pytest.mark.parametrize(
-    "shape", [deep, deep_joins, table_above_deep_stack, many_calls, backward_jumps]
+    "shape",
+    [
+        deep,
+        deep_joins,
+        table_above_deep_stack,
+        many_calls,
+        backward_jumps,
+        clauses_above_deep_stack,
+    ],
 )
 def test_twice_the_program_takes_twice_the_steps(
     shape: Callable[[int], Program], steps: Callable[[Program], Steps]
@@ -122,6 +138,28 @@ def test_stack_of_65_thousand_operands_has_its_map() -> None:
     assert verified.depth(65_536) == 65_536
     assert verified.operand_types(65_536) == (I64,) * 65_536
     assert verified.frame_words == (2 + 65_536,)
+
+
+class Reads(list[int]):
+    """A list that counts how often it is read."""
+
+    count = 0
+
+    def __getitem__(self, index: int) -> int:  # type: ignore[override]  # no slices here
+        self.count += 1
+        return super().__getitem__(index)
+
+
+def test_operands_of_a_deep_stack_are_cut_in_few_steps() -> None:
+    stacks = _Stacks()
+    whole = [0]
+    for number in range(65_536):
+        whole.append(stacks.push(whole[-1], number % 4))
+    stacks.cut(whole[-1], 0)  # makes the skip pointers
+    stacks._skips = reads = Reads(stacks._skips)
+    for depth in (0, 1, 2, 999, 32_768, 65_535, 65_536):
+        assert stacks.cut(whole[-1], depth) == whole[depth]
+    assert reads.count < 7 * 100
 
 
 def test_equal_stacks_are_interned_once(steps: Callable[[Program], Steps]) -> None:

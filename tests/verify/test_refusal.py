@@ -12,7 +12,18 @@ import ferryvm
 from ferryvm import Program, VerifyError
 from ferryvm.errors import Position
 from ferryvm.isa import BY_MNEMONIC, F32, I32, I64, INSTRUCTIONS
-from ferryvm.program import Code, Data, Function, HostImport, Signature, SourceMap, Static
+from ferryvm.program import (
+    Clause,
+    Code,
+    Data,
+    Export,
+    Function,
+    HostImport,
+    Signature,
+    SourceMap,
+    Static,
+    Tag,
+)
 from ferryvm.verify import MAX_DATA_END, MAX_LOCALS, MAX_PARAMETERS, MAX_STATICS, VerifyCode, verify
 
 Alter = Callable[[Program], Program]
@@ -63,6 +74,16 @@ COUNT = len(INSTRUCTIONS)
 MANY = Signature((I32,) * (MAX_PARAMETERS + 1))
 TABLE = ".function main / i32.const 0 / jump_table a a / :a / halt"
 CALLS = " / .function f (i64 i32) -> f64 / f64.const 1 / return"
+
+CATCH = (
+    ".tag e i64 / .function main / i64.const 1 / :a / call f / :b / drop / drop / :h / halt / {} / "
+    ".function f -> i64 / i64.const 1 / return"
+)
+
+
+def clauses(*found: Clause) -> Alter:
+    return replace(clauses=found)
+
 
 CASES = [
     Case(VerifyCode.NO_CODE, None, "a program needs at least one function and its code",
@@ -206,6 +227,44 @@ CASES = [
     Case(VerifyCode.STATIC_TYPES, 2,
          "static.store: every static must be i64 for statics to be numbered at run time",
          ".static b f64 / .function main / i64.const 0 / i64.const 0 / static.store / halt"),
+    Case(VerifyCode.EXPORT, None, "two exports are named 'f'",
+         alter=replace(exports=(Export("f", 0), Export("f", 0)))),
+    Case(VerifyCode.EXPORT, None, "export 'f' is function 1, there are 1",
+         alter=replace(exports=(Export("f", 1),))),
+    Case(VerifyCode.TAG, None, "two tags are named 'e'", alter=replace(tags=(Tag("e"), Tag("e")))),
+    Case(VerifyCode.TAG, None, "tag 'e' has 5 values, at most 4",
+         alter=replace(tags=(Tag("e", (I64,) * 5),))),
+    Case(VerifyCode.TAG, None,
+         "tag 'python.KeyError' is of host exceptions: (i64) expected, found (i32 i64)",
+         alter=replace(tags=(Tag("python.KeyError", (I32, I64)),))),
+    Case(VerifyCode.CLAUSE, None, "clause 0 covers pcs 0 to 1, code has 1",
+         alter=clauses(Clause(0, 2, 0))),
+    Case(VerifyCode.CLAUSE, None, "clause 0 covers pcs 0 to -1, code has 1",
+         alter=clauses(Clause(0, 0, 0))),
+    Case(VerifyCode.CLAUSE, None, "clause 1 has its handler at 1, code has 1",
+         alter=clauses(Clause(0, 1, 0), Clause(0, 1, 1))),
+    Case(VerifyCode.CLAUSE, None, "clause 0 takes tag 0, there are 0",
+         alter=clauses(Clause(0, 1, 0, tag=0))),
+    Case(VerifyCode.CLAUSE, None,
+         "clause 0 takes one tag and pushes a record, which only one of all tags does",
+         CATCH.format(""), clauses(Clause(1, 2, 4, 0, 0, True))),
+    Case(VerifyCode.CLAUSE, None, "clause 0 leaves -1 operands",
+         alter=clauses(Clause(0, 1, 0, -1))),
+    Case(VerifyCode.CLAUSE_NESTING, None,
+         "clause 1: the clause of pcs 1 to 2 crosses the clause of pcs 0 to 1",
+         CATCH.format(""), clauses(Clause(0, 2, 4), Clause(1, 3, 4))),
+    Case(VerifyCode.CLAUSE_NESTING, None,
+         "clause 1: the clause of pcs 1 to 1 comes after the clause of pcs 0 to 2 around it",
+         CATCH.format(""), clauses(Clause(0, 3, 4), Clause(1, 2, 4))),
+    Case(VerifyCode.CLAUSE_NESTING, None, "clause 0: 257 clauses cover one instruction, at most 256",
+         CATCH.format(""), clauses(*[Clause(1, 2, 4)] * 257)),
+    Case(VerifyCode.CLAUSE_DEPTH, 1,
+         "call: 1 operands are below its own, a clause leaves 2",
+         CATCH.format(".catch_all from a to b using h depth 2")),
+    Case(VerifyCode.JOIN, 4, "halt: operands are (i64 i64) one way, () from pc 3",
+         CATCH.format(".catch e from a to b using h depth 1")),
+    Case(VerifyCode.JOIN, 4, "halt: operands are (i64 i64 i64 i64 i64) one way, () from pc 3",
+         CATCH.format(".catch_record from a to b using h")),
 ]  # fmt: skip
 
 
@@ -228,7 +287,8 @@ def test_codes_are_stable_and_each_its_own() -> None:
     values = [code.value for code in VerifyCode]
     assert len(set(values)) == len(values)
     assert " ".join(values) == (
-        "V01 V02 V03 V04 V05 V06 V07 V08 V10 V11 V12 V13 V20 V21 V22 V23 V30 V31 V33 V34"
+        "V01 V02 V03 V04 V05 V06 V07 V08 V10 V11 V12 V13 V20 V21 V22 V23 V30 V31 V33 V34 "
+        "V40 V41 V42 V43 V44"
     )
 
 

@@ -28,8 +28,8 @@ from ferryvm.asm.statement import (
 )
 from ferryvm.errors import Position
 from ferryvm.isa import BY_MNEMONIC, Immediate, Instruction, Type
-from ferryvm.listing import FunctionListing, Label, Line, Listing, Operand
-from ferryvm.program import Data, HostImport, Signature, Static
+from ferryvm.listing import ClauseListing, FunctionListing, Label, Line, Listing, Operand
+from ferryvm.program import Data, HostImport, Signature, Static, Tag
 
 _DATA_BITS = {"i8": 8, "i16": 16}
 """Item types that only data knows; the four value types are the others."""
@@ -55,6 +55,17 @@ class _Pending:
     position: Position | None
 
 
+@dataclasses.dataclass(frozen=True)
+class _PendingClause:
+    """A clause whose names are still to be looked up."""
+
+    tag: Token | None
+    places: tuple[Token, Token, Token]
+    """Start, end, handler."""
+    depth: int
+    record: bool
+
+
 @dataclasses.dataclass
 class _Function:
     listing: FunctionListing
@@ -66,6 +77,7 @@ class _Function:
     """Types of the locals."""
     labels: dict[str, Token] = dataclasses.field(default_factory=dict)
     items: list[Label | _Pending] = dataclasses.field(default_factory=list)
+    clauses: list[_PendingClause] = dataclasses.field(default_factory=list)
 
 
 class Parser:
@@ -79,6 +91,9 @@ class Parser:
         self.current: _Function | None = None
         self.statics: dict[str, list[int]] = {}
         self.hosts: dict[str, Token] = {}
+        self.tags: dict[str, Token] = {}
+        self.exports: dict[str, tuple[Token, Token]] = {}
+        """Token of the name and of the function, by name."""
         self.table: list[Token] = []
         self.data: list[tuple[int, bytearray]] = []
         self.signatures: list[Signature] = []
@@ -90,6 +105,11 @@ class Parser:
             ".local": self._local,
             ".static": self._static,
             ".host": self._host,
+            ".export": self._export,
+            ".tag": self._tag,
+            ".catch": self._catch,
+            ".catch_all": self._catch,
+            ".catch_record": self._catch,
             ".table": self._table,
             ".data": self._data,
             ".bytes": self._bytes,
@@ -244,6 +264,45 @@ class Parser:
         signature = statement.signature()[0] if statement.peek() else Signature()
         self.listing.hosts.append(HostImport(name, signature))
 
+    def _export(self, statement: Statement) -> None:
+        function = statement.next("a function")
+        token = function
+        if statement.accept("as"):
+            token = statement.next("a name after as")
+        name = name_of(token)
+        first, _ = self.exports.setdefault(name, (token, function))
+        if first is not token:
+            raise StatementFault(
+                token, f"export {name!r} is already at {self.source.position(first)}"
+            )
+
+    def _tag(self, statement: Statement) -> None:
+        token = statement.next("a name")
+        name = name_of(token)
+        first = self.tags.setdefault(name, token)
+        if first is not token:
+            raise StatementFault(token, f"tag {name!r} is already at {self.source.position(first)}")
+        types = tuple(type_of(value) for value in statement.rest())
+        self.listing.tags.append(Tag(name, types))
+
+    def _catch(self, statement: Statement) -> None:
+        head = statement.head
+        function = self._inside(head)
+        tag = statement.next("a tag") if head.text == ".catch" else None
+        places = []
+        for word in ("from", "to", "using"):
+            form = f"{word} and a label, as in from START to END using HANDLER"
+            token = statement.next(form)
+            if token.text != word:
+                raise StatementFault(token, f"expected {form}; found {token.text!r}")
+            places.append(statement.next(f"a label after {word}"))
+        depth = 0
+        if statement.accept("depth"):
+            depth = unsigned_of(statement.next("a number of operands after depth"), 32)
+        start, end, handler = places
+        clause = _PendingClause(tag, (start, end, handler), depth, head.text == ".catch_record")
+        function.clauses.append(clause)
+
     def _table(self, statement: Statement) -> None:
         self.table.append(statement.next("one function or more"))
         self.table.extend(statement.rest())
@@ -319,6 +378,9 @@ class Parser:
         for token in self.table:
             with self._collecting():
                 listing.table.append(self._known(token, "function", self.functions))
+        for name, (_, token) in self.exports.items():
+            with self._collecting():
+                listing.exports[name] = self._known(token, "function", self.functions)
         for function in self.order:
             function.listing.locals = tuple(function.types)
             listing.functions.append(function.listing)
@@ -329,6 +391,9 @@ class Parser:
                     with self._collecting():
                         line = Line(item.row, self._operand(function, item), item.position)
                         function.listing.items.append(line)
+            for clause in function.clauses:
+                with self._collecting():
+                    function.listing.clauses.append(self._clause(function, clause))
 
     @contextlib.contextmanager
     def _collecting(self) -> Iterator[None]:
@@ -336,6 +401,13 @@ class Parser:
             yield
         except StatementFault as fault:
             self.source.fault(fault.token, fault.message)
+
+    def _clause(self, function: _Function, pending: _PendingClause) -> ClauseListing:
+        tag = None if pending.tag is None else self._known(pending.tag, "tag", self.tags)
+        start, end, handler = (
+            self._known(token, "label", function.labels) for token in pending.places
+        )
+        return ClauseListing(start, end, handler, pending.depth, tag, pending.record)
 
     def _operand(self, function: _Function, pending: _Pending) -> Operand:
         if not pending.names:

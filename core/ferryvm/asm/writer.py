@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from ferryvm.asm.literal import format_bytes, format_literal, format_name, format_string
 from ferryvm.errors import Position
 from ferryvm.isa import Immediate
-from ferryvm.listing import FunctionListing, Label, Line, Listing
+from ferryvm.listing import ClauseListing, FunctionListing, Label, Line, Listing
 from ferryvm.program import Data, Signature, Static
 
 _BYTES_A_LINE = 64
@@ -56,12 +56,17 @@ class _Writer:
             yield ".signature" + (_signature(signature) or " ()")
         for host in listing.hosts:
             yield f".host {format_name(host.name)}{_signature(host.signature)}"
+        for tag in listing.tags:
+            yield " ".join([".tag", format_name(tag.name), *map(str, tag.parameters)])
         for static in listing.statics:
             yield self._static(static)
         for data in listing.data:
             yield from self._data(data)
         for function in listing.table:
             yield f".table {format_name(function)}"
+        for name, exported in listing.exports.items():
+            alias = "" if name == exported else f" as {format_name(name)}"
+            yield f".export {format_name(exported)}{alias}"
         for function_listing in listing.functions:
             yield ""
             yield from self._function(function_listing)
@@ -90,6 +95,17 @@ class _Writer:
                 yield self._locate(item.position)
             yield f"    {item.row.mnemonic}{self._operand(item)}"
             self.pc += 1 + (len(item.operand) if isinstance(item.operand, tuple) else 0)
+
+        for clause in function.clauses:
+            yield self._clause(clause)
+
+    def _clause(self, clause: ClauseListing) -> str:
+        head = ".catch_record" if clause.record else ".catch_all"
+        if clause.tag is not None:
+            head = f".catch {format_name(clause.tag)}"
+        start, end, handler = map(format_name, (clause.start, clause.end, clause.handler))
+        depth = f" depth {clause.depth}" if clause.depth else ""
+        return f"{head} from {start} to {end} using {handler}{depth}"
 
     def _locate(self, position: Position | None) -> str:
         self.location, self.is_located = position, True

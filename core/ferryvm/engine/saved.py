@@ -56,7 +56,7 @@ from ferryvm.verify import Verified, verify
 STATE = ImageKind(
     "a saved ferryvm state (.ferry)",
     b"\x89FVS\r\n\x1a\n",
-    3,
+    4,
     ("PROG", "REGS", "STAT", "STCK", "HEAP"),
 )
 _REGISTERS = struct.Struct("<7Q")

@@ -13,25 +13,30 @@ from ferryvm.image.container import ImageError, ImageKind, Reader, Writer, pack,
 from ferryvm.isa import Type
 from ferryvm.program import (
     RECORD_BYTES,
+    Clause,
     Code,
     Data,
+    Export,
     Function,
     HostImport,
     Program,
     Signature,
     SourceMap,
     Static,
+    Tag,
 )
 
 PROGRAM = ImageKind(
     "a ferryvm program image (.fvm)",
     b"\x89FVM\r\n\x1a\n",
-    2,
-    ("CODE", "SIGN", "FUNC", "STAT", "DATA", "TABL", "HOST", "SMAP"),
+    3,
+    ("CODE", "SIGN", "FUNC", "STAT", "DATA", "TABL", "HOST", "EXPO", "TAGS", "CLAU", "SMAP"),
 )
 
 _TYPES = tuple(Type)
 _NUMBER = {t: number for number, t in enumerate(_TYPES)}
+_ALL = (1 << 64) - 1
+"""The tag of a clause that takes every exception."""
 
 
 def to_bytes(program: Program) -> bytes:
@@ -46,6 +51,9 @@ def to_bytes(program: Program) -> bytes:
             "DATA": _data(program),
             "TABL": array("Q", program.table).tobytes(),
             "HOST": _hosts(program),
+            "EXPO": _exports(program),
+            "TAGS": _tags(program),
+            "CLAU": _clauses(program),
             "SMAP": _source_map(program.source_map),
         },
     )
@@ -66,6 +74,9 @@ def from_bytes(content: bytes, name: str = "<bytes>") -> Program:
         data=_read_data(reader("DATA")),
         table=_read_table(reader("TABL")),
         hosts=_read_hosts(reader("HOST")),
+        exports=_read_exports(reader("EXPO")),
+        tags=_read_tags(reader("TAGS")),
+        clauses=_read_clauses(reader("CLAU")),
         source_map=_read_source_map(reader("SMAP")),
     )
 
@@ -200,6 +211,58 @@ def _read_hosts(reader: Reader) -> tuple[HostImport, ...]:
     )
     reader.end()
     return hosts
+
+
+def _exports(program: Program) -> bytes:
+    writer = Writer()
+    writer.number(len(program.exports))
+    for export in program.exports:
+        writer.text(export.name)
+        writer.number(export.function)
+    return writer.bytes()
+
+
+def _read_exports(reader: Reader) -> tuple[Export, ...]:
+    exports = tuple(Export(reader.text(), reader.number()) for _ in range(reader.count(16)))
+    reader.end()
+    return exports
+
+
+def _tags(program: Program) -> bytes:
+    writer = Writer()
+    writer.number(len(program.tags))
+    for tag in program.tags:
+        writer.text(tag.name)
+        _write_types(writer, tag.parameters)
+    return writer.bytes()
+
+
+def _read_tags(reader: Reader) -> tuple[Tag, ...]:
+    tags = tuple(Tag(reader.text(), _read_types(reader)) for _ in range(reader.count(16)))
+    reader.end()
+    return tags
+
+
+def _clauses(program: Program) -> bytes:
+    words = [len(program.clauses)]
+    for clause in program.clauses:
+        tag = _ALL if clause.tag is None else clause.tag
+        words += [*clause[:4], tag, clause.record]
+    return array("Q", words).tobytes()
+
+
+def _read_clauses(reader: Reader) -> tuple[Clause, ...]:
+    count = reader.count(48)
+    words = reader.words("Q", 6 * count).tolist()
+    reader.end()
+    if any(record > 1 for record in words[5::6]):
+        raise reader.fail("a clause pushes a record or not, 1 or 0")
+    return tuple(
+        Clause(start, end, handler, depth, None if tag == _ALL else tag, bool(record))
+        for start, end, handler, depth, tag, record in zip(
+            *(words[field::6] for field in range(6)), strict=True
+        )
+    )
 
 
 def _source_map(source_map: SourceMap) -> bytes:

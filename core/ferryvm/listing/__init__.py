@@ -15,9 +15,9 @@ import dataclasses
 from ferryvm import record
 from ferryvm.errors import Position
 from ferryvm.isa import Instruction, Type
-from ferryvm.program import Data, HostImport, Signature, Static
+from ferryvm.program import Data, HostImport, Signature, Static, Tag
 
-__all__ = ["FunctionListing", "Item", "Label", "Line", "Listing", "Operand"]
+__all__ = ["ClauseListing", "FunctionListing", "Item", "Label", "Line", "Listing", "Operand"]
 
 
 @record.dataclass(frozen=True)
@@ -45,6 +45,18 @@ Item = Label | Line
 """An element of a function's code."""
 
 
+@dataclasses.dataclass(frozen=True)
+class ClauseListing:
+    """A clause of a function, by its labels; see `ferryvm.program.Clause`."""
+
+    start: str
+    end: str
+    handler: str
+    depth: int = 0
+    tag: str | None = None
+    record: bool = False
+
+
 @dataclasses.dataclass
 class FunctionListing:
     """A function with its code."""
@@ -53,6 +65,8 @@ class FunctionListing:
     signature: Signature = dataclasses.field(default_factory=Signature)
     locals: tuple[Type, ...] = ()
     items: list[Item] = dataclasses.field(default_factory=list)
+    clauses: list[ClauseListing] = dataclasses.field(default_factory=list)
+    """Inner ones first."""
 
 
 @dataclasses.dataclass
@@ -64,5 +78,8 @@ class Listing:
     data: list[Data] = dataclasses.field(default_factory=list)
     table: list[str] = dataclasses.field(default_factory=list)
     hosts: list[HostImport] = dataclasses.field(default_factory=list)
+    exports: dict[str, str] = dataclasses.field(default_factory=dict)
+    """Names of functions by the names that they are called by from outside."""
+    tags: list[Tag] = dataclasses.field(default_factory=list)
     extra_signatures: tuple[Signature, ...] = ()
     """Signatures to number first, in this order; decoding sets them so that numbers stay."""

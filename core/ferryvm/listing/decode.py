@@ -10,14 +10,18 @@ that came close would assemble to something else.
 
 from __future__ import annotations
 
+import bisect
+import dataclasses
+
 from ferryvm.errors import FerryError
 from ferryvm.isa import BY_MNEMONIC, INSTRUCTIONS, Immediate, Instruction
 from ferryvm.isa.frame import number_of, return_counts
-from ferryvm.listing import FunctionListing, Item, Label, Line, Listing, Operand
+from ferryvm.listing import ClauseListing, FunctionListing, Item, Label, Line, Listing, Operand
 from ferryvm.listing.encode import encode
-from ferryvm.program import Program, Signature
+from ferryvm.program import Clause, Program, Signature
 
 _JUMP = BY_MNEMONIC["jump"].opcode
+_PARTS = tuple(field.name for field in dataclasses.fields(Program) if field.name != "code")
 
 
 class DecodeError(FerryError):
@@ -56,11 +60,17 @@ class _Decoder:
             raise DecodeError("code stands before the first function", 0)
         if max(bounds) > len(self.opcodes):
             raise DecodeError("a function starts past the end of the code", max(bounds))
+        mine = self._clauses(bounds)
         listing = Listing(
             statics=list(program.statics),
             data=list(program.data),
             table=[self._function_name(number, None) for number in program.table],
             hosts=list(program.hosts),
+            exports={
+                export.name: self._function_name(export.function, None)
+                for export in program.exports
+            },
+            tags=list(program.tags),
         )
         for number, function in enumerate(program.functions):
             start, end = bounds[number], bounds[number + 1]
@@ -74,9 +84,12 @@ class _Decoder:
                     f"of {len(program.signatures)}"
                 )
             signature = program.signature(number)
-            items = self._items(start, end, len(signature.parameters))
+            clauses = mine.get(number, [])
+            labels = self._labels(start, end, clauses)
+            items = self._items(start, end, labels, len(signature.parameters))
+            handlers = [self._clause(clause, labels) for clause in clauses]
             listing.functions.append(
-                FunctionListing(function.name, signature, function.locals, items)
+                FunctionListing(function.name, signature, function.locals, items, handlers)
             )
         if _natural_signatures(listing) != program.signatures:
             listing.extra_signatures = program.signatures
@@ -86,6 +99,8 @@ class _Decoder:
         for kind, names in (
             ("function", [function.name for function in self.program.functions]),
             ("host import", [host.name for host in self.program.hosts]),
+            ("export", [export.name for export in self.program.exports]),
+            ("tag", [tag.name for tag in self.program.tags]),
         ):
             seen: set[str] = set()
             for name in names:
@@ -97,9 +112,36 @@ class _Decoder:
                 message = f"static {static.name!r} starts with more bits than {static.type}"
                 raise DecodeError(message)
 
-    def _items(self, start: int, end: int, parameters: int) -> list[Item]:
-        targets = self._targets(start, end)
-        labels = {target: f"L{number}" for number, target in enumerate(sorted(targets))}
+    def _clauses(self, bounds: list[int]) -> dict[int, list[Clause]]:
+        """The clauses by the number of their function; `bounds`: where functions start and end."""
+        found: dict[int, list[Clause]] = {}
+        for clause in self.program.clauses:
+            number = bisect.bisect_right(bounds, clause.start) - 1
+            if number >= len(bounds) - 1:
+                raise DecodeError("a clause starts past the end of the code", clause.start)
+            for pc in (clause.end, clause.handler):
+                if not bounds[number] <= pc <= bounds[number + 1]:
+                    raise DecodeError("a clause of another function refers to it", pc)
+            found.setdefault(number, []).append(clause)
+        return found
+
+    def _clause(self, clause: Clause, labels: dict[int, str]) -> ClauseListing:
+        tag = None
+        if clause.tag is not None:
+            if clause.record:
+                raise DecodeError("a clause of one tag pushes a record", clause.start)
+            if clause.tag >= len(self.program.tags):
+                raise DecodeError(f"no tag has number {clause.tag}")
+            tag = self.program.tags[clause.tag].name
+        start, end, handler = (labels[pc] for pc in (clause.start, clause.end, clause.handler))
+        return ClauseListing(start, end, handler, clause.depth, tag, clause.record)
+
+    def _labels(self, start: int, end: int, clauses: list[Clause]) -> dict[int, str]:
+        """Names of the places that jumps and clauses of a function refer to."""
+        targets = self._targets(start, end, clauses)
+        return {target: f"L{number}" for number, target in enumerate(sorted(targets))}
+
+    def _items(self, start: int, end: int, labels: dict[int, str], parameters: int) -> list[Item]:
         items: list[Item] = []
         pc = start
         while pc < end:
@@ -121,9 +163,9 @@ class _Decoder:
             items.append(Label(labels[end]))
         return items
 
-    def _targets(self, start: int, end: int) -> set[int]:
-        """Places in the function that its jumps go to; fills in `tables`."""
-        targets: set[int] = set()
+    def _targets(self, start: int, end: int, clauses: list[Clause]) -> set[int]:
+        """Places in the function that jumps and clauses refer to; fills in `tables`."""
+        targets = {pc for clause in clauses for pc in (clause.start, clause.end, clause.handler)}
         inside_tables: set[int] = set()
         pc = start
         while pc < end:
@@ -194,7 +236,7 @@ def _natural_signatures(listing: Listing) -> tuple[Signature, ...]:
 
 def _compare(program: Program, again: Program) -> None:
     """Refuse a program that encoding would write in another way."""
-    for part in ("functions", "signatures", "statics", "data", "table", "hosts", "source_map"):
+    for part in _PARTS:
         if getattr(program, part) != getattr(again, part):
             raise DecodeError(f"encoding would write its {part.replace('_', ' ')} otherwise")
     if program.code.tobytes() != again.code.tobytes():

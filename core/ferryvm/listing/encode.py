@@ -6,8 +6,8 @@ from __future__ import annotations
 from ferryvm.errors import Diagnostic, FerryError, Position, SourceError, suggestion
 from ferryvm.isa import BY_MNEMONIC, Immediate
 from ferryvm.isa.frame import return_immediate, word_of
-from ferryvm.listing import FunctionListing, Label, Line, Listing, peephole
-from ferryvm.program import Code, Function, Program, Signature, SourceMap
+from ferryvm.listing import ClauseListing, FunctionListing, Label, Line, Listing, peephole
+from ferryvm.program import Clause, Code, Export, Function, Program, Signature, SourceMap
 
 
 class EncodeError(FerryError):
@@ -30,6 +30,10 @@ class _Encoder:
         if len(self.functions) != len(listing.functions):
             raise EncodeError("two functions have the same name")
         self.hosts = {host.name: number for number, host in enumerate(listing.hosts)}
+        self.tags = {tag.name: number for number, tag in enumerate(listing.tags)}
+        if len(self.tags) != len(listing.tags):
+            raise EncodeError("two tags have the same name")
+        self.clauses: list[Clause] = []
         self.signatures: dict[Signature, int] = {}
         for signature in listing.extra_signatures:
             self._signature(signature)
@@ -59,6 +63,12 @@ class _Encoder:
                 self._named(self.functions, "function", n, None) for n in self.listing.table
             ),
             hosts=tuple(self.listing.hosts),
+            exports=tuple(
+                Export(name, self._named(self.functions, "function", function, None))
+                for name, function in self.listing.exports.items()
+            ),
+            tags=tuple(self.listing.tags),
+            clauses=tuple(self.clauses),
             source_map=SourceMap(tuple(self.files), tuple(self.rows)),
         )
 
@@ -75,6 +85,15 @@ class _Encoder:
         for item in function.items:
             if isinstance(item, Line):
                 self._line(item, labels, len(function.signature.parameters))
+        self.clauses.extend(self._clause(clause, labels) for clause in function.clauses)
+
+    def _clause(self, clause: ClauseListing, labels: dict[str, int]) -> Clause:
+        start, end, handler = (
+            self._named(labels, "label", name, None)
+            for name in (clause.start, clause.end, clause.handler)
+        )
+        tag = None if clause.tag is None else self._named(self.tags, "tag", clause.tag, None)
+        return Clause(start, end, handler, clause.depth, tag, clause.record)
 
     def _line(self, line: Line, labels: dict[str, int], parameters: int) -> None:
         self._locate(line.position)

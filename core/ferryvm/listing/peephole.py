@@ -17,7 +17,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 
 from ferryvm.isa import Flow
-from ferryvm.listing import Item, Label, Line, Listing
+from ferryvm.listing import ClauseListing, FunctionListing, Item, Label, Line, Listing
 from ferryvm.listing.rule import LABEL, RULES, Rule
 
 
@@ -36,14 +36,28 @@ def optimize(listing: Listing, rules: Sequence[Rule] = RULES, work: Work | None 
     work = work if work is not None else Work()
     functions = []
     for function in listing.functions:
-        items = function.items
         while True:
             before = work.rewrites
-            items = _Rewriter(listing, items, rules, work).run()
-            if work.rewrites == before:
+            items = _Rewriter(listing, function, rules, work).run()
+            clauses = _covering(function.clauses, items)
+            is_done = work.rewrites == before and len(clauses) == len(function.clauses)
+            function = dataclasses.replace(function, items=items, clauses=clauses)
+            if is_done:
                 break
-        functions.append(dataclasses.replace(function, items=items))
+        functions.append(function)
     return dataclasses.replace(listing, functions=functions)
+
+
+def _covering(clauses: list[ClauseListing], items: Sequence[Item]) -> list[ClauseListing]:
+    """The clauses that still cover an instruction."""
+    places: dict[str, int] = {}
+    lines = 0
+    for item in items if clauses else ():
+        if isinstance(item, Label):
+            places[item.name] = lines
+        else:
+            lines += 1
+    return [clause for clause in clauses if places[clause.start] < places[clause.end]]
 
 
 def _names(item: Item) -> tuple[str, ...]:
@@ -64,15 +78,22 @@ class _Rewriter:
     """One function's items as a linked list, and what rules may ask about them (`Window`)."""
 
     def __init__(
-        self, listing: Listing, items: Sequence[Item], rules: Sequence[Rule], work: Work
+        self,
+        listing: Listing,
+        function: FunctionListing,
+        rules: Sequence[Rule],
+        work: Work,
     ) -> None:
         self.listing, self.work = listing, work
+        items = function.items
         self.items: list[Item | None] = [*items, None]  # None: removed, and the end
         self.end = len(items)
         self.next = [*range(1, self.end + 1), self.end]
         self.previous = [-1, *range(self.end)]
         self.first = 0
         self.references: Counter[str] = Counter(n for item in items for n in _names(item))
+        for clause in function.clauses:
+            self.references.update((clause.start, clause.end, clause.handler))
         self.places = {
             item.name: place for place, item in enumerate(items) if isinstance(item, Label)
         }
