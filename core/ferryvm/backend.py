@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The contract of a backend: what an engine asks of it and may rely on.
+"""The contract of a backend: its interface to the engine, and its guarantees.
 
     probe() ── usable? ─┬─> Interpreter: accepts(program) ──> prepare(program) ──> Artifact
-                        │       goes on at any pc of a program
+                        │       can be entered at any pc of a program
                         └─> Compiler: accepts(region) ──> compile(region, options) ──> Code
-                                goes on at one pc, and leaves wherever it likes
+                                can be entered at one pc, and leaves at any pc
 
-One rule makes everything else possible: whenever control comes back, control block and memory are
-exactly what the reference backend has at that point.
+Invariant: when a backend returns control, control block and memory equal the reference backend's
+state at that point.
 """
 
 from __future__ import annotations
@@ -50,36 +50,37 @@ __all__ = [
 ]
 
 PROTOCOL_VERSION = 1
-"""Version of this contract and of the control block; a backend states the one it was made for."""
+"""Version of this contract and of the control block; a backend declares the one it implements."""
 
 
 class BackendError(FerryError):
-    """A backend cannot be used here, or broke; the message names it and says why."""
+    """A backend is not usable on this machine, or failed; the message names it and the reason."""
 
 
 class RefusalError(BackendError):
-    """A backend does not take a program, or the way in which it is to run; nothing has run."""
+    """A backend does not accept a program or region, or its options; nothing has run."""
 
 
 class PreparationError(BackendError):
-    """A backend raised what is no BackendError before the program began: a fault of its own."""
+    """A backend raised an exception other than BackendError before the program began: a fault of
+    the backend."""
 
     def __init__(self, backend: str, what: str) -> None:
-        """`what`: it raised, and where."""
+        """`what`: the exception and its place."""
         super().__init__(f"backend {backend!r} failed in prepare: {what}")
         self.what = what
 
 
 class CompilationError(BackendError):
-    """A compiler failed at verified code: a fault of its own, where a RefusalError is none."""
+    """A compiler failed on verified code: a fault of the compiler, unlike a RefusalError."""
 
 
 class MalformedError(CompilationError):
-    """The IR that a compiler was working on breaks a rule of the IR after one of its passes."""
+    """A compiler's IR violates a rule of the IR after one of its passes."""
 
 
 class TooLargeError(RefusalError):
-    """A region is beyond what a compiler says that it takes, see `Capabilities.limits`."""
+    """A region exceeds the compiler's limits, see `Capabilities.limits`."""
 
 
 class Forcing(enum.Enum):
@@ -88,7 +89,7 @@ class Forcing(enum.Enum):
     HOT = "hot"
     """Everything is hot at once: every threshold is 1."""
     DEOPT = "deopt"
-    """Every guard fails, at every safepoint."""
+    """Every guard fails, at each safepoint."""
 
 
 @record.dataclass(frozen=True)
@@ -98,47 +99,49 @@ class Capabilities:
     fuel: bool = True
     """Counts instructions exactly and stops when fuel runs out."""
     forcing: frozenset[Forcing] = frozenset()
-    """The behaviour that can be forced; a backend without thresholds or guards has none."""
+    """The behaviour that tests can force; none for a backend without thresholds and guards."""
     cells: bool = False
-    """An interpreter: its artifacts count at places and enter compiled code there."""
+    """An interpreter: its artifacts support cells, which count executions of a pc or enter compiled
+    code there."""
     devices: bool = False
-    """A compiler: it can be told for which device, see `Options.device`."""
+    """A compiler: it has a choice of target devices, see `Options.device`."""
     limits: Cost | None = None
-    """A compiler: what it takes, so that compiling ends soon. Of a larger region it gets a part, or
-    smaller ones; what is too large by itself is interpreted, and the journal says why."""
+    """A compiler: the largest region that it accepts, to bound the compile time. The engine offers
+    it a part of a larger region, or smaller regions; a region that cannot be made smaller is
+    interpreted, with the reason in the journal."""
     heap: int | None = None
-    """Bytes of heap that it can address; None: as many as the limits allow. A program that needs
-    more traps there with HEAP_EXHAUSTED, and one that already has more is refused."""
+    """Bytes of heap that it can address; None: no limit but the engine's. A program that needs
+    more traps with HEAP_EXHAUSTED, and a state with a larger heap is refused."""
 
 
 class Artifact(abc.ABC):
-    """A program as an interpreter prepared it. Several machines may use one, one after another.
+    """A program prepared by an interpreter. Several machines may use one, one after another.
 
-    docs/writing-a-backend.md has the whole contract of `enter`. The other methods are there where
-    `Capabilities.cells` is set. They put a *cell* in front of one instruction, in the form of the
-    code that counts instructions or in the other, and may be called from any thread while the
-    program runs: what runs sees the old cell or the new one.
+    docs/writing-a-backend.md has the whole contract of `enter`. The other methods are for
+    interpreters with `Capabilities.cells`. A *cell* is before one instruction, in the code that
+    counts instructions or in the code that does not. Any thread may change cells while the program
+    runs, which sees the old cell or the new one.
     """
 
     waited: float = 0.0
     """Seconds that its programs have waited for compilers, in `enter`."""
     compiled: float = 0.0
-    """Seconds that compilers have taken for it, waited for or not."""
+    """Seconds that compilers have spent on it, in the foreground or background."""
 
     @abc.abstractmethod
     def enter(self, machine: Machine, counting: bool) -> Status:
-        """Run from `machine.control.pc` until control has to be given back; the status says why.
+        """Run from `machine.control.pc`; the status is the reason for the return.
 
-        The status also stands in `control.status`, with `trap`, `exit_id` or `wanted` where it
-        is TRAP, HOST or GROW. `counting`: pay one unit of `control.fuel` an instruction that
-        completes, and leave with FUEL before the first one that cannot be paid; what leaves with
-        HALT, HOST, TRAP or GROW has not completed.
+        `control.status` has the status, too, with `trap`, `exit_id` or `wanted` if it is TRAP, HOST
+        or GROW. `counting`: pay one unit of `control.fuel` for each instruction that completes, and
+        return FUEL before the first instruction without fuel. An instruction that returns HALT,
+        HOST, TRAP or GROW has not completed.
         """
 
     def count(self, pc: int, times: int, counting: bool) -> None:
-        """Leave with HOT in front of `pc` when control gets there for the `times`-th time from now.
+        """Return HOT before `pc` when control reaches it for the `times`-th time from now.
 
-        The cell is gone then.
+        The cell is then removed.
         """
         raise NotImplementedError(f"{type(self).__name__} has no cells")
 
@@ -147,37 +150,36 @@ class Artifact(abc.ABC):
         raise NotImplementedError(f"{type(self).__name__} has no cells")
 
     def install(self, pc: int, address: int, counting: bool) -> None:
-        """Call the native function at `address` where control gets to `pc`.
+        """Call the native function at `address` when control reaches `pc`.
 
         It is a C function `uint32_t f(ControlBlock *)` that returns a status, as `enter` does. On
-        LEAVE the interpreter goes on at `control.pc`, with the instruction there itself, whatever
-        its cell; any other status is `enter`'s.
+        LEAVE the interpreter continues at `control.pc`, and ignores the cell there once; `enter`
+        returns any other status.
         """
         raise NotImplementedError(f"{type(self).__name__} has no cells")
 
     def remove(self, pc: int, counting: bool) -> None:
-        """Take away the cell in front of `pc`, if there is one."""
+        """Remove the cell before `pc`, if there is one."""
         raise NotImplementedError(f"{type(self).__name__} has no cells")
 
     def metrics(self) -> Mapping[str, Mapping[str, object]]:
-        """Metrics of backends about their work for it, by their names: data that JSON can hold.
-        Backends without metrics are left out."""
+        """Metrics of backends about their work for it, by backend name: data that JSON can
+        represent. Backends without metrics are omitted."""
         return {}
 
 
 @record.dataclass(frozen=True)
 class Finding:
-    """A finding of a backend about one thing of this machine, for `ferry doctor`. Each text is one
-    line."""
+    """A finding of a backend about this machine, for `ferry doctor`. Each text is one line."""
 
     subject: str
-    """The thing it is about: a device, a library, a folder."""
+    """A device, a library, a folder."""
     facts: Mapping[str, str | int | float | bool] = dataclasses.field(default_factory=dict)
-    """By short names, which are unique; one that ends in ` bytes` has a number of bytes."""
+    """By unique short names; a name that ends in ` bytes` has a number of bytes."""
     problem: str = ""
     """The problem; empty if there is none."""
     remedy: str = ""
-    """The remedy of the problem, best as commands to copy."""
+    """The remedy of the problem, preferably as commands to copy."""
 
 
 class Backend(abc.ABC):
@@ -186,10 +188,10 @@ class Backend(abc.ABC):
     name: str
     """Its name for users; the same as in its `BackendEntry`."""
     version: str
-    """Of the backend, for `ferry backends`."""
+    """The backend's version, for `ferry backends`."""
     protocol: int = 1
-    """The version of this contract that it was made for; one that says nothing was made for the
-    first. Another than PROTOCOL_VERSION is refused."""
+    """The version of this contract that it implements, 1 by default. Any other than
+    PROTOCOL_VERSION is refused."""
     capabilities: Capabilities = Capabilities()
 
     def probe(self) -> str | None:
@@ -197,13 +199,13 @@ class Backend(abc.ABC):
         return None
 
     def examine(self) -> Sequence[Finding]:
-        """Its findings on this machine, usable or not, with problems and remedies. It may take
-        seconds; only `ferry doctor` calls it."""
+        """Its findings about this machine, with problems and remedies, also if it is not usable. It
+        may take seconds; only `ferry doctor` calls it."""
         return ()
 
 
 class Interpreter(Backend):
-    """A backend that runs whole programs and can go on at any pc."""
+    """A backend that runs whole programs and can be entered at any reachable pc."""
 
     def accepts(self, program: Verified) -> str | None:
         """None if it can run this program, else the reason why not."""
@@ -211,11 +213,11 @@ class Interpreter(Backend):
 
     @abc.abstractmethod
     def prepare(self, program: Verified) -> Artifact:
-        """The program in the backend's own form. Raises BackendError where that fails."""
+        """The program in the backend's own form. Raises BackendError if that fails."""
 
     def prepare_forced(self, program: Verified, forcing: frozenset[Forcing]) -> Artifact:
         """As `prepare`, for tests; `forcing` is a subset of `capabilities.forcing`. Raises
-        BackendError where the backend declares a forcing that it does not implement."""
+        BackendError if the backend declares a forcing that it does not implement."""
         raise BackendError(f"backend {self.name!r} declares what it does not implement: forcing")
 
 
@@ -224,18 +226,19 @@ class Options:
     """Options of a compilation."""
 
     optimize: int = 2
-    """Level, 0 to 3: how much time to spend for how fast code."""
+    """Optimisation level, 0 to 3: compile time against the speed of the code."""
     counting: bool = False
     """Pay fuel, and leave if it does not suffice."""
     cache: bool = True
     """Use the cache on disk."""
     unseen: frozenset[tuple[int, int]] = frozenset()
-    """Edges to leave out (speculation): from the branch at the first pc to the second pc. A guard
-    replaces each; if the edge is to be taken after all, the code leaves in front of the branch."""
+    """Edges to omit (speculation): from the branch at the first pc to the second pc. A guard
+    replaces each; if the edge would be taken, the guard fails and the code leaves before the
+    branch."""
     guard_limit: int = 1000
-    """Number of failures of one guard from which it leaves with GUARD; before, with LEAVE."""
+    """Failures of one guard from which on the code returns GUARD; before, LEAVE."""
     observe: bool = False
-    """Keep the metrics of `Activity`."""
+    """Count the metrics of `Activity`."""
     forcing: frozenset[Forcing] = frozenset()
     """For tests."""
     device: str = ""
@@ -249,20 +252,20 @@ class Options:
 
 @record.dataclass(frozen=True)
 class NestActivity:
-    """Executions of a versioned loop nest: without checks, or with them, and why."""
+    """Executions of a versioned loop nest, without checks and with them."""
 
     pc: int
-    """Of the condition of its outermost loop."""
+    """pc of the condition of its outermost loop."""
     has_versions: bool
     """True if there is a fast version without checks, which runtime checks select."""
     fast: int
-    """Times that the fast version was run."""
+    """Executions of the fast version."""
     slow: int
-    """Times that the other one was."""
+    """Executions of the other version."""
     reason: str
     """Why there is no fast version, or why the slow one was run the last time; empty if neither."""
     pcs: tuple[int, ...]
-    """The instructions that the reason speaks of."""
+    """The instructions that the reason refers to."""
 
 
 @record.dataclass(frozen=True)
@@ -270,11 +273,11 @@ class Activity:
     """Metrics of code since it was compiled."""
 
     entries: int = 0
-    """Times that it was entered."""
+    """Number of entries."""
     seconds: float = 0.0
-    """Time spent in it; only where it was compiled to be observed."""
+    """Seconds spent in it; only with `Options.observe`."""
     instructions: int = 0
-    """Instructions that it completed; only where observed, and only those that paid fuel."""
+    """Instructions that it completed and paid fuel for; only with `Options.observe`."""
     failures: dict[int, int] = dataclasses.field(default_factory=dict)
     """Number of failures of each guard, by pc."""
     to_device: int = 0
@@ -282,30 +285,31 @@ class Activity:
     to_host: int = 0
     """Bytes copied back."""
     transfer_seconds: float = 0.0
-    """Time spent on copying, and on finding out what to copy; no part of `seconds`."""
+    """Seconds spent on copying, and on deciding what to copy; not included in `seconds`."""
     nests: tuple[NestActivity, ...] = ()
-    """Executions of loop nests that store; only where observed."""
+    """Executions of loop nests that store; only with `Options.observe`."""
     crowded: int = 0
-    """Entries that it left at once: the host's stack of the thread had no room for its frames."""
+    """Entries that returned at once, because the thread's stack had too little headroom for its
+    frames."""
     stack: int = 0
-    """Bytes that its frames take there; 0: it does not tell."""
+    """Bytes of its frames on that stack; 0: unknown."""
 
 
 class Code(abc.ABC):
-    """A compiled region. It is freed when nobody holds it any more."""
+    """A compiled region. It is freed with the last reference to it."""
 
     address: int
     """A C function `uint32_t f(ControlBlock *)`: runs from the region's entry and returns a status,
-    with control block and memory as `Artifact.enter` leaves them. LEAVE: another backend goes on at
-    `control.pc`. Never called with another pc than the region's entry."""
+    with control block and memory as `Artifact.enter` leaves them. LEAVE: the interpreter continues
+    at `control.pc`. It is only called with `control.pc` at the region's entry."""
     is_from_cache: bool
-    """True if it came from the cache."""
+    """True if it was loaded from the cache."""
     notes: Mapping[str, float]
-    """Seconds that steps of the compilation took, by name."""
+    """Seconds of each step of the compilation, by name."""
 
     @property
     def lost(self) -> str:
-        """Why it cannot be run any more; it has left with LOST, then, and always does."""
+        """Why it cannot be run any more; then it returns LOST. Empty if it can."""
         return ""
 
     @abc.abstractmethod
@@ -313,13 +317,13 @@ class Code(abc.ABC):
         """Its metrics so far."""
 
     def metrics(self) -> object:
-        """Its metrics so far, in the backend's own form, for `Compiler.report`; None where
-        there is nothing to tell besides `activity`. It may be asked of code that is lost."""
+        """Its metrics so far, in the backend's own form, for `Compiler.report`; None if
+        there are none besides `activity`. It may be called on code that is lost."""
         return None
 
 
 class Compiler(Backend):
-    """A backend that runs regions, entered from an interpreter and left to it."""
+    """A backend that compiles regions; an interpreter enters the code, which returns to it."""
 
     def accepts(self, region: Region) -> str | None:
         """None if it can compile the region, else the reason why not."""
@@ -327,36 +331,37 @@ class Compiler(Backend):
 
     @abc.abstractmethod
     def compile(self, region: Region, options: Options) -> Code:
-        """The region's code. Called in any thread; raises RefusalError for what it does not do
-        after all, BackendError where it fails."""
+        """The region's code. Called in any thread; raises RefusalError for a region that it cannot
+        compile, BackendError if it fails."""
 
     def warm_up(self) -> None:
-        """Import what compiling takes, so that the first code need not wait for it. Not called
-        where nothing may be compiled; raises BackendError where it cannot compile at all."""
+        """Import the libraries that compiling needs, so that the first compilation does not wait
+        for them. Not called if nothing may be compiled; raises BackendError if it cannot compile at
+        all."""
         return
 
     def check_device(self, device: str) -> None:
-        """Raise FerryError with all that is wrong where `Options.device` cannot be this. Asked only
-        of one that has devices, before anything is run."""
+        """Raise FerryError with all reasons if `Options.device` cannot be this device. Called only
+        if `capabilities.devices` is set, before the program runs."""
         return
 
     def report(self, all_metrics: Sequence[object]) -> Mapping[str, object]:
-        """The backend's own metrics of a program, as data that JSON can hold. `all_metrics`: what
-        its codes gave, in the order in which places of the program got hot."""
+        """The backend's own metrics of a program, as data that JSON can represent. `all_metrics`:
+        the results of `Code.metrics`, in the order in which sites of the program got hot."""
         return {}
 
     def show(self, region: Region, options: Options, stage: str) -> str:
-        """A stage of the compilation as text. Raises BackendError for one that it has not."""
+        """A stage of the compilation as text. Raises BackendError for an unknown stage."""
         known = ", ".join(self.stages) or "nothing"
         raise BackendError(f"backend {self.name!r} shows no {stage!r}; it has: {known}")
 
     def picture(self, region: Region, options: Options, stage: str) -> str:
-        """A stage of the compilation as a page: HTML that needs no other file and no network, see
-        `ferryvm.page`. Raises BackendError for one that it has no picture of."""
+        """A stage of the compilation as a self-contained HTML page, see `ferryvm.page`. Raises
+        BackendError for a stage without a picture."""
         known = ", ".join(self.pictures) or "nothing"
         raise BackendError(f"backend {self.name!r} has no picture of {stage!r}; it has: {known}")
 
     stages: tuple[str, ...] = ()
-    """The stages that `show` can show."""
+    """The stages that `show` accepts."""
     pictures: tuple[str, ...] = ()
-    """Those of them that `picture` can draw."""
+    """The stages that `picture` accepts."""

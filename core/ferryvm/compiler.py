@@ -1,16 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The base of compilers that work from the region IR: what is the same whatever they emit.
+"""The base of compilers that use the region IR: the parts that do not depend on the target.
 
     compile ── limits ──> Compilation ── key ──> cache ──┬─ found ──────────────> load ─> Code
                                │                         └─ build ─> keep, once loaded ─┘
                                └─ module (lift, passes) ─> lowered    each once, if it is needed
 
-A compiler says what differs in a `Target`: an object with `lower`, `build` and `load`. There is no
-hierarchy of compilers: `RegionCompiler` calls the target and inherits nothing from it. A backend
-that has no use for the IR implements `ferryvm.backend.Compiler` itself.
+A compiler implements a `Target`, an object with `lower`, `build` and `load`. This is composition,
+not inheritance: `RegionCompiler` calls the target. A backend that does not use the IR implements
+`ferryvm.backend.Compiler` directly.
 
-Invariant: code that the cache gives is what `build` would yield, since the key covers all that it
-depends on; a step is charged to its name once, however often its result is used.
+Invariants: code from the cache equals the result of `build`, since the key covers everything that
+it depends on; a step is charged to its name once, however often its result is used.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 __all__ = ["IR", "Compilation", "RegionCompiler", "Target", "code_facts", "lifted"]
 
 IR = "ir"
-"""The stage that every compiler has: the region IR that it lowers."""
+"""The stage that every such compiler has: the region IR that it lowers."""
 
 L = TypeVar("L")
 """Type of a target's lowered code: a text, a module, operations."""
@@ -68,9 +68,9 @@ def lifted(
 
 def code_facts(region: Region, options: Options) -> list[str | bytes]:
     """The facts of program and options that the code of a region depends on: facts for
-    `ferryvm.cache.key`, to which a compiler adds its own version and what it compiles for.
+    `ferryvm.cache.key`, to which a compiler adds its version and its target machine.
 
-    Where code is kept and whether the IR is verified does not matter for what it is.
+    Options for the cache and for IR verification are not included: they do not change the code.
     """
     from ferryvm.region.fingerprint import fingerprint
 
@@ -88,17 +88,17 @@ def code_facts(region: Region, options: Options) -> list[str | bytes]:
 
 
 class Compilation(Generic[L]):
-    """A region on its way to code."""
+    """The compilation of a region by a target; intermediate results are computed on first use."""
 
     def __init__(
         self, target: Target[L], region: Region, options: Options, notes: dict[str, float]
     ) -> None:
-        """`notes`: gets the seconds of each step, by name."""
+        """`notes`: receives the seconds of each step, by name."""
         self.target, self.region, self.options, self.notes = target, region, options, notes
         self._last = time.perf_counter()
 
     def step(self, name: str = "") -> None:
-        """Charge the time since the last step to the step of this name; without one, to none."""
+        """Charge the time since the last step to the step of this name; without a name, to none."""
         now = time.perf_counter()
         if name:
             self.notes[name] = self.notes.get(name, 0.0) + now - self._last
@@ -125,22 +125,22 @@ class Compilation(Generic[L]):
 
 
 class Target(abc.ABC, Generic[L]):
-    """The part that differs between compilers. One is made for each compilation and may keep what
-    its steps tell each other."""
+    """The target-dependent part of a compiler. Each compilation has its own target, which may hold
+    state that its steps share."""
 
     kind = ""
-    """Name of its cache entries; empty: the backend's."""
+    """Name of its cache entries; empty: the backend's name."""
     lowering, building, loading = "lower", "build", "load"
     """Names of its steps in `Code.notes`."""
 
     def prepare(self) -> None:
-        """Import what code is made with, if it is not imported with the target. It is called before
-        `lift`, and the time is charged to no step."""
+        """Import the libraries that generate code, unless the target's module does. It is called
+        before `lift`, and the time is charged to no step."""
         import ferryvm.ir.lift
         import ferryvm.ir.passes  # noqa: F401 - for `lifted`
 
     def lift(self, region: Region, options: Options) -> Module:
-        """The IR that is lowered. Raises RefusalError for what it does not take after all."""
+        """The IR that is lowered. Raises RefusalError for a region that it cannot compile."""
         return lifted(region, options)
 
     @abc.abstractmethod
@@ -148,53 +148,53 @@ class Target(abc.ABC, Generic[L]):
         """The lowered code that `build` and `load` start from. Raises RefusalError likewise."""
 
     def key(self, work: Compilation[L]) -> str | None:
-        """The key of what `build` yields, see `ferryvm.cache.key`; None: it is not kept. One that
-        does without `work.lowered`, as one of `code_facts`, spares the work where code is found."""
+        """The key of the cache entry, see `ferryvm.cache.key`; None: no caching. A key that does
+        without `work.lowered`, such as one of `code_facts`, saves lifting and lowering when the
+        code is cached."""
         return None
 
     def fault(self, payload: bytes) -> str | None:
-        """Why this is nothing that `build` yields; None if it is. Asked before `load` gets what
-        the cache has, and before the cache gets what was built."""
+        """Why the payload cannot be a result of `build`; None if it can. Called before `load` gets
+        a payload from the cache, and before the cache stores one."""
         return None
 
     def build(self, work: Compilation[L]) -> bytes:
-        """Code in the form in which it is kept; nothing where `load` does all. Raises
-        BackendError."""
+        """The payload that is cached; empty if `load` needs none. Raises BackendError."""
         return b""
 
     @abc.abstractmethod
     def load(self, work: Compilation[L], payload: bytes, found: cache.Entry | None) -> Code | None:
-        """Code that can be entered; None where the compiler's next target is to be tried.
+        """Code that can be entered; None to try the compiler's next target.
 
-        `found`: the entry that the payload comes from, None if it was built. `is_from_cache` and
-        `notes` are set by the base.
+        `found`: the cache entry of the payload, None if it was built. The base sets `is_from_cache`
+        and `notes`.
         """
 
     def show(self, work: Compilation[L], stage: str) -> str:
-        """One of the backend's stages as text, but the IR."""
+        """A stage of the backend, other than the IR, as text."""
         raise NotImplementedError(f"{type(self).__name__} shows no {stage!r}")
 
     def picture(self, work: Compilation[L], stage: str) -> str:
-        """One of the backend's pictures, as a page."""
+        """A stage of the backend as an HTML page."""
         raise NotImplementedError(f"{type(self).__name__} has no picture of {stage!r}")
 
 
 class RegionCompiler(Compiler):
-    """A compiler from the region IR. Its class says what it is, `targets` how code is made."""
+    """A compiler that uses the region IR; `targets` generate the code."""
 
     stages: tuple[str, ...] = (IR,)
 
     @abc.abstractmethod
     def targets(self, options: Options) -> Sequence[Target[Any]]:
-        """The possible targets: the first one to try, then others. Raises BackendError."""
+        """The targets, in the order in which they are tried. Raises BackendError."""
 
     def warm_up(self) -> None:
-        """Import what the first target takes. Raises BackendError where there is none."""
+        """Import the libraries of the first target. Raises BackendError if there is none."""
         self.targets(Options())[0].prepare()
 
     def compile(self, region: Region, options: Options) -> Code:
-        """The region's code, found or made. Raises TooLargeError beyond the limits, and what the
-        target raises."""
+        """The region's code, from the cache or built. Raises TooLargeError beyond the limits, and
+        the target's exceptions."""
         from ferryvm.region.cost import too_costly
 
         reason = too_costly(region, self.capabilities.limits)
@@ -237,7 +237,7 @@ class RegionCompiler(Compiler):
         return code
 
     def show(self, region: Region, options: Options, stage: str) -> str:
-        """A stage as text: the IR, or what the first target shows."""
+        """A stage as text: the IR, or a stage of the first target."""
         if stage not in self.stages:
             return super().show(region, options, stage)
         work = self._compilation(region, options)
@@ -248,7 +248,7 @@ class RegionCompiler(Compiler):
         return module_text(work.module)
 
     def picture(self, region: Region, options: Options, stage: str) -> str:
-        """A stage as a page, of the first target."""
+        """A stage of the first target as an HTML page."""
         if stage not in self.pictures:
             return super().picture(region, options, stage)
         work = self._compilation(region, options)
@@ -265,8 +265,8 @@ def _tell_not_kept(message: str) -> None:
 
 @contextlib.contextmanager
 def _collector_waiting() -> Iterator[None]:
-    """Suspend Python's collector of cycles: all that is made here lives to the end, and looking
-    through it time and again takes a third of what lifting and lowering take."""
+    """Suspend Python's cyclic garbage collector: the objects live until the end of the compilation,
+    and traversing them takes a third of the time of lifting and lowering."""
     was_enabled = gc.isenabled()
     gc.disable()
     try:

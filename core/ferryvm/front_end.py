@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Front ends: they translate a text to a listing, which is code with names.
+"""Front ends: they translate a source text to a listing, which is symbolic code.
 
     text ── FrontEnd.parse ──> Listing ── peephole ── encode ──> Program      a file
     text ── Session.listing ─> Listing ── peephole ── encode ──> Program      an input of `ferry repl`
 
-A listing has everything that a program has; encoding, images, the verifier and backends know of no
-language. docs/writing-a-front-end.md shows one, whole.
+A listing has everything that a program has, and does not depend on the language: neither do
+encoding, images, the verifier and backends. docs/writing-a-front-end.md has a complete one.
 """
 
 from __future__ import annotations
@@ -22,27 +22,28 @@ __all__ = ["FrontEnd", "Session"]
 
 
 class Session(Protocol):
-    """Texts that are compiled one after another, each able to use what came before.
+    """Inputs that are compiled one after another; each can use the definitions of earlier ones.
 
-    Each is a whole program; its statics begin with those of the program before, in their order:
-    it is started with their values, and with the heap.
+    Each is a whole program. Its statics begin with those of the previous program, in their order:
+    it starts with their values, and with the previous heap.
     """
 
     def listing(self, text: str) -> Listing:
-        """The listing of the next input. Raises SourceError; the session is then as it was."""
+        """The listing of the next input. Raises SourceError, and does not change the session
+        then."""
 
     def is_complete(self, text: str) -> bool:
-        """True if an input can be taken as it stands, rather than goes on in another line."""
+        """True if an input is complete; false if it continues on another line."""
 
 
 @record.dataclass(frozen=True)
 class FrontEnd:
-    """A language, as far as programs are made of it."""
+    """The front end of a language."""
 
     parse: Callable[[str, str], Listing]
-    """The listing of a text (first argument) from a file of that name (second). Raises SourceError
-    with every fault; positions of lines are what traps and `ferry explain` show."""
+    """Translates a text (first argument) from a file of that name (second) to a listing. Raises
+    SourceError with all errors. Traps and `ferry explain` show the positions of its lines."""
     optimize: bool = True
-    """Run the peephole over its code unless the user says otherwise."""
+    """Run the peephole over its code by default."""
     session: Callable[[], Session] | None = None
-    """Begins a session; None: `ferry repl` does not know the language."""
+    """Returns a new session; None: `ferry repl` does not support the language."""

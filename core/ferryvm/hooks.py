@@ -1,10 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """The hooks that plugins implement; docs/plugins.md has an example of each.
 
-A plugin is a module (or object) named by an entry point of the group `ferryvm`; in-tree backends
-come through the same hooks. A hook may leave out arguments that it does not use. A hook that
-raises, or returns a wrong value, is reported in one line and not called again; the program
-continues.
+A plugin is a module (or object) named by an entry point in the group `ferryvm`; in-tree backends
+use the same hooks. A hook may omit arguments that it does not use. A hook that raises, or returns a
+wrong value, is reported in one line and not called again; the program continues.
 """
 
 from __future__ import annotations
@@ -45,28 +44,28 @@ hookimpl = pluggy.HookimplMarker("ferryvm")
 
 
 class BackendEntry(NamedTuple):
-    """A backend by name, not loaded yet: what can be listed without importing it."""
+    """A backend's name and its loader: it can be listed without being imported."""
 
     name: str
     load: Callable[[], Backend]
 
 
 class CommandEntry(NamedTuple):
-    """A command of `ferry` by name, not loaded yet: it is loaded when it is called, or listed."""
+    """A `ferry` command's name and its loader, which is called to run or list the command."""
 
     name: str
     load: Callable[[], click.Command]
 
 
 class LanguageEntry(NamedTuple):
-    """A language by name, not loaded yet: what can be listed without importing its front end."""
+    """A language's name and its loader: it can be listed without importing its front end."""
 
     name: str
     suffixes: tuple[str, ...]
-    """Of files in it, as `.skiff`; `--language` takes others."""
+    """Suffixes of its files, such as `.skiff`; with `--language` a file may have any."""
     load: Callable[[], FrontEnd]
     summary: str = ""
-    """A line for `ferry languages`."""
+    """A description in one line, for `ferry languages`."""
 
 
 FactValue = bool | int | float | str
@@ -93,7 +92,7 @@ class PlacementEvent(NamedTuple):
     """Result of an attempt: `compiled`, `from the cache`, `refused`, `failed`, `not asked` or
     `lost`."""
     reason: str = ""
-    """Why an attempt brought no code."""
+    """Why there is no code after an attempt."""
     seconds: float = 0.0
     """Duration of an attempt."""
     guard: int | None = None
@@ -110,7 +109,7 @@ class TransferEvent(NamedTuple):
     exit: int
     """pc at which the code was left."""
     status: Status
-    """The reason of the exit; LEAVE: the interpreter goes on at `exit`."""
+    """The reason for the exit; LEAVE: the interpreter continues at `exit`."""
     began: float
     """`time.perf_counter()` at the entry."""
     seconds: float
@@ -118,58 +117,57 @@ class TransferEvent(NamedTuple):
 
 @hookspec
 def ferryvm_backends() -> list[BackendEntry]:
-    """The backends that this plugin brings; called when names are first needed.
+    """The backends of this plugin; called when names are first needed.
 
-    `load` is called when the backend is first asked for; importing the libraries it needs belongs
-    there, so that a library that is missing concerns only those who ask for this backend.
+    `load` is called when the backend is first used. It should import the libraries that the backend
+    needs, so that a missing library affects only users of this backend.
     """
     raise NotImplementedError  # a specification: plugins implement it
 
 
 @hookspec
 def ferryvm_commands() -> list[CommandEntry]:
-    """The commands of `ferry` that this plugin brings: commands or groups of click.
+    """The plugin's commands for `ferry`: click commands or groups.
 
-    Called when `ferry` is given a name that is none of its own, and for its help. A command raises
-    FerryError for what a user has to be told in one line, with exit code 2; what it returns is its
-    exit code.
+    Called when the name given to `ferry` is not a built-in command, and for its help. A FerryError
+    that a command raises is shown in one line, with exit code 2. A command returns its exit code.
     """
     raise NotImplementedError  # a specification: plugins implement it
 
 
 @hookspec
 def ferryvm_languages() -> list[LanguageEntry]:
-    """The languages that this plugin brings; called when a program is in none of ours.
+    """The languages of this plugin; called if no built-in language matches a program.
 
-    `load` is called when a program is first in the language.
+    `load` is called for the first program in the language.
     """
     raise NotImplementedError  # a specification: plugins implement it
 
 
 @hookspec
 def ferryvm_placement(event: PlacementEvent) -> None:
-    """Called when a place gets hot, a backend is asked, code is installed or taken away.
+    """Called when a site gets hot, a backend is asked to compile, code is installed or removed.
 
-    Called in a thread of the plugin's own, in the order of the events: neither the program nor a
-    compilation waits for it. The end of a run does, for a second: a hook that has not taken its
-    events by then is called no more.
+    Called in a separate thread for each plugin, in the order of the events: neither the program nor
+    a compilation waits for it. The end of a run waits for one second: a hook that has not handled
+    its events by then is not called again.
     """
 
 
 @hookspec
 def ferryvm_transfer(event: TransferEvent) -> None:
-    """Called after each stay in compiled code, where transfers are observed.
+    """Called after each execution of compiled code, if transfers are observed.
 
-    That is not so in a usual run, since a transfer takes nanoseconds and a hook microseconds:
-    `ferry run --trace` observes them, and `ferryvm.engine.observer.Observer` does from Python.
+    They are not observed by default, since a transfer takes nanoseconds and a hook microseconds:
+    `ferry run --trace` observes them, as does `ferryvm.engine.observer.Observer` in Python.
     """
 
 
 @hookspec
 def ferryvm_policy_facts(region: Region) -> Mapping[str, FactValue]:
-    """Facts about a region that rules of policies can ask for, by name.
+    """Facts about a region that rules of policies can test, by name.
 
     The fact `cost` of a plugin whose entry point is `tally` is `plugin.tally.cost` in a rule.
-    Called when a policy is asked about a region, which is once or a few times in a run.
+    Called when a policy decides about a region, once or a few times in a run.
     """
     raise NotImplementedError  # a specification: plugins implement it
