@@ -34,6 +34,7 @@ FOR_OTHERS = {
     "random": "tempfile",
     "shutil": "tempfile",
     "difflib": "messages",
+    "json": "metrics",
     "ferryvm.testing": "comparing backends",
     "ferryvm.image": "images and states",
     "ferryvm.asm": "assembly",

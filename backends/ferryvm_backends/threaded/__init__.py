@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import ctypes
 import functools
-import json
 from array import array
 
 import ferryvm
@@ -19,9 +18,8 @@ from ferryvm.program import RECORD_BYTES
 from ferryvm.verify import Verified
 from ferryvm_backends._llvm.form import Form, FormArtifact
 from ferryvm_backends._llvm.native import load_or_build, processor_problem
-from ferryvm_backends.threaded import symbol
+from ferryvm_backends.threaded import fusion, symbol
 from ferryvm_backends.threaded.form import FusedForm
-from ferryvm_backends.threaded.fusion import Fusion
 
 _TARGETS = frozenset(row.opcode for row in INSTRUCTIONS if row.immediate is Immediate.TARGET)
 _CALLS = frozenset(row.opcode for row in INSTRUCTIONS if row.immediate is Immediate.FUNCTION)
@@ -32,7 +30,7 @@ class ThreadedInterpreter:
 
     def __init__(self) -> None:
         self._code, notes = load_or_build(__package__)
-        fused: list[list[int]] = json.loads(notes)
+        fused = fusion.unpacked(notes)
         single = len(INSTRUCTIONS)
         self.run = self._code.function(symbol.RUN)
         self.publish = self._code.publisher()
@@ -42,7 +40,7 @@ class ThreadedInterpreter:
         self.plain_cells: tuple[int, int] = (cells[0], cells[1])
         """Handlers of count and enter cells."""
         self.counting_cells: tuple[int, int] = (cells[2], cells[3])
-        self.fusion = Fusion(fused, single)
+        self.fusion = fusion.Fusion(fused, single)
 
     def _table(self, symbol: str, count: int) -> list[int]:
         return list((ctypes.c_uint64 * count).from_address(self._code.address(symbol)))

@@ -1,20 +1,25 @@
 # SPDX-License-Identifier: Apache-2.0
 """The list of fused instructions, and finding them in code.
 
-A trie over opcodes gives, at every pc, the listed sequences that start there. Since every pc keeps
-a cell of its own, sequences may overlap and be entered in the middle: no analysis of jump targets
-is needed.
+A trie over opcodes gives, at every pc, the listed sequences that start there; the part of it below
+an opcode is made when code has that opcode, since a small program has few of them. Since every pc
+keeps a cell of its own, sequences may overlap and be entered in the middle: no analysis of jump
+targets is needed.
 """
 
 from __future__ import annotations
 
 import itertools
 import re
+from collections.abc import Sequence
 from pathlib import Path
 
 from ferryvm.isa import BY_MNEMONIC, INSTRUCTIONS, Flow, Instruction
 
 Group = tuple[Instruction, ...]
+
+_END = b"\xff"
+"""Ends a group in the notes; no opcode."""
 
 
 def _expand(pattern: str, sets: dict[str, list[str]]) -> list[str]:
@@ -40,6 +45,17 @@ def groups() -> list[Group]:
     return [tuple(BY_MNEMONIC[mnemonic] for mnemonic in mnemonics) for mnemonics in found]
 
 
+def packed(fused: Sequence[Group]) -> bytes:
+    """The groups as notes: the opcodes of each, a byte an opcode."""
+    assert max(row.opcode for row in INSTRUCTIONS) < _END[0]
+    return b"".join(bytes(row.opcode for row in group) + _END for group in fused)
+
+
+def unpacked(notes: bytes) -> list[bytes]:
+    """The opcodes of each group of what `packed` made."""
+    return notes.split(_END)[:-1]
+
+
 class _Node:
     """Sequences that begin alike: the handler of the one that ends here, and what can follow."""
 
@@ -53,23 +69,34 @@ class _Node:
 class Fusion:
     """Which handler to use at each pc."""
 
-    def __init__(self, fused: list[list[int]], first: int) -> None:
+    def __init__(self, fused: Sequence[bytes], first: int) -> None:
         """`fused`: opcodes of each group. Its handlers' numbers start at `first`; below are the
         single instructions'."""
-        top = _Node()
-        for number, group in enumerate(fused):
-            node = top
-            for opcode in group:
-                below = node.following.get(opcode)
-                if below is None:
-                    below = node.following[opcode] = _Node()
-                node = below
-            node.handler = first + number
-        self._root = top.following
+        self._beginning: dict[int, list[tuple[int, bytes]]] = {}
+        """By first opcode, the groups with their handlers' numbers."""
+        for number, group in enumerate(fused, first):
+            self._beginning.setdefault(group[0], []).append((number, group))
+        self._nodes: dict[int, _Node] = {}
+        """The tries that have been made, by first opcode."""
         self._lengths = [len(group) for group in fused]
         self._first = first
         self.longest = max(self._lengths, default=1)
         """Instructions of the longest group."""
+
+    def _node(self, first: int) -> _Node:
+        """The trie of the groups that begin with an opcode."""
+        found = self._nodes.get(first)
+        if found is None:
+            found = self._nodes[first] = _Node()
+            for number, group in self._beginning.get(first, ()):
+                node = found
+                for opcode in group[1:]:
+                    below = node.following.get(opcode)
+                    if below is None:
+                        below = node.following[opcode] = _Node()
+                    node = below
+                node.handler = number
+        return found
 
     def length(self, handler: int) -> int:
         """Number of instructions of the handler with that number."""
@@ -92,7 +119,7 @@ class Fusion:
         for pc in range(end - 1, -1, -1):
             best = opcodes[pc]
             fewest = rest(pc + 1)
-            node = self._root.get(best)
+            node: _Node | None = self._node(best)
             following = pc + 1
             while node is not None:
                 if node.handler is not None and rest(following) <= fewest:

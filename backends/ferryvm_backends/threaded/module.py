@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 
 from ferryvm.isa import INSTRUCTIONS, Instruction
@@ -95,7 +94,7 @@ class _Handlers:
 def build() -> tuple[ir.Module, bytes]:
     """The module with handlers for every instruction, every fused group and the cells.
 
-    The notes are the groups in the order of their handlers, as JSON lists of opcodes.
+    The notes are the groups in the order of their handlers.
     """
     fused = fusion.groups()
     module = ir.Module("ferry_threaded")
@@ -107,5 +106,4 @@ def build() -> tuple[ir.Module, bytes]:
     _table(module, CELLS, [*plain.cells(), *counting.cells()])
     _run(module)
     define_publish(module)
-    notes = json.dumps([[row.opcode for row in group] for group in fused])
-    return module, notes.encode()
+    return module, fusion.packed(fused)

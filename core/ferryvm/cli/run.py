@@ -6,7 +6,6 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import functools
-import json
 import math
 import os
 import re
@@ -293,6 +292,8 @@ def _report(
         "instructions": statistics.instructions,
         "backends": execution.metrics(),
     }
+    import json  # hardly any run writes metrics
+
     text = json.dumps(metrics, indent=2)
     if stats == "-":
         click.echo(text)
