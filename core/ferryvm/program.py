@@ -207,7 +207,7 @@ class SourceMap(NamedTuple):
         return Position(self.files[file], line, column) if line else None
 
 
-@dataclasses.dataclass(frozen=True, eq=False)
+@record.dataclass(frozen=True, eq=False)
 class Program:
     """A whole program. Execution starts at the entry of function 0."""
 

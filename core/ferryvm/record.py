@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Frozen dataclasses that are made in a sixth of the time: for modules that every command imports.
+"""Dataclasses that are made in a sixth of the time: for modules that every command imports.
 
     @dataclasses.dataclass(frozen=True)      six methods generated and compiled for each class
     @record.dataclass(frozen=True)           `__init__` alone; the others are shared by all
 
 What such a class and its instances do is what `dataclasses` says, and type checkers see just that:
-`fields`, `replace` and `asdict` take them. There is no keyword-only field and no `InitVar`, and no
-such class derives from another dataclass.
+`fields`, `replace` and `asdict` take them. There is no keyword-only field and no `InitVar`, and a
+frozen one derives from no other dataclass.
 """
 
 from __future__ import annotations
@@ -21,20 +21,25 @@ if TYPE_CHECKING:
     from dataclasses import dataclass as dataclass  # noqa: PLC0414 - exported to type checkers
 else:
 
-    def dataclass(*, frozen):
-        """A decorator that makes a class a frozen dataclass."""
-        if not frozen:
-            raise TypeError("a record is frozen; dataclasses.dataclass makes other ones")
-        return _frozen
+    def dataclass(class_=None, *, frozen=False, eq=True):
+        """A class made a dataclass, or a decorator that does so, as `dataclasses.dataclass`."""
+        if class_ is None:
+            return lambda class_: _dataclass(class_, frozen, eq)
+        return _dataclass(class_, frozen, eq)
 
 
-def _frozen(class_: type[Any]) -> type[Any]:
+def _dataclass(class_: type[Any], is_frozen: bool, is_compared: bool) -> type[Any]:
     class_.__doc__ = class_.__doc__ or class_.__name__  # else a signature is made into one
     made = dataclasses.dataclass(init=False, repr=False, eq=False)(class_)
-    made.__dataclass_params__.frozen = True  # who derives from it is told by `dataclasses`
-    compared = [field.name for field in dataclasses.fields(made) if field.compare]
-    made.__compared__ = operator.attrgetter("__class__", *compared)
-    for name, method in (("__init__", _init(made)), *_SHARED):
+    made.__dataclass_params__.frozen = is_frozen  # who derives from it is told by `dataclasses`
+    shared: dict[str, Any] = {"__init__": _init(made), "__repr__": _Methods.__repr__}
+    if is_compared:
+        compared = [field.name for field in dataclasses.fields(made) if field.compare]
+        made.__compared__ = operator.attrgetter("__class__", *compared)
+        shared |= {"__eq__": _Methods.__eq__, "__hash__": _Methods.__hash__ if is_frozen else None}
+    if is_frozen:
+        shared |= {"__setattr__": _Methods.__setattr__, "__delattr__": _Methods.__delattr__}
+    for name, method in shared.items():
         if class_.__dict__.get(name) is None:  # a class may have its own
             setattr(made, name, method)
     return made
@@ -101,9 +106,6 @@ class _Methods:
     def __delattr__(self, name: str) -> None:
         _refuse(self, "delete", name)
         object.__delattr__(self, name)
-
-
-_SHARED = [(name, each) for name, each in vars(_Methods).items() if callable(each)]
 
 
 def _refuse(instance: object, action: str, name: str) -> None:

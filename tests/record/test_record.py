@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Records do what frozen dataclasses do, although their methods are not generated."""
+"""Records do what dataclasses do, although their methods are not generated."""
 
 from __future__ import annotations
 
@@ -134,6 +134,25 @@ def test_methods_of_its_own_stay() -> None:
     assert repr(kind(1)) == "own"
 
 
-def test_a_record_that_is_not_frozen_is_refused() -> None:
-    with pytest.raises(TypeError, match="a record is frozen"):
-        record.dataclass(frozen=False)
+@pytest.mark.parametrize("decorate", [dataclasses.dataclass, record.dataclass])
+def test_one_that_is_not_frozen_changes_and_has_no_hash(decorate: Any) -> None:
+    one, other = made(decorate)("a", (1,)), made(decorate(eq=False))("a", (1,))
+    one.name = "b"
+    del one.secret
+    assert one.name == "b"
+    with pytest.raises(TypeError, match="unhashable"):
+        hash(one)
+    assert other in [other]
+    assert other != type(other)("a", (1,))
+    assert isinstance(hash(other), int)
+
+
+@pytest.mark.parametrize("decorate", [dataclasses.dataclass, record.dataclass])
+def test_derived_ones_have_the_fields_of_both(decorate: Any) -> None:
+    body = {"__annotations__": {"more": int}, "more": 1, "__module__": __name__}
+    base = made(decorate)
+    derived = decorate(type("Derived", (base,), dict(body)))
+    one = derived("a", (1,), more=2)
+    assert (one.name, one.length, one.more) == ("a", 1, 2)
+    assert one == derived("a", (1,), more=2) != derived("a", (1,))
+    assert one != base("a", (1,))

@@ -45,7 +45,7 @@ Item = Label | Line
 """An element of a function's code."""
 
 
-@dataclasses.dataclass(frozen=True)
+@record.dataclass(frozen=True)
 class ClauseListing:
     """A clause of a function, by its labels; see `ferryvm.program.Clause`."""
 
@@ -57,7 +57,7 @@ class ClauseListing:
     record: bool = False
 
 
-@dataclasses.dataclass
+@record.dataclass
 class FunctionListing:
     """A function with its code."""
 
@@ -69,7 +69,7 @@ class FunctionListing:
     """Inner ones first."""
 
 
-@dataclasses.dataclass
+@record.dataclass
 class Listing:
     """A whole program; the first function is where execution starts."""
 

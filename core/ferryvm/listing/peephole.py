@@ -16,12 +16,13 @@ import dataclasses
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
+from ferryvm import record
 from ferryvm.isa import Flow
 from ferryvm.listing import ClauseListing, FunctionListing, Item, Label, Line, Listing
 from ferryvm.listing.rule import LABEL, RULES, Rule
 
 
-@dataclasses.dataclass
+@record.dataclass
 class Work:
     """Amounts of work, for tests that it stays linear."""
 

@@ -7,9 +7,9 @@ functions: so a function may use what is defined after it, and a top-level form 
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Sequence as Many
 
+from ferryvm import record
 from ferryvm.skiff.fault import Faults
 from ferryvm.skiff.form import FormParser, function_name
 from ferryvm.skiff.reader import Atom, Datum, Sequence
@@ -23,7 +23,7 @@ from ferryvm.skiff.tree import (
 from ferryvm.skiff.type import RESULTS, Unknown
 
 
-@dataclasses.dataclass
+@record.dataclass
 class Parsed:
     """A tree, and what a later text of the same session needs."""
 

@@ -17,6 +17,7 @@ import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from ferryvm import record
 from ferryvm.errors import Position
 from ferryvm.skiff.fault import Faults, SourceSpan
 
@@ -107,7 +108,7 @@ def _is_atom(datum: Datum, text: str) -> bool:
     return isinstance(datum, Atom) and datum.text == text
 
 
-@dataclasses.dataclass
+@record.dataclass
 class _Open:
     """A list whose end has not come yet."""
 

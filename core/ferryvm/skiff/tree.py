@@ -8,26 +8,16 @@ variable's `define` is a Set, `(< a b c)` is a Logic of two comparisons.
 from __future__ import annotations
 
 import dataclasses
-import typing
-from typing import TypeVar
 
+from ferryvm import record
 from ferryvm.isa import Instruction, Type
 from ferryvm.skiff.fault import SourceSpan
 from ferryvm.skiff.number import Number
 from ferryvm.skiff.operator import Operator
 from ferryvm.skiff.type import NOTHING, VALUES, SkiffType, Unknown
 
-T = TypeVar("T")
 
-
-@typing.dataclass_transform(eq_default=False, field_specifiers=(dataclasses.field,))
-def _node(class_: type[T]) -> type[T]:
-    """A dataclass with nothing but its `__init__`: what is generated costs at every start."""
-    class_.__doc__ = class_.__doc__ or class_.__name__  # else a signature is made into one
-    return dataclasses.dataclass(eq=False, repr=False, match_args=False)(class_)
-
-
-@_node
+@record.dataclass(eq=False)
 class Variable:
     """A static or a local, one slot."""
 
@@ -39,7 +29,7 @@ class Variable:
     type: SkiffType = dataclasses.field(default_factory=lambda: Unknown(VALUES))
 
 
-@_node
+@record.dataclass(eq=False)
 class Function:
     """A function; `main` holds the top-level forms."""
 
@@ -55,7 +45,7 @@ class Function:
     """True if its head has a fault, so that its calls are not checked."""
 
 
-@_node
+@record.dataclass(eq=False)
 class Node:
     """A form. `type` is what it leaves on the stack, NOTHING where that is nothing."""
 
@@ -63,22 +53,22 @@ class Node:
     type: SkiffType = dataclasses.field(default=NOTHING, init=False)
 
 
-@_node
+@record.dataclass(eq=False)
 class Broken(Node):
     """A form with a fault that has been reported."""
 
 
-@_node
+@record.dataclass(eq=False)
 class Literal(Node):
     number: Number
 
 
-@_node
+@record.dataclass(eq=False)
 class Get(Node):
     variable: Variable
 
 
-@_node
+@record.dataclass(eq=False)
 class Set(Node):
     variable: Variable
     value: Node
@@ -86,7 +76,7 @@ class Set(Node):
     """The form that wrote it: `set!`, `define` or `let`."""
 
 
-@_node
+@record.dataclass(eq=False)
 class Block(Node):
     """Forms in order; its value is the last one's."""
 
@@ -96,7 +86,7 @@ class Block(Node):
     """True if enter_jit and leave_jit enclose it."""
 
 
-@_node
+@record.dataclass(eq=False)
 class Choice(Node):
     arms: list[tuple[Node, Node]]
     """Conditions and what to do when they hold; the first that holds is taken."""
@@ -104,13 +94,13 @@ class Choice(Node):
     form: str
 
 
-@_node
+@record.dataclass(eq=False)
 class While(Node):
     condition: Node
     body: list[Node]
 
 
-@_node
+@record.dataclass(eq=False)
 class Logic(Node):
     """`and`, or `or`."""
 
@@ -118,12 +108,12 @@ class Logic(Node):
     operands: list[Node]
 
 
-@_node
+@record.dataclass(eq=False)
 class Not(Node):
     operand: Node
 
 
-@_node
+@record.dataclass(eq=False)
 class Operation(Node):
     """An operator of one to two operands, or more where the operator folds them from the left."""
 
@@ -131,7 +121,7 @@ class Operation(Node):
     operands: list[Node]
 
 
-@_node
+@record.dataclass(eq=False)
 class Direct(Node):
     """An instruction under its mnemonic."""
 
@@ -140,53 +130,53 @@ class Direct(Node):
     operands: list[Node]
 
 
-@_node
+@record.dataclass(eq=False)
 class Convert(Node):
     to: Type
     operand: Node
 
 
-@_node
+@record.dataclass(eq=False)
 class Call(Node):
     function: Function
     arguments: list[Node]
 
 
-@_node
+@record.dataclass(eq=False)
 class Print(Node):
     values: list[Node]
 
 
-@_node
+@record.dataclass(eq=False)
 class WriteByte(Node):
     value: Node
 
 
-@_node
+@record.dataclass(eq=False)
 class MakeVector(Node):
     element: SkiffType
     length: Node
 
 
-@_node
+@record.dataclass(eq=False)
 class VectorRef(Node):
     vector: Node
     index: Node
 
 
-@_node
+@record.dataclass(eq=False)
 class VectorSet(Node):
     vector: Node
     index: Node
     value: Node
 
 
-@_node
+@record.dataclass(eq=False)
 class VectorLength(Node):
     vector: Node
 
 
-@_node
+@record.dataclass(eq=False)
 class Tree:
     """A whole text: `functions` has main first, `statics` is in the order of their numbers."""
 

@@ -11,8 +11,6 @@ type, and those that nothing decides take the default (i64, f64 where only float
 
 from __future__ import annotations
 
-import dataclasses
-
 from ferryvm import record
 from ferryvm.isa.type import Type
 
@@ -38,7 +36,7 @@ class VectorOf:
     element: SkiffType
 
 
-@dataclasses.dataclass(eq=False)
+@record.dataclass(eq=False)
 class Unknown:
     """A type to be found; `link` is what it turned out to be."""
 
