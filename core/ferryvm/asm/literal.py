@@ -200,13 +200,18 @@ def name(text: str) -> str:
             return string_bytes(text).decode()
         except UnicodeDecodeError:
             raise LiteralFault("a name must be UTF-8") from None
-    if not _BARE_NAME.fullmatch(text):
+    if not is_bare_name(text):
         raise LiteralFault(f"expected a name, found {text!r}; other names stand in quotes")
     return text
+
+
+def is_bare_name(text: str) -> bool:
+    """True if a text is a name that needs no quotes."""
+    return _BARE_NAME.fullmatch(text) is not None
 
 
 def format_name(text: str) -> str:
     """A name as it is written: bare where that is unmistakable, else quoted."""
     is_type = any(text == str(type_) for type_ in Type)
-    is_bare = text.isascii() and _BARE_NAME.fullmatch(text) and not is_type
+    is_bare = text.isascii() and is_bare_name(text) and not is_type
     return text if is_bare else format_string(text)

@@ -1,21 +1,27 @@
 # SPDX-License-Identifier: Apache-2.0
 """Assembly text to a listing: docs/assembly.md is the manual.
 
-    text ──lines──> statements ──> pending instructions ──resolve──> Listing
+    text ──lines──> statements ──> code with names ──resolve──> Listing
                     (literals are read here)   (names are looked up here)
 
 Names may be used before they are declared, so they are looked up after the last line. A faulty
 statement is reported and left out; reading goes on with the next.
+
+Most lines are one instruction, and most of their texts occur many times. Such a text is matched by
+one regular expression when it is first seen, and is found in a table from then on. Whatever else a
+line holds, and each fault, is read token by token: `_recognised` refuses what it does not know.
 """
 
 from __future__ import annotations
 
 import contextlib
 import dataclasses
+import re
 from collections.abc import Callable, Collection, Iterator
 
 from ferryvm.asm import literal
 from ferryvm.asm.classic import MNEMONICS as CLASSIC
+from ferryvm.asm.literal import LiteralFault
 from ferryvm.asm.source import Source, StatementFault, Token, near
 from ferryvm.asm.statement import (
     TYPES,
@@ -27,32 +33,36 @@ from ferryvm.asm.statement import (
     unsigned_of,
 )
 from ferryvm.errors import Position
-from ferryvm.isa import BY_MNEMONIC, Immediate, Instruction, Type
-from ferryvm.listing import ClauseListing, FunctionListing, Label, Line, Listing, Operand
+from ferryvm.isa import BY_MNEMONIC, INSTRUCTIONS, Immediate, Instruction, Type
+from ferryvm.isa.frame import return_immediate, word_of
+from ferryvm.listing import ClauseListing, FunctionCode, FunctionListing, Listing
 from ferryvm.program import Data, HostImport, Signature, Static, Tag
 
 _DATA_BITS = {"i8": 8, "i16": 16}
 """Item types that only data knows; the four value types are the others."""
 
-_NAMED = {
-    Immediate.LOCAL,
-    Immediate.STATIC,
-    Immediate.TARGET,
-    Immediate.FUNCTION,
-    Immediate.HOST,
-    Immediate.LABELS,
-}
+_KINDS = [row.immediate for row in INSTRUCTIONS]
+_JUMP = BY_MNEMONIC["jump"].opcode
+
+_ALL_BITS = (1 << 64) - 1
+
+_NUMBERED = {Immediate.LOCAL, Immediate.STATIC}
+"""Immediates whose operand is a name or a number."""
+
+_NAMED = _NUMBERED | {Immediate.TARGET, Immediate.FUNCTION, Immediate.HOST}
 """Immediates whose operand is a name, or can be one."""
 
+_SIMPLE = re.compile(r"([a-z][a-z0-9_.]*)(?:[ \t]+([^\s,;()\":]+))?")
+"""An instruction with at most one operand, which is neither a string nor a signature."""
 
-@dataclasses.dataclass(frozen=True)
-class _Pending:
-    """An instruction whose names are still to be looked up."""
+_MOST_KNOWN = 1 << 16
+"""Texts of instructions that are kept."""
 
-    row: Instruction
-    operand: Operand
-    names: tuple[Token, ...]
-    position: Position | None
+_Encoded = tuple[int, int, str | None]
+"""Opcode, immediate, and the name that the immediate is the number of, if there is one."""
+
+_Reference = tuple[int, str, int | Token]
+"""pc, a name as it is written, and its token, or the line whose last token it is."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -68,7 +78,9 @@ class _PendingClause:
 
 @dataclasses.dataclass
 class _Function:
-    listing: FunctionListing
+    name: str
+    code: FunctionCode = dataclasses.field(default_factory=FunctionCode)
+    signature: Signature = dataclasses.field(default_factory=Signature)
     locals: dict[str, int] = dataclasses.field(default_factory=dict)
     """Numbers of the parameters and locals that have names."""
     local_count: int = 0
@@ -76,8 +88,17 @@ class _Function:
     types: list[Type] = dataclasses.field(default_factory=list)
     """Types of the locals."""
     labels: dict[str, Token] = dataclasses.field(default_factory=dict)
-    items: list[Label | _Pending] = dataclasses.field(default_factory=list)
     clauses: list[_PendingClause] = dataclasses.field(default_factory=list)
+    references: list[_Reference] = dataclasses.field(default_factory=list)
+    """Names that are still to be looked up."""
+
+    def encoded(self, row: Instruction, number: int) -> int:
+        """The immediate of an instruction in this function that has a number."""
+        if row.immediate is Immediate.LOCAL:
+            return word_of(number, len(self.signature.parameters)) & _ALL_BITS
+        if row.immediate is Immediate.RESULTS:
+            return return_immediate(len(self.signature.parameters), number)
+        return number
 
 
 class Parser:
@@ -89,6 +110,10 @@ class Parser:
         self.functions: dict[str, tuple[Token, _Function]] = {}
         self.order: list[_Function] = []
         self.current: _Function | None = None
+        self.known: dict[str, _Encoded] = {}
+        """Instructions by their text, wherever they stand."""
+        self.known_here: dict[str, _Encoded] = {}
+        """The same of instructions that depend on the function they stand in."""
         self.statics: dict[str, list[int]] = {}
         self.hosts: dict[str, Token] = {}
         self.tags: dict[str, Token] = {}
@@ -120,11 +145,7 @@ class Parser:
 
     def parse(self) -> Listing:
         """The listing; raises SourceError with every fault."""
-        for number in range(1, len(self.source.lines) + 1):
-            try:
-                self._statement(self.source.tokens(number))
-            except StatementFault as fault:
-                self.source.fault(fault.token, fault.message)
+        self._read()
         self._resolve()
         if not self.order and not self.source.diagnostics:
             self.source.fault(Token("", 1, 1), "no function: a program starts with .function main")
@@ -132,6 +153,67 @@ class Parser:
         return self.listing
 
     # --- statements -------------------------------------------------------------------------
+
+    def _read(self) -> None:
+        """Read every line."""
+        known, known_here = self.known, self.known_here
+        function = self.current
+        code = FunctionCode()
+        file = self.source.file
+        for number, line in enumerate(self.source.lines, start=1):
+            text = line.strip()
+            found = known.get(text) or known_here.get(text)
+            if found is None and function is not None:
+                found = self._recognised(function, text)
+            if found is None or function is None:
+                try:
+                    self._statement(self.source.tokens(number))
+                except StatementFault as fault:
+                    self.source.fault(fault.token, fault.message)
+                function = self.current
+                if function is not None:
+                    code = function.code
+                continue
+            opcode, immediate, name = found
+            pc = len(code.opcodes)
+            if name is not None:
+                function.references.append((pc, name, number))
+            if self.is_self_located:
+                code.positions.append((pc, file, number, line.find(text) + 1))
+            code.opcodes.append(opcode)
+            code.immediates.append(immediate)
+
+    def _recognised(self, function: _Function, text: str) -> _Encoded | None:
+        """A simple instruction without faults; None for whatever else a line holds."""
+        match = _SIMPLE.fullmatch(text)
+        row = BY_MNEMONIC.get(match[1]) if match is not None else None
+        if match is None or row is None:
+            return None
+        operand, kind = match[2], row.immediate
+        is_local = kind is Immediate.LOCAL or kind is Immediate.RESULTS
+        immediate, name = 0, None
+        if operand is None:
+            if kind is Immediate.RESULTS:
+                immediate = function.encoded(row, len(function.signature.results))
+            elif kind is not Immediate.NONE and kind is not Immediate.OFFSET:
+                return None
+        else:
+            number = _number(kind, operand)
+            if number is not None:
+                immediate = function.encoded(row, number)
+            elif kind not in _NAMED or not literal.is_bare_name(operand):
+                return None
+            elif kind is not Immediate.LOCAL:
+                name = operand
+            elif operand in function.locals:
+                immediate = function.encoded(row, function.locals[operand])
+            else:
+                return None
+        table = self.known_here if is_local else self.known
+        found = row.opcode, immediate, name
+        if len(table) < _MOST_KNOWN:
+            table[text] = found
+        return found
 
     def _statement(self, tokens: list[Token]) -> None:
         start = 0
@@ -167,7 +249,7 @@ class Parser:
             first = self.source.position(function.labels[name])
             raise StatementFault(token, f"label {name!r} is already at {first}")
         function.labels[name] = token
-        function.items.append(Label(name))
+        function.code.labels[name] = len(function.code.opcodes)
 
     def _instruction(self, statement: Statement) -> None:
         head = statement.head
@@ -178,40 +260,51 @@ class Parser:
                 hint = "; the classic form cannot be mixed with this one"
             raise StatementFault(head, f"no instruction {head.text!r}{hint}")
         function = self._inside(head)
-        operand: Operand = None
-        names: tuple[Token, ...] = ()
-        kind = row.immediate
+        code, kind = function.code, row.immediate
+        pc = len(code.opcodes)
+        number = 0
+        labels: list[Token] = []
         if kind.literal is not None:
-            operand = literal_of(kind.literal, statement.next(f"an {kind.value}"))
+            number = literal_of(kind.literal, statement.next(f"an {kind.value}"))
         elif kind is Immediate.SIGNATURE:
-            operand = statement.signature()[0]
+            code.relocations.append((pc, statement.signature()[0]))
         elif kind is Immediate.OFFSET:
-            operand = unsigned_of(statement.next(kind.value), 32) if statement.peek() else 0
+            number = unsigned_of(statement.next(kind.value), 32) if statement.peek() else 0
         elif kind is Immediate.RESULTS:
-            results = len(function.listing.signature.results)
-            operand = unsigned_of(statement.next(kind.value), 32) if statement.peek() else results
+            number = len(function.signature.results)
+            if statement.peek():
+                number = unsigned_of(statement.next(kind.value), 32)
         elif kind is Immediate.LABELS:
-            names = (
-                statement.next("one label or more, the last one for any other index"),
-                *statement.rest(),
-            )
+            expected = "one label or more, the last one for any other index"
+            labels = [statement.next(expected), *statement.rest()]
+            number = len(labels) - 1
         elif kind in _NAMED:
             article = "a" if kind is not Immediate.LOCAL else "the name or number of a"
             what = "local" if kind is Immediate.LOCAL else kind.value
-            names = (statement.next(f"{article} {what}"),)
-        position = self.location
+            token = statement.next(f"{article} {what}")
+            if kind in _NUMBERED and literal.integer_like(token.text):
+                number = unsigned_of(token, 32)
+            else:
+                function.references.append((pc, token.text, token))
         if self.is_self_located:
-            position = self.source.position(head)
-        function.items.append(_Pending(row, operand, names, position))
+            code.positions.append((pc, self.source.file, head.line, head.column))
+        code.opcodes.append(row.opcode)
+        code.immediates.append(function.encoded(row, number))
+        for token in labels:
+            function.references.append((len(code.opcodes), token.text, token))
+            code.opcodes.append(_JUMP)
+            code.immediates.append(0)
 
     # --- directives -------------------------------------------------------------------------
 
     def _function(self, statement: Statement) -> None:
         token = statement.next("a name")
         name = name_of(token)
-        function = _Function(FunctionListing(name))
+        function = _Function(name)
         # It is there from now on, or a fault in the rest would cause others below.
         self.current = function
+        self.known_here.clear()
+        self._place()
         self.order.append(function)
         first, _ = self.functions.setdefault(name, (token, function))
         if first is not token:
@@ -219,7 +312,7 @@ class Parser:
                 token, f"function {name!r} is already at {self.source.position(first)}"
             )
         if statement.peek():
-            function.listing.signature, names = statement.signature()
+            function.signature, names = statement.signature()
             function.local_count = len(names)
             for number, parameter in enumerate(names):
                 self._declare_local(function, parameter, number)
@@ -359,6 +452,7 @@ class Parser:
         self.is_self_located = token.text == "self"
         self.location = None
         if token.text in ("self", "none"):
+            self._place()
             return
         number = unsigned_of(token, 32)
         if number not in self.files:
@@ -367,6 +461,12 @@ class Parser:
         line = unsigned_of(statement.next("a line after the file"), 32)
         column = unsigned_of(statement.next("a column"), 32) if statement.peek() else 1
         self.location = Position(self.files[number], line, column)
+        self._place()
+
+    def _place(self) -> None:
+        """Give the instructions from here on the position that `.loc` stated, if it did."""
+        if self.current is not None and not self.is_self_located:
+            self.current.code.locate(*(self.location or ("", 0, 0)))
 
     # --- names ------------------------------------------------------------------------------
 
@@ -382,18 +482,44 @@ class Parser:
             with self._collecting():
                 listing.exports[name] = self._known(token, "function", self.functions)
         for function in self.order:
-            function.listing.locals = tuple(function.types)
-            listing.functions.append(function.listing)
-            for item in function.items:
-                if isinstance(item, Label):
-                    function.listing.items.append(item)
-                else:
-                    with self._collecting():
-                        line = Line(item.row, self._operand(function, item), item.position)
-                        function.listing.items.append(line)
+            self._resolve_code(function)
+            found = FunctionListing.of(
+                function.name, function.signature, tuple(function.types), function.code
+            )
+            listing.functions.append(found)
             for clause in function.clauses:
                 with self._collecting():
-                    function.listing.clauses.append(self._clause(function, clause))
+                    found.clauses.append(self._clause(function, clause))
+
+    def _resolve_code(self, function: _Function) -> None:
+        """Look up the names in a function."""
+        code = function.code
+        tables: dict[Immediate, Collection[str]] = {
+            Immediate.TARGET: function.labels,
+            Immediate.FUNCTION: self.functions,
+            Immediate.HOST: self.hosts,
+        }
+        signatures, code.relocations = code.relocations, []
+        for pc, text, where in function.references:
+            kind = _KINDS[code.opcodes[pc]]
+            known = tables.get(kind)
+            if known is not None and text in known:
+                code.relocations.append((pc, text))
+                continue
+            token = where
+            if isinstance(token, int):
+                token = self.source.tokens(token)[-1]
+            with self._collecting():
+                if known is not None:
+                    what = "label" if kind is Immediate.TARGET else kind.value
+                    code.relocations.append((pc, self._known(token, what, known)))
+                else:
+                    row = INSTRUCTIONS[code.opcodes[pc]]
+                    code.immediates[pc] = function.encoded(
+                        row, self._variable(function, row, token)
+                    )
+        if signatures:
+            code.relocations = sorted([*code.relocations, *signatures], key=lambda each: each[0])
 
     @contextlib.contextmanager
     def _collecting(self) -> Iterator[None]:
@@ -409,21 +535,9 @@ class Parser:
         )
         return ClauseListing(start, end, handler, pending.depth, tag, pending.record)
 
-    def _operand(self, function: _Function, pending: _Pending) -> Operand:
-        if not pending.names:
-            return pending.operand
-        kind, token = pending.row.immediate, pending.names[0]
-        if kind is Immediate.LABELS:
-            return tuple(self._known(name, "label", function.labels) for name in pending.names)
-        if kind is Immediate.TARGET:
-            return self._known(token, "label", function.labels)
-        if kind is Immediate.FUNCTION:
-            return self._known(token, "function", self.functions)
-        if kind is Immediate.HOST:
-            return self._known(token, "host import", self.hosts)
-        if literal.integer_like(token.text):
-            return unsigned_of(token, 32)
-        if kind is Immediate.LOCAL:
+    def _variable(self, function: _Function, row: Instruction, token: Token) -> int:
+        """The number of a local or static that has a name."""
+        if row.immediate is Immediate.LOCAL:
             return function.locals[self._known(token, "local", function.locals)]
         numbers = self.statics[self._known(token, "static", self.statics)]
         if len(numbers) > 1:
@@ -445,3 +559,15 @@ class Parser:
         if name not in known:
             raise StatementFault(token, f"no {kind} {name!r}{near(name, known)}")
         return name
+
+
+def _number(kind: Immediate, text: str) -> int | None:
+    """The number that an operand of that kind is; None if it is a name, or faulty."""
+    try:
+        if kind.literal is not None:
+            return literal.literal_bits(kind.literal, text)
+        value = literal.integer(text)
+    except LiteralFault:
+        return None
+    takes_number = kind in (Immediate.LOCAL, Immediate.STATIC, Immediate.OFFSET, Immediate.RESULTS)
+    return value if value is not None and takes_number and 0 <= value < 1 << 32 else None

@@ -6,6 +6,9 @@
 
 Labels belong to their function. Nothing here is checked beyond what encoding needs (names that
 exist, literals that fit): whether the program can run is `ferryvm.verify`'s to say.
+
+A function's code is a list of items, an object for each instruction. Producers of much code write
+arrays (`FunctionCode`) instead; their items are made when somebody asks for them.
 """
 
 from __future__ import annotations
@@ -14,10 +17,21 @@ import dataclasses
 
 from ferryvm import record
 from ferryvm.errors import Position
-from ferryvm.isa import Instruction, Type
+from ferryvm.isa import INSTRUCTIONS, Immediate, Instruction, Type
+from ferryvm.isa.frame import number_of, return_counts
+from ferryvm.listing.code import FunctionCode
 from ferryvm.program import Data, HostImport, Signature, Static, Tag
 
-__all__ = ["ClauseListing", "FunctionListing", "Item", "Label", "Line", "Listing", "Operand"]
+__all__ = [
+    "ClauseListing",
+    "FunctionCode",
+    "FunctionListing",
+    "Item",
+    "Label",
+    "Line",
+    "Listing",
+    "Operand",
+]
 
 
 @record.dataclass(frozen=True)
@@ -67,6 +81,62 @@ class FunctionListing:
     items: list[Item] = dataclasses.field(default_factory=list)
     clauses: list[ClauseListing] = dataclasses.field(default_factory=list)
     """Inner ones first."""
+
+    @classmethod
+    def of(
+        cls, name: str, signature: Signature, locals_: tuple[Type, ...], code: FunctionCode
+    ) -> FunctionListing:
+        """A function whose code is arrays, which are the function's from now on."""
+        function = cls(name, signature, locals_)
+        del function.items
+        function.__dict__["_code"] = code
+        return function
+
+    @property
+    def code(self) -> FunctionCode | None:
+        """The code as arrays; None if it is items."""
+        return self.__dict__.get("_code")
+
+    def __getattr__(self, name: str) -> list[Item]:
+        """The items of code that is arrays; they may be changed, so they are the code afterwards."""
+        code = self.__dict__.pop("_code", None) if name == "items" else None
+        if code is None:
+            raise AttributeError(f"FunctionListing has no attribute {name!r}")
+        self.items = _items(code, len(self.signature.parameters))
+        return self.items
+
+
+def _items(code: FunctionCode, parameters: int) -> list[Item]:
+    """The code of a function with so many parameters as items."""
+    items: list[Item] = []
+    relocated = dict(code.relocations)
+    labels: dict[int, list[str]] = {}
+    for name, pc in code.labels.items():
+        labels.setdefault(pc, []).append(name)
+    positions = {
+        pc: Position(file, line, column) if line else None
+        for pc, file, line, column in code.positions
+    }
+    position: Position | None = None
+    pc, end = 0, len(code.opcodes)
+    while pc < end:
+        items += map(Label, labels.get(pc, ()))
+        position = positions.get(pc, position)
+        row, immediate = INSTRUCTIONS[code.opcodes[pc]], code.immediates[pc]
+        operand: Operand = relocated.get(pc, immediate)
+        past = pc + 1
+        if row.immediate is Immediate.LABELS:
+            past += immediate + 1
+            operand = tuple(str(relocated[jump]) for jump in range(pc + 1, past))
+        elif row.immediate is Immediate.NONE:
+            operand = None
+        elif row.immediate is Immediate.LOCAL:
+            operand = number_of(immediate, parameters)
+        elif row.immediate is Immediate.RESULTS:
+            operand = return_counts(immediate)[1]
+        items.append(Line(row, operand, position))
+        pc = past
+    return [*items, *map(Label, labels.get(end, ()))]
 
 
 @record.dataclass

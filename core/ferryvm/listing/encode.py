@@ -1,13 +1,35 @@
 # SPDX-License-Identifier: Apache-2.0
-"""From a listing to a program: names become numbers."""
+"""From a listing to a program: names become numbers. Every front end and the builder end here.
+
+    items ──flattened──┐
+                       ├──> FunctionCode of each function ──linked──> Program
+    FunctionCode ──────┘
+
+Linking puts the functions behind each other, in their order and without gaps.
+"""
 
 from __future__ import annotations
 
+import bisect
+from collections.abc import Mapping
+
 from ferryvm.errors import Diagnostic, FerryError, Position, SourceError, suggestion
-from ferryvm.isa import BY_MNEMONIC, Immediate
+from ferryvm.isa import BY_MNEMONIC, INSTRUCTIONS, Immediate
 from ferryvm.isa.frame import return_immediate, word_of
-from ferryvm.listing import ClauseListing, FunctionListing, Label, Line, Listing, peephole
+from ferryvm.listing import (
+    ClauseListing,
+    FunctionCode,
+    FunctionListing,
+    Label,
+    Line,
+    Listing,
+    peephole,
+)
 from ferryvm.program import Clause, Code, Export, Function, Program, Signature, SourceMap
+
+_JUMP = BY_MNEMONIC["jump"].opcode
+_KINDS = [row.immediate for row in INSTRUCTIONS]
+_ALL_BITS = (1 << 64) - 1
 
 
 class EncodeError(FerryError):
@@ -20,10 +42,10 @@ def encode(listing: Listing, optimize: bool = False) -> Program:
     Raises SourceError (EncodeError for lines without a position) when a name is not defined or
     is defined twice.
     """
-    return _Encoder(peephole.optimize(listing) if optimize else listing).program()
+    return _Linker(peephole.optimize(listing) if optimize else listing).program()
 
 
-class _Encoder:
+class _Linker:
     def __init__(self, listing: Listing) -> None:
         self.listing = listing
         self.functions = {f.name: number for number, f in enumerate(listing.functions)}
@@ -41,7 +63,6 @@ class _Encoder:
         self.immediates: list[int] = []
         self.files: dict[str, int] = {}
         self.rows: list[tuple[int, int, int, int]] = []
-        self.position: Position | None = None
 
     def _signature(self, signature: Signature) -> int:
         return self.signatures.setdefault(signature, len(self.signatures))
@@ -52,19 +73,23 @@ class _Encoder:
             entry = len(self.opcodes)
             signature = self._signature(function.signature)
             functions.append(Function(function.name, entry, signature, tuple(function.locals)))
-            self._function(function)
+            code = function.code or _flattened(function)
+            self._locate(entry, code)
+            self.opcodes += code.opcodes
+            self.immediates += code.immediates
+            self._relocate(entry, code)
+            for clause in function.clauses:
+                self.clauses.append(self._clause(entry, clause, code.labels))
         return Program(
             code=Code.of(self.opcodes, self.immediates),
             functions=tuple(functions),
             signatures=tuple(self.signatures),
             statics=tuple(self.listing.statics),
             data=tuple(self.listing.data),
-            table=tuple(
-                self._named(self.functions, "function", n, None) for n in self.listing.table
-            ),
+            table=tuple(_named(self.functions, "function", n) for n in self.listing.table),
             hosts=tuple(self.listing.hosts),
             exports=tuple(
-                Export(name, self._named(self.functions, "function", function, None))
+                Export(name, _named(self.functions, "function", function))
                 for name, function in self.listing.exports.items()
             ),
             tags=tuple(self.listing.tags),
@@ -72,75 +97,104 @@ class _Encoder:
             source_map=SourceMap(tuple(self.files), tuple(self.rows)),
         )
 
-    def _function(self, function: FunctionListing) -> None:
-        labels: dict[str, int] = {}
-        pc = len(self.opcodes)
-        for item in function.items:
-            if isinstance(item, Label):
-                if item.name in labels:
-                    raise EncodeError(f"function {function.name}: label {item.name} twice")
-                labels[item.name] = pc
-            else:
-                pc += 1 + (len(item.operand) if isinstance(item.operand, tuple) else 0)
-        for item in function.items:
-            if isinstance(item, Line):
-                self._line(item, labels, len(function.signature.parameters))
-        self.clauses.extend(self._clause(clause, labels) for clause in function.clauses)
-
-    def _clause(self, clause: ClauseListing, labels: dict[str, int]) -> Clause:
+    def _clause(self, entry: int, clause: ClauseListing, labels: Mapping[str, int]) -> Clause:
         start, end, handler = (
-            self._named(labels, "label", name, None)
+            entry + _named(labels, "label", name)
             for name in (clause.start, clause.end, clause.handler)
         )
-        tag = None if clause.tag is None else self._named(self.tags, "tag", clause.tag, None)
+        tag = None if clause.tag is None else _named(self.tags, "tag", clause.tag)
         return Clause(start, end, handler, clause.depth, tag, clause.record)
 
-    def _line(self, line: Line, labels: dict[str, int], parameters: int) -> None:
-        self._locate(line.position)
-        row, operand = line.row, line.operand
-        if row.immediate is Immediate.LABELS:
-            assert isinstance(operand, tuple)
-            self._emit(row.opcode, len(operand) - 1)
-            for name in operand:
-                target = self._named(labels, "label", name, line)
-                self._emit(BY_MNEMONIC["jump"].opcode, target)
-        elif row.immediate is Immediate.SIGNATURE:
-            assert isinstance(operand, Signature)
-            self._emit(row.opcode, self._signature(operand))
-        elif isinstance(operand, str):
-            known = {
-                Immediate.TARGET: labels,
-                Immediate.FUNCTION: self.functions,
-                Immediate.HOST: self.hosts,
-            }[row.immediate]
-            self._emit(row.opcode, self._named(known, row.immediate.value, operand, line))
-        else:
-            assert operand is None or isinstance(operand, int)
-            immediate = operand or 0
-            if row.immediate is Immediate.LOCAL:
-                immediate = word_of(immediate, parameters)
-            elif row.immediate is Immediate.RESULTS:
-                immediate = return_immediate(parameters, immediate)
-            self._emit(row.opcode, immediate)
+    def _locate(self, entry: int, code: FunctionCode) -> None:
+        """Add rows for the positions of a function that starts at `entry`."""
+        rows, files = self.rows, self.files
+        last = rows[-1][1:] if rows else (0, 0, 0)
+        positions = code.positions
+        if last[1] and not (positions and positions[0][0] == 0) and code.opcodes:
+            last = (0, 0, 0)
+            rows.append((entry, *last))
+        for pc, file, line, column in positions:
+            row = (files.setdefault(file, len(files)), line, column) if line else (0, 0, 0)
+            if row != last and pc < len(code.opcodes):
+                rows.append((entry + pc, *row))
+                last = row
 
-    def _emit(self, opcode: int, immediate: int) -> None:
-        self.opcodes.append(opcode)
-        self.immediates.append(immediate & 0xFFFF_FFFF_FFFF_FFFF)
+    def _relocate(self, entry: int, code: FunctionCode) -> None:
+        """Fill in the immediates that depend on other functions, or on where this one starts."""
+        labels, opcodes, immediates = code.labels, code.opcodes, self.immediates
+        tables: dict[Immediate, Mapping[str, int]] = {
+            Immediate.FUNCTION: self.functions,
+            Immediate.HOST: self.hosts,
+        }
+        for pc, what in code.relocations:
+            kind = _KINDS[opcodes[pc]]
+            if isinstance(what, Signature):
+                number = self._signature(what)
+            elif kind is Immediate.TARGET:
+                target = labels.get(what)
+                number = entry + (
+                    _named(labels, "label", what, code, pc) if target is None else target
+                )
+            else:
+                found = tables[kind].get(what)
+                number = (
+                    _named(tables[kind], kind.value, what, code, pc) if found is None else found
+                )
+            immediates[entry + pc] = number
 
-    def _locate(self, position: Position | None) -> None:
-        if position == self.position:
-            return
-        self.position = position
-        if position is None:
-            self.rows.append((len(self.opcodes), 0, 0, 0))
-        else:
-            file = self.files.setdefault(position.file, len(self.files))
-            self.rows.append((len(self.opcodes), file, position.line, position.column))
 
-    def _named(self, known: dict[str, int], kind: str, name: str, line: Line | None) -> int:
-        if name in known:
-            return known[name]
-        message = f"no {kind} {name!r}{suggestion(name, known)}"
-        if line is None or line.position is None:
-            raise EncodeError(message)
-        raise SourceError([Diagnostic(line.position, message)])
+def _named(
+    known: Mapping[str, int], kind: str, name: str, code: FunctionCode | None = None, pc: int = 0
+) -> int:
+    """The number of a name, which the instruction at `pc` has if there is `code`."""
+    if name in known:
+        return known[name]
+    message = f"no {kind} {name!r}{suggestion(name, known)}"
+    positions = code.positions if code is not None else []
+    at = bisect.bisect_right(positions, pc, key=lambda each: each[0]) - 1
+    if at < 0 or not positions[at][2]:
+        raise EncodeError(message)
+    raise SourceError([Diagnostic(Position(*positions[at][1:]), message)])
+
+
+def _flattened(function: FunctionListing) -> FunctionCode:
+    """The items of a function as arrays."""
+    code = FunctionCode()
+    parameters = len(function.signature.parameters)
+    position: Position | None = None
+    for item in function.items:
+        pc = len(code.opcodes)
+        if isinstance(item, Label):
+            if item.name in code.labels:
+                raise EncodeError(f"function {function.name}: label {item.name} twice")
+            code.labels[item.name] = pc
+            continue
+        if item.position != position:
+            position = item.position
+            code.positions.append((pc, *(position or ("", 0, 0))))
+        _add(code, item, parameters)
+    return code
+
+
+def _add(code: FunctionCode, line: Line, parameters: int) -> None:
+    """Add an instruction of a function with so many parameters."""
+    row, operand = line.row, line.operand
+    pc = len(code.opcodes)
+    immediate = 0
+    if operand is None or isinstance(operand, int):
+        immediate = operand or 0
+        if row.immediate is Immediate.LOCAL:
+            immediate = word_of(immediate, parameters)
+        elif row.immediate is Immediate.RESULTS:
+            immediate = return_immediate(parameters, immediate)
+    elif isinstance(operand, tuple):
+        immediate = len(operand) - 1
+    else:
+        code.relocations.append((pc, operand))
+    code.opcodes.append(row.opcode)
+    code.immediates.append(immediate & _ALL_BITS)
+    if isinstance(operand, tuple):
+        for name in operand:
+            code.relocations.append((len(code.opcodes), name))
+            code.opcodes.append(_JUMP)
+            code.immediates.append(0)
