@@ -11,7 +11,10 @@ import pytest
 from ferryvm.isa import BY_MNEMONIC, I64
 from ferryvm.isa.frame import return_immediate
 from ferryvm.program import Clause, Code, Function, Program, Signature
-from ferryvm.verify import MAX_PARAMETERS, _Checker, _Stacks, verify
+from ferryvm.verify import verify
+from ferryvm.verify.stack_map import Stacks
+from ferryvm.verify.structure import MAX_PARAMETERS
+from ferryvm.verify.type_flow import TypeFlow
 
 
 def program(lines: list[tuple[str, int]], *more: Function, **parts: object) -> Program:
@@ -84,21 +87,21 @@ def steps(monkeypatch: pytest.MonkeyPatch) -> Callable[[Program], Steps]:
 
     def count(program: Program) -> Steps:
         found = Steps()
-        push, reach = _Stacks.push, _Checker._reach
+        push, reach = Stacks.push, TypeFlow._reach
 
-        def counted_push(self: _Stacks, stack: int, kind: int) -> int:
+        def counted_push(self: Stacks, stack: int, kind: int) -> int:
             found.pushed += 1
             result = push(self, stack, kind)
             found.interned = len(self.parents)
             return result
 
-        def counted_reach(self: _Checker, *arguments: object) -> None:
+        def counted_reach(self: TypeFlow, *arguments: object) -> None:
             found.reached += 1
             reach(self, *arguments)  # type: ignore[arg-type]  # passed on as they came
 
         with monkeypatch.context() as patch:
-            patch.setattr(_Stacks, "push", counted_push)
-            patch.setattr(_Checker, "_reach", counted_reach)
+            patch.setattr(Stacks, "push", counted_push)
+            patch.setattr(TypeFlow, "_reach", counted_reach)
             verify(program)
         return found
 
@@ -151,7 +154,7 @@ class Reads(list[int]):
 
 
 def test_operands_of_a_deep_stack_are_cut_in_few_steps() -> None:
-    stacks = _Stacks()
+    stacks = Stacks()
     whole = [0]
     for number in range(65_536):
         whole.append(stacks.push(whole[-1], number % 4))

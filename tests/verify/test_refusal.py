@@ -24,7 +24,8 @@ from ferryvm.program import (
     Static,
     Tag,
 )
-from ferryvm.verify import MAX_DATA_END, MAX_LOCALS, MAX_PARAMETERS, MAX_STATICS, VerifyCode, verify
+from ferryvm.verify import VerifyCode, verify
+from ferryvm.verify.structure import MAX_DATA_END, MAX_LOCALS, MAX_PARAMETERS, MAX_STATICS
 
 Alter = Callable[[Program], Program]
 

@@ -1,0 +1,85 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The verifier: the only place that says whether a program can run.
+
+What it guarantees of every instruction that can be reached, and backends rely on:
+
+- its opcode and immediate are legal, and the places it jumps to exist;
+- it belongs to one function, and control cannot run past the end of the code;
+- the operand stack has one depth and one list of types there (the *stack map*), whichever way
+  control came, and the operands that it pops are of its types;
+- an exception that it throws arrives at the handlers of the clauses that cover it with their stack
+  maps, the frame's operands cut to the clause's depth;
+- a frame of its function never needs more words than `Verified.frame_words` says.
+
+    Program ── structure: tables, clauses, code ── type_flow: stack map, frames ──> Verified
+                    │                                    │
+                    └───────── refusal: VerifyError ─────┘
+
+The first fault found is raised.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from ferryvm.clause import ClauseForest
+from ferryvm.isa import Type
+from ferryvm.program import Program
+from ferryvm.verify.refusal import VerifyCode as VerifyCode
+from ferryvm.verify.refusal import VerifyError
+from ferryvm.verify.stack_map import KINDS, StackMap
+from ferryvm.verify.structure import check_clauses, check_immediates, check_tables
+from ferryvm.verify.type_flow import TypeFlow
+
+__all__ = ["Verified", "VerifyError", "verify"]
+
+
+class Verified:
+    """A program that passed, with what the verifier learned. Only `verify` makes one.
+
+    What comes out of a pickle, or is a deep copy, is verified again: a pickle proves nothing. A
+    shallow copy is the same object.
+    """
+
+    def __init__(self, program: Program, stack_map: StackMap, clauses: ClauseForest) -> None:
+        self.program = program
+        self.clauses = clauses
+        """The clauses by the instructions that they cover."""
+        self.frame_words = stack_map.frame_words
+        """Words of the largest frame of each function, from its header on."""
+        self._owners, self._states = stack_map.owners, stack_map.states
+        self._stacks = stack_map.stacks
+
+    def __copy__(self) -> Verified:
+        return self
+
+    def __reduce__(self) -> tuple[Callable[[Program], Verified], tuple[Program]]:
+        return verify, (self.program,)
+
+    def is_reachable(self, pc: int) -> bool:
+        """True if control can get to `pc`: only then has it a stack map."""
+        return self._owners[pc] >= 0
+
+    def owner(self, pc: int) -> int:
+        """Number of the function that the instruction at `pc` belongs to, -1 if unreachable."""
+        return self._owners[pc]
+
+    def parameters(self, pc: int) -> int:
+        """Parameters of the function that the instruction at `pc` belongs to."""
+        return len(self.program.signature(self._owners[pc]).parameters)
+
+    def operand_types(self, pc: int) -> tuple[Type, ...]:
+        """Types of the operand stack before `pc`, deepest first."""
+        return tuple(KINDS[kind] for kind in self._stacks.kinds_of(self._states[pc]))
+
+    def depth(self, pc: int) -> int:
+        """Words of the operand stack before `pc`."""
+        return self._stacks.depths[self._states[pc]]
+
+
+def verify(program: Program) -> Verified:
+    """The program, proved runnable. Raises VerifyError for the first fault found."""
+    check_tables(program)
+    clauses = check_clauses(program)
+    check_immediates(program)
+    return Verified(program, TypeFlow(program, clauses).run(), clauses)
