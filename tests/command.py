@@ -82,7 +82,7 @@ def ferry(
         if merged:
             request["files"] = [str(files[0]), str(files[1]), str(files[1])]
             files[2].touch()
-        code = _server().ask(request, timeout)
+        code = _server().request(request, timeout)
         return Ended(code, *(file.read_bytes().decode() for file in files[1:]))
 
 
@@ -107,7 +107,7 @@ class _Server:
         )
         atexit.register(self.end)
 
-    def ask(self, request: object, timeout: float) -> int:
+    def request(self, request: object, timeout: float) -> int:
         """The exit code of a command. Raises TimeoutError, and ends the command."""
         assert self._process.stdin is not None
         assert self._process.stdout is not None

@@ -187,7 +187,7 @@ def _python_handles_sigint() -> None:
 @pytest.fixture
 def empty_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A cache directory of this test's own, empty; what was said of others counts no more."""
-    monkeypatch.setattr(entry, "_told", set())
+    monkeypatch.setattr(entry, "_reported", set())
     folder = tmp_path / "cache"
     monkeypatch.setenv("FERRYVM_CACHE_DIR", str(folder))
     return folder

@@ -98,11 +98,11 @@ def section_table(content: bytes) -> list[Section]:
 
 
 def _header(content: bytes, kind: ObjectType) -> tuple[int, ...]:
-    _ask(len(content) >= _HEADER.size and content.startswith(_IDENTITY), "it is no ELF file")
+    _require(len(content) >= _HEADER.size and content.startswith(_IDENTITY), "it is no ELF file")
     _, *header = _HEADER.unpack_from(content)
     machine = _MACHINES.get(platform.machine().lower())
-    _ask(header[0] == kind, f"its type is {header[0]} instead of {int(kind)}")
-    _ask(header[1] == machine, f"it is for machine {header[1]} instead of {machine}")
+    _require(header[0] == kind, f"its type is {header[0]} instead of {int(kind)}")
+    _require(header[1] == machine, f"it is for machine {header[1]} instead of {machine}")
     return tuple(header)
 
 
@@ -114,11 +114,11 @@ def _check_sections(content: bytes, header: tuple[int, ...]) -> None:
     sections = section_table(content)
     for section in sections:
         if section.type not in (0, _NO_BITS):
-            _ask_inside(section.offset, section.size, len(content), "a section")
+            _require_inside(section.offset, section.size, len(content), "a section")
         _check_alignment(section.alignment, "a section")
-        _ask(section.link < number, "a section is linked to none")
-    _ask(sum(section.size for section in sections) <= _LARGEST, "its sections are too large")
-    _ask(names < number and sections[names].type == _STRINGS, "its sections have no names")
+        _require(section.link < number, "a section is linked to none")
+    _require(sum(section.size for section in sections) <= _LARGEST, "its sections are too large")
+    _require(names < number and sections[names].type == _STRINGS, "its sections have no names")
     _check_names(content, sections[names], (section.name for section in sections))
     for section in sections:
         if section.type == _SYMBOLS:
@@ -130,10 +130,10 @@ def _check_sections(content: bytes, header: tuple[int, ...]) -> None:
 def _check_symbols(content: bytes, sections: list[Section], section: Section) -> None:
     symbols = _inner(content, section, _SYMBOL_BYTES, "symbol table")
     strings = sections[section.link]
-    _ask(strings.type == _STRINGS, "its symbols have no names")
+    _require(strings.type == _STRINGS, "its symbols have no names")
     _check_names(content, strings, symbols.cast("I")[::6])
     numbers = (number for number in symbols.cast("H")[3::12] if number < _RESERVED_SECTION)
-    _ask(max(numbers, default=0) < len(sections), "a symbol is in no section")
+    _require(max(numbers, default=0) < len(sections), "a symbol is in no section")
 
 
 def _check_relocations(
@@ -143,13 +143,13 @@ def _check_relocations(
     if kind != ObjectType.RELOCATABLE:
         return  # the dynamic linker's, which go by addresses
     symbols, target = sections[section.link], section.info
-    _ask(symbols.type == _SYMBOLS and target < len(sections), "relocations belong to nothing")
+    _require(symbols.type == _SYMBOLS and target < len(sections), "relocations belong to nothing")
     if not relocations:
         return
     count = symbols.size // _SYMBOL_BYTES
-    _ask(max(relocations[1::3]) >> 32 < count, "a relocation has no symbol")
+    _require(max(relocations[1::3]) >> 32 < count, "a relocation has no symbol")
     last = max(relocations[::3]) + 4
-    _ask(last <= sections[target].size, "a relocation is outside of its section")
+    _require(last <= sections[target].size, "a relocation is outside of its section")
 
 
 def _check_segments(content: bytes, header: tuple[int, ...]) -> None:
@@ -157,13 +157,13 @@ def _check_segments(content: bytes, header: tuple[int, ...]) -> None:
     table = _table(content, offset, number * size, _SEGMENT.size, size, "program header")
     segments = list(map(_Segment._make, _SEGMENT.iter_unpack(table)))
     for segment in segments:
-        _ask_inside(segment.offset, segment.size, len(content), "a segment")
-        _ask(segment.size <= segment.memory, "a segment has too few bytes")
-        _ask_inside(segment.address, segment.memory, _LARGEST, "a segment's memory")
+        _require_inside(segment.offset, segment.size, len(content), "a segment")
+        _require(segment.size <= segment.memory, "a segment has too few bytes")
+        _require_inside(segment.address, segment.memory, _LARGEST, "a segment's memory")
         _check_alignment(segment.alignment, "a segment")
     types = {segment.type for segment in segments}
     for kind in (_LOADED, _DYNAMIC):
-        _ask(kind in types, f"it has no segment of type {kind}")
+        _require(kind in types, f"it has no segment of type {kind}")
 
 
 def _inner(content: bytes, section: Section, row: int, name: str) -> memoryview:
@@ -172,27 +172,27 @@ def _inner(content: bytes, section: Section, row: int, name: str) -> memoryview:
 
 def _table(content: bytes, offset: int, size: int, row: int, entry: int, name: str) -> memoryview:
     """A table whose rows have `row` bytes."""
-    _ask(entry == row and size % entry == 0, f"its {name} has entries of {entry} bytes")
-    _ask(offset + size <= len(content), f"its {name} is cut off")
+    _require(entry == row and size % entry == 0, f"its {name} has entries of {entry} bytes")
+    _require(offset + size <= len(content), f"its {name} is cut off")
     return memoryview(content)[offset : offset + size]
 
 
 def _check_names(content: bytes, strings: Section, names: Iterable[int]) -> None:
     start, size = strings.offset, strings.size
     ends = size > 0 and start + size <= len(content) and content[start + size - 1] == 0
-    _ask(ends and max(names, default=0) < size, "a name is not in it")
+    _require(ends and max(names, default=0) < size, "a name is not in it")
 
 
 def _check_alignment(alignment: int, name: str) -> None:
     is_power = alignment & (alignment - 1) == 0
     is_right = is_power and alignment <= _LARGEST_ALIGNMENT
-    _ask(is_right, f"{name} has an alignment that no file has")
+    _require(is_right, f"{name} has an alignment that no file has")
 
 
-def _ask_inside(start: int, size: int, end: int, name: str) -> None:
-    _ask(start + size <= end, f"{name} is cut off")
+def _require_inside(start: int, size: int, end: int, name: str) -> None:
+    _require(start + size <= end, f"{name} is cut off")
 
 
-def _ask(holds: bool, otherwise: str) -> None:
+def _require(holds: bool, otherwise: str) -> None:
     if not holds:
         raise _FaultError(otherwise)

@@ -173,7 +173,7 @@ class Child:
         """Wait until it has written something or ended; False where that takes too long."""
         while True:
             has_ended = self.code is not None  # before the last look at its output
-            if select.select([self.output], [], [], max(min(deadline.left, _TICK), 0.0))[0]:
+            if select.select([self.output], [], [], max(min(deadline.remaining, _TICK), 0.0))[0]:
                 return True
             if has_ended:  # what it has started may keep its output open
                 self.has_closed = True
@@ -188,7 +188,7 @@ class Child:
         self._rest = bytearray(rest)
         return lines
 
-    def ask(self, message: bytes, deadline: Deadline) -> bytes | None:
+    def request(self, message: bytes, deadline: Deadline) -> bytes | None:
         """Its answer to a message; None if it ends before. Raises TimeoutError."""
         self.send(_LENGTH.pack(len(message)) + message)
         while True:

@@ -28,7 +28,7 @@ class Deadline:
         self._at = math.inf if seconds is None else time.monotonic() + seconds
 
     @property
-    def left(self) -> float:
+    def remaining(self) -> float:
         """Seconds to it: 0 or less once it is over."""
         return self._at - time.monotonic()
 

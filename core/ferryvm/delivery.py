@@ -24,7 +24,7 @@ MOST = 10_000
 """Events that wait for a plugin."""
 
 
-class _Told(NamedTuple):
+class _QueuedEvent(NamedTuple):
     hook: str
     event: object
 
@@ -44,7 +44,7 @@ class Delivery:
         see LONGEST and MOST."""
         self._name, self._tell, self._complain = name, tell, complain
         self._longest, self._most = longest, most
-        self._waiting: collections.deque[_Told] = collections.deque()
+        self._queue: collections.deque[_QueuedEvent] = collections.deque()
         self._changed = threading.Condition()
         self._is_busy = False
         """True while a hook is running."""
@@ -57,10 +57,10 @@ class Delivery:
         with self._changed:
             if self._is_given_up:
                 return
-            if len(self._waiting) >= self._most:
+            if len(self._queue) >= self._most:
                 self._lost += 1
                 return
-            self._waiting.append(_Told(hook, event))
+            self._queue.append(_QueuedEvent(hook, event))
             if self._thread is None:
                 name = f"ferryvm-events-{self._name}"
                 self._thread = threading.Thread(target=self._deliver, name=name, daemon=True)
@@ -78,11 +78,11 @@ class Delivery:
             return  # a hook that runs programs
         deadline = Deadline(self._longest)
         with self._changed:
-            while (self._waiting or self._is_busy) and not self._is_given_up:
+            while (self._queue or self._is_busy) and not self._is_given_up:
                 if deadline.is_over:
                     self._give_up(f"did not take its events within {self._longest:g} s")
                 else:
-                    self._changed.wait(deadline.left)
+                    self._changed.wait(deadline.remaining)
             lost, self._lost = self._lost, 0
         if lost:
             self._complain(f"was too slow: {lost} events were not told to it")
@@ -90,16 +90,16 @@ class Delivery:
     def _give_up(self, what: str) -> None:
         """Tell the plugin of no event any more; the lock is held."""
         self._is_given_up = True
-        left, self._lost = len(self._waiting) + self._lost, 0
-        self._waiting.clear()
-        self._complain(f"{what}; {left} more were not told to it, and it is told of none any more")
+        lost, self._lost = len(self._queue) + self._lost, 0
+        self._queue.clear()
+        self._complain(f"{what}; {lost} more were not told to it, and it is told of none any more")
 
     def _deliver(self) -> None:
         while True:
             with self._changed:
-                while not self._waiting:
+                while not self._queue:
                     self._changed.wait()
-                hook, event = self._waiting.popleft()
+                hook, event = self._queue.popleft()
                 self._is_busy = True
             try:
                 self._tell(hook, event)

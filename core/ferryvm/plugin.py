@@ -48,7 +48,7 @@ E = TypeVar("E")
 
 _LOG = logging.getLogger(__name__)
 
-_told: set[str] = set()
+_reported: set[str] = set()
 """Lines that this process has logged: a command may look for plugins more than once."""
 
 
@@ -386,8 +386,8 @@ class Plugins:
 
     def log(self, message: str) -> None:
         """Log a line about plugins, once in a process."""
-        if self._tell and message not in _told:
-            _told.add(message)
+        if self._tell and message not in _reported:
+            _reported.add(message)
             _LOG.warning("%s", message)
 
 

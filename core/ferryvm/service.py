@@ -42,15 +42,17 @@ class Service:
     it had to be ended or has answered often enough. It ends with this process."""
 
     def __init__(self, start: Callable[[], Child]) -> None:
-        """`start`: what it raises, `ask` does."""
+        """`start`: what it raises, `request` does."""
         self._start, self._lock = start, threading.Lock()
         self.child: Child | None = None
-        self._asked = 0
+        self._requests = 0
         self.is_closed = False
         """True if it starts no more children."""
         _services.add(self)
 
-    def ask(self, message: bytes, seconds: float | None = None, most: int | None = None) -> bytes:
+    def request(
+        self, message: bytes, seconds: float | None = None, most: int | None = None
+    ) -> bytes:
         """The answer to a message. Raises TimeoutError, EndedError, ClosedError.
 
         `most`: answers of one child, since it leaks.
@@ -58,14 +60,14 @@ class Service:
         with self._lock:
             if self.is_closed:
                 raise ClosedError("the process ends")
-            if self.child is not None and (self.child.code is not None or self._asked == most):
+            if self.child is not None and (self.child.code is not None or self._requests == most):
                 self.end()
             if self.child is None:
-                self.child, self._asked = self._start(), 0
+                self.child, self._requests = self._start(), 0
             child = self.child
-            self._asked += 1
+            self._requests += 1
             try:
-                answer = child.ask(message, Deadline(seconds))
+                answer = child.request(message, Deadline(seconds))
             except TimeoutError:
                 self.end()
                 raise

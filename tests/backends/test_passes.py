@@ -96,7 +96,7 @@ def test_a_child_that_ends_is_an_error_and_followed_by_another_one() -> None:
     os.kill(first, signal.SIGSTOP)  # it is asked, and cannot answer before it ends
     with ThreadPoolExecutor(1) as pool:
         asked = pool.submit(improve, parsed(TEXT), Pipeline.SHORTEST)
-        while passes._service._asked < 2:
+        while passes._service._requests < 2:
             time.sleep(0.001)
         os.kill(first, signal.SIGKILL)
         with pytest.raises(BackendError, match="has ended"):

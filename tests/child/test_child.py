@@ -86,7 +86,7 @@ def test_a_command_that_is_not_there_is_an_error_of_the_system() -> None:
 def test_messages_of_any_size_are_answered(size: int) -> None:
     child, message = python(ECHO), bytes(range(256)) * (size // 256) + b"x" * (size % 256)
     for _ in range(2):
-        assert child.ask(message, Deadline(60)) == message[::-1]
+        assert child.request(message, Deadline(60)) == message[::-1]
     child.close_input()
     assert child.finish(60) == 0
     child.close()
@@ -122,7 +122,7 @@ def test_a_child_has_ended_though_what_it_started_keeps_its_output_open() -> Non
 def test_a_child_whose_time_is_over_gives_no_answer() -> None:
     child = python("import time; time.sleep(1000)")
     with pytest.raises(TimeoutError):
-        child.ask(b"", Deadline(0.3))
+        child.request(b"", Deadline(0.3))
     child.kill()
     child.close()
 
@@ -140,47 +140,47 @@ def test_what_it_inherits_is_there_and_it_is_cleaned_up(tmp_path: Path) -> None:
 
 
 def test_one_child_answers_until_it_has_answered_enough(service: Service) -> None:
-    pids = [service.ask(b"", 60, most=2) for _ in range(5)]
+    pids = [service.request(b"", 60, most=2) for _ in range(5)]
     assert pids[0] == pids[1] != pids[2] == pids[3] != pids[4]
     assert not is_running(int(pids[0]))
 
 
 def test_a_child_that_ends_is_told_and_followed_by_another(service: Service) -> None:
-    first = service.ask(b"", 60)
+    first = service.request(b"", 60)
     with pytest.raises(EndedError, match=r"^exit code 3$") as caught:
-        service.ask(b"die", 60)
+        service.request(b"die", 60)
     assert caught.value.code == 3
     assert caught.value.said.endswith("so long")
-    assert service.ask(b"", 60) != first
+    assert service.request(b"", 60) != first
 
 
 def test_a_child_that_hangs_is_ended_and_followed_by_another(service: Service) -> None:
-    first = service.ask(b"", 60)
+    first = service.request(b"", 60)
     with pytest.raises(TimeoutError):
-        service.ask(b"hang", 0.3)
+        service.request(b"hang", 0.3)
     assert not is_running(int(first))
-    assert service.ask(b"", 60) != first
+    assert service.request(b"", 60) != first
 
 
 def test_who_waits_for_an_answer_is_told_when_a_service_is_closed(service: Service) -> None:
-    service.ask(b"", 60)
+    service.request(b"", 60)
     threading.Timer(0.3, service.close).start()
     with pytest.raises(ClosedError):
-        service.ask(b"hang", 60)
+        service.request(b"hang", 60)
     with pytest.raises(ClosedError):
-        service.ask(b"", 60)
+        service.request(b"", 60)
 
 
 def test_a_forked_process_has_no_child_of_its_parent(service: Service) -> None:
-    first = service.ask(b"", 60)
+    first = service.request(b"", 60)
     forked = os.fork()
     if not forked:
         os._exit(0 if service.child is None else 1)
     assert os.waitstatus_to_exitcode(os.waitpid(forked, 0)[1]) == 0
-    assert service.ask(b"", 60) == first
+    assert service.request(b"", 60) == first
 
 
 def test_a_service_whose_child_cannot_be_started_says_so() -> None:
     service = Service(lambda: Child(["/nonexistent/command"]))
     with pytest.raises(FileNotFoundError):
-        service.ask(b"")
+        service.request(b"")

@@ -13,18 +13,18 @@ from ferryvm.errors import FerryError
 
 def test_a_limit_of_nothing_is_over_at_once() -> None:
     assert Deadline(0).is_over
-    assert Deadline(0).left <= 0
+    assert Deadline(0).remaining <= 0
 
 
 def test_no_limit_is_never_over() -> None:
     assert not Deadline(None).is_over
-    assert Deadline(None).left == Deadline(math.inf).left == math.inf
+    assert Deadline(None).remaining == Deadline(math.inf).remaining == math.inf
 
 
 def test_what_is_left_of_a_limit_gets_less() -> None:
     deadline = Deadline(1000)
-    first = deadline.left
-    assert 0 < deadline.left <= first <= 1000
+    first = deadline.remaining
+    assert 0 < deadline.remaining <= first <= 1000
     assert not deadline.is_over
 
 

@@ -182,7 +182,7 @@ def test_replay_does_not_agree_while_the_saved_place_shows_a_difference(
 ) -> None:
     content = json.loads(saved.read_text())
     content["bad"], content["backends"] = "wrong-sp", ["wrong-sp"]  # it has to be left midway
-    content["parting"]["way"] = "moving"
+    content["parting"]["mode"] = "moving"
     saved.write_text(json.dumps(content))
     code, out, _ = ferry("replay", saved)
     assert code == 1

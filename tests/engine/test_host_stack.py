@@ -129,7 +129,7 @@ def test_compilers_get_their_stack_whatever_the_user_has_set() -> None:
             found.append(host_stack.limits()[1])
             ready.set()
 
-        host_stack.start_roomy(work)
+        host_stack.start_with_headroom(work)
         assert ready.wait(10)
         assert threading.stack_size() == 64 << 10
     finally:

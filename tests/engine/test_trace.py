@@ -88,13 +88,13 @@ def test_without_transfers_code_is_entered_directly() -> None:
 
 
 def test_transfers_past_the_limit_are_counted_and_not_kept() -> None:
-    every, some = Observer(transfers=True), Observer(transfers=True, keep=5)
+    every, some = Observer(transfers=True), Observer(transfers=True, limit=5)
     for observer in (every, some):
         observed(NESTED, policy("llvm"), observer)
     assert len(some.transfers) == len(some.entries) == 5
     assert some.dropped == {"llvm": len(every.transfers) - 5, "threaded": len(every.entries) - 5}
     dropped = [event for event in events(some) if event["name"] == "transfers_dropped"]
-    assert [event["args"] for event in dropped] == [{"kept": 5, "dropped": dict(some.dropped)}]
+    assert [event["args"] for event in dropped] == [{"limit": 5, "dropped": dict(some.dropped)}]
 
 
 def test_places_that_did_not_get_hot_are_told_with_their_counts() -> None:

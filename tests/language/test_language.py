@@ -250,7 +250,7 @@ def test_ferryvm_languages_that_returns_what_it_should_not_is_told(
     returned: object,
     what: str,
 ) -> None:
-    monkeypatch.setattr(plugin, "_told", set())
+    monkeypatch.setattr(plugin, "_reported", set())
     assert [one.name for one in languages(returned).all] == ["skiff", "assembly", "classic"]
     (record,) = caplog.records
     assert record.getMessage().startswith(f"plugin p ferryvm_languages {what}")
@@ -260,7 +260,7 @@ def test_ferryvm_languages_that_returns_what_it_should_not_is_told(
 def test_names_and_suffixes_that_are_taken_are_told(
     caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(plugin, "_told", set())
+    monkeypatch.setattr(plugin, "_reported", set())
     found = languages(entry(list, "skiff", ".ski"), entry(list, "other", ".skiff"))
     assert [one.name for one in found.all] == ["skiff", "assembly", "classic", "other"]
     assert found.of(Path("a.skiff")).plugin.is_own

@@ -81,7 +81,7 @@ def test_a_rule_can_ask_for_a_fact_of_a_plugin() -> None:
 def test_of_very_many_rules_the_first_are_told_and_the_rest_counted(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    count = 10 * match.MOST_TOLD
+    count = 10 * match.MOST_EXPLAINED
     made: list[When] = []
     judge = When.judge
 
@@ -95,10 +95,10 @@ def test_of_very_many_rules_the_first_are_told_and_the_rest_counted(
         for number in range(count)
     )
     decision = policy.choose(Policy(rules=rules), LOOP, MACHINE)
-    assert (decision.rule, len(decision.passed)) == (None, match.MOST_TOLD)
-    assert decision.told()[-1] == f"{9 * match.MOST_TOLD} more rules do not match"
-    assert len(made) == match.MOST_TOLD
+    assert (decision.rule, len(decision.passed)) == (None, match.MOST_EXPLAINED)
+    assert decision.lines()[-1] == f"{9 * match.MOST_EXPLAINED} more rules do not match"
+    assert len(made) == match.MOST_EXPLAINED
     last = Rule("last", when("kind = 'loop'"), Action.INTERPRET)
     decision = policy.choose(Policy(rules=(*rules, last)), LOOP, MACHINE)
     assert decision.reason == f"rule {count + 1} 'last': kind is \"loop\""
-    assert decision.untold == 9 * match.MOST_TOLD
+    assert decision.unexplained == 9 * match.MOST_EXPLAINED

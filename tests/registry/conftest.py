@@ -18,7 +18,7 @@ def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     folder.mkdir()
     monkeypatch.syspath_prepend(folder)
     monkeypatch.delenv(plugin.VARIABLE, raising=False)
-    monkeypatch.setattr(plugin, "_told", set())
+    monkeypatch.setattr(plugin, "_reported", set())
     for name in [name for name in sys.modules if name.endswith("_plugin")]:
         if getattr(sys.modules[name], "__file__", "").endswith(f"site/{name}.py"):
             monkeypatch.delitem(sys.modules, name)  # another test's

@@ -42,7 +42,7 @@ LOOP = "(define i 0) (while (< i 40) (set! i (+ i 1))) (print! i)"
 
 @pytest.fixture(autouse=True)
 def _nothing_told(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(plugin, "_told", set())
+    monkeypatch.setattr(plugin, "_reported", set())
 
 
 def hooked(**implementations: Callable[..., object]) -> Registry:

@@ -391,7 +391,7 @@ def test_own_metadata_that_cannot_be_listed_is_told(
 ) -> None:
     monkeypatch.setattr(plugin, "alone", lambda *_: None)
     monkeypatch.setattr(metadata, "entry_points", lambda group: [])
-    monkeypatch.setattr(plugin, "_told", set())
+    monkeypatch.setattr(plugin, "_reported", set())
     with pytest.raises(UnknownNameError, match="not there to ask: ferryvm is not found: "):
         Registry().get("threaded")
     (line,) = caplog.messages

@@ -10,7 +10,7 @@ import pytest
 import ferryvm
 from ferryvm.errors import FerryError
 from ferryvm.testing import Differ
-from ferryvm.testing.bisect import Bisector, LateError, UnpreparedError, Way
+from ferryvm.testing.bisect import Bisector, DivergenceMode, LateError, UnpreparedError
 from ferryvm.testing.region import regions
 from ferryvm.testing.schedule import Schedule
 from ferryvm.testing.trace import LONGEST
@@ -40,24 +40,24 @@ def bisector(bad: str, text: str = PROGRAM, patience: float = 60.0) -> Bisector:
 
 
 @pytest.mark.parametrize(
-    ("bad", "way", "mnemonic", "line", "field"),
+    ("bad", "mode", "mnemonic", "line", "field"),
     [
-        ("wrong-shift", Way.COUNTED, "i64.shl", 8, "operand 0 of main"),
-        ("wrong-operands", Way.COUNTED, "i64.sub", 4, "operand 0 of half"),
-        ("wrong-uncounted", Way.UNCOUNTED, "i64.sub", 4, "static 0 (total)"),
-        ("wrong-return", Way.COUNTED, "return", 4, "operand 1 of main"),
-        ("wrong-raise", Way.COUNTED, "i64.mul", 3, "failure"),
-        ("wrong-sp", Way.MOVED, "i64.const", 1, "failure"),
-        ("wrong-leaving", Way.MOVED, "i64.add", 8, "static 0 (total)"),
-        ("wrong-entering", Way.ENTERED, None, None, "static 0 (total)"),
+        ("wrong-shift", DivergenceMode.COUNTED, "i64.shl", 8, "operand 0 of main"),
+        ("wrong-operands", DivergenceMode.COUNTED, "i64.sub", 4, "operand 0 of half"),
+        ("wrong-uncounted", DivergenceMode.UNCOUNTED, "i64.sub", 4, "static 0 (total)"),
+        ("wrong-return", DivergenceMode.COUNTED, "return", 4, "operand 1 of main"),
+        ("wrong-raise", DivergenceMode.COUNTED, "i64.mul", 3, "failure"),
+        ("wrong-sp", DivergenceMode.MOVED, "i64.const", 1, "failure"),
+        ("wrong-leaving", DivergenceMode.MOVED, "i64.add", 8, "static 0 (total)"),
+        ("wrong-entering", DivergenceMode.ENTERED, None, None, "static 0 (total)"),
     ],
 )
 def test_wrong_backend_parts_where_it_goes_wrong(
-    bad: str, way: Way, mnemonic: str | None, line: int | None, field: str
+    bad: str, mode: DivergenceMode, mnemonic: str | None, line: int | None, field: str
 ) -> None:
     parting = bisector(bad).find()
     assert parting is not None
-    assert (parting.way, parting.bad) == (way, bad)
+    assert (parting.mode, parting.bad) == (mode, bad)
     assert parting.difference.field == field
     if mnemonic is not None and bad != "wrong-leaving":
         assert parting.mnemonic == mnemonic
@@ -99,7 +99,7 @@ def test_backend_that_does_not_come_back_has_failed() -> None:
         "wrong-spin", "(define x (* 2 3)) (while (< x 9) (set! x (+ x 1)))", patience=0.3
     ).find()
     assert parting is not None
-    assert (parting.way, parting.mnemonic) == (Way.UNCOUNTED, "i64.mul")
+    assert (parting.mode, parting.mnemonic) == (DivergenceMode.UNCOUNTED, "i64.mul")
     assert parting.difference.right == "it was still running after 0.3 s"
 
 
@@ -153,7 +153,7 @@ def test_backend_that_differs_from_itself_is_an_error() -> None:
     outcomes = iter([place.difference] + [None] * 50)
     search.segment = lambda first, last: next(outcomes)  # type: ignore[method-assign]  # unstable
     with pytest.raises(FerryError, match="'wrong-shift' does not do the same twice"):
-        search.search(Way.COUNTED)
+        search.search(DivergenceMode.COUNTED)
 
 
 def test_bad_backend_gets_the_patience_of_the_comparison_that_found_it() -> None:
@@ -189,7 +189,7 @@ def test_arithmetic_in_the_callers_environment_is_found_in_another_one_alone() -
     assert Bisector(differ, "wrong-environment", text, windows=3).find() is None
     found = Bisector(differ, "wrong-environment", text, schedule=Schedule.ENVIRONMENT).find()
     assert found is not None
-    assert (found.way, found.mnemonic) == (Way.COUNTED, "f64.add")
+    assert (found.mode, found.mnemonic) == (DivergenceMode.COUNTED, "f64.add")
     assert found.environment in {"down", "up", "zero", "flush-up"}
     assert found.entered == found.number
     # Searched for again, that environment is enough.

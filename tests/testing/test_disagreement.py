@@ -271,7 +271,7 @@ def _set(*keys: str, value: Any) -> Callable[[dict[str, Any]], None]:
     ("change", "message"),
     [
         (_set("format", value="x"), 'not a disagreement file: no "format": "ferryvm disagreement"'),
-        (_set("version", value=2), "version 2 of the format; this is 1"),
+        (_set("version", value=1), "version 1 of the format; this is 2"),
         (
             _set("schedule", value="randm"),
             "schedule: Input should be 'none', 'random', 'environment' or 'every-boundary', found 'randm'",
@@ -301,7 +301,7 @@ def _set(*keys: str, value: Any) -> Callable[[dict[str, Any]], None]:
             _set("difference", "field", value=None),
             "difference.field: Input should be a valid string, found None",
         ),
-        (_set("parting", "way", value="count"), "parting.way: Input should be 'counting', "),
+        (_set("parting", "mode", value="count"), "parting.mode: Input should be 'counting', "),
         (
             _set("parting", "pc", value=1.5),
             "parting.pc: Input should be a valid integer, found 1.5",

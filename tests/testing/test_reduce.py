@@ -16,7 +16,7 @@ from ferryvm.isa.type import F32, F64, I32, I64, Type
 from ferryvm.program import Program
 from ferryvm.region.region import Region
 from ferryvm.testing import Differ
-from ferryvm.testing.bisect import Bisector, Way
+from ferryvm.testing.bisect import Bisector, DivergenceMode
 from ferryvm.testing.disagreement import showing
 from ferryvm.testing.generate import LIMITS, generate
 from ferryvm.testing.reduction import Reduction, reduce
@@ -66,7 +66,7 @@ def test_wrong_instruction_is_left_with_its_operands(bad: str, expected: list[st
     found = reduced(bad, PROGRAM)
     assert mnemonics(found.program) == expected
     assert found.signature.bad == bad
-    again = Bisector(differ(bad), bad, verify(found.program)).find(found.signature.way)
+    again = Bisector(differ(bad), bad, verify(found.program)).find(found.signature.mode)
     assert again is not None
     assert again.mnemonic == found.signature.mnemonic
 
@@ -86,7 +86,7 @@ def test_fault_of_leaving_after_three_instructions_keeps_three() -> None:
     found = reduced(
         "wrong-leaving", "(define total 5) (define (f x) (* x 2)) (f (f (f (+ total 1))))"
     )
-    assert found.signature.way is Way.MOVED
+    assert found.signature.mode is DivergenceMode.MOVED
     assert len(found.program.code) <= 10
     assert len(found.program.statics) == 1
     assert showing(differ("wrong-leaving"), verify(found.program)) is not None

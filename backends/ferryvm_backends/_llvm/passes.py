@@ -105,7 +105,7 @@ def _improved_elsewhere(module: llvm.ModuleRef, pipeline: Pipeline) -> llvm.Modu
     global _is_reported
     try:
         message = bytes([pipeline.value]) + module.as_bitcode()
-        return loaded(_service.ask(message, most=RENEWED))
+        return loaded(_service.request(message, most=RENEWED))
     except (ClosedError, EndedError):
         raise BackendError("llvm: the process that runs LLVM's passes has ended") from None
     except OSError as error:

@@ -2,7 +2,7 @@
 """The region IR to LLVM IR.
 
     lower ─┬─> lower_body ─────────────────────────┐  the region's own: status f(control)
-           └─> lower_function ─> lower_body, copies │  others: {result, left} f(control, frame, …)
+           └─> lower_function ─> lower_body, copies │  others: {result, exited} f(control, frame, …)
                                                     ▼
               blocks, with parts around one function: access, side_exit, poll, call; Arithmetic
 

@@ -51,7 +51,7 @@ def lower_function(shared: LoweringContext, number: int, body: Body) -> None:
     for caller, callee in itertools.pairwise([function, *copies, function]):
         is_copy = caller is not function
         calls = {**shared.functions, number: callee}
-        variant = Variant(body, calls, is_inner=is_copy, has_room=True)
+        variant = Variant(body, calls, is_inner=is_copy, has_headroom=True)
         lower_body(shared, variant, at_start(caller) if is_copy else builder)
 
 

@@ -159,7 +159,7 @@ class SideExits:
     # --- checks -----------------------------------------------------------------------------
 
     def do_trap_if(self, operation: Operation, p: ir.Value) -> None:
-        if self.function.variant.has_room and frame_headroom(operation):
+        if self.function.variant.has_headroom and frame_headroom(operation):
             return
         trap = ir.Constant(INT32, int(operation.fact(0, Trap)))
         self.leave_if(p, self.exit_state(operation), Status.TRAP, trap=trap)

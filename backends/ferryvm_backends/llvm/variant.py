@@ -19,5 +19,5 @@ class Variant:
     """The native functions that it calls, by the numbers of the VM's."""
     is_inner: bool = False
     """True if its callers have polled the flag and checked the host's stack already."""
-    has_room: bool = False
+    has_headroom: bool = False
     """True if the VM's stack is known to have room for the frames of its calls."""

@@ -147,7 +147,7 @@ class Builder:
     def _request(self, device: Device, request: bytes) -> bytes:
         seconds = seconds_from(TIMEOUT, _SECONDS, lambda text: BackendError(f"opencl: {text}"))
         try:
-            return self.service.ask(request, seconds)
+            return self.service.request(request, seconds)
         except TimeoutError:
             raise BackendError(
                 f"opencl: {device} did not build the kernel in {seconds:g} s; "

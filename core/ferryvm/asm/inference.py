@@ -131,7 +131,7 @@ class _Body:
     """The step from which each one was first reached."""
 
 
-_Way = tuple[_Body, int, _Stack]
+_Path = tuple[_Body, int, _Stack]
 """Control that comes out of a step of a body with a stack."""
 
 
@@ -147,7 +147,7 @@ class _Analysis:
         """Words passed to each called label, and the first call."""
         self.results: dict[str, tuple[int, Step | None]] = {}
         """Words returned, and the RETURN that says so."""
-        self.waiting: dict[str, list[_Way]] = {}
+        self.unresolved: dict[str, list[_Path]] = {}
         self.pending: list[tuple[_Body, int]] = []
         self.faults: dict[Token, str] = {}
         """The first one at each place: a step that two bodies share fails in both."""
@@ -158,9 +158,9 @@ class _Analysis:
         while True:
             while self.pending:
                 self._visit(*self.pending.pop())
-            if not self.waiting or self.faults:
+            if not self.unresolved or self.faults:
                 return
-            label = next(iter(self.waiting))
+            label = next(iter(self.unresolved))
             self._settle(label, self.assumed.setdefault(label, 0), None)
 
     def _start(self, label: str | None, entry: int) -> None:
@@ -246,7 +246,7 @@ class _Analysis:
         if step.label in self.results:
             self._resume(body, index, stack, self.results[step.label][0])
         else:
-            self.waiting.setdefault(step.label, []).append((body, index, stack))
+            self.unresolved.setdefault(step.label, []).append((body, index, stack))
 
     def _resume(self, body: _Body, index: int, stack: _Stack, results: int) -> None:
         """Go on after a call."""
@@ -271,7 +271,7 @@ class _Analysis:
     def _settle(self, label: str, count: int, step: Step | None) -> None:
         """Note what a function returns and let go on who waits for it."""
         self.results[label] = (count, step)
-        for body, index, stack in self.waiting.pop(label, []):
+        for body, index, stack in self.unresolved.pop(label, []):
             self._resume(body, index, stack, count)
 
 

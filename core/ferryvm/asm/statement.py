@@ -90,8 +90,8 @@ class Statement:
 
     def rest(self) -> list[Token]:
         """All tokens that are left."""
-        left, self.at = self.operands[self.at :], len(self.operands)
-        return left
+        rest, self.at = self.operands[self.at :], len(self.operands)
+        return rest
 
     def finish(self) -> None:
         """Raise a StatementFault unless every token was taken."""

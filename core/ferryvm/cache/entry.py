@@ -32,7 +32,7 @@ _FOLDERS = "0123456789abcdef"
 _ANOTHER = f"set {ENVIRONMENT} to a folder of your own that can be written"
 
 _log = logging.getLogger("ferryvm.cache")
-_told: set[str] = set()
+_reported: set[str] = set()
 """Messages of this process about a cache that cannot be used."""
 
 Fault = Callable[[bytes], str | None]
@@ -238,6 +238,6 @@ def _unusable(digit: str, error: OSError | NotPrivateError) -> str:
 
 def _tell_once(error: BackendError) -> None:
     message = str(error)
-    if message not in _told:
-        _told.add(message)
+    if message not in _reported:
+        _reported.add(message)
         _log.warning("%s; compiled code is not kept", message)

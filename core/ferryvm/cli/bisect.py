@@ -164,7 +164,7 @@ def show_unprepared(error: UnpreparedError) -> None:
     )
 
 
-_WAYS = {
+_MODES = {
     "counting": "{bad} goes wrong when it counts instructions",
     "not counting": "{bad} goes wrong only when it does not count instructions, from here on",
     "moving": "{bad} goes wrong only when it is entered and left in the middle of the program",
@@ -182,7 +182,7 @@ def show_parting(parting: Parting) -> None:
     one = parting
     from ferryvm.testing.environment import condition
 
-    click.echo(_WAYS[one.way.value].format(bad=one.bad) + condition(one.environment))
+    click.echo(_MODES[one.mode.value].format(bad=one.bad) + condition(one.environment))
     for region in one.regions:
         click.echo(f"  in {region}")
     place = f"pc {one.pc}: {one.mnemonic}, after {one.number} instructions"
@@ -199,7 +199,7 @@ def show_parting(parting: Parting) -> None:
     click.echo()
     show_traces(one.good, one.bad, one.good_trace, one.bad_trace)
     click.echo()
-    title = "at the end" if "not counting" in one.way.value else "then"
+    title = "at the end" if "not counting" in one.mode.value else "then"
     table = Table("", title, one.good, one.bad, box=None)
     for field, left, right in one.after:
         table.add_row("*" if left != right else "", field, left, right)

@@ -123,7 +123,7 @@ def run_command() -> int:
     try:
         return _run()
     except BaseException as error:  # noqa: BLE001 - whatever it is, it is told
-        return _told(error)
+        return _reported(error)
 
 
 @in_ours  # what a command computes besides running programs, too
@@ -142,7 +142,7 @@ def _run() -> int:
     return exit_code(code) or 0
 
 
-def _told(error: BaseException) -> int:
+def _reported(error: BaseException) -> int:
     """Say how the command ended; its exit code."""
     if termination.came and not isinstance(error, Interrupted):
         # It may be anything: what imports and plugins made of the KeyboardInterrupt.

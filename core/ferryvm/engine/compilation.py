@@ -22,7 +22,7 @@ from collections.abc import Callable, Iterator
 
 from ferryvm.float_environment import ours
 from ferryvm.machine.control import ControlBlock
-from ferryvm.machine.host_stack import start_roomy
+from ferryvm.machine.host_stack import start_with_headroom
 from ferryvm.thread import ThreadError
 
 _LOG = logging.getLogger(__name__)
@@ -93,7 +93,7 @@ class _Worker:
     def __init__(self) -> None:
         self._jobs: list[Job] = []
         self._changed = threading.Condition()
-        self._under_way: threading.Lock | None = None
+        self._running: threading.Lock | None = None
         """Held by the thread, if there is one."""
         self._is_closed = False
         self._is_busy = False
@@ -103,19 +103,19 @@ class _Worker:
         with self._changed:
             if self._is_closed:
                 return False
-            if self._under_way is None:
-                under_way = threading.Lock()
-                under_way.acquire()
+            if self._running is None:
+                running = threading.Lock()
+                running.acquire()
                 try:
-                    start_roomy(self._work, under_way)
+                    start_with_headroom(self._work, running)
                 except ThreadError:  # the process ends, has too many, or has no memory
                     return False
-                self._under_way = under_way
+                self._running = running
             self._jobs.append(job)
             self._changed.notify()
             return True
 
-    def _work(self, under_way: threading.Lock) -> None:
+    def _work(self, running: threading.Lock) -> None:
         try:
             is_open = True
             while is_open:
@@ -126,7 +126,7 @@ class _Worker:
                     self._is_busy = False
                     _LOG.warning("out of memory: something in the background was given up")
         finally:
-            under_way.release()
+            running.release()
 
     def _do_next(self) -> bool:
         """Wait for a job and do it; False when there will be none any more."""
@@ -147,14 +147,14 @@ class _Worker:
     def _take(self) -> Job | None:
         """The first job that is due, once there is one; None if the worker is closed before."""
         while not self._is_closed:
-            left = None
+            remaining = None
             if self._jobs:
                 job = min(self._jobs, key=lambda job: job.due)
-                left = job.due - time.monotonic()
-                if left <= 0:
+                remaining = job.due - time.monotonic()
+                if remaining <= 0:
                     self._jobs.remove(job)
                     return job
-            self._changed.wait(left)
+            self._changed.wait(remaining)
         return None
 
     def drop(self) -> bool:
@@ -168,9 +168,9 @@ class _Worker:
     def close(self) -> None:
         """Drop what waits and let the job under way end."""
         self.drop()
-        if self._under_way is not None:
+        if self._running is not None:
             # In steps: a signal that comes just before the wait begins does not end it.
-            while not self._under_way.acquire(timeout=_LOOK):
+            while not self._running.acquire(timeout=_LOOK):
                 pass
 
 

@@ -68,7 +68,7 @@ class Decider:
             decision = choose(self._policy, facts(region, site.threshold), here(), extra)
             placement.region, placement.kind = region.name, region.kind.value
             placement.decision = decision.reason
-            considered = Considered(region.name, decision.reason, decision.told())
+            considered = Considered(region.name, decision.reason, decision.lines())
             placement.considered.append(considered)
             rule = decision.rule
             if rule is not None and rule.action is Action.COMPILE and rule.backends:

@@ -26,7 +26,7 @@ from ferryvm.float_environment import in_ours, set_again
 from ferryvm.foreign import ForeignError, contained
 from ferryvm.machine.control import UNLIMITED, Status
 from ferryvm.machine.host import STANDARD, HostFunction, Output, bind
-from ferryvm.machine.host_stack import check_size, floor, with_room
+from ferryvm.machine.host_stack import check_size, floor, with_headroom
 from ferryvm.machine.memory import Limits
 from ferryvm.machine.state import Machine
 from ferryvm.policy import Policy, default
@@ -64,9 +64,9 @@ class Engine:
         if device and backend is None:
             raise FerryError(f"device {device!r}: a backend has to be named that compiles for it")
         if backend is not None:
-            self.backend = with_room(lambda: runnable(self.registry, backend, device))
+            self.backend = with_headroom(lambda: runnable(self.registry, backend, device))
         else:
-            self.backend = with_room(lambda: mixed(self.registry, policy or default()))
+            self.backend = with_headroom(lambda: mixed(self.registry, policy or default()))
         self.limits = limits or Limits()
         self.hosts = {**STANDARD, **(hosts or {})}
         self.output = output

@@ -191,7 +191,7 @@ def _explained(placement: Placement, verified: Verified, is_counted: bool) -> Ex
 
 def _remark(placement: Placement) -> str:
     """The state of a site that its rules do not explain."""
-    decisions = [asked.decision for asked in placement.considered]
+    decisions = [each.decision for each in placement.considered]
     if placement.decision and placement.decision not in decisions:
         return placement.decision
     if not decisions and placement.state in (SiteState.QUEUED, SiteState.DECIDING):

@@ -69,7 +69,7 @@ def extra_facts(plugins: Plugins) -> ExtraFacts | None:
     if not plugins.implement(hook):
         return None
 
-    def ask(region: Region) -> Mapping[str, FactValue]:
+    def facts_of(region: Region) -> Mapping[str, FactValue]:
         found: dict[str, FactValue] = {}
         for plugin, given in plugins.call(hook, region=region):
             fault: str | None = "returned what cannot be looked at"
@@ -86,7 +86,7 @@ def extra_facts(plugins: Plugins) -> ExtraFacts | None:
             found.update({f"{PLUGIN}.{plugin.name}.{name}": v for name, v in facts.items()})
         return found
 
-    return ask
+    return facts_of
 
 
 def _fault(given: object) -> str | None:

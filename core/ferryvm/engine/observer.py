@@ -34,7 +34,7 @@ from ferryvm.wrapper import ArtifactWrapper, InterpreterWrapper
 
 __all__ = ["Cold", "Happening", "Observer"]
 
-KEPT = 50_000
+EVENT_LIMIT = 50_000
 """Transfers that are kept unless told otherwise, and as many entries of the interpreter."""
 
 _LOG = logging.getLogger(__name__)
@@ -61,9 +61,9 @@ class Cold(NamedTuple):
 class Observer:
     """An observer: the events of the engines that it watches."""
 
-    def __init__(self, transfers: bool = False, keep: int = KEPT) -> None:
-        """`transfers`: see each of them, and tell plugins; `keep`: how many at most."""
-        self.keep = keep
+    def __init__(self, transfers: bool = False, limit: int = EVENT_LIMIT) -> None:
+        """`transfers`: see each of them, and tell plugins; `limit`: how many at most."""
+        self.limit = limit
         self.began = time.perf_counter()
         self.happenings: list[Happening] = []
         self.transfers: list[TransferEvent] = []
@@ -109,8 +109,8 @@ class Observer:
         found = []
         for (pc, counting), threshold in sorted(self._counts.items()):
             if (pc, counting) not in hot:
-                left = max(one.counted(pc, counting) for one in self._artifacts)
-                found.append(Cold(pc, threshold - left, threshold))
+                remaining = max(one.counted(pc, counting) for one in self._artifacts)
+                found.append(Cold(pc, threshold - remaining, threshold))
         return found
 
     # --- seeing -----------------------------------------------------------------------------
@@ -133,7 +133,7 @@ class Observer:
     def entered(self, event: TransferEvent) -> None:
         """The engine entered an interpreter and control came back."""
         self.entry_seconds += event.seconds
-        self._keep(self.entries, event)
+        self._append(self.entries, event)
 
     def around_code(self, entry: int, address: int) -> tuple[int, object]:
         """The address to be entered instead of a code's, and what must be kept for it."""
@@ -154,7 +154,7 @@ class Observer:
                 seconds = time.perf_counter() - began
                 status = Status(number)
                 event = TransferEvent(backend, region, entry, control.pc, status, began, seconds)
-                self._keep(self.transfers, event)
+                self._append(self.transfers, event)
                 if self._tell is not None:
                     self._tell(event)
             except BaseException as error:  # noqa: BLE001 - of a signal handler, for example
@@ -165,9 +165,9 @@ class Observer:
         wrapped = PythonEntry(observed)
         return wrapped.address, (wrapped, attempt)
 
-    def _keep(self, kept: list[TransferEvent], event: TransferEvent) -> None:
-        if len(kept) < self.keep:
-            kept.append(event)
+    def _append(self, events: list[TransferEvent], event: TransferEvent) -> None:
+        if len(events) < self.limit:
+            events.append(event)
         else:
             with self._lock:
                 self.dropped[event.backend] += 1

@@ -14,7 +14,7 @@ from ferryvm.backend import (
 )
 from ferryvm.failure import kind_of, text_of
 from ferryvm.foreign import ForeignError, contained
-from ferryvm.machine.host_stack import with_room
+from ferryvm.machine.host_stack import with_headroom
 from ferryvm.verify import Verified
 
 
@@ -45,7 +45,7 @@ def prepare(
         raise RefusalError(f"{who} has nothing to force: {', '.join(missing)}")
     try:
         with contained(f"{who} prepares the program", BackendError):
-            artifact: object = with_room(
+            artifact: object = with_headroom(
                 lambda: (
                     backend.prepare_forced(program, forcing)
                     if forcing

@@ -60,9 +60,9 @@ def mixed(
     interpreter = registry.get(policy.interpreter)
     if not isinstance(interpreter, Interpreter):
         raise BackendError(f"the policy's interpreter {interpreter.name!r} is none")
-    told = placement_listener(registry.plugins)
-    if told is not None:
-        listeners = (*listeners, told)
+    listener = placement_listener(registry.plugins)
+    if listener is not None:
+        listeners = (*listeners, listener)
     extra = extra_facts(registry.plugins)
     strict = registry.strict
     return Mixed(name, policy, interpreter, registry.get, observe, listeners, extra, strict)

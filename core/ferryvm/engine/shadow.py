@@ -50,12 +50,12 @@ Python."""
 _GOES_ON = frozenset(
     [Status.LEAVE, Status.GUARD, Status.INTERRUPTED, Status.FUEL, Status.SLICED, Status.LOST]
 )
-"""Statuses after which the instruction at pc is still to be run by whoever goes on."""
+"""Statuses after which the instruction at pc is still to be run by the interpreter."""
 
 _MEETS = frozenset([Status.HALT, Status.HOST, Status.TRAP, Status.GROW])
 """Statuses that the instruction at pc itself is the reason for; it is not paid."""
 
-_KEPT = (
+_UNCHANGED = (
     *("abi_version", "instructions", "heap_capacity", "heap_limit", "static_count", "table_size"),
     *("statics", "stack", "stack_end", "heap", "code", "functions", "table"),
     *("counters", "entries", "originals"),
@@ -196,7 +196,7 @@ class Shadow:
         given = control.fuel = min(before.fuel, LONGEST)
         copied = time.perf_counter()
         status = native(machine.address)
-        left = time.perf_counter()
+        exited = time.perf_counter()
         paid = given - control.fuel
         control.fuel = before.fuel - paid
         if status == Status.FUEL and paid == given < before.fuel:
@@ -210,7 +210,7 @@ class Shadow:
                 return stay, _Stop(twin, before.fuel - done)
             found = _difference(machine, twin, met, done, stay)
         placement.compared += 1
-        placement.compare_seconds += time.perf_counter() - left + copied - began
+        placement.compare_seconds += time.perf_counter() - exited + copied - began
         if found is None:
             return stay, None
         what = f"{found.field} was {found.right}, not {found.left}"
@@ -225,24 +225,24 @@ class Shadow:
         Where the code's last instruction is the reason why it left, the shadow may pay one more.
         """
         control, total = twin.control, stay.instructions + (stay.status in _MEETS)
-        left = total
+        remaining = total
         while True:
-            control.fuel = part = min(left, SLICE)
+            control.fuel = part = min(remaining, SLICE)
             try:
                 met = self._artifact.enter(twin, True)
             except Exception as error:
                 what = f"the shadow {self._name!r} failed beside region {stay.region}"
                 raise BackendError(f"{what}: {described(error)}") from error
-            left -= part - control.fuel
-            if met is not Status.FUEL or control.fuel > 0 or not left:
-                return met, total - left
-            if machine.control.interrupt and left > SLICE:
-                return None, total - left
+            remaining -= part - control.fuel
+            if met is not Status.FUEL or control.fuel > 0 or not remaining:
+                return met, total - remaining
+            if machine.control.interrupt and remaining > SLICE:
+                return None, total - remaining
 
     def _error(self, machine: Machine, stay: Stay, found: Difference, twin: Machine) -> ShadowError:
-        entry, left = _at(machine, stay.entry), _at(machine, stay.exit)
+        entry, exit_ = _at(machine, stay.entry), _at(machine, stay.exit)
         return ShadowError(
-            f"backend {stay.backend!r}: region {stay.region}, entered at {entry} and left at {left} "
+            f"backend {stay.backend!r}: region {stay.region}, entered at {entry} and left at {exit_} "
             f"after {stay.instructions} instructions, is wrong: {found.field} is {found.right}, "
             f"{found.left} in {self._name!r}, in whose state the program stands at "
             f"{_at(machine, twin.control.pc)}",
@@ -271,7 +271,7 @@ def _broken(control: ControlBlock, before: ControlBlock, stay: Stay) -> Differen
         return Difference("status", f"fuel for {control.fuel} more", "FUEL")
     if stay.status == Status.INTERRUPTED and not control.interrupt:
         return Difference("status", "no interrupt", "INTERRUPTED")
-    for name in _KEPT:
+    for name in _UNCHANGED:
         was, now = getattr(before, name), getattr(control, name)
         if was != now:
             return Difference(f"{name} of the control block", str(was), str(now))

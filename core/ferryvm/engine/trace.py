@@ -39,10 +39,10 @@ def write(observer: Observer, path: Path) -> None:
 def events(observer: Observer) -> list[Json]:
     """The events of a trace: metadata, then the others in the order of their times."""
     found = [*_placements(observer), *_transfers(observer)]
-    return [*_metadata(observer), *sorted(found, key=_begins)]
+    return [*_metadata(observer), *sorted(found, key=_start)]
 
 
-def _begins(event: Json) -> tuple[float, float]:
+def _start(event: Json) -> tuple[float, float]:
     """When it begins; of two that begin together the longer one comes first, as it is around."""
     at, duration = event["ts"], event.get("dur", 0.0)
     assert isinstance(at, float)
@@ -56,7 +56,7 @@ def _metadata(observer: Observer) -> Iterator[Json]:
         yield _event("thread_name", "M", row, args={"name": name})
         yield _event("thread_sort_index", "M", row, args={"sort_index": row})
     if observer.dropped:
-        args = {"kept": observer.keep, "dropped": dict(observer.dropped)}
+        args = {"limit": observer.limit, "dropped": dict(observer.dropped)}
         yield _event("transfers_dropped", "M", PROGRAM, args=args)
 
 
@@ -81,9 +81,9 @@ def _unfinished(observer: Observer) -> Iterator[Json]:
     if not unfinished:
         return
     place = unfinished[0]
-    asked = [one.at for one in observer.happenings if one.placement is place]
+    decided = [one.at for one in observer.happenings if one.placement is place]
     others = [one.at for one in observer.happenings if one.event is Event.ATTEMPT]
-    began = max(asked + others)  # one is compiled at a time
+    began = max(decided + others)  # one is compiled at a time
     name = f"compiling {place.region}"
     seconds = time.perf_counter() - began
     args: Json = {"region": place.region, "outcome": "under way at the end"}

@@ -11,7 +11,7 @@ from __future__ import annotations
 import heapq
 from collections.abc import Sequence
 
-Span = tuple[int, int]
+Interval = tuple[int, int]
 """The range of a node's subtree in the preorder of the dominator tree: from, and past."""
 
 
@@ -26,7 +26,7 @@ class DominatorTree:
         iterations up to the fixed point are made only where one does not.
         """
         self._parents = _parents(predecessors)
-        self._spans = _spans(self._parents)
+        self._intervals = _intervals(self._parents)
         if not all(
             source < node or self.dominates(node, source)
             for node, sources in enumerate(predecessors)
@@ -34,24 +34,24 @@ class DominatorTree:
         ):
             while _improve(self._parents, predecessors):
                 pass
-            self._spans = _spans(self._parents)
+            self._intervals = _intervals(self._parents)
 
     def dominates(self, a: int, b: int) -> bool:
         """True if every path from the entry to `b` passes `a`."""
-        first, past = self._spans[a]
-        return first <= self._spans[b][0] < past
+        first, past = self._intervals[a]
+        return first <= self._intervals[b][0] < past
 
     def parent(self, node: int) -> int:
         """The immediate dominator of a node; that of the entry is itself."""
         return self._parents[node]
 
-    def span(self, node: int) -> Span:
+    def interval(self, node: int) -> Interval:
         """The range of a node's subtree in the preorder."""
-        return self._spans[node]
+        return self._intervals[node]
 
     def preorder(self) -> list[int]:
         """All nodes in preorder."""
-        return sorted(range(len(self._spans)), key=lambda node: self._spans[node][0])
+        return sorted(range(len(self._intervals)), key=lambda node: self._intervals[node][0])
 
 
 def _parents(predecessors: Sequence[Sequence[int]]) -> list[int]:
@@ -93,7 +93,7 @@ def _meet(parents: list[int], nodes: list[int]) -> int:
     return -latest[0]
 
 
-def _spans(parents: Sequence[int]) -> list[Span]:
+def _intervals(parents: Sequence[int]) -> list[Interval]:
     count = len(parents)
     sizes = [1] * count
     for node in range(count - 1, 0, -1):  # what a node dominates stands behind it

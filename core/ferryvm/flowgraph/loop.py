@@ -37,13 +37,13 @@ class NaturalLoop:
     order: tuple[int, ...] = dataclasses.field(repr=False)
     """All nodes that are in loops of the graph; those of one loop stand together. So a nest of any
     depth is stored once, and only loops that are looked at are spelled out."""
-    span: tuple[int, int] = dataclasses.field(repr=False)
+    interval: tuple[int, int] = dataclasses.field(repr=False)
     """From where to where in `order` it goes."""
 
     @functools.cached_property
     def blocks(self) -> frozenset[int]:
         """All nodes in it, those of the loops inside included."""
-        return frozenset(self.order[slice(*self.span)])
+        return frozenset(self.order[slice(*self.interval)])
 
     @property
     def is_innermost(self) -> bool:
@@ -52,8 +52,8 @@ class NaturalLoop:
 
     def contains(self, other: NaturalLoop) -> bool:
         """True if another loop of the graph is in it, or is it."""
-        first, past = self.span
-        return first <= other.span[0] < past
+        first, past = self.interval
+        return first <= other.interval[0] < past
 
     @functools.cached_property
     def path(self) -> str:
@@ -133,18 +133,18 @@ class _Forest:
     def add(self, head: int, latches: Sequence[int]) -> None:
         """Find the loop of a head; those of the heads inside are there already."""
         self.innermost[head] = self.outermost[head] = head
-        waiting = list(latches)
-        while waiting:
-            node = waiting.pop()
+        worklist = list(latches)
+        while worklist:
+            node = worklist.pop()
             top = self._top(node)
             if top == head:
                 continue
             if top is None:
                 self.innermost[node] = head
-                waiting += self.predecessors[node]
+                worklist += self.predecessors[node]
             else:
                 self.parents[top] = self.outermost[top] = head
-                waiting += self.predecessors[top]
+                worklist += self.predecessors[top]
 
     def make(
         self, make: Callable[..., LoopType], latches: Mapping[int, Sequence[int]]
@@ -161,24 +161,24 @@ class _Forest:
             own[head].append(node)
         order: list[int] = []
         preorder: list[int] = []
-        spans: dict[int, tuple[int, int]] = {}
+        intervals: dict[int, tuple[int, int]] = {}
         counts: dict[int, int] = {}
-        waiting: list[tuple[int, tuple[int, int] | None]]
-        waiting = [(head, None) for head in reversed(inside.get(None, ()))]
-        while waiting:  # a loop is met twice: before those inside it, and after
-            head, began = waiting.pop()
+        worklist: list[tuple[int, tuple[int, int] | None]]
+        worklist = [(head, None) for head in reversed(inside.get(None, ()))]
+        while worklist:  # a loop is met twice: before those inside it, and after
+            head, began = worklist.pop()
             if began is not None:
-                spans[head] = began[0], len(order)
+                intervals[head] = began[0], len(order)
                 counts[head] = len(preorder) - began[1]
                 continue
             began = len(order), len(preorder)
             preorder.append(head)
             order += own[head]
             if head in inside:
-                waiting.append((head, began))
-                waiting += [(inner, None) for inner in reversed(inside[head])]
+                worklist.append((head, began))
+                worklist += [(inner, None) for inner in reversed(inside[head])]
             else:
-                spans[head], counts[head] = (began[0], len(order)), 1
+                intervals[head], counts[head] = (began[0], len(order)), 1
         nodes = tuple(order)
         loops: dict[int, LoopType] = {}
         for head in preorder:
@@ -192,6 +192,6 @@ class _Forest:
                 number=numbers[head],
                 loops=counts[head],
                 order=nodes,
-                span=spans[head],
+                interval=intervals[head],
             )
         return loops

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import functools
 
-from ferryvm.flowgraph.dominance import DominatorTree, Span
+from ferryvm.flowgraph.dominance import DominatorTree, Interval
 from ferryvm.ir.graph import Block, Body, Edge, Value
 
 
@@ -34,9 +34,9 @@ class ControlFlowGraph:
         itself."""
         return self.dominators.dominates(a, b)
 
-    def span(self, place: int) -> Span:
+    def interval(self, place: int) -> Interval:
         """The range of a block's subtree in the preorder of the dominator tree."""
-        return self.dominators.span(place)
+        return self.dominators.interval(place)
 
     def preorder(self) -> list[int]:
         """The places of all blocks in preorder of the dominator tree."""

@@ -100,7 +100,7 @@ class _Parser:
 
     # --- tokens of a line -------------------------------------------------------------------
 
-    def _begin(self, number: int, tokens: list[str]) -> None:
+    def _set_line(self, number: int, tokens: list[str]) -> None:
         self.number, self.tokens, self.at = number, tokens, 0
 
     @property
@@ -153,19 +153,19 @@ class _Parser:
     def run(self) -> Module:
         """The module."""
         lines = iter([*self.lines, (self.lines[-1][0] + 1 if self.lines else 1, [])])
-        self._begin(*next(lines))
+        self._set_line(*next(lines))
         self._take("module")
         name, counting = self._name(), self._accepts("counting")
         self._end()
         bodies: list[Body] = []
         number, tokens = next(lines)
         while tokens:
-            self._begin(number, tokens)
+            self._set_line(number, tokens)
             body = self._body_head()
             late: list[_Late] = []
             number, tokens = next(lines)
             while tokens and not self._is_body(tokens):
-                self._begin(number, tokens)
+                self._set_line(number, tokens)
                 if tokens[-1] == ":":  # only the head of a block ends so
                     late.append(_Late(Block(self._take(), 0), []))
                     body.blocks.append(late[-1].block)
@@ -175,7 +175,7 @@ class _Parser:
                 number, tokens = next(lines)
             _BodyParser(self, body).run(late)
             bodies.append(body)
-        self._begin(number, [])
+        self._set_line(number, [])
         if not bodies or not bodies[0].is_root:
             self._fault("a region expected first")
         for body in bodies[1:]:
@@ -222,17 +222,17 @@ class _BodyParser:
         if len(self.blocks) < len(self.body.blocks):
             p._fault(f"two blocks of {self.body.name} have one label")
         for each in late:  # definitions first: they may be used before
-            p._begin(*each.lines[0])
+            p._set_line(*each.lines[0])
             self._head(each.block)
             if each is late[0] and not self.body.is_root:
                 self.body.parameters = len(each.block.parameters)
             for number, tokens in each.lines[1:]:
-                p._begin(number, tokens)
+                p._set_line(number, tokens)
                 if tokens[0].startswith("%"):
                     self._define(p._take(), Operation("", self._type()))
         for each in late:
             for number, tokens in each.lines[1:]:
-                p._begin(number, tokens)
+                p._set_line(number, tokens)
                 self._operation(each.block)
                 p._end()
             if each.block.terminator is None:

@@ -130,7 +130,9 @@ class _Check:
         for rank, number in enumerate(self.graph.preorder()):
             while above and above[-1][0] <= rank:
                 self.visible.difference_update(above.pop()[1])
-            above.append((self.graph.span(number)[1], self._contents(self.graph.blocks[number])))
+            above.append(
+                (self.graph.interval(number)[1], self._contents(self.graph.blocks[number]))
+            )
 
     def _contents(self, block: Block) -> list[Value]:
         """Check what is in a block; the values that it defines."""

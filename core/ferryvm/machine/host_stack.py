@@ -100,7 +100,7 @@ def floor() -> int:
     return lowest + RESERVE if lowest else 0
 
 
-def start_roomy(work: Callable[..., None], *arguments: object) -> None:
+def start_with_headroom(work: Callable[..., None], *arguments: object) -> None:
     """Start a thread that has `ROOMY` bytes of stack. Raises ThreadError."""
     with _starting:
         # The size is one of the process: a thread that another one starts just now may get it, too.
@@ -114,7 +114,7 @@ def start_roomy(work: Callable[..., None], *arguments: object) -> None:
 _starting = threading.Lock()
 
 
-def with_room(work: Callable[[], _R]) -> _R:
+def with_headroom(work: Callable[[], _R]) -> _R:
     """The result of `work`, which runs in another thread if this one has a small stack."""
     _, size = limits()
     if not 0 < size < _SMALL:
@@ -133,7 +133,7 @@ def with_room(work: Callable[[], _R]) -> _R:
         finally:
             done.release()
 
-    start_roomy(run)
+    start_with_headroom(run)
     done.acquire()
     if errors:
         raise errors[0]

@@ -27,11 +27,11 @@ _OPERATORS: dict[str, Callable[[float, float], bool]] = {
     "!=": operator.ne,
 }
 
-_BEGINNING = r"\s*(>=|<=|>|<|==|!=)\s*[+-]?[0-9]"
-COMPARISON = rf"{_BEGINNING}[0-9_]*(\.[0-9]+)?([eE][+-]?0*[0-9]{{1,2}})?\s*"
+_OPERATOR_AND_DIGIT = r"\s*(>=|<=|>|<|==|!=)\s*[+-]?[0-9]"
+COMPARISON = rf"{_OPERATOR_AND_DIGIT}[0-9_]*(\.[0-9]+)?([eE][+-]?0*[0-9]{{1,2}})?\s*"
 """One comparison as a pattern, in what Python and JSON schemas have in common."""
 
-COMPARISON_LIKE = f"^{_BEGINNING}"
+COMPARISON_LIKE = f"^{_OPERATOR_AND_DIGIT}"
 """Beginnings of texts that must be comparisons, where any text is allowed."""
 
 LARGEST = 10**18

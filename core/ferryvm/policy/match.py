@@ -11,8 +11,8 @@ from ferryvm.policy.machine import MachineFacts
 from ferryvm.policy.model import Policy, Rule
 from ferryvm.region.fact import Facts
 
-MOST_TOLD = 100
-"""Rules of which it is told why they do not match a region: of the rest that would take most of the
+MOST_EXPLAINED = 100
+"""Rules that a decision explains, by why they do not match a region: of the rest that would take most of the
 time and memory."""
 
 
@@ -41,13 +41,13 @@ class Decision:
     reason: str
     """Why it matched, or why there is none; one line."""
     passed: tuple[Passed, ...] = ()
-    """The rules before it, or all; the first MOST_TOLD of them."""
-    untold: int = 0
+    """The rules before it, or all; the first MOST_EXPLAINED of them."""
+    unexplained: int = 0
     """Number of further rules that did not match."""
 
-    def told(self) -> tuple[str, ...]:
+    def lines(self) -> tuple[str, ...]:
         """The rules that did not match, a line each, and how many are left out."""
-        rest = (f"{self.untold} more rules do not match",) if self.untold else ()
+        rest = (f"{self.unexplained} more rules do not match",) if self.unexplained else ()
         return (*map(str, self.passed), *rest)
 
 
@@ -58,7 +58,7 @@ def choose(
     values = Values(facts, machine, extra)
     passed: list[Passed] = []
     for index, rule in enumerate(policy.rules):
-        if index >= MOST_TOLD and not rule.when.holds(values):
+        if index >= MOST_EXPLAINED and not rule.when.holds(values):
             continue
         verdict = rule.when.judge(values)
         if verdict.holds:

@@ -24,7 +24,7 @@ def unreached(policy: Policy) -> Iterator[TomlFault]:
     if policy.rules and not policy.profile.enabled and not policy.whole_program:
         found = "no rule is ever asked: nothing is counted, and whole_program is off"
         yield TomlFault(("profile", "enabled"), found, is_warning=True)
-    facts = _asked(policy)
+    facts = _facts_of_regions(policy)
     aside = f": this policy asks its rules about {', '.join(facts['kind'].values or ())} only"
     always: int | None = None
     seen: dict[When, int] = {}
@@ -48,7 +48,7 @@ def unreached(policy: Policy) -> Iterator[TomlFault]:
         yield TomlFault(("whole_program",), found, is_warning=True)
 
 
-def _asked(policy: Policy) -> Mapping[str, Fact]:
+def _facts_of_regions(policy: Policy) -> Mapping[str, Fact]:
     """The facts, with the kinds of regions that this policy is ever asked about."""
     kinds = _kinds()
     if not policy.whole_program:

@@ -58,12 +58,12 @@ class CallGraph:
         """These functions and all that they call, directly or not, in rising order, but for what is
         `outside` and what only that calls."""
         found = {f for f in functions if f not in outside}
-        waiting = list(found)
-        while waiting:
-            called = self.direct[waiting.pop()]
+        worklist = list(found)
+        while worklist:
+            called = self.direct[worklist.pop()]
             new = [f for f in called if f not in found and f not in outside]
             found.update(new)
-            waiting += new
+            worklist += new
         return tuple(sorted(found))
 
     @functools.cached_property

@@ -52,11 +52,11 @@ def within(region: Region, limits: Cost) -> Region | None:
     verified, calls = region.verified, call_graph(region.verified)
     if region.kind in (RegionKind.FUNCTION, RegionKind.PROGRAM):
         total = _function_cost(verified, region.function)
-        waiting = collections.deque(calls.direct[region.function])
+        worklist = collections.deque(calls.direct[region.function])
         taken = {region.function}
     else:
         total = _own_cost(region)
-        waiting = collections.deque(
+        worklist = collections.deque(
             sorted({callee for pc in region.pcs for callee in calls.targets(pc)})
         )
         taken = set()
@@ -64,8 +64,8 @@ def within(region: Region, limits: Cost) -> Region | None:
         return None
     most = Cost(limits.instructions // 4, limits.words // 4, limits.frame)
     outside: set[int] = set()
-    while waiting:
-        function = waiting.popleft()
+    while worklist:
+        function = worklist.popleft()
         if function in taken or function in outside:
             continue
         own = _function_cost(verified, function)
@@ -74,7 +74,7 @@ def within(region: Region, limits: Cost) -> Region | None:
             continue
         total += own
         taken.add(function)
-        waiting += calls.direct[function]
+        worklist += calls.direct[function]
     return dataclasses.replace(region, outside=frozenset(outside))
 
 

@@ -121,14 +121,14 @@ def _blocks(listing: DecodedCode, entry: int) -> dict[int, Block]:
     ends, successors = listing.ends, listing.successors
     onward: dict[int, list[int]] = {}
     """Where control goes after each instruction that ends a block."""
-    leaders, waiting = {entry}, [entry]
-    while waiting:
-        end = ends[bisect.bisect_left(ends, waiting.pop())]
+    leaders, worklist = {entry}, [entry]
+    while worklist:
+        end = ends[bisect.bisect_left(ends, worklist.pop())]
         if end not in onward:
             onward[end] = successors(end)
             new = set(onward[end]) - leaders
             leaders |= new
-            waiting += new
+            worklist += new
     blocks = {}
     nexts = sorted(leaders)
     for first, following in zip(nexts, [*nexts[1:], listing.length], strict=True):

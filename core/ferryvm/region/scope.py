@@ -42,9 +42,9 @@ def scope_pcs(verified: Verified, enter: int) -> frozenset[int]:
     listing = code(verified)
     opcodes, successors = listing.opcodes, listing.successors
     open_before = {enter: 0}
-    waiting = collections.deque([enter])
-    while waiting:
-        pc = waiting.popleft()
+    worklist = collections.deque([enter])
+    while worklist:
+        pc = worklist.popleft()
         depth, opcode = open_before[pc], opcodes[pc]
         if opcode == ENTER:
             depth = min(depth + 1, _DEEPEST)
@@ -55,7 +55,7 @@ def scope_pcs(verified: Verified, enter: int) -> frozenset[int]:
         for to in successors(pc):
             if depth < open_before.get(to, _DEEPEST + 1):
                 open_before[to] = depth
-                waiting.append(to)
+                worklist.append(to)
     return frozenset(pc for pc, depth in open_before.items() if depth != 1 or opcodes[pc] != _LEAVE)
 
 

@@ -38,13 +38,13 @@ from ferryvm.verify import Verified
 
 __all__ = [
     "Bisector",
+    "DivergenceMode",
     "DivergencePoint",
     "LateError",
     "Parting",
     "SearchError",
     "UnpreparedError",
     "UnstableError",
-    "Way",
 ]
 
 _GOOD_CHUNK = 200_000
@@ -59,7 +59,7 @@ _STEPPED_INTO = 200
 _LONGEST_WINDOW = 11
 """Binary logarithm of the most instructions that the bad backend then runs in one go."""
 
-_MOST_KEPT = 64
+_MOST_SNAPSHOTS = 64
 
 
 class SearchError(FerryError):
@@ -84,7 +84,7 @@ class UnpreparedError(SearchError):
         self.good, self.bad = good, bad
 
 
-class Way(enum.Enum):
+class DivergenceMode(enum.Enum):
     """The mode in which a disagreement shows."""
 
     COUNTED = "counting"
@@ -102,7 +102,7 @@ class Way(enum.Enum):
 class DivergencePoint:
     """Where two backends part, in numbers; `Parting` tells what they mean."""
 
-    way: Way
+    mode: DivergenceMode
     bad: str
     entered: int
     number: int
@@ -115,7 +115,7 @@ class DivergencePoint:
 class Parting:
     """Where two backends part."""
 
-    way: Way
+    mode: DivergenceMode
     good: str
     bad: str
     entered: int
@@ -172,7 +172,7 @@ class Bisector:
         self.environment = environment
         self.patience = differ.patience if patience is None else patience
         start = differ.start(program)
-        self._kept = {0: start}
+        self._snapshots = {0: start}
         """Good trials at some boundaries."""
         self.end = start.fork()
         """The good trial at the program's end."""
@@ -182,62 +182,64 @@ class Bisector:
         """Number of the last boundary; a trap has one of its own after it."""
 
     def find(
-        self, way: Way | None = None, seed: int = 0, names: tuple[str, ...] = ()
+        self, mode: DivergenceMode | None = None, seed: int = 0, names: tuple[str, ...] = ()
     ) -> Parting | None:
         """Where they part and what each did there, None if they agree; see `search`."""
-        place = self.search(way, seed, names)
+        place = self.search(mode, seed, names)
         return None if place is None else self.tell(place)
 
     def search(
-        self, way: Way | None = None, seed: int = 0, names: tuple[str, ...] = ()
+        self, mode: DivergenceMode | None = None, seed: int = 0, names: tuple[str, ...] = ()
     ) -> DivergencePoint | None:
         """Where they part, None if they agree.
 
-        Ways are tried in the order of `Way`, or only the one named; `seed`: of the random moves;
+        Ways are tried in the order of `DivergenceMode`, or only the one named; `seed`: of the random moves;
         `names`: backends to move between if they are not just the two. Raises RefusalError where a
         backend does not take the program, FerryError where they differ in a way that is legal, and
         one of the kinds of SearchError.
         """
         self._refuse_legal()
         names = names or (self.good, self.bad)
-        found = self._alone(way) or self._moving(way, seed, names)
+        found = self._alone(mode) or self._moving(mode, seed, names)
         if found is None and self.varies_environment:
-            found = self._in_other_environments(way, seed, names)
+            found = self._in_other_environments(mode, seed, names)
         return found
 
-    def _alone(self, way: Way | None) -> DivergencePoint | None:
+    def _alone(self, mode: DivergenceMode | None) -> DivergencePoint | None:
         """The place where they part if the bad backend runs the program from its start."""
-        if way in (None, Way.COUNTED) and self.segment(0, self.boundaries):
-            return self._narrow(Way.COUNTED, 0, self.boundaries)
-        if way in (None, Way.UNCOUNTED) and self.end.left and self.uncounted(0):
-            return self._uncounted(0, Way.UNCOUNTED)
+        if mode in (None, DivergenceMode.COUNTED) and self.segment(0, self.boundaries):
+            return self._narrow(DivergenceMode.COUNTED, 0, self.boundaries)
+        if mode in (None, DivergenceMode.UNCOUNTED) and self.end.remaining and self.uncounted(0):
+            return self._uncounted(0, DivergenceMode.UNCOUNTED)
         return None
 
-    def _moving(self, way: Way | None, seed: int, names: tuple[str, ...]) -> DivergencePoint | None:
+    def _moving(
+        self, mode: DivergenceMode | None, seed: int, names: tuple[str, ...]
+    ) -> DivergencePoint | None:
         """The place where they part if the bad backend is entered in the middle."""
-        if way in (None, Way.MOVED):
+        if mode in (None, DivergenceMode.MOVED):
             place = self._stepped()
             if place is not None:
                 return place
-        if way in (None, Way.ENTERED) and self.end.left:
+        if mode in (None, DivergenceMode.ENTERED) and self.end.remaining:
             for number in range(1, min(self.boundaries, _STEPPED_INTO)):
                 if self.uncounted(number) is not None:
-                    return self._uncounted(number, Way.ENTERED)
-        if way in (None, Way.MOVED, Way.ENTERED) and self.windows:
+                    return self._uncounted(number, DivergenceMode.ENTERED)
+        if mode in (None, DivergenceMode.MOVED, DivergenceMode.ENTERED) and self.windows:
             return self._scheduled(seed, names) or self._windows(seed)
         return None
 
     def _in_other_environments(
-        self, way: Way | None, seed: int, names: tuple[str, ...]
+        self, mode: DivergenceMode | None, seed: int, names: tuple[str, ...]
     ) -> DivergencePoint | None:
         """The same in other floating-point environments of the thread, which is then that of the
         place."""
         usual = self.environment
         for self.environment in sorted({*ENVIRONMENTS} - {usual}):
-            found = self._alone(way)
+            found = self._alone(mode)
             if found is not None:
                 return found
-        if way in (None, Way.MOVED, Way.ENTERED) and self.windows:
+        if mode in (None, DivergenceMode.MOVED, DivergenceMode.ENTERED) and self.windows:
             found = self._scheduled(seed, names, environments(Schedule.ENVIRONMENT, seed))
             if found is not None:
                 return found
@@ -256,16 +258,16 @@ class Bisector:
 
     def at(self, number: int) -> Trial:
         """The good trial after that many instructions; not to be run on."""
-        if number not in self._kept:
-            near = max(kept for kept in self._kept if kept < number)
-            trial = self._kept[near].fork()
+        if number not in self._snapshots:
+            near = max(before for before in self._snapshots if before < number)
+            trial = self._snapshots[near].fork()
             while near < number:
                 step = min(number - near, _GOOD_CHUNK)
                 trial.run(self.good, step)
                 near += step
                 self._check()
-            self._kept[number] = trial
-        return self._kept[number]
+            self._snapshots[number] = trial
+        return self._snapshots[number]
 
     def segment(self, first: int, last: int) -> Difference | None:
         """How the states differ at boundary `last` if the bad backend runs there from `first`,
@@ -282,12 +284,12 @@ class Bisector:
 
     def _attempt(self, trial: Trial, fuel: int | None, name: str | None = None) -> str | None:
         self._check()
-        name, left = name or self.bad, self._deadline.left
+        name, seconds_left = name or self.bad, self._deadline.remaining
         trial.environment = ENVIRONMENTS[self.environment]
-        failure = trial.attempt(name, fuel, min(self.patience, left))
+        failure = trial.attempt(name, fuel, min(self.patience, seconds_left))
         if failure is not None and failing(failure) is not None:
             raise UnpreparedError(self.good, name, failure)
-        if left < self.patience:
+        if seconds_left < self.patience:
             self._check()  # a run that was stopped before its time says nothing
         return failure
 
@@ -299,7 +301,7 @@ class Bisector:
 
     # --- searching --------------------------------------------------------------------------
 
-    def _narrow(self, way: Way, first: int, last: int) -> DivergencePoint:
+    def _narrow(self, mode: DivergenceMode, first: int, last: int) -> DivergencePoint:
         """The place inside a segment whose ends differ."""
         number = _turn(first, last, lambda at: self.segment(first, at) is None)
         last = number + 1
@@ -311,14 +313,14 @@ class Bisector:
         found = self.segment(entered, last)
         if found is None:
             raise unstable(self.bad)
-        return self._point(way, self.bad, entered, number, found)
+        return self._point(mode, self.bad, entered, number, found)
 
-    def _uncounted(self, first: int, way: Way) -> DivergencePoint:
+    def _uncounted(self, first: int, mode: DivergenceMode) -> DivergencePoint:
         entered = _turn(first, self.boundaries, lambda at: self.uncounted(at) is not None)
         found = self.uncounted(entered)
         if found is None:
             raise unstable(self.bad)
-        return self._point(way, self.bad, entered, entered, found)
+        return self._point(mode, self.bad, entered, entered, found)
 
     def _stepped(self) -> DivergencePoint | None:
         """The first instruction that goes wrong when the bad backend is entered for it alone."""
@@ -329,7 +331,7 @@ class Bisector:
             trial.run(self.good, 1)
             found = judge(trial, other, failure)
             if found is not None:
-                return self._point(Way.MOVED, self.bad, number, number, found)
+                return self._point(DivergenceMode.MOVED, self.bad, number, number, found)
         return None
 
     def _scheduled(
@@ -339,7 +341,7 @@ class Bisector:
         floating-point environments of its moves."""
         trial, first = self.at(0).again(), 0
         for name, step in moves(
-            Schedule.RANDOM, names, seed, self.end.instructions, bool(self.end.left)
+            Schedule.RANDOM, names, seed, self.end.instructions, bool(self.end.remaining)
         ):
             last = self.boundaries if step is None else min(first + step, self.boundaries)
             fuel = None if step is None else last - first
@@ -361,17 +363,17 @@ class Bisector:
         """The place inside a move that went wrong on the backend of that name."""
         self.bad = name
         if name != self.good and fuel is None and self.uncounted(first) is not None:
-            return self._uncounted(first, Way.ENTERED)
+            return self._uncounted(first, DivergenceMode.ENTERED)
         if name != self.good and fuel is not None and self.segment(first, last) is not None:
-            return self._narrow(Way.MOVED, first, last)
+            return self._narrow(DivergenceMode.MOVED, first, last)
         # From an equal state it goes well: an earlier backend left something that is no part of
         # the state, above sp or hp, and that is what this one met.
-        return self._point(Way.MOVED, name, first, last - 1, found)
+        return self._point(DivergenceMode.MOVED, name, first, last - 1, found)
 
     def _point(
-        self, way: Way, bad: str, entered: int, number: int, found: Difference
+        self, mode: DivergenceMode, bad: str, entered: int, number: int, found: Difference
     ) -> DivergencePoint:
-        return DivergencePoint(way, bad, entered, number, found, self.environment)
+        return DivergencePoint(mode, bad, entered, number, found, self.environment)
 
     def _windows(self, seed: int) -> DivergencePoint | None:
         """The place where the bad backend runs some instructions between two moves."""
@@ -381,16 +383,16 @@ class Bisector:
             length = int(2 ** (chance.random() * _LONGEST_WINDOW))
             last = min(first + length, self.boundaries)
             if self.segment(first, last) is not None:
-                return self._narrow(Way.MOVED, first, last)
-            if self.end.left and self.uncounted(first) is not None:
-                return self._uncounted(first, Way.ENTERED)
+                return self._narrow(DivergenceMode.MOVED, first, last)
+            if self.end.remaining and self.uncounted(first) is not None:
+                return self._uncounted(first, DivergenceMode.ENTERED)
             self._forget()
         return None
 
     def _forget(self) -> None:
         """Let go of most of the trials that were kept: each holds memory."""
-        if len(self._kept) > _MOST_KEPT:
-            self._kept = dict(sorted(self._kept.items())[::2])
+        if len(self._snapshots) > _MOST_SNAPSHOTS:
+            self._snapshots = dict(sorted(self._snapshots.items())[::2])
 
     # --- telling ----------------------------------------------------------------------------
 
@@ -398,9 +400,9 @@ class Bisector:
         """The traces of both up to a boundary, and their states there."""
         self.environment = place.environment
         pc = self.at(place.number).pc
-        good, bad, after = self._traces(place.way, place.entered, place.number)
+        good, bad, after = self._traces(place.mode, place.entered, place.number)
         return Parting(
-            place.way,
+            place.mode,
             self.good,
             place.bad,
             place.entered,
@@ -417,7 +419,7 @@ class Bisector:
         )
 
     def _traces(
-        self, way: Way, entered: int, number: int
+        self, mode: DivergenceMode, entered: int, number: int
     ) -> tuple[list[TraceLine], list[TraceLine], list[Row]]:
         """The last instructions on both sides, up to and including number `number`; and how both
         stand afterwards."""
@@ -427,7 +429,7 @@ class Bisector:
         )
         line = begun(self.at(number))
         trial = self.at(entered).fork()
-        if way in (Way.UNCOUNTED, Way.ENTERED):
+        if mode in (DivergenceMode.UNCOUNTED, DivergenceMode.ENTERED):
             self._attempt(trial, None)
             entry = dataclasses.replace(line, then=f"{self.bad} goes on without counting")
             return good, [*good[:-1], entry], sides(self.end, trial)

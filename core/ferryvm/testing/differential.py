@@ -208,12 +208,12 @@ class Differ:
         comparison = None
         try:
             can_count = self.registry.get(name).capabilities.fuel and self.form is not False
-            if can_count or not expected.left:
+            if can_count or not expected.remaining:
                 while failure is None and not trial.has_ended:
                     failure = trial.attempt(name, _CHUNK, self.patience)
                     self._tell(name, trial, progress)
                 comparison = self._judge((name,), trial, failure, expected, 0)
-                is_over = self.form is True or not expected.left
+                is_over = self.form is True or not expected.remaining
                 if comparison.verdict is not Verdict.AGREE or is_over:
                     return comparison
             # Native backends run other code when nothing is counted: that has to agree as well.
@@ -222,7 +222,7 @@ class Differ:
         except RefusalError as error:
             return self._unsupported((name,), trial, 0, error)
         if comparison is None:  # it cannot count, or is not to
-            uncounted.left = expected.left
+            uncounted.remaining = expected.remaining
             comparison = self._judge((name,), uncounted, failure, expected, 0)
             return dataclasses.replace(comparison, is_counted=False)
         found = judge(expected, uncounted, failure)
@@ -239,7 +239,7 @@ class Differ:
         trial, failure = expected.again(), None
         number, entered = 0, set[str]()
         try:
-            plan = moves(schedule, names, seed, expected.instructions, expected.left > 0)
+            plan = moves(schedule, names, seed, expected.instructions, expected.remaining > 0)
             around = environments(schedule, seed)
             for number, (name, step) in enumerate(plan):
                 entered.add(name)

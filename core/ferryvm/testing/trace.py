@@ -173,7 +173,7 @@ def sides(good: Trial, bad: Trial) -> list[Row]:
     rows = [("status", _status(a.status, a.trap), _status(b.status, b.trap))]
     rows += [(name, str(getattr(a, name)), str(getattr(b, name))) for name in _REGISTERS]
     if good.is_counted and bad.is_counted:
-        rows.append(("fuel left", str(good.left), str(bad.left)))
+        rows.append(("fuel left", str(good.remaining), str(bad.remaining)))
     owner = verified.owner(a.pc)
     locals_, first = len(program.frame_types(owner)), a.fp - verified.parameters(a.pc)
     top = min(a.sp, len(left.memory.stack))

@@ -60,7 +60,7 @@ class Trial:
         self.execution = execution
         self.output: list[bytes] = []
         execution.output = self.output.append
-        self.most = self.left = most
+        self.most = self.remaining = most
         """Fuel of the whole trial, and what is left of it."""
         self.is_counted = True
         self.forcing: Mapping[str, frozenset[Forcing]] = {}
@@ -90,14 +90,14 @@ class Trial:
         """A copy that goes its own way from here."""
         trial = Trial(self.execution.fork(), self.most)
         trial.output += self.output
-        trial.left, trial.is_counted = self.left, self.is_counted
+        trial.remaining, trial.is_counted = self.remaining, self.is_counted
         trial.forcing, trial.seconds = self.forcing, self.seconds
         return trial
 
     @property
     def instructions(self) -> int:
         """Instructions completed since the start, in runs that counted."""
-        return self.most - self.left
+        return self.most - self.remaining
 
     @property
     def status(self) -> Status:
@@ -112,7 +112,7 @@ class Trial:
     @property
     def has_ended(self) -> bool:
         """True if it halted, trapped, or used up its fuel: running it on does nothing."""
-        return self.is_over or not self.left
+        return self.is_over or not self.remaining
 
     @property
     def is_over(self) -> bool:
@@ -121,17 +121,17 @@ class Trial:
 
     def end_here(self) -> None:
         """Make where it stands its end: what goes on from its start ends there, too."""
-        self.most, self.left = self.instructions, 0
+        self.most, self.remaining = self.instructions, 0
 
     def run(self, backend: str, fuel: int = MOST_INSTRUCTIONS) -> bool:
         """Go on for at most `fuel` instructions; whether the program can still go on.
 
         Raises RefusalError if the backend does not take the program or cannot count.
         """
-        fuel = min(fuel, self.left)
+        fuel = min(fuel, self.remaining)
         status = self._run(backend, fuel)
-        self.left -= fuel - self.execution.machine.control.fuel
-        return status is Status.FUEL and self.left > 0
+        self.remaining -= fuel - self.execution.machine.control.fuel
+        return status is Status.FUEL and self.remaining > 0
 
     def run_uncounted(self, backend: str) -> None:
         """Go on to the end, which the program is known to have, without counting."""
@@ -214,5 +214,5 @@ class Trial:
         if control.sp > memory.stack_words or control.hp > memory.heap_capacity:
             sizes = f"{memory.stack_words} words and {memory.heap_capacity} bytes"
             raise ValueError(f"sp {control.sp} or hp {control.hp} is past the memory of {sizes}")
-        fuel = self.left if self.is_counted else None
+        fuel = self.remaining if self.is_counted else None
         return StoppedState(self.execution.machine.snapshot(), fuel, b"".join(self.output))

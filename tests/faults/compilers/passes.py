@@ -304,7 +304,7 @@ _put(
     "opencl",
     "negative-trip-count",
     "A loop that is not entered is taken to go round a negative number of times.",
-    "return m.select(begins, distance, m.constant(I64, 0))",
+    "return m.select(is_entered, distance, m.constant(I64, 0))",
     "return distance",
 )
 _put(

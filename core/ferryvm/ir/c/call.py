@@ -41,10 +41,10 @@ class Calls:
     def _unwind(self, operation: Operation, returned: str) -> str | None:
         """The result of a call that returned; where it left, leave too."""
         assert operation.state is not None
-        has_exited = returned if operation.type is None else f"{returned}.left"
+        has_exited = returned if operation.type is None else f"{returned}.exited"
         self.scope.lines.open(f"if ({self.scope.helper('unlikely', has_exited)}) {{")
         self.exits.write(operation.state)
-        self.exits.left()
+        self.exits.return_exited()
         self.scope.lines.close()
         return None if operation.type is None else f"{returned}.value"
 

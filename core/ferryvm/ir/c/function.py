@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """A body as a C function.
 
-The region's own is `status region(control)`; any other `{value, left} f(control, frame, …)`, where
-`left` says that control left inside and every caller has to write its frame and leave too. Frames
+The region's own is `status region(control)`; any other `{value, exited} f(control, frame, …)`, where
+`exited` says that control left inside and every caller has to write its frame and leave too. Frames
 are written by functions out of the way, one for each list of types.
 """
 
@@ -60,10 +60,10 @@ class FunctionPrinter:
         self._place(entry, None)
         return self._whole(joined)
 
-    def with_room(self, plain: str, reach: int) -> str:
+    def with_headroom(self, plain: str, reach: int) -> str:
         """A copy that checks no limit of the stack; if there are not so many bytes left above the
         frame the outermost one calls the function `plain` instead, which does."""
-        self.scope.has_room = True
+        self.scope.has_headroom = True
         if not self.scope.level:
             d = self.dialect
             entry = self.body.blocks[0]

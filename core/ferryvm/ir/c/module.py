@@ -117,7 +117,7 @@ def _copies(
         if level == deepest > 0:
             yield name, printer.too_deep()
         elif deepest > 1:
-            yield name, printer.with_room(plain, reach)
+            yield name, printer.with_headroom(plain, reach)
         else:
             yield name, printer.text()
     if deepest > 1:
@@ -148,7 +148,7 @@ def _activity(shared: PrintingContext) -> Iterator[str]:
 
 def _returned(dialect: Dialect, results: set[Type]) -> Iterator[str]:
     for t in sorted(results, key=str):
-        fields = f"{dialect.types[t]} value; {dialect.status} left;"
+        fields = f"{dialect.types[t]} value; {dialect.status} exited;"
         yield f"{result_type(dialect, t)} {{ {fields} }};\n"
 
 

@@ -20,7 +20,7 @@ class FunctionScope:
         self.dialect = shared.dialect
         self.below = level + 1
         """The level of functions that recur as it does, and that it calls."""
-        self.has_room = False
+        self.has_headroom = False
         """The condition that the stack has room for all copies."""
         self.arithmetic = Arithmetic(shared.dialect, shared.helpers)
         self.helper = self.arithmetic.helper

@@ -44,7 +44,7 @@ class SideExits:
             self.scope.lines.add(f"return {leaving};")
         else:
             self.scope.lines.add(f"{leaving};")
-            self.left()
+            self.return_exited()
 
     def write(self, state: FrameState) -> None:
         """Write what a state says that memory does not have."""
@@ -69,7 +69,7 @@ class SideExits:
             return self.scope.arithmetic.canonical(value.type, self.scope.value(value.raw))
         return self.scope.value(value)
 
-    def left(self) -> None:
+    def return_exited(self) -> None:
         """Return, having left."""
         if self.scope.number is None:
             self.scope.lines.add("return control->status;")
@@ -81,7 +81,7 @@ class SideExits:
             )
 
     def do_trap_if(self, operation: Operation, p: str) -> None:
-        if self.scope.has_room and frame_headroom(operation):
+        if self.scope.has_headroom and frame_headroom(operation):
             return
         self.leave_if(p, operation, "TRAP", self.trap(operation))
 

@@ -96,19 +96,19 @@ class _Nesting:
         made = Structure(self.order, heads=set(heads), unchecked=unchecked)
         for place, block in enumerate(self.order[1:], 1):
             above = self.dominators.parent(place)
-            left = self._left(above, place)
+            exited = self._exited_loop(above, place)
             sources = self.predecessors[place]
             forward = [source for source in sources if source < place]
             is_cycle = len(forward) < len(sources) and block not in heads
-            if len(forward) == 1 and not is_cycle and not (left and block.end.edges):
+            if len(forward) == 1 and not is_cycle and not (exited and block.end.edges):
                 made.inlined.add(block)
-            elif left is not None:
-                made.behind.setdefault(self.order[left.head], []).append(block)
+            elif exited is not None:
+                made.behind.setdefault(self.order[exited.head], []).append(block)
             else:
                 made.after.setdefault(self.order[above], []).append(block)
         return made
 
-    def _left(self, above: int, place: int) -> NaturalLoop | None:
+    def _exited_loop(self, above: int, place: int) -> NaturalLoop | None:
         """The outermost loop that contains one block and not another, which the first dominates."""
         found, loop = None, self.innermost.get(above)
         while loop is not None and place not in loop.blocks:

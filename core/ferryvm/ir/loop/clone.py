@@ -36,17 +36,17 @@ class Clones:
         """The clone of each cloned block."""
         self._states: dict[FrameState, FrameState] = {}
 
-    def begin(self, old: Block, new: Block) -> None:
+    def start(self, old: Block, new: Block) -> None:
         """Make a block the clone of another one; it gets its parameters."""
         self.blocks[old] = new
         for parameter in old.parameters:
             clone = self.values[parameter] = Parameter(parameter.type)
             new.parameters.append(clone)
 
-    def operations(self, old: Block, is_left_out: Callable[[Operation], bool]) -> None:
+    def operations(self, old: Block, is_omitted: Callable[[Operation], bool]) -> None:
         """Give the clone of a block its operations, but for those that are left out."""
         self.blocks[old].operations = [
-            self._operation(each) for each in old.operations if not is_left_out(each)
+            self._operation(each) for each in old.operations if not is_omitted(each)
         ]
 
     def end(self, old: Block, edges: tuple[Edge, ...]) -> None:
@@ -85,17 +85,17 @@ class Clones:
 class LoopClone(Clones):
     """A clone of a loop with its tails. No edge enters it: `select_version` adds one."""
 
-    def __init__(self, body: Body, loop: Loop, left_out: Collection[Operation] = ()) -> None:
-        """Requires that the loop has one exit. `left_out`: operations without a value that the
+    def __init__(self, body: Body, loop: Loop, omitted: Collection[Operation] = ()) -> None:
+        """Requires that the loop has one exit. `omitted`: operations without a value that the
         clone does not have."""
         super().__init__()
         self.body, self.loop = body, loop
         self.labels = Labels(body)
         for old in loop.extent:
-            self.begin(old, self.labels.block(old, "unchecked"))
+            self.start(old, self.labels.block(old, "unchecked"))
         exit_ = self._join_exits()
         for old in loop.extent:
-            self.operations(old, left_out.__contains__)
+            self.operations(old, omitted.__contains__)
             self.end(old, tuple(self._edge(edge) for edge in old.end.edges))
         before = {old: [new] for old, new in self.blocks.items()}
         if exit_ is not None:

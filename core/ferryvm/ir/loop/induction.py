@@ -62,12 +62,12 @@ class InductionVariable(NamedTuple):
         ):
             return None  # it may wrap around before it is seen to be too large
         one = m.constant(I64, 1)
-        begins = m.compare(I64, Condition.LT_S, self.value, self.bound)
+        is_entered = m.compare(I64, Condition.LT_S, self.value, self.bound)
         distance = m.sub(I64, self.bound, self.value)
         if step > 1:
             whole = m.div_u(I64, m.sub(I64, distance, one), self.step)
             distance = m.add(I64, whole, one)
-        return m.select(begins, distance, m.constant(I64, 0))
+        return m.select(is_entered, distance, m.constant(I64, 0))
 
 
 def find_induction_variable(loop: Loop, nest: Loop | None = None) -> InductionVariable | None:

@@ -61,13 +61,13 @@ def _remove_dead(body: Body) -> None:
         for index, parameter in enumerate(block.parameters)
     }
     live: set[Value] = set(body.blocks[0].parameters)
-    waiting: list[Value] = []
+    worklist: list[Value] = []
 
     def use(values: Iterable[Value]) -> None:
         for value in values:
             if value not in live:
                 live.add(value)
-                waiting.append(value)
+                worklist.append(value)
 
     for block in body.blocks:
         for operation in block.operations:
@@ -77,8 +77,8 @@ def _remove_dead(body: Body) -> None:
         use(end.arguments)
         if end.state is not None:
             use(end.state.uses())
-    while waiting:
-        value = waiting.pop()
+    while worklist:
+        value = worklist.pop()
         if isinstance(value, Operation):
             use(value.uses())
         elif isinstance(value, Parameter) and value in positions:

@@ -143,12 +143,12 @@ class _Iteration:
 
     def _remove_unreached(self) -> None:
         reached = {self.body.blocks[0]}
-        waiting = [self.body.blocks[0]]
-        while waiting:
-            for edge in waiting.pop().end.edges:
+        worklist = [self.body.blocks[0]]
+        while worklist:
+            for edge in worklist.pop().end.edges:
                 if edge.block not in reached:
                     reached.add(edge.block)
-                    waiting.append(edge.block)
+                    worklist.append(edge.block)
         if len(reached) < len(self.body.blocks):
             self.body.blocks[:] = [block for block in self.body.blocks if block in reached]
 

@@ -127,14 +127,14 @@ class _Forwarding(Builder):
             if isinstance(base, Parameter) and base in steps and self._is_apart_from_all(load):
                 value, shape = self._converted(load)
                 groups.setdefault((base, steps[base], shape), {})[offset] = value
-        left_over = most(self.operations) if groups else 0
+        remaining = most(self.operations) if groups else 0
         self.open(self.loop.preheader)
         self.pc = self.loop.preheader.end.pc
         for (base, step, shape), values in groups.items():
             while values:
                 offset = max(values) if step > 0 else min(values)
-                found = self._earlier(values, offset, step, left_over)
-                left_over -= len(found)
+                found = self._earlier(values, offset, step, remaining)
+                remaining -= len(found)
                 last: Value = values.pop(offset)
                 for each in found:
                     last = new[values.pop(each)] = self._passed_on(last, base, each, shape)

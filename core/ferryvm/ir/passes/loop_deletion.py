@@ -104,8 +104,8 @@ class _Counting(Builder):
         if next_ is parameter:
             return parameter
         if self.loop.is_invariant(next_):
-            begins = self.compare(I64, Condition.NE, iterations, self.zero)
-            return self.select(begins, next_, parameter)
+            is_entered = self.compare(I64, Condition.NE, iterations, self.zero)
+            return self.select(is_entered, next_, parameter)
         if parameter.type is not I64:
             return None
         added = self._added(parameter)
@@ -118,8 +118,8 @@ class _Counting(Builder):
         if linear is None:
             return None
         before = self.mul(I64, self.sub(I64, iterations, self.one), linear.slope)
-        begins = self.compare(I64, Condition.NE, iterations, self.zero)
-        return self.select(begins, self.add(I64, linear.base, before), parameter)
+        is_entered = self.compare(I64, Condition.NE, iterations, self.zero)
+        return self.select(is_entered, self.add(I64, linear.base, before), parameter)
 
     def _pairs(self, iterations: Value) -> Value:
         """iterations * (iterations - 1) / 2: the even factor is halved before the product can

@@ -119,7 +119,7 @@ class _Unrolling:
 
     def _header(self, clones: Clones, value: Constant, header: Block) -> None:
         """Clone the header of the loop, all but its end."""
-        clones.begin(self.loop.header, header)
+        clones.start(self.loop.header, header)
         clones.values[self.variable.value] = value
         clones.operations(self.loop.header, _is_poll)
 
@@ -128,7 +128,7 @@ class _Unrolling:
         clones, header = Clones(), self.loop.header
         others = [block for block in self.cloned if block is not header]
         for old in others:
-            clones.begin(old, self._block(old, number))
+            clones.start(old, self._block(old, number))
         self._header(clones, value, headers[number])
 
         def edge(old: Edge) -> Edge:

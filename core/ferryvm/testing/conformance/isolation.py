@@ -62,7 +62,7 @@ class _Worker:
         self._process = Child([sys.executable, "-P", "-u", "-c", text])
         self._lines: list[bytes] = []
         try:
-            answer = self._ask(json.dumps([backend, patience]), max(patience, PATIENCE))
+            answer = self._request(json.dumps([backend, patience]), max(patience, PATIENCE))
             if "ready" not in answer:
                 how = "it does not come back"
                 if "end" in answer:
@@ -74,7 +74,7 @@ class _Worker:
 
     def run(self, item: Item) -> tuple[ItemOutcome, bool]:
         """The outcome of an item, and if the process is unusable afterwards."""
-        answer = self._ask(item.label, self.patience)
+        answer = self._request(item.label, self.patience)
         if "error" in answer:
             raise FerryError(answer["error"])
         if "verdict" in answer:
@@ -87,7 +87,7 @@ class _Worker:
             self._process.wait(_GRACE)
         return ItemOutcome(ItemVerdict.FAILED, "\n".join((what, *self._places()))), True
 
-    def _ask(self, line: str, seconds: float) -> dict[str, Any]:
+    def _request(self, line: str, seconds: float) -> dict[str, Any]:
         """The answer; `end` if there is none because the process has ended, {} if it is late."""
         process, deadline = self._process, Deadline(seconds)
         process.send(line.encode() + b"\n")

@@ -197,33 +197,33 @@ def _places(total: int) -> list[int]:
 def interrupted(task: Task) -> Scripts:
     """Stopped by the flag: set before the entry, and by another thread. A program that ends goes on
     to its end then."""
-    way = _unserved(task)
+    walked = _unserved(task)
     recorder = Recorder(task)
     recorder.start()
     recorder.enter(flag=Flag.SET, expected=TrailPosition.SOMEWHERE)
     recorder.enter(flag=Flag.SET, expected=TrailPosition.SOMEWHERE)
-    if way.period:
+    if walked.period:
         recorder.enter(flag=Flag.LATER, expected=TrailPosition.SOMEWHERE)
         recorder.enter(flag=Flag.SET, expected=TrailPosition.SOMEWHERE)
     else:
         recorder.enter(expected=TrailPosition.LAST)
-    yield recorder.script("interrupted", way.trail)
+    yield recorder.script("interrupted", walked.trail)
 
 
 def stopped(task: Task) -> Scripts:
     """As `interrupted`, counting: it leaves where its fuel says, and goes on exactly from there."""
-    way = _unserved(task)
-    if not way.period:
+    walked = _unserved(task)
+    if not walked.period:
         raise CaseError(f"{task.about}: must not end, to be stopped")
     recorder = Recorder(task)
     recorder.start()
     for flag in (Flag.SET, Flag.LATER):
         recorder.enter(True, PLENTY, flag=flag, expected=TrailPosition.SOMEWHERE)
-        for ahead in (1, 0, 2, way.period + 3):
+        for ahead in (1, 0, 2, walked.period + 3):
             recorder.enter(True, ahead, expected=ahead)
         recorder.enter(flag=flag, expected=TrailPosition.SOMEWHERE)
         recorder.enter(True, 5, expected=5)
-    yield recorder.script("stopped while it counts", way.trail)
+    yield recorder.script("stopped while it counts", walked.trail)
 
 
 def caught(task: Task) -> Scripts:
@@ -241,17 +241,17 @@ def caught(task: Task) -> Scripts:
 
 
 def _ending(task: Task) -> Walk:
-    way = walk(task)
-    if way.period:
+    walked = walk(task)
+    if walked.period:
         raise CaseError(f"{task.about}: never ends")
-    return way
+    return walked
 
 
 def _unserved(task: Task) -> Walk:
-    way = walk(task)
-    if way.is_served:
+    walked = walk(task)
+    if walked.is_served:
         raise CaseError(f"{task.about}: must not call the host or grow its heap, to be interrupted")
-    return way
+    return walked
 
 
 MANNERS: dict[str, Manner] = {

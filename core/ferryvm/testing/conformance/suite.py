@@ -209,8 +209,8 @@ class Admission(Item):
                     if obstacle is None and refusal is None:
                         return ItemOutcome(ItemVerdict.PASSED)
                     reasons[str(obstacle or refusal)] += 1
-        told = [f"  {count} times: {why}" for why, count in reasons.most_common(_MOST_REASONS)]
-        return ItemOutcome(ItemVerdict.FAILED, "\n".join(("it takes no case at all", *told)))
+        lines = [f"  {count} times: {why}" for why, count in reasons.most_common(_MOST_REASONS)]
+        return ItemOutcome(ItemVerdict.FAILED, "\n".join(("it takes no case at all", *lines)))
 
 
 _MOST_REASONS = 3
@@ -246,13 +246,13 @@ def checks_of(golden: Golden, alone: frozenset[str] = frozenset()) -> tuple[Item
         return checks()
     found = []
     for manner in ("plain", "counting"):
-        left_out = {item.name for item in items() if item.manner == manner and item.label in alone}
-        for mnemonics in batches(frozenset(left_out)):
+        omitted = {item.name for item in items() if item.manner == manner and item.label in alone}
+        for mnemonics in batches(frozenset(omitted)):
             name = f"{mnemonics[0]}-to-{mnemonics[-1]}" if mnemonics[1:] else mnemonics[0]
             about = f"Golden cases of {len(mnemonics)} instructions"
             found.append(Batch(golden.value, name, manner, about, mnemonics=mnemonics))
-    kept = [check for check in checks() if check.group != _GOLDEN or check.label in alone]
-    return (*kept, *found)
+    selected = [check for check in checks() if check.group != _GOLDEN or check.label in alone]
+    return (*selected, *found)
 
 
 def select(pattern: str) -> list[Item]:

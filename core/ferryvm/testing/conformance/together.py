@@ -47,12 +47,12 @@ MOST_CASES = 120
 """Golden cases at which no further instruction joins a batch."""
 
 
-def batches(left_out: frozenset[str] = frozenset()) -> Iterator[tuple[str, ...]]:
+def batches(omitted: frozenset[str] = frozenset()) -> Iterator[tuple[str, ...]]:
     """Mnemonics whose cases are run together, without those that are left out."""
     batch: list[str] = []
     count = 0
     for row in INSTRUCTIONS:
-        if row.mnemonic not in left_out:
+        if row.mnemonic not in omitted:
             batch.append(row.mnemonic)
             count += len(cases_of(row.mnemonic))
             if count >= MOST_CASES:

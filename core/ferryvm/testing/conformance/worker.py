@@ -37,8 +37,12 @@ def main() -> None:
         backend = runnable(Registry(), name)
         known = {item.label: item for item in checks()}
     except BaseException as error:  # noqa: BLE001 - a plugin may raise anything
-        told = isinstance(error, FerryError)
-        text = str(error) if told else f"backend {name!r} does not load: it {describe(error)}"
+        is_known_error = isinstance(error, FerryError)
+        text = (
+            str(error)
+            if is_known_error
+            else f"backend {name!r} does not load: it {describe(error)}"
+        )
         _answer(answers, {"error": text})
         return
     _answer(answers, {"ready": True})

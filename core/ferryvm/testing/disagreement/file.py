@@ -30,7 +30,7 @@ from ferryvm.testing.schedule import Schedule
 from ferryvm.testing.watchdog import PATIENCE
 
 FORMAT: Literal["ferryvm disagreement"] = "ferryvm disagreement"
-VERSION: Literal[1] = 1
+VERSION: Literal[2] = 2
 
 MOST_BYTES = 256 << 20
 """The largest file that is read."""
@@ -49,7 +49,7 @@ class _Content(pydantic.BaseModel):
     model_config = pydantic.ConfigDict(extra="forbid", frozen=True, strict=True)
 
     format: Literal["ferryvm disagreement"]
-    version: Literal[1]
+    version: Literal[2]
     origin: str | None
     good: str
     bad: str

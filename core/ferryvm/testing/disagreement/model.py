@@ -111,7 +111,7 @@ def record(
             break
         try:
             bisector = Bisector(
-                differ, name, program, progress, seconds=deadline.left, schedule=schedule
+                differ, name, program, progress, seconds=deadline.remaining, schedule=schedule
             )
             parting = bisector.find(seed=seed, names=names)
         except LateError:

@@ -19,7 +19,14 @@ from collections.abc import Callable
 
 from ferryvm.errors import FerryError
 from ferryvm.machine.difference import Difference
-from ferryvm.testing.bisect import Bisector, DivergencePoint, LateError, Parting, UnstableError, Way
+from ferryvm.testing.bisect import (
+    Bisector,
+    DivergenceMode,
+    DivergencePoint,
+    LateError,
+    Parting,
+    UnstableError,
+)
 from ferryvm.testing.differential import Comparison, Differ, Verdict
 from ferryvm.testing.disagreement.model import Disagreement
 from ferryvm.testing.schedule import Schedule
@@ -100,7 +107,7 @@ def _search(
     names = (differ.against, *differ.backends)
     for search in (
         lambda it: _at(it, saved),
-        lambda it: it.find(saved.way, one.seed, names),
+        lambda it: it.find(saved.mode, one.seed, names),
     ):
         try:
             bisector = Bisector(
@@ -127,11 +134,11 @@ def _at(bisector: Bisector, saved: Parting) -> Parting | None:
     entered, number = saved.entered, saved.number
     if not 0 <= entered <= number < bisector.boundaries:
         return None
-    if saved.way in (Way.UNCOUNTED, Way.ENTERED):
-        found = bisector.uncounted(entered) if bisector.end.left else None
+    if saved.mode in (DivergenceMode.UNCOUNTED, DivergenceMode.ENTERED):
+        found = bisector.uncounted(entered) if bisector.end.remaining else None
     else:
         found = bisector.segment(entered, number + 1)
     if found is None:
         return None
-    place = (saved.way, bisector.bad, entered, number, found, saved.environment)
+    place = (saved.mode, bisector.bad, entered, number, found, saved.environment)
     return bisector.tell(DivergencePoint(*place))

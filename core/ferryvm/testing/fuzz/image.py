@@ -123,7 +123,9 @@ class ImageJudge:
             failure = trial.attempt(first, steps, self.plan.patience) if steps else None
             if failure is None:
                 trial = self._resumed(first, trial)
-                failure = trial.attempt(second, MOST, self.plan.patience) if trial.left else None
+                failure = (
+                    trial.attempt(second, MOST, self.plan.patience) if trial.remaining else None
+                )
         except RefusalError as error:
             return Comparison(pair, Verdict.UNSUPPORTED, 1, 0, reason=str(error))
         found = judge(expected, trial, failure)
@@ -140,7 +142,7 @@ class ImageJudge:
             text = f"saved by {first} after {after}, then refused: {error}"
             raise ImageFault("saved state", text) from None
         resumed = Trial(Execution(self.engine, machine, 0.0), trial.most)
-        resumed.left = trial.left
+        resumed.remaining = trial.remaining
         resumed.output += trial.output
         return resumed
 

@@ -78,7 +78,7 @@ class ProgramContext:
     hosts: list[tuple[int, int]]
     """Number and parameter type of each host function."""
     is_risky: bool
-    heap_left: int
+    heap_budget: int
     callees: list[Callee] = dataclasses.field(default_factory=list)
     table: dict[int, int] = dataclasses.field(default_factory=dict)
     """Where each function stands in the function table."""
@@ -189,7 +189,7 @@ class Body:
         self.settle()
         return (
             self.cost + self.weight * cost <= self.budget
-            and self.heap + self.weight * heap <= self.plan.heap_left
+            and self.heap + self.weight * heap <= self.plan.heap_budget
         )
 
     def charge(self, cost: int, heap: int = 0) -> None:
@@ -207,7 +207,7 @@ class Body:
         self.weight //= max(1, times)
 
     @property
-    def has_room(self) -> bool:
+    def has_capacity(self) -> bool:
         """True if there is room for more than what has been begun."""
         return len(self.ops) < self.limit
 

@@ -84,7 +84,7 @@ class _Maker:
             vectors=layout.vectors,
             hosts=layout.hosts,
             is_risky=chance.flip(tables.chance["risky"]),
-            heap_left=LIMITS.heap - layout.first_hp - WORD_BYTES,
+            heap_budget=LIMITS.heap - layout.first_hp - WORD_BYTES,
             is_crowded=chance.flip(tables.chance["many_locals"]),
         )
         self.functions = Functions(self.plan)
@@ -132,7 +132,7 @@ class _Maker:
         # Risk comes late, so that much is executed before a trap.
         careful_until = len(plan.ops) + int(room * (0.5 + 0.5 * chance.random()))
         uncalled = list(plan.callees)
-        while body.has_room:
+        while body.has_capacity:
             body.is_risky = plan.is_risky and len(plan.ops) >= careful_until
             if uncalled and chance.flip(self.tables.chance["first_call"]):
                 body.perform(uncalled.pop())

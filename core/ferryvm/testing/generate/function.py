@@ -104,7 +104,7 @@ class Functions:
         if self.plan.is_crowded and self.chance.flip(0.5):
             self.plan.is_crowded = False
             body.many_locals()
-        while body.has_room:
+        while body.has_capacity:
             body.statement()
         self._leave(body)
         body.settle()
@@ -158,7 +158,7 @@ class Functions:
             self._descend(body, counter, depth_mask)
             for number in range(calls):
                 body.limit = len(self.plan.ops) + limit // (2 * calls)
-                while body.has_room and (number or chance.flip(0.7)):
+                while body.has_capacity and (number or chance.flip(0.7)):
                     body.statement()
                 self._recur(body, counter, first + following, shapes[following])
             body.limit = len(self.plan.ops) + limit // 3

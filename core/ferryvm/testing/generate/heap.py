@@ -231,7 +231,7 @@ class HeapTraffic(Values):
             size = 8 + width * count
         else:
             count = size = chance.pick(_LARGE_BLOCKS if chance.flip(0.25) else _SMALL_BLOCKS)
-            left = self.plan.heap_left - self.heap - 64
+            left = self.plan.heap_budget - self.heap - 64
             if left > 0 and self.weight == 1 and chance.flip(0.15):
                 count = size = left & ~7  # nearly all that there is
         if not self.affords(2, size + 8):

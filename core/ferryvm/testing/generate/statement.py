@@ -24,7 +24,7 @@ class Statements(Corners):
         known = len(self.blocks)
         self.nesting += 1
         for _ in range(self.chance.between(1, statements)):
-            if not self.has_room:
+            if not self.has_capacity:
                 break
             self.statement()
         self.nesting -= 1

@@ -35,7 +35,7 @@ class Values(Body):
     """Each method whose name starts with `value_` is a way to yield a value of a type."""
 
     def value(self, t: int, depth: int) -> None:
-        if depth <= 0 or not self.has_room:
+        if depth <= 0 or not self.has_capacity:
             self.leaf(t)
         else:
             self.chance.weighted(self.tables.values)(self, t, depth - 1)

@@ -25,7 +25,7 @@ from ferryvm.isa.type import I64, WORD_BYTES
 from ferryvm.listing import FunctionListing, Item, Label, Line, Listing
 from ferryvm.listing.encode import encode
 from ferryvm.program import Data, Program, Signature, Static
-from ferryvm.testing.bisect import Bisector, DivergencePoint, Way
+from ferryvm.testing.bisect import Bisector, DivergenceMode, DivergencePoint
 from ferryvm.testing.reduction.relist import function_names, line_of, relist
 from ferryvm.testing.trace import instruction_at, left, taken
 
@@ -49,7 +49,7 @@ may run several of them as one."""
 
 def cuts(bisector: Bisector, place: DivergencePoint) -> Iterator[Program]:
     """Candidates, the smallest first."""
-    tails = _TAILS if place.way in (Way.UNCOUNTED, Way.ENTERED) else (0,)
+    tails = _TAILS if place.mode in (DivergenceMode.UNCOUNTED, DivergenceMode.ENTERED) else (0,)
     back = 1
     while True:
         near = max(0, place.number + 1 - back)

@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 from ferryvm.errors import FerryError
 from ferryvm.program import Program
-from ferryvm.testing.bisect import Bisector, DivergencePoint, UnpreparedError, Way
+from ferryvm.testing.bisect import Bisector, DivergenceMode, DivergencePoint, UnpreparedError
 from ferryvm.testing.differential import Differ
 from ferryvm.testing.disagreement import showing
 from ferryvm.testing.environment import USUAL, condition
@@ -23,10 +23,10 @@ _WINDOWS = 40
 """Windows that are tried where the bad backend must run several instructions in one go."""
 
 _EASIER = {
-    Way.COUNTED: (Way.COUNTED,),
-    Way.UNCOUNTED: (Way.UNCOUNTED,),
-    Way.MOVED: (Way.COUNTED, Way.MOVED),
-    Way.ENTERED: (Way.UNCOUNTED, Way.ENTERED),
+    DivergenceMode.COUNTED: (DivergenceMode.COUNTED,),
+    DivergenceMode.UNCOUNTED: (DivergenceMode.UNCOUNTED,),
+    DivergenceMode.MOVED: (DivergenceMode.COUNTED, DivergenceMode.MOVED),
+    DivergenceMode.ENTERED: (DivergenceMode.UNCOUNTED, DivergenceMode.ENTERED),
 }
 """Ways in which a candidate may show what was found in one way: a program that ends right after
 the instruction may show without moving what a longer one forgot by its end."""
@@ -38,7 +38,7 @@ class Signature:
 
     good: str
     bad: str
-    way: Way
+    mode: DivergenceMode
     field: str
     """The first word of the field that differs where they part: `pc`, `local`, `heap` ...; how the
     bad backend fails that makes no code of the program."""
@@ -52,24 +52,24 @@ class Signature:
     def __str__(self) -> str:
         if not self.mnemonic:
             return f"{self.bad} makes no code of the program: {self.field}"
-        where = f"{self.mnemonic} in {self.field}, {self.way.value}{condition(self.environment)}"
+        where = f"{self.mnemonic} in {self.field}, {self.mode.value}{condition(self.environment)}"
         return f"{self.good} and {self.bad} part at {where}"
 
 
 def signature(good: str, place: DivergencePoint, mnemonic: str) -> Signature:
     """The signature of where two backends part."""
     field = place.difference.field.split()[0]
-    if place.way in (Way.UNCOUNTED, Way.ENTERED):
+    if place.mode in (DivergenceMode.UNCOUNTED, DivergenceMode.ENTERED):
         field = "the end"  # that is all that can be compared, and any field of it may suffer
     is_single = place.entered == place.number
-    return Signature(good, place.bad, place.way, field, mnemonic, is_single, place.environment)
+    return Signature(good, place.bad, place.mode, field, mnemonic, is_single, place.environment)
 
 
 def failure_signature(error: UnpreparedError) -> Signature:
     """The signature of a backend that makes no code of a program."""
     how = failing(error.difference.right)
     assert how is not None
-    return Signature(error.good, error.bad, Way.COUNTED, how, "")
+    return Signature(error.good, error.bad, DivergenceMode.COUNTED, how, "")
 
 
 Size = tuple[int, ...]
@@ -113,7 +113,7 @@ class Interest:
                 windows=0 if self.wanted.is_single else _WINDOWS,
                 environment=self.wanted.environment,
             )
-            if not any(self._parts(bisector, way) for way in _EASIER[self.wanted.way]):
+            if not any(self._parts(bisector, mode) for mode in _EASIER[self.wanted.mode]):
                 return False
         except UnpreparedError as error:
             if failure_signature(error) != self.wanted:
@@ -128,9 +128,9 @@ class Interest:
             self.improved(program)
         return True
 
-    def _parts(self, bisector: Bisector, way: Way) -> bool:
+    def _parts(self, bisector: Bisector, mode: DivergenceMode) -> bool:
         """True if the backends part in this way as they should, and so that it can be shown."""
-        place = bisector.search(way)
+        place = bisector.search(mode)
         if place is None:
             return False
         program = bisector.program.program
@@ -141,7 +141,7 @@ class Interest:
         # Where bisecting had to move, or to set an environment, an ordinary schedule must show it
         # too, so that it can be saved and shown again.
         is_odd = self.wanted.environment != USUAL
-        if not is_odd and way not in (Way.MOVED, Way.ENTERED):
+        if not is_odd and mode not in (DivergenceMode.MOVED, DivergenceMode.ENTERED):
             return True
         return showing(self.differ, bisector.program, self.seed, is_odd) is not None
 

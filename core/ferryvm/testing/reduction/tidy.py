@@ -9,7 +9,7 @@ from ferryvm.isa import Flow, Immediate
 from ferryvm.listing import FunctionListing, Item, Label, Line, Listing
 from ferryvm.testing.reduction.cut import plain
 
-_NO_WAY_ON = (Flow.JUMP, Flow.TABLE, Flow.RETURN, Flow.STOP)
+_ENDS = (Flow.JUMP, Flow.TABLE, Flow.RETURN, Flow.STOP)
 
 
 def targets(items: Iterator[Item]) -> set[str]:
@@ -28,30 +28,30 @@ def reachable(items: list[Item]) -> list[Item]:
     """The items without lines right after a way out and without labels that nothing uses."""
     while True:
         used = targets(iter(items))
-        kept: list[Item] = []
+        result: list[Item] = []
         goes_on = True
         for item in items:
             if isinstance(item, Label):
                 if item.name in used:
-                    kept.append(item)
+                    result.append(item)
                     goes_on = True
             elif goes_on:
-                kept.append(item)
-                goes_on = item.row.flow not in _NO_WAY_ON
+                result.append(item)
+                goes_on = item.row.flow not in _ENDS
         if goes_on:
-            kept.append(plain("halt"))
-        if len(kept) == len(items):
-            return kept
-        items = kept
+            result.append(plain("halt"))
+        if len(result) == len(items):
+            return result
+        items = result
 
 
 def called(
     functions: dict[str, FunctionListing], main: str, table: list[str]
 ) -> list[FunctionListing]:
     """The functions that can be called, in their order."""
-    found, waiting = {main}, [main]
-    while waiting:
-        function = functions[waiting.pop()]
+    found, worklist = {main}, [main]
+    while worklist:
+        function = functions[worklist.pop()]
         names = [
             item.operand
             for item in function.items
@@ -61,7 +61,7 @@ def called(
         for name in names:
             if isinstance(name, str) and name not in found:
                 found.add(name)
-                waiting.append(name)
+                worklist.append(name)
     return [function for name, function in functions.items() if name in found]
 
 
@@ -105,8 +105,8 @@ def _renumbered(
         if isinstance(item, Line) and item.row.immediate is kind
     ]
     used = {item.operand for _, _, item in lines}
-    kept = [number for number, flag in enumerate(flags) if flag or number in used]
-    numbers = {old: new for new, old in enumerate(kept)}
+    result = [number for number, flag in enumerate(flags) if flag or number in used]
+    numbers = {old: new for new, old in enumerate(result)}
     for function, at, item in lines:
         assert isinstance(item.operand, int)
         function.items[at] = Line(item.row, numbers[item.operand])

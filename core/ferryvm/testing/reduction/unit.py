@@ -66,7 +66,7 @@ class _Unit:
     """One line of a function, or a label."""
 
     item: Item
-    keep: int = -1
+    flag: int = -1
     """Which choice says whether it stays; -1 for a label."""
     drops: int = 0
     pushes: tuple[Type, ...] = ()
@@ -93,7 +93,7 @@ class Units:
         self._table = [self._slots.flag() for _ in self.listing.table]
         self._data = list(self._words())
         self._heap_end = max((d.address + len(d.bytes) for d in self.listing.data), default=0)
-        self._keep_end = self._slots.flag()
+        self._end_flag = self._slots.flag()
         self.structure = len(self._slots.choices)
         """Choices up to here say what stays; the numbers follow."""
         if self.structure <= _MOST_LITERALS:
@@ -120,7 +120,7 @@ class Units:
             if isinstance(item, Label):
                 continue
             unit.drops, unit.pushes = self._filler(verified, pc, item)
-            unit.keep = self._slots.flag()
+            unit.flag = self._slots.flag()
         return units
 
     def _filler(self, verified: Verified, pc: int, line: Line) -> tuple[int, tuple[Type, ...]]:
@@ -189,7 +189,7 @@ class Units:
         table = [
             name for name, flag in zip(self.listing.table, self._table, strict=True) if chosen[flag]
         ]
-        kept = called(functions, self.listing.functions[0].name, table)
+        used = called(functions, self.listing.functions[0].name, table)
         statics = self.listing.statics
         if self._static_bits:
             statics = [
@@ -197,14 +197,14 @@ class Units:
                 for static, slot in zip(statics, self._static_bits, strict=True)
             ]
         listing = Listing(
-            functions=kept,
+            functions=used,
             statics=statics,
             data=self._chosen_data(chosen),
-            table=table if any(uses_table(function) for function in kept) else [],
-            hosts=[host for host in self.listing.hosts if uses_host(kept, host.name)],
+            table=table if any(uses_table(function) for function in used) else [],
+            hosts=[host for host in self.listing.hosts if uses_host(used, host.name)],
         )
         names = [function.name for function in self.listing.functions]
-        for function in kept:
+        for function in used:
             flags = self._locals[names.index(function.name)]
             without_locals(function, [chosen[flag] for flag in flags])
         without_statics(listing, [chosen[flag] for flag in self._statics])
@@ -220,7 +220,7 @@ class Units:
                     address -= len(content) - WORD_BYTES
                 found.append(Data(address, content))
         end = max((data.address + len(data.bytes) for data in found), default=0)
-        if chosen[self._keep_end] and end < self._heap_end:
+        if chosen[self._end_flag] and end < self._heap_end:
             found.append(Data(self._heap_end - 1, bytes(1)))
         return found
 
@@ -233,17 +233,17 @@ def _code(units: list[_Unit], chosen: Sequence[int]) -> list[Item]:
     """The lines that stay, with filler, without what nothing gets to."""
     items: list[Item] = []
     fillers: list[bool] = []
-    used = targets(unit.item for unit in units if unit.keep < 0 or chosen[unit.keep])
+    used = targets(unit.item for unit in units if unit.flag < 0 or chosen[unit.flag])
 
     def emit(item: Item, is_filler: bool = False) -> None:
         items.append(item)
         fillers.append(is_filler)
 
     for unit in units:
-        if unit.keep < 0:
+        if unit.flag < 0:
             if isinstance(unit.item, Label) and unit.item.name in used:
                 emit(unit.item)
-        elif chosen[unit.keep]:
+        elif chosen[unit.flag]:
             emit(unit.item if unit.literal < 0 else _with_literal(unit.item, chosen[unit.literal]))
         else:
             for _ in range(unit.drops):

@@ -135,7 +135,7 @@ def _where(evidence: Evidence) -> list[tuple[str, str]]:
     if parting.position is not None:
         found.append(("source", str(parting.position)))
     found += [(region.kind, _region(region)) for region in parting.regions]
-    found.append(("shows when", f"{parting.way.value}, entered at {text.number(parting.entered)}"))
+    found.append(("shows when", f"{parting.mode.value}, entered at {text.number(parting.entered)}"))
     return [(name, shown(value)) for name, value in found]
 
 

@@ -10,7 +10,7 @@ from ferryvm.errors import FerryError
 from ferryvm.isa.type import WORD_BYTES, Type
 from ferryvm.machine.difference import Place, is_nan, stack_places, static_places
 from ferryvm.machine.sparse import Sparse
-from ferryvm.testing.bisect import Bisector, Parting, Way
+from ferryvm.testing.bisect import Bisector, DivergenceMode, Parting
 from ferryvm.testing.differential import Comparison, Differ
 from ferryvm.testing.environment import ENVIRONMENTS
 from ferryvm.testing.schedule import Schedule
@@ -88,7 +88,7 @@ def _states(bisector: Bisector, parting: Parting) -> tuple[Group, ...]:
     """The state on both sides right after the instruction at which they part."""
     bad = bisector.at(parting.entered).fork()
     bad.environment = ENVIRONMENTS[parting.environment]
-    if parting.way in (Way.UNCOUNTED, Way.ENTERED):
+    if parting.mode in (DivergenceMode.UNCOUNTED, DivergenceMode.ENTERED):
         good = bisector.end
         bad.attempt(parting.bad, None, bisector.patience)
     else:
