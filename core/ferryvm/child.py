@@ -25,6 +25,7 @@ import sys
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from typing import IO
 
 from ferryvm.deadline import Deadline
 
@@ -73,15 +74,7 @@ def run(
 
     It is ended, with all that it started, where its time is over or the parent is interrupted.
     """
-    process = subprocess.Popen(
-        command,
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        env=environment,
-        cwd=folder,
-        process_group=0,
-    )
+    process = _start(command, subprocess.DEVNULL, subprocess.PIPE, environment, folder)
     try:
         output, errors = process.communicate(timeout=seconds)
     except BaseException as error:
@@ -93,6 +86,27 @@ def run(
             raise TimeoutError from None
         raise
     return Finished(process.returncode, output, errors.decode(errors="replace"))
+
+
+def _start(
+    command: Sequence[str],
+    standard_input: int,
+    errors: int | IO[bytes],
+    environment: Mapping[str, str] | None,
+    folder: Path | None = None,
+    descriptors: Sequence[int] = (),
+) -> subprocess.Popen[bytes]:
+    """A process in a group of its own, its output a pipe."""
+    return subprocess.Popen(
+        command,
+        stdin=standard_input,
+        stdout=subprocess.PIPE,
+        stderr=errors,
+        env=environment,
+        cwd=folder,
+        pass_fds=descriptors,
+        process_group=0,
+    )
 
 
 def _end_group(process: subprocess.Popen[bytes]) -> None:
@@ -116,14 +130,8 @@ class Child:
         self._said = tempfile.TemporaryFile()  # noqa: SIM115 - `close` does
         self._clean_up = clean_up
         try:
-            self._process = subprocess.Popen(
-                command,
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                stderr=self._said,
-                env=environment,
-                pass_fds=descriptors,
-                process_group=0,
+            self._process = _start(
+                command, subprocess.PIPE, self._said, environment, descriptors=descriptors
             )
         except BaseException:
             self._said.close()
