@@ -64,10 +64,10 @@ def explain(
     observer.watch(engine)
     with naming(file):
         execution = engine.start(ferryvm.read(file, language=language))
-    _warm_up(engine)
+    counts_anyway = _prepare(engine)
     status = "failed"
     try:
-        status = execution.run(count=count or _counts_anyway(engine)).status.name.lower()
+        status = execution.run(count=count or counts_anyway).status.name.lower()
     except ProgramInterrupted as error:
         status = "interrupted"
         raise Interrupted(with_source_line(str(error), error.position)) from None
@@ -82,20 +82,18 @@ def explain(
             _print(explanation)
 
 
-def _warm_up(engine: Engine) -> None:
-    """Import compilers before the program runs: what is compiled in a short run would depend on
-    how soon that is done."""
+def _prepare(engine: Engine) -> bool:
+    """True if code that counts is run unasked, for a shadow needs it.
+
+    Compilers are imported before the program runs: what is compiled in a short run would depend on
+    how soon that is done.
+    """
     from ferryvm.engine.mixed import Mixed
 
-    if isinstance(engine.backend, Mixed):
-        engine.backend.warm_up()
-
-
-def _counts_anyway(engine: Engine) -> bool:
-    """True if code that counts is run unasked: a shadow needs it."""
-    from ferryvm.engine.mixed import Mixed
-
-    return isinstance(engine.backend, Mixed) and engine.backend.policy.shadow is not None
+    if not isinstance(engine.backend, Mixed):
+        return False
+    engine.backend.warm_up()
+    return engine.backend.policy.shadow is not None
 
 
 def _print(explanation: Explanation) -> None:
