@@ -91,7 +91,7 @@ def key(device: Device, source: str) -> str:
     """The key of what is built of a source for a device."""
     chosen = os.environ.get(POCL_DEVICES, "")
     platform, place, name = device.identity
-    versions = [device.platform_version, device.version, device.driver, device.target]
+    versions = [device.platform_version, device.version, device.driver, device.target or ""]
     return cache.key([platform, str(place), name, *versions, chosen, *options(device), source])
 
 

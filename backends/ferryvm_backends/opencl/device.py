@@ -56,10 +56,9 @@ class Device:
     """Bytes."""
     caches_builds: bool
     """Its driver keeps what it has built on disk itself."""
-    target: str = ""
-    """The processor for which its driver is made to compile; empty where the driver knows."""
-    is_unknown_processor: bool = False
-    """Its driver does not know the processor, and cannot be told another."""
+    target: str | None = ""
+    """The processor for which its driver is made to compile; empty where the driver knows, None
+    where it does not and cannot be told."""
     handle: Any = dataclasses.field(default=None, compare=False, repr=False)
     """pyopencl's."""
 
@@ -89,7 +88,7 @@ class Device:
             return "it is big-endian"
         if self.address_bits != 64:
             return f"it has addresses of {self.address_bits} bits, not of 64"
-        if self.is_unknown_processor:
+        if self.target is None:
             return "its compiler is older than this processor, and builds nothing for it"
         return None
 
@@ -161,10 +160,10 @@ def _described(cl: Any, platform: Any, place: int, handle: Any) -> Device:
     exact |= flags.CORRECTLY_ROUNDED_DIVIDE_SQRT
     extensions = handle.extensions.split()
     version = handle.version.strip()
-    target, is_unknown = "", pocl_target.is_unknown(version)
-    if is_unknown:
-        target = pocl_target.substitute(pocl_target.processor_flags())
-        is_unknown = not pocl_target.replace_name(handle.int_ptr, target)
+    target: str | None = ""
+    if pocl_target.is_unknown(version):
+        known = pocl_target.substitute(pocl_target.processor_flags())
+        target = known if pocl_target.replace_name(handle.int_ptr, known) else None
     return Device(
         platform=platform.name.strip(),
         platform_version=platform.version.strip(),
@@ -182,8 +181,7 @@ def _described(cl: Any, platform: Any, place: int, handle: Any) -> Device:
         memory=handle.global_mem_size,
         largest_buffer=handle.max_mem_alloc_size,
         caches_builds=has_src_build_cache(handle) is True,
-        target="" if is_unknown else target,
-        is_unknown_processor=is_unknown,
+        target=target,
         handle=handle,
     )
 

@@ -140,7 +140,7 @@ def _lacks(found: Sequence[Device], device: Device) -> Iterator[tuple[str, str]]
     """The capabilities that a device lacks, and the remedy."""
     if device.problem:
         remedy = _other(found, device, lambda d: True)
-        if device.is_unknown_processor:
+        if device.target is None:
             remedy = remedy or "pip install intel-opencl-rt, or install a newer PoCL"
         yield f"nothing runs on it: {device.problem}", remedy
         return
