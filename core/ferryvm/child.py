@@ -1,15 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Child processes: what may crash, hang or leak happens in one, and the parent says what became of
-it in a line.
+"""Child processes, for code that may crash, hang or leak; the parent reports their end in one line.
 
     run(command)        one command, its whole output
-    Child(command)      a process that is talked to, by lines or by messages
+    Child(command)      a process with pipes, for lines or messages
     serve(answer)       the child's side of messages
 
-A message is its length and its bytes. Invariants: a child is in a process group of its own, so a
-terminal's Ctrl-C is for the parent, which ends the whole group when it gives the child up; what it
-writes on standard error is in a file without a name, so nothing is left of it and nobody waits for
-it to be read. One child after another that answers is a `ferryvm.service`.
+A message is its length and its bytes. Invariants: a child has its own process group, so a
+terminal's Ctrl-C reaches only the parent, which kills the whole group when it gives the child up;
+standard error is an unnamed file, so it needs no cleanup and never blocks the child. A
+`ferryvm.service` restarts children for requests.
 """
 
 from __future__ import annotations
@@ -34,13 +33,13 @@ __all__ = ["Child", "Finished", "ending", "environment", "run", "serve"]
 _LENGTH = struct.Struct("<Q")
 _PIECE = 1 << 16
 _TICK = 0.2
-"""Seconds between two looks at a process that writes nothing."""
+"""Seconds between two polls of a process that writes nothing."""
 _MOST_SAID = 20_000
-"""Bytes of standard error that are kept, the last ones."""
+"""Bytes of standard error that are kept, from its end."""
 
 
 def environment() -> dict[str, str]:
-    """Of a child that is to find the very packages that this process runs."""
+    """Environment of a child that must import the same packages as this process."""
     return {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
 
 
@@ -69,10 +68,10 @@ def run(
     environment: Mapping[str, str] | None = None,
     folder: Path | None = None,
 ) -> Finished:
-    """The result of a command that runs in a folder. Raises TimeoutError, or another OSError where
+    """The result of a command that runs in a folder. Raises TimeoutError, or another OSError if
     it cannot be started.
 
-    It is ended, with all that it started, where its time is over or the parent is interrupted.
+    Its process group is killed at the time limit, or if the parent is interrupted.
     """
     process = _start(command, subprocess.DEVNULL, subprocess.PIPE, environment, folder)
     try:
@@ -116,7 +115,7 @@ def _end_group(process: subprocess.Popen[bytes]) -> None:
 
 
 class Child:
-    """A process that is talked to through pipes."""
+    """A process that communicates through pipes."""
 
     def __init__(
         self,
@@ -126,7 +125,7 @@ class Child:
         clean_up: Callable[[], object] = lambda: None,
     ) -> None:
         """`descriptors`: those that it inherits; `clean_up`: called when it is closed. Raises
-        OSError where it cannot be started."""
+        OSError if it cannot be started."""
         self._said = tempfile.TemporaryFile()  # noqa: SIM115 - `close` does
         self._clean_up = clean_up
         try:
@@ -143,11 +142,11 @@ class Child:
         os.set_blocking(self.output.fileno(), False)
         self._rest = bytearray()
         self.has_closed = False
-        """True if its output has ended: then it has ended too, or soon will."""
+        """True at the end of its output: then it has ended, or is about to."""
 
     @property
     def pid(self) -> int:
-        """Its number."""
+        """Its process id."""
         return self._process.pid
 
     @property
@@ -165,20 +164,21 @@ class Child:
     # --- talking ----------------------------------------------------------------------------
 
     def send(self, content: bytes) -> None:
-        """Write to it. That it has ended is seen by its output, not here."""
+        """Write to its standard input; a child that has ended is detected on its output, not
+        here."""
         with contextlib.suppress(BrokenPipeError):
             self._input.write(content)
             self._input.flush()
 
     def _read(self) -> None:
-        """Take what it has written."""
+        """Read its available output."""
         with contextlib.suppress(BlockingIOError):
             while content := os.read(self.output.fileno(), _PIECE):
                 self._rest += content
             self.has_closed = True
 
     def wait_for_output(self, deadline: Deadline) -> bool:
-        """Wait until it has written something or ended; False where that takes too long."""
+        """Wait until it has written something or ended; False at the time limit."""
         while True:
             has_ended = self.code is not None  # before the last look at its output
             if select.select([self.output], [], [], max(min(deadline.remaining, _TICK), 0.0))[0]:
@@ -190,14 +190,14 @@ class Child:
                 return False
 
     def lines(self) -> list[bytes]:
-        """Lines that it has written since; a last one that it did not finish is left out."""
+        """The complete lines that it has written since the last call."""
         self._read()
         *lines, rest = bytes(self._rest).split(b"\n")
         self._rest = bytearray(rest)
         return lines
 
     def request(self, message: bytes, deadline: Deadline) -> bytes | None:
-        """Its answer to a message; None if it ends before. Raises TimeoutError."""
+        """Its answer to a message; None if it ends before that. Raises TimeoutError."""
         self.send(_LENGTH.pack(len(message)) + message)
         while True:
             content = self._rest
@@ -215,7 +215,7 @@ class Child:
     # --- its end ----------------------------------------------------------------------------
 
     def wait(self, seconds: float) -> bool:
-        """Wait until it has ended, for so long at most; whether it has."""
+        """Wait for its end, with a time limit; True if it has ended."""
         with contextlib.suppress(subprocess.TimeoutExpired):
             self._process.wait(seconds)
         return self._process.poll() is not None
@@ -225,11 +225,11 @@ class Child:
         self._process.send_signal(signal.SIGABRT)
 
     def kill(self) -> None:
-        """End it at once, with all that it started."""
+        """Kill its process group."""
         _end_group(self._process)
 
     def finish(self, seconds: float) -> int:
-        """Its `code`; it is ended if it does not end by itself within so many seconds."""
+        """Its `code`; it is killed if it does not exit within that many seconds."""
         if not self.wait(seconds):
             self.kill()
         return self._process.returncode
@@ -240,7 +240,7 @@ class Child:
             self._input.close()
 
     def close(self) -> None:
-        """Give up what it takes here, once it has ended."""
+        """Release its resources in this process, after its end."""
         self.close_input()
         self.output.close()
         self._said.close()
@@ -255,8 +255,8 @@ class Child:
 
 
 def serve(answer: Callable[[bytes], bytes]) -> None:
-    """Answer the messages of a parent until there are none any more. What else is
-    written on standard output gets to standard error."""
+    """Answer the messages of a parent until it closes the pipe. Other output to standard output
+    is redirected to standard error."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # it is for who asked
     requests, answers = sys.stdin.buffer, os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)

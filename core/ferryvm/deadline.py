@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Limits of time: how long something may take, and how much of that is left.
+"""Deadlines: time limits, and the time that is left.
 
-Time is the system's monotonic clock, so that a clock that is set changes no limit. A process that
-stood still (a suspended machine) has used up its time like any other; who wants to forgive that
-counts looks instead.
+Time is the system's monotonic clock, so setting the clock changes no limit. The time of a stopped
+process or a suspended machine counts; code that must not count it counts polls instead.
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ __all__ = ["Deadline", "seconds_from"]
 
 
 class Deadline:
-    """The moment at which something is given up."""
+    """The time at which an operation is given up."""
 
     __slots__ = ("_at",)
 
@@ -29,19 +28,19 @@ class Deadline:
 
     @property
     def remaining(self) -> float:
-        """Seconds to it: 0 or less once it is over."""
+        """Seconds until the deadline: 0 or less after it."""
         return self._at - time.monotonic()
 
     @property
     def is_over(self) -> bool:
-        """True from that moment on."""
+        """True after the deadline."""
         return time.monotonic() >= self._at
 
 
 def seconds_from(variable: str, usual: float, error: Callable[[str], FerryError]) -> float:
-    """The limit that a variable of the environment sets; `usual` where it is not set.
+    """The limit in an environment variable, in seconds; `usual` if it is not set.
 
-    Raises what `error` makes of a message where it is no number above 0.
+    Raises `error(message)` if it is not a number above 0.
     """
     text = os.environ.get(variable, "")
     try:

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Events on their way to plugins, off the program's path.
+"""Asynchronous delivery of events to plugins.
 
-    program, compilations ── put ──> bounded queue ──> a thread a plugin ──> its hook
+    program, compilations ── put ──> bounded queue ──> a thread for each plugin ──> its hook
 
-Whoever tells an event waits for nobody. The end of a run waits until all have been delivered, for
-LONGEST at most: a plugin that has not taken its events by then is told of none any more. Events
-that a full queue has no room for are counted. Both are told in a line.
+`put` never blocks. The end of a run waits for the delivery of all events, for at most LONGEST: a
+plugin that has not handled its events by then gets no more. Events that do not fit in the queue are
+dropped and counted. Both are reported in one line.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ LONGEST = 1.0
 """Seconds that the end of a run waits for a plugin."""
 
 MOST = 10_000
-"""Events that wait for a plugin."""
+"""Capacity of a plugin's queue, in events."""
 
 
 class _QueuedEvent(NamedTuple):
@@ -40,8 +40,8 @@ class Delivery:
         longest: float = LONGEST,
         most: int = MOST,
     ) -> None:
-        """`tell`: calls a hook with an event; `complain`: logs what goes wrong; `longest`, `most`:
-        see LONGEST and MOST."""
+        """`tell`: calls a hook with an event; `complain`: logs a fault; `longest`, `most`: see
+        LONGEST and MOST."""
         self._name, self._tell, self._complain = name, tell, complain
         self._longest, self._most = longest, most
         self._queue: collections.deque[_QueuedEvent] = collections.deque()
@@ -72,8 +72,7 @@ class Delivery:
             self._changed.notify_all()
 
     def settle(self) -> None:
-        """Wait until the plugin has been told of all events, or give it up. Called at a run's
-        end."""
+        """Wait for the delivery of all events, or give the plugin up. Called at a run's end."""
         if threading.current_thread() is self._thread:
             return  # a hook that runs programs
         deadline = Deadline(self._longest)
@@ -88,7 +87,7 @@ class Delivery:
             self._complain(f"was too slow: {lost} events were not told to it")
 
     def _give_up(self, what: str) -> None:
-        """Tell the plugin of no event any more; the lock is held."""
+        """Deliver no more events to the plugin; the lock is held."""
         self._is_given_up = True
         lost, self._lost = len(self._queue) + self._lost, 0
         self._queue.clear()

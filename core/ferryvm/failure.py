@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Exceptions and values of foreign code, in words for a message of one line.
+"""Descriptions of exceptions and values of foreign code, for messages of one line.
 
-Showing such a value runs code that is not ours again: `__str__`, `__repr__` and properties may
-raise, return anything, or make a text of a gigabyte. Nothing here lets that through.
+Formatting such a value runs foreign code again: `__str__`, `__repr__` and properties may raise,
+return anything, or build a text of a gigabyte. These functions never raise and bound the text.
 """
 
 from __future__ import annotations
@@ -17,23 +17,23 @@ from types import TracebackType
 from ferryvm import process
 
 _OWN = f"{Path(__file__).parent}{os.sep}"
-"""The folder of this package: what its files' names begin with."""
+"""The folder of this package, a prefix of its files' names."""
 
 _IMPORTING = "<frozen importlib"
 """Prefix of the names of the import system's own files."""
 
 MOST = 2000
-"""Characters of a foreign text that a message shows at most."""
+"""Largest number of characters of a foreign text in a message."""
 
 _LONGEST_CHAIN = 20
-"""Exceptions behind an exception that are looked at."""
+"""Exceptions in a chain of causes that are examined."""
 
 
 def described(error: BaseException) -> str:
     """Type, message and place of an exception: `ValueError: text (mine.py:12 in enter)`.
 
-    The place is the innermost frame outside this package, which is what its author can change;
-    where there is none, the innermost one. A MemoryError is one, whatever CPython made of it.
+    The place is the innermost frame outside this package, whose author can change it, else the
+    innermost frame. A MemoryError is shown as such, whatever type CPython has converted it to.
     """
     if type(error) in _DISGUISES and is_out_of_memory(error):
         error = MemoryError().with_traceback(error.__traceback__)
@@ -52,18 +52,17 @@ def described(error: BaseException) -> str:
 
 
 def _traceback(error: BaseException) -> TracebackType | None:
-    """`error.__traceback__`, whatever its class has made of that."""
+    """`error.__traceback__`, even if its class overrides the attribute."""
     found: TracebackType | None = vars(BaseException)["__traceback__"].__get__(error)
     return found
 
 
 def is_out_of_memory(error: BaseException) -> bool:
-    """True if it was raised for want of memory, under whatever name CPython gives that.
+    """True if it was raised for lack of memory, whatever its type.
 
-    A lock that gets none is a RuntimeError. `os.fspath` says of a path that it is none where the
-    method that would tell cannot be bound; a path is one, so that is false in every other case. C
-    code that passes on a failure and forgets to say which is a SystemError: such a defect shows
-    where memory fails, which is what nobody tries.
+    CPython raises RuntimeError if it cannot allocate a lock, and TypeError in `os.fspath` if it
+    cannot bind the path's method. C code that returns an error without setting an exception gives a
+    SystemError: such bugs show mostly when an allocation fails.
     """
     if isinstance(error, OSError):
         return error.errno == errno.ENOMEM
@@ -90,7 +89,7 @@ _DISGUISES: dict[type[BaseException], tuple[str, ...]] = {
 
 
 def class_name(kind: type) -> str:
-    """`kind.__name__`, whatever its metaclass has made of that."""
+    """`kind.__name__`, even if its metaclass overrides the attribute."""
     return one_line(vars(type)["__name__"].__get__(kind))
 
 
@@ -105,7 +104,7 @@ def text_of(value: object) -> str:
 
 
 def shown(value: object) -> str:
-    """`repr(value)` in one line, or what the value is where there is none."""
+    """`repr(value)` in one line, or its type if `repr` fails."""
     try:
         return one_line(repr(value))
     except BaseException as error:
@@ -115,9 +114,9 @@ def shown(value: object) -> str:
 
 
 def one_line(text: str) -> str:
-    """The text without line breaks: messages are of one line, whoever wrote a part of one.
+    """The text without line breaks, for messages of one line.
 
-    What cannot be printed is escaped, and what is too long is cut in its middle.
+    Unprintable characters are escaped, and the middle of a long text is cut out.
     """
     head = str.__getitem__(text, slice(MOST + 1))  # of a subclass, too, it is a plain text
     if len(head) > MOST:
@@ -136,9 +135,9 @@ def _printable(character: str) -> str:
 
 
 def is_ctrl_c(error: BaseException) -> bool:
-    """True if it may come from the keyboard: another thread than the main one gets none.
+    """True if it may be caused by Ctrl-C, which only the main thread receives.
 
-    Imports and others turn a KeyboardInterrupt into an exception of their own: that counts, too.
+    It is also true of exceptions into which imports and others convert a KeyboardInterrupt.
     """
     if threading.current_thread() is not threading.main_thread() or not process.owner.has_come():
         return False

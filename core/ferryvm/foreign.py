@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Code that is not ours, run so that neither what it raises nor what it prints is ours.
+"""Calls of foreign code: its exceptions are wrapped, and its output is redirected.
 
     with contained("load plugin x"):      raises        ──> ForeignError, one line
         ...                               prints        ──> standard error
                                           Ctrl-C        ──> InterruptedIn, which says where
 
-In a process that is the `ferry` command's own, `unchanged` undoes what an import
-does to the process. There is no isolation here: code that means harm can do all that we can.
+In the process of the `ferry` command, `unchanged` undoes an import's changes of process state. This
+is not isolation: malicious code has all rights of the process.
 """
 
 from __future__ import annotations
@@ -26,19 +26,19 @@ from ferryvm.failure import described, is_ctrl_c
 
 
 class ForeignError(FerryError):
-    """Code that is not ours raised something; the message is type, text and place."""
+    """Foreign code raised an exception; the message has its type, text and place."""
 
 
 class InterruptedIn(KeyboardInterrupt):
-    """Ctrl-C came while code ran that is not ours; the message says which."""
+    """Ctrl-C interrupted foreign code; the message says which."""
 
 
 @contextlib.contextmanager
 def contained(doing: str, *let_through: type[FerryError]) -> Iterator[None]:
-    """Run code that is not ours. `doing`: what it is run for, as "loading plugin x".
+    """Run foreign code. `doing`: a description of the call, such as "loading plugin x".
 
-    Raises ForeignError for whatever it raises, SystemExit and its own KeyboardInterrupt included,
-    but for errors that are let through, and InterruptedIn on Ctrl-C.
+    Raises ForeignError for any exception, including SystemExit and a KeyboardInterrupt that the
+    code raises, except for `let_through`, and InterruptedIn on Ctrl-C.
     """
     try:
         with _printing_aside():
@@ -55,13 +55,14 @@ def contained(doing: str, *let_through: type[FerryError]) -> Iterator[None]:
 
 
 class _Stdout:
-    """Standard output of threads that run our own code, standard error of those that do not."""
+    """A stream: standard output in threads that run ferry's code, standard error in threads that
+    run foreign code."""
 
     def __init__(self, own: TextIO) -> None:
         self._own, self._depth = own, threading.local()
 
     def turn(self, by: int) -> None:
-        """Note that this thread enters (1) or leaves (-1) code that is not ours."""
+        """Note that this thread enters (1) or leaves (-1) foreign code."""
         self._depth.value = getattr(self._depth, "value", 0) + by
 
     def __getattr__(self, name: str) -> Any:
@@ -74,7 +75,7 @@ class _Stdout:
 
 @contextlib.contextmanager
 def _printing_aside() -> Iterator[None]:
-    """Send what this thread prints to standard error: standard output is the program's."""
+    """Redirect this thread's prints to standard error: standard output is the program's."""
     if not process.owner.is_command or sys.stdout is None:
         yield
         return
@@ -140,10 +141,10 @@ _SETTINGS: tuple[tuple[str, Callable[[], Any], Callable[[Any], object]], ...] = 
 
 
 def unchanged(changed: Callable[[str], None]) -> contextlib.AbstractContextManager[None]:
-    """While active, code that is not ours is loaded: what it does to the process is undone.
+    """Undo changes of process state that foreign code makes while it is loaded.
 
-    `changed` is told what, as "the working directory". Not undone are the environment, modules that
-    it replaces, threads that it starts, and what libraries keep for themselves.
+    `changed` is called with each, such as "the working directory". Changes of the environment and
+    of modules, started threads and a library's own state are not undone.
     """
     return _unchanged(changed) if process.owner.is_command else contextlib.nullcontext()
 

@@ -2,7 +2,7 @@
 """Front ends: they translate a source text to a listing, which is symbolic code.
 
     text ── FrontEnd.parse ──> Listing ── peephole ── encode ──> Program      a file
-    text ── Session.listing ─> Listing ── peephole ── encode ──> Program      an input of `ferry repl`
+    text ── Session.listing ─> Listing ── peephole ── encode ──> Program      one input, `ferry repl`
 
 A listing has everything that a program has, and does not depend on the language: neither do
 encoding, images, the verifier and backends. docs/writing-a-front-end.md has a complete one.

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which languages there are, and programs of texts in them.
+"""The registry of languages, and the compilation of texts to programs.
 
     file ── name, or suffix ──> Language ── front end, loaded once ──> Listing ──> Program
-                 │ ours do not have it: plugins are looked for
+                 │ no built-in language matches: load plugins
 
-Ours are asked first, so nobody else can take their names, and a program in one of them looks for no
-plugin. What a front end of a plugin raises or returns is told in one line that names the plugin.
+Built-in languages come first: no plugin can take their names, and their programs load no plugins.
+A fault of a plugin's front end is reported in one line that names the plugin.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from ferryvm.program import Program
 from ferryvm.verify import VerifyError, verify
 
 IMAGE = ".fvm"
-"""Suffix of files that hold programs in no language."""
+"""Suffix of program images."""
 
 _HOOK = "ferryvm_languages"
 _NAME = re.compile(r"[a-z][a-z0-9-]*")
@@ -39,7 +39,7 @@ _SUFFIX = re.compile(r"\.[A-Za-z0-9_+-]+")
 
 
 class Language:
-    """A language that there is; its front end is loaded when a program is in it."""
+    """A registered language; its front end is loaded for its first program."""
 
     def __init__(self, entry: LanguageEntry, plugin: Plugin, plugins: Plugins) -> None:
         self.name, self.suffixes = entry.name, entry.suffixes
@@ -49,9 +49,9 @@ class Language:
         self._who = f"language {self.name!r} of {plugin}"
 
     def program(self, text: str, file: str, optimize: bool | None = None) -> Program:
-        """The program of a text; `optimize`: run the peephole (None: as the language does).
+        """The program of a text; `optimize`: run the peephole (None: the language's default).
 
-        Raises SourceError with every fault of the text, FerryError for a fault of the plugin.
+        Raises SourceError with all errors of the text, FerryError for a fault of the plugin.
         """
         front_end = self._front_end
         with self._running(f"compiling {file}"):
@@ -120,16 +120,16 @@ class LanguageSession:
             return language._encoded(self._session.listing(text), language._front_end, None)
 
     def is_complete(self, text: str) -> bool:
-        """True if an input can be taken as it stands."""
+        """True if an input is complete; false if it continues on another line."""
         with self._language._running("looking at an input"):
             return bool(self._session.is_complete(text))
 
 
 class Languages:
-    """The languages there are, by name and by suffix."""
+    """The registered languages, by name and by suffix."""
 
     def __init__(self, plugins: Plugins | None = None) -> None:
-        """`plugins`: who else brings languages; left open, the plugins that are installed."""
+        """`plugins`: plugins with further languages; by default the installed ones."""
         self._by_name: dict[str, Language] = {}
         self._by_suffix: dict[str, Language] = {}
         own = Plugins(discover=False)
@@ -162,7 +162,7 @@ class Languages:
         return found
 
     def is_program(self, path: Path, language: str | None = None) -> bool:
-        """True if a file is taken for a program: an image, or a text in a language."""
+        """True if a file is a program by its suffix: an image, or a text in a language."""
         if language is not None or path.suffix == IMAGE or path.suffix in self._by_suffix:
             return True
         self._all()
@@ -181,7 +181,7 @@ class Languages:
 
     @property
     def all(self) -> tuple[Language, ...]:
-        """All languages; what is wrong with plugins is then in `faults`."""
+        """All languages; `faults` then has the faults of plugins."""
         return tuple(self._all().values())
 
     @property

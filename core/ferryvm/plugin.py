@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Plugins: found, loaded one at a time, and called so that none can harm what is not its own.
+"""Plugins: discovery, loading one at a time, and calls that isolate faults.
 
-    entry points ──> allowed? ──> import ──> its hooks are as declared ──> Plugin
-                        │ no        │ no          │ no: that hook is left out
-                        └───────────┴─────────────┴──> PluginFault: whose, what, and what can be done
+    entry points ──> allowed? ──> import ──> do its hooks match? ──> Plugin
+                        │ no        │ fails       │ no: that hook is not used
+                        └───────────┴─────────────┴──> PluginFault: plugin, reason, remedy
 
-The in-tree distribution comes first, so that nobody else can take its names. FERRYVM_PLUGINS says
-which other plugins may be loaded; what it leaves out is not imported.
+The in-tree distribution comes first, so that no other can take its names. FERRYVM_PLUGINS selects
+the other plugins; those that it excludes are not imported.
 """
 
 from __future__ import annotations
@@ -38,8 +38,8 @@ GROUP = "ferryvm"
 """The entry point group in which plugins are named."""
 
 VARIABLE = "FERRYVM_PLUGINS"
-"""Environment variable: unset or empty, all plugins; `none`, in-tree only; else the plugins named,
-by distribution or entry point, with commas between them."""
+"""Environment variable: unset or empty, all plugins; `none`, in-tree only; else the names of
+plugins, by distribution or entry point, separated by commas."""
 
 OWN = "ferryvm"
 """The distribution that the in-tree backends are in."""
@@ -49,16 +49,16 @@ E = TypeVar("E")
 _LOG = logging.getLogger(__name__)
 
 _reported: set[str] = set()
-"""Lines that this process has logged: a command may look for plugins more than once."""
+"""Lines that this process has logged: a command may discover plugins more than once."""
 
 
 class Plugin(NamedTuple):
     """A plugin: an implementation of hooks."""
 
     name: str
-    """Its entry point; what stands in `plugin.NAME.FACT`."""
+    """Its entry point; NAME in `plugin.NAME.FACT`."""
     distribution: str = ""
-    """Name of its distribution; empty if it was registered by hand."""
+    """Name of its distribution; empty if it was registered without one."""
     version: str = "?"
 
     @property
@@ -84,7 +84,7 @@ class PluginFault(NamedTuple):
     message: str
     """One line that names the plugin."""
     is_forbidden: bool = False
-    """The user wants it so."""
+    """True if FERRYVM_PLUGINS excludes the plugin."""
 
 
 class _Implementation(NamedTuple):
@@ -94,14 +94,14 @@ class _Implementation(NamedTuple):
 
 
 class Plugins:
-    """The plugins there are, by what they implement."""
+    """The registered plugins, by the hooks that they implement."""
 
     def __init__(self, discover: bool = True, tell: bool = True) -> None:
-        """`discover`: load the entry points of installed distributions; `tell`: log what is wrong
-        with them, besides noting it."""
+        """`discover`: load the entry points of installed distributions; `tell`: log their faults,
+        besides recording them."""
         self.faults: list[PluginFault] = []
         self.warnings: list[str] = []
-        """Faults of FERRYVM_PLUGINS, a line each."""
+        """Errors in FERRYVM_PLUGINS, one line each."""
         self._manager = pluggy.PluginManager("ferryvm")
         self._manager.add_hookspecs(hooks)
         self._specified = {
@@ -145,8 +145,8 @@ class Plugins:
 
     @contextlib.contextmanager
     def loading(self, plugin: Plugin, doing: str) -> Iterator[None]:
-        """Load code of a plugin, for a limited time. Raises as `contained`; a change of the process
-        is undone and told, and if it ends the process the next one says so."""
+        """Load code of a plugin, with a time limit. Raises as `contained`. Changes of the process
+        state are undone and reported; if the code ends the process, the next one reports it."""
         if plugin.is_own:
             with contained(doing), process.owner.loading():
                 yield
@@ -164,7 +164,7 @@ class Plugins:
             self._warn(f"{doing} changed {', '.join(changed)}: put back")
 
     def _found(self) -> list[tuple[Plugin, Callable[[], object]]]:
-        """All plugins, and what loads each."""
+        """All plugins, each with its loader."""
         own = alone(GROUP, OWN)
         if own is not None:
             plugin = Plugin(own.name, OWN, own.version)
@@ -182,7 +182,7 @@ class Plugins:
             return list(self._readable_entry_points())
 
     def _readable_entry_points(self) -> Iterator[metadata.EntryPoint]:
-        """The entry points of all distributions in which they can be read."""
+        """The entry points of all distributions with readable metadata."""
         from importlib import metadata
 
         seen = set()
@@ -201,7 +201,7 @@ class Plugins:
                 self._note(plugin, f"{why}; install {name} again or uninstall it")
 
     def _wanted(self, found: list[Plugin]) -> set[Plugin] | None:
-        """The plugins that FERRYVM_PLUGINS names; None if it leaves out none."""
+        """The plugins that FERRYVM_PLUGINS names; None if it excludes none."""
         setting = os.environ.get(VARIABLE, "").strip()
         if not setting:
             return None
@@ -228,7 +228,7 @@ class Plugins:
     # --- registering ------------------------------------------------------------------------
 
     def register(self, implementation: object, plugin: Plugin) -> None:
-        """Add a plugin; what is wrong with it is noted in `faults`."""
+        """Add a plugin; its faults are recorded in `faults`."""
         taken = self._names.setdefault(plugin.name, plugin)
         if taken is not plugin:
             why = f"has the name {plugin.name!r}, which {taken} has already"
@@ -275,9 +275,9 @@ class Plugins:
     def call(
         self, hook: str, only: Plugin | None = None, **arguments: object
     ) -> Iterator[tuple[Plugin, object]]:
-        """The results of a hook, plugin by plugin; `only`: of that one alone.
+        """The results of a hook, plugin by plugin; `only`: of that plugin alone.
 
-        One that raises is dropped; the caller drops those that return what they should not.
+        A hook that raises is dropped; the caller drops one that returns a wrong value.
         """
         for one in tuple(self._implementations.get(hook, ())):
             if only is not None and one.plugin != only:
@@ -301,7 +301,7 @@ class Plugins:
     ) -> Iterator[tuple[Plugin, E]]:
         """The items that a hook returns in a list.
 
-        `fault`: what an item should not be. A plugin with something wrong is dropped from the hook.
+        `fault`: the fault of an item, or None. A faulty item drops the plugin from the hook.
         """
         for plugin, found in self.call(hook, only):
             if type(found) is not list:
@@ -323,7 +323,7 @@ class Plugins:
             yield from ((plugin, entry) for entry in sound)
 
     def deliver(self, hook: str, event: object) -> None:
-        """Deliver an event to plugins, in threads of their own, without waiting."""
+        """Deliver an event to plugins, in a thread for each, without waiting."""
         for one in tuple(self._implementations.get(hook, ())):
             found = self._deliveries.get(one.plugin)
             if found is None:
@@ -343,13 +343,13 @@ class Plugins:
         return Delivery(plugin.name, tell, complain)
 
     def settle(self) -> None:
-        """Wait until plugins have been told of all events, for a second each at most."""
+        """Wait for the delivery of all events, for at most a second for each plugin."""
         for one in tuple(self._deliveries.values()):
             one.settle()
 
     @contextlib.contextmanager
     def checking(self, plugin: Plugin, hook: str) -> Iterator[None]:
-        """Look at what a hook returned: what that raises drops the hook, too."""
+        """Examine the result of a hook: an exception in it drops the hook, too."""
         is_entered = False
         try:
             with contained(f"looking at what {hook} of plugin {plugin} returned"):
@@ -362,7 +362,7 @@ class Plugins:
             self.drop(plugin, hook, f"returned what raises {error}")
 
     def drop(self, plugin: Plugin, hook: str, what: str) -> None:
-        """Note what a hook of a plugin did, and call it no more."""
+        """Record a fault of a plugin's hook, and do not call it again."""
         with self._lock:  # hooks are called in several threads
             before = self._implementations.get(hook, [])
             after = [one for one in before if one.plugin != plugin]

@@ -6,8 +6,8 @@ Code is an array of fixed-size records, one for each instruction; a pc is an ind
     byte   0        2              8                      16
            │ opcode │ zero         │ immediate            │      little-endian
 
-A `Program` is plain data and may be wrong in any way. `ferryvm.verify` alone decides if it can
-run, and only a `Verified` program reaches a backend.
+A `Program` is plain data and may be invalid. Only `ferryvm.verify` decides if it can run, and only
+a `Verified` program reaches a backend.
 """
 
 from __future__ import annotations
@@ -49,15 +49,16 @@ MAX_TAG_VALUES = 4
 
 
 class Code:
-    """The instructions of a program, which cannot be changed.
+    """The instructions of a program; immutable.
 
-    Not a NumPy array, which takes longer to import than most programs run; `records` is one.
+    It is not a NumPy array, because importing NumPy takes longer than most programs run; `records`
+    is a NumPy view.
     """
 
     __slots__ = ("_content", "_immediates", "_opcodes")
 
     def __init__(self, content: bytes = b"") -> None:
-        """`content`: whole records, of which nothing is checked."""
+        """`content`: whole records, unchecked."""
         self._content = bytes(content)
         self._opcodes: memoryview[int] = memoryview(self._content).cast("H")[:: RECORD_BYTES // 2]
         self._immediates: memoryview[int] = memoryview(self._content).cast("Q")[1::2]
@@ -87,7 +88,7 @@ class Code:
         return Code, (self._content,)
 
     def tobytes(self) -> bytes:
-        """The records, as they stand in an image."""
+        """The records, in the format of an image."""
         return self._content
 
     @property
@@ -114,7 +115,7 @@ class Signature:
 
 @record.dataclass(frozen=True)
 class Function:
-    """A function: where it starts and what its frame holds."""
+    """A function: its entry, and the types of its frame's words."""
 
     name: str
     entry: int
@@ -122,20 +123,20 @@ class Function:
     signature: int
     """Index in the program's signatures."""
     locals: tuple[Type, ...] = ()
-    """Types of the locals that follow the parameters; each starts as zero."""
+    """Types of the locals that follow the parameters; their initial value is zero."""
 
 
 class Static(NamedTuple):
-    """A variable of the whole program."""
+    """A global variable."""
 
     name: str
     type: Type
     bits: int = 0
-    """Bit pattern that it starts with."""
+    """Bit pattern of its initial value."""
 
 
 class Data(NamedTuple):
-    """Bytes that the heap holds when the program starts."""
+    """A segment of the heap's initial content."""
 
     address: int
     """Offset in the heap, in bytes."""
@@ -189,10 +190,10 @@ class Clause(NamedTuple):
 
 
 class SourceMap(NamedTuple):
-    """Source positions of instructions. An entry covers the pcs from its own to the next entry's.
+    """Source positions of instructions. A row covers the pcs from its own up to the next row's.
 
-    `rows` are (pc, index in `files`, line, column), with strictly increasing pcs. Line 0: the
-    instructions from there on have no position.
+    `rows` are (pc, index in `files`, line, column), with strictly increasing pcs. Line 0: these
+    instructions have no position.
     """
 
     files: tuple[str, ...] = ()
@@ -217,7 +218,7 @@ class Program:
     statics: tuple[Static, ...] = ()
     data: tuple[Data, ...] = ()
     table: tuple[int, ...] = ()
-    """Function numbers that `call_indirect` can reach."""
+    """Function numbers, indexed by `call_indirect`."""
     hosts: tuple[HostImport, ...] = ()
     exports: tuple[Export, ...] = ()
     tags: tuple[Tag, ...] = ()

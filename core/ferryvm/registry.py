@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which backends there are, and why one cannot be used.
+"""The registry of backends, with the reason for each that is not usable.
 
-"No such name", "did not load" and "not usable on this machine" are three errors. What is wrong with
-one backend or plugin is noted and told, and concerns no other.
+"No such name", "did not load" and "not usable on this machine" are three errors. A fault of one
+backend or plugin is recorded and reported, and does not affect the others.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from ferryvm.plugin import VARIABLE, Plugin, PluginFault, Plugins
 __all__ = ["Availability", "Listing", "Registry", "UnknownBackendError"]
 
 RESERVED = ("all", "mixed", "none")
-"""Names that mean something else where backends are named."""
+"""Reserved names, which have another meaning where a backend's name is expected."""
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.+-]*")
 _ALLOWED = "letters, digits and _ . + - are allowed, a letter or digit first"
@@ -42,11 +42,11 @@ class Availability(enum.Enum):
 
     USABLE = "usable"
     NOT_USABLE = "not usable"
-    """It says itself that it cannot be used on this machine."""
+    """Its `probe` returns a reason: it is not usable on this machine."""
     BROKEN = "broken"
-    """It, or its plugin, does not do what the contract says."""
+    """It, or its plugin, violates the contract."""
     FORBIDDEN = "forbidden"
-    """FERRYVM_PLUGINS leaves its plugin out."""
+    """FERRYVM_PLUGINS excludes its plugin."""
     NAME_TAKEN = "name taken"
     """Another backend has its name."""
 
@@ -55,22 +55,22 @@ class Listing(NamedTuple):
     """One line of `ferry backends`."""
 
     name: str
-    """Of the backend; `-` for a plugin of which no backend is known."""
+    """The backend's name; `-` for a plugin without a known backend."""
     kind: str
-    """`interpreter` or `compiler`; `?` where it cannot be told."""
+    """`interpreter` or `compiler`; `?` if unknown."""
     source: str
     """The plugin it comes from, as `distribution:entry point`."""
     version: str
     protocol: int | None
-    """The version of the contract that it was made for; None where it cannot be told."""
+    """The version of the contract that it implements; None if unknown."""
     state: Availability
     reason: str | None
-    """Why it cannot be used, None if it can."""
+    """Why it is not usable, None if it is."""
     capabilities: Capabilities | None = None
 
 
 class UnknownBackendError(UnknownNameError):
-    """No backend of that name; the message also says which plugins could not bring theirs."""
+    """No backend has that name; the message also lists the plugins that did not load."""
 
     def __init__(self, name: str, known: list[str], missing: list[str]) -> None:
         super().__init__("backend", name, known)
@@ -82,12 +82,12 @@ class Registry:
     """Backends by name, from every plugin that loads."""
 
     strict = False
-    """True if its compilers are under test: IR is verified between passes, none of their code comes
-    from the cache, and one that fails ends the program even where a policy would go on."""
+    """True if its compilers are under test: the IR is verified between passes, the cache is not
+    used, and a compiler's fault ends the program even if the policy would continue."""
 
     def __init__(self, discover: bool = True, tell: bool = True) -> None:
-        """`discover`: load the entry points of installed distributions; `tell`: log what is wrong
-        with them, besides noting it."""
+        """`discover`: load the entry points of installed distributions; `tell`: log their faults,
+        besides recording them."""
         self.plugins = Plugins(discover, tell)
         self._entries: dict[str, tuple[BackendEntry, Plugin]] = {}
         self._taken: list[tuple[str, Plugin, str]] = []
@@ -97,7 +97,7 @@ class Registry:
         self._collect(None)
 
     def register(self, implementation: object, name: str) -> None:
-        """Add a plugin by hand. Raises BackendError if something is wrong with it."""
+        """Add a plugin without an entry point. Raises BackendError if it has a fault."""
         before = len(self.plugins.faults) + len(self._taken)
         plugin = Plugin(name)
         self.plugins.register(implementation, plugin)
@@ -137,8 +137,8 @@ class Registry:
     def get(self, name: str) -> Backend:
         """The usable backend of that name.
 
-        Raises UnknownNameError for a name nobody registered, BackendError for one that does not
-        load or is not usable here.
+        Raises UnknownNameError for an unregistered name, BackendError for a backend that does not
+        load or is not usable on this machine.
         """
         backend = self._load(name)
         state, reason = self._probe(backend, name)
@@ -210,7 +210,7 @@ class Registry:
         return lines
 
     def listing(self, name: str) -> Listing:
-        """One backend with its state. Raises UnknownNameError for a name nobody registered."""
+        """One backend with its state. Raises UnknownNameError for an unregistered name."""
         return self._listing(name, self._entry(name)[1])
 
     def _listing(self, name: str, plugin: Plugin) -> Listing:
@@ -235,8 +235,8 @@ class Registry:
     def findings(self, name: str) -> tuple[Finding, ...]:
         """The findings of a backend on this machine; none if it does not load.
 
-        Where `examine` raises, or returns what it should not, that is the only finding. Raises
-        UnknownNameError for a name nobody registered.
+        If `examine` raises, or returns a wrong value, that is the only finding. Raises
+        UnknownNameError for an unregistered name.
         """
         plugin = self._entry(name)[1]
         try:
@@ -255,7 +255,7 @@ class Registry:
 
 
 class _WrongFindingsError(FerryError):
-    """Findings are not what they should be; the message says what they are."""
+    """The findings have a wrong type; the message describes them."""
 
 
 def _checked(found: object) -> tuple[Finding, ...]:

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Services: what a child process answers for as long as this process lives.
+"""Services: requests that child processes answer, one child after another.
 
-    ask ── message ──> child 1 ──> answer       it ends, hangs, or has answered often enough
+    ask ── message ──> child 1 ──> answer       until it ends, hangs, or has answered `most`
         ── message ──> child 2 ──> …
 
-Invariants: there is one child at a time; it is ended, with all that it started, when this process
-ends or is interrupted while it waits; a forked process has no child of its parent's.
+Invariants: there is one child at a time; it is killed, with its process group, when this process
+ends or is interrupted while it waits; a forked process does not use its parent's child.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _GRACE = 5.0
 
 
 class EndedError(FerryError):
-    """A child ended where it should have answered; the message is how."""
+    """A child ended instead of answering; the message says how."""
 
     def __init__(self, code: int, said: str) -> None:
         """`code`: as of `Child.code`; `said`: what it wrote on standard error."""
@@ -34,20 +34,20 @@ class EndedError(FerryError):
 
 
 class ClosedError(FerryError):
-    """A service was closed, before it was asked or while it should have answered."""
+    """A service was closed before or during a request."""
 
 
 class Service:
-    """One child at a time that answers messages: started when it is first needed, and again after
-    it had to be ended or has answered often enough. It ends with this process."""
+    """A service with one child at a time, which is started on the first request, and again after
+    it was killed or has answered `most` messages. It ends with this process."""
 
     def __init__(self, start: Callable[[], Child]) -> None:
-        """`start`: what it raises, `request` does."""
+        """`start`: starts a child; `request` passes its exceptions on."""
         self._start, self._lock = start, threading.Lock()
         self.child: Child | None = None
         self._requests = 0
         self.is_closed = False
-        """True if it starts no more children."""
+        """True if it is closed: it starts no more children."""
         _services.add(self)
 
     def request(
@@ -55,7 +55,7 @@ class Service:
     ) -> bytes:
         """The answer to a message. Raises TimeoutError, EndedError, ClosedError.
 
-        `most`: answers of one child, since it leaks.
+        `most`: number of answers of one child, which bounds its leaks.
         """
         with self._lock:
             if self.is_closed:
@@ -85,19 +85,19 @@ class Service:
             return answer
 
     def end(self) -> None:
-        """End the child, whatever it is doing."""
+        """Kill the child."""
         child, self.child = self.child, None
         if child is not None:
             child.kill()
             child.close()
 
     def close(self) -> None:
-        """End the child and start no other: who waits for an answer is told at once."""
+        """Kill the child and start no other: a waiting `request` raises ClosedError at once."""
         self.is_closed = True
         self.end()
 
     def _forget(self) -> None:
-        """A forked process has a child of its own, if any."""
+        """Forget the parent's child in a forked process, which starts its own."""
         self._lock = threading.Lock()
         child, self.child = self.child, None
         if child is not None:

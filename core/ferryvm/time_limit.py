@@ -1,16 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A limit on the time that code which is not ours may take to come back.
+"""Time limits for calls of foreign code.
 
     with limited("loading plugin x"):     comes back      ──> nothing
         ...                               takes longer    ──> TimeLimitError is raised in it
                                           and stays       ──> one line, exit code 2
 
-Not a thread that is given up on, since an import that goes on in one would hold locks of the import
-system, and could not set handlers of signals. SIGALRM ends waits and loops of Python; a second
-thread ends the process if the code catches the error and goes on, or waits in native code.
+It is not an abandoned thread, since an import in one would hold import locks, and could not set
+signal handlers. SIGALRM interrupts waits and loops of Python; a second thread ends the process if
+the code catches the error and continues, or waits in native code.
 
-Limits apply to the main thread of a process that is the `ferry` command's own: elsewhere signals
-and the process are somebody else's. Native code that holds the interpreter lock has no limit.
+Limits apply to the main thread of the `ferry` command's process: in other processes signals belong
+to the embedder. There is no limit for native code that holds the global interpreter lock.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _GRACE = 5.0
 
 
 class TimeLimitError(BaseException):
-    """Code took longer than its limit. It is no Exception, which much code catches."""
+    """Code exceeded its limit. It is a BaseException, since much code catches Exception."""
 
 
 _is_active = False
@@ -44,12 +44,12 @@ _is_active = False
 
 
 def limited(doing: str, remedy: str = "") -> contextlib.AbstractContextManager[None]:
-    """Run code that is not ours for a limited time. `doing` and `remedy`: for the line that says
-    what ended the process.
+    """Run foreign code with a time limit. `doing` and `remedy`: for the message if the process is
+    ended.
 
-    Raises TimeLimitError in that code, and FerryError at once where the variable is no number of
-    seconds. A block inside of another one has the limit of that one. Where no thread can be started
-    there is none.
+    Raises TimeLimitError in that code, and FerryError at once if the variable is not a number of
+    seconds. A nested block has the limit of the outer one. If no thread can be started there is no
+    limit.
     """
     is_main = threading.current_thread() is threading.main_thread()
     if _is_active or not (process.owner.is_command and is_main):

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Backends, artifacts and code that wrap another one and do as it does.
+"""Wrappers of backends, artifacts and code that delegate to the wrapped object.
 
     InterpreterWrapper ── prepare ──> ArtifactWrapper
     CompilerWrapper    ── compile ──> CodeWrapper
 
-A subclass says only what differs. Every method of the contract in `ferryvm.backend` is delegated:
-one that is left out would answer for the wrapped object with the contract's default.
+A subclass overrides only what differs. Invariant: every method of the contract in
+`ferryvm.backend` is delegated, since a missing one would return the contract's default.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 
 class _BackendWrapper(Backend):
-    """The base of both kinds; the attributes are those of the moment of wrapping."""
+    """The base of both kinds; it copies the attributes when it is created."""
 
     inner: Backend
 
@@ -50,7 +50,7 @@ class _BackendWrapper(Backend):
 
 
 class InterpreterWrapper(_BackendWrapper, Interpreter):
-    """An interpreter that runs programs as another one does."""
+    """An interpreter that delegates to another one."""
 
     inner: Interpreter
 
@@ -72,7 +72,7 @@ class InterpreterWrapper(_BackendWrapper, Interpreter):
 
 
 class ArtifactWrapper(Artifact):
-    """An artifact that runs a program as another one does."""
+    """An artifact that delegates to another one."""
 
     def __init__(self, inner: Artifact) -> None:
         self.inner = inner
@@ -105,7 +105,7 @@ class ArtifactWrapper(Artifact):
 
 
 class CompilerWrapper(_BackendWrapper, Compiler):
-    """A compiler that makes the code that another one makes."""
+    """A compiler that delegates to another one."""
 
     inner: Compiler
 
@@ -136,7 +136,7 @@ class CompilerWrapper(_BackendWrapper, Compiler):
 
 
 class CodeWrapper(Code):
-    """Code that does as another one does, entered at the same address."""
+    """Code that delegates to another one, with the same address."""
 
     def __init__(self, inner: Code) -> None:
         self.inner = inner

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The control block: the one record through which engines and backends hand over control.
+"""The control block: the record through which engines and backends transfer control.
 
-It is a C struct, so that native code, a device buffer and Python see the same bytes. Positions in
-the stack are word numbers and positions in the heap byte offsets, never addresses: the first half
-(up to `instructions`) is the whole of a program's registers and can be written to a file. The
-second half binds the record to the memory of this process. docs/architecture.md has the table.
+It is a C struct, so that native code, a device buffer and Python see the same bytes. Stack
+positions are word numbers and heap positions byte offsets, never addresses: the first half (up to
+`instructions`) has all registers of a program and can be written to a file. The second half has
+addresses and limits of this process. docs/architecture.md has the table.
 """
 
 from __future__ import annotations
@@ -26,23 +26,23 @@ ABI_VERSION = 4
 
 
 SCRATCH_WORDS = 3
-"""Words of the control block that compiled code may use as it likes; they are no state."""
+"""Scratch words of the control block for compiled code; they are not part of the state."""
 
 
 UNLIMITED = (1 << 63) - 1
-"""Fuel that no program gets through; counting without a limit starts with it."""
+"""Practically unlimited fuel, for counting without a limit."""
 
 
 class Status(enum.IntEnum):
-    """Why a backend gave control back; what `pc` then means is in docs/architecture.md."""
+    """Why a backend returned control; docs/architecture.md defines `pc` for each."""
 
     RUNNING = 0
     HALT = 1
     """The program ended; pc is the `halt` instruction, its result on top of the stack."""
     LEAVE = 2
-    """The backend goes no further from pc, another one can."""
+    """The backend does not continue at pc; another one can."""
     HOST = 3
-    """A host call waits to be performed: pc is its instruction, arguments are on the stack."""
+    """A host call must be performed: pc is its instruction, arguments are on the stack."""
     TRAP = 4
     """pc is the instruction that trapped, state is as before it."""
     GUARD = 5
@@ -50,21 +50,21 @@ class Status(enum.IntEnum):
     GROW = 6
     """pc is an allocation that needs `wanted` bytes of heap, state is as before it."""
     INTERRUPTED = 7
-    """The interrupt flag was seen; pc is the instruction to go on with."""
+    """The interrupt flag was set; pc is the next instruction."""
     FUEL = 8
-    """Fuel ran out; pc is the instruction to go on with."""
+    """Fuel ran out; pc is the next instruction."""
     HOT = 9
-    """A loop head or function entry became hot; pc is that place."""
+    """A loop head or function entry became hot; pc is that site."""
     SLICED = 10
-    """Compiled code has run for as long as it may at a time; pc is the loop head or function entry
-    to go on with."""
+    """The time slice of compiled code ended; pc is the loop head or function entry at which it
+    continues."""
     LOST = 11
-    """Compiled code cannot be run any more, `Code.lost` says why; state is as at its entry, or
-    where it was left last."""
+    """Compiled code cannot be run any more, for the reason in `Code.lost`; state is as at its
+    entry, or at its last exit."""
 
 
 class ControlBlock(ctypes.Structure):
-    """Registers and bindings of one execution. Sizes in bytes unless a line says otherwise."""
+    """Registers and bindings of one execution. Sizes are in bytes unless stated otherwise."""
 
     abi_version: int
     status: int

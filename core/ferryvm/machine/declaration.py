@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The control block and the statuses as C declarations, made from `ControlBlock` itself."""
+"""The control block and the statuses as C declarations, generated from `ControlBlock`."""
 
 from __future__ import annotations
 

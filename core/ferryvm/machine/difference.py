@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where two states of one program differ first.
+"""The first difference of two states of a program.
 
-Equal means equal bits, with one exception: where a word is known to hold a float (a static, a
-local, an operand), any NaN equals any NaN. Nothing is known of heap bytes, so there the exception
-does not hold; arithmetic yields one NaN only, so a difference there is a fault too.
+Equality is bitwise, with one exception: in a word whose type is a float (a static, a local, an
+operand), any NaN equals any NaN. Heap bytes are untyped, so the exception does not apply to them;
+arithmetic yields only the canonical NaN, so a difference there is a fault, too.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ class Difference:
     """The first field in which two states differ."""
 
     field: str
-    """`status`, `trap`, `pc`, ... or a place such as `local 2 of fib`, `static 0 (count)`,
+    """`status`, `trap`, `pc`, ... or a location such as `local 2 of fib`, `static 0 (count)`,
     `heap`."""
     left: str
     right: str
@@ -61,7 +61,7 @@ def register_difference(left: Registers, right: Registers) -> Difference | None:
 def memory_difference(machine: Machine, left: Snapshot, right: Snapshot) -> Difference | None:
     """The first word or byte that differs in two states with equal registers.
 
-    `machine` is one at the left state: it says which words hold floats.
+    `machine` is in the left state: its stack maps give the types of words.
     """
     return (
         _word_difference(left.statics, right.statics, static_places(machine))
@@ -71,7 +71,7 @@ def memory_difference(machine: Machine, left: Snapshot, right: Snapshot) -> Diff
 
 
 Place = tuple[str, Type | None]
-"""A word's description and its type; None for a word that is no value."""
+"""A word's description and its type; None for a word that is not a value."""
 
 
 def _word_difference(left: bytes, right: bytes, places: list[Place]) -> Difference | None:

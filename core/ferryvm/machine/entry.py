@@ -2,7 +2,7 @@
 """Entries of compiled code, C functions `uint32_t f(ControlBlock *)`, called from Python and
 written in Python.
 
-A function in Python costs a microsecond or two for each call, where native code takes nanoseconds.
+A call of a function in Python takes a microsecond or two, one of native code nanoseconds.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ ENTRY = ctypes.CFUNCTYPE(ctypes.c_uint32, ctypes.c_void_p)
 
 
 class PythonEntry:
-    """A function in Python as an entry; it is there for as long as this object."""
+    """A function in Python as an entry, valid as long as this object is referenced."""
 
     def __init__(self, function: Callable[[int], int]) -> None:
         """`function`: takes the address of a control block and returns a status. It must not raise:

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The chain of frames on a stack, followed outwards without a step for every frame.
+"""The chain of frames on a stack, walked outwards in fewer steps than frames.
 
-Each frame names the distance to its caller's, so the outermost frames are only found by going past
-all others. Where recursion is deep its frames repeat: after every few steps the walk looks for a
-period of distances, and NumPy then says how often it goes on. What does not repeat is followed
-frame by frame, for at most MOST_STEPS.
+Each frame has the distance to its caller's frame, so the outermost frames are reached only past all
+others. The frames of deep recursion repeat: after every few steps the walk looks for a period of
+distances, and NumPy counts its repetitions. Other frames are walked one by one, for at most
+MOST_STEPS.
 """
 
 from __future__ import annotations
@@ -29,24 +29,25 @@ LONGEST_PERIOD = 16
 """Frames."""
 
 MOST_STEPS = 10_000
-"""Frames that are followed one by one."""
+"""Frames that are walked one by one, at most."""
 
 MOST_REPEATED = 1 << 24
-"""Frames that are passed because they repeat."""
+"""Frames that are skipped as repetitions, at most."""
 
 Item = TypeVar("Item")
 
 
 @dataclasses.dataclass(frozen=True)
 class Chain:
-    """The calls under way as pcs, each end outwards."""
+    """The active calls as pcs: the innermost and the outermost ones, each list outwards."""
 
     inner: list[int]
     outer: list[int]
     skipped: int
-    """Calls between the two."""
+    """Number of calls between the two lists."""
     is_whole: bool
-    """False if the walk gave up: then there are more calls, not counted, and no outer ones."""
+    """False if the walk gave up: then there are more calls, uncounted, and the outermost ones are
+    missing."""
 
 
 def follow(stack: memoryview, pc: int, fp: int, most: int) -> Chain:

@@ -2,7 +2,7 @@
 """Host calls: functions of the host that a program imports by name and calls by number.
 
 Arguments and results are bit patterns. A host function is called with the machine stopped at the
-call; what it raises leaves the program there, with its arguments still on the stack.
+call; if it raises, the program stays there, with its arguments still on the stack.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class HostFunction:
 
 
 class HostError(FerryError):
-    """A program imports a host function with another signature than it has."""
+    """A program imports a host function with a wrong signature."""
 
 
 def _print(t: Type) -> HostFunction:

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The host's stack of a thread: how low compiled code may go, and how much it takes.
+"""The native stack of a thread: its limit for compiled code, and the headroom that code needs.
 
     lowest address ── RESERVE ──> floor ── frames of a region ──> its limit <── recursion ── entered
 
-The VM's stack is never the host's, but VM functions that are compiled call each other as native
-ones. The engine writes the floor of the running thread into the control block. A region leaves at
-once where less is left above it than all its frames take once, and a recursive function leaves to
-the interpreter where it has come so low.
+The VM's stack is separate from the native stack, but compiled VM functions call each other as
+native functions. The engine writes the lowest usable address of the running thread, the floor, into
+the control block. A region leaves at its entry if the headroom above the floor is less than its
+frames take once; a recursive function leaves to the interpreter at that limit.
 """
 
 from __future__ import annotations
@@ -29,25 +29,25 @@ __all__ = ["frame_bytes"]
 _R = TypeVar("_R")
 
 ROOMY: Final = 16 << 20
-"""Bytes of stack of the threads that compilers run in, whatever threads are given otherwise: LLVM
-walks what it compiles by recursion. They are taken only as they are used."""
+"""Bytes of stack of the threads that compilers run in, whatever the default for threads: LLVM is
+recursive. Pages are allocated only when they are used."""
 
 SMALLEST: Final = 64 << 10
-"""Bytes of stack of a thread that may run programs. The engine and compilers written in Python take
-half of it; Python itself does not start with 64 KiB for its main thread."""
+"""Smallest stack of a thread that may run programs, in bytes. The engine and compilers in Python
+use half of it; Python itself does not start with 64 KiB for its main thread."""
 
 _GUARD: Final = 8 << 10
-"""Bytes that the C library may take of a thread's stack for itself."""
+"""Bytes of a thread's stack that the C library may use."""
 
 _SMALL: Final = 1 << 20
-"""Bytes of stack below which a thread has others load and compile for it."""
+"""Bytes of stack below which a thread delegates loading and compiling to another thread."""
 
 RESERVE: Final = (16 << 10) + max(os.sysconf("SC_MINSIGSTKSZ"), 0)
 """Bytes below the floor: for the frame of a signal, which holds all registers, the handler of
 Python's C code on top of it, and the calls of a region that leaves."""
 
 _PUSHED: Final = 96
-"""Bytes that a function takes besides what it subtracts: return address, saved registers,
+"""Bytes of a native frame besides what the function subtracts: return address, saved registers,
 alignment."""
 
 
@@ -145,10 +145,9 @@ _SUBTRACT = re.compile(rb"\x48\x83\xec([\x00-\x7f])|\x48\x81\xec(....)", re.DOTA
 
 
 def frame_bytes(code: bytes, functions: int) -> int:
-    """Bytes that all functions of machine code take on the stack together, each of them once.
+    """Total bytes of one native frame of each function in machine code; an upper bound.
 
-    `functions`: how many there are. Bytes that only look like making room count as well: rather
-    too much than too little.
+    `functions`: their number. Bytes that only look like a stack adjustment count as well.
     """
     if IS_X86:
         short = (m[1][0] for m in _SUBTRACT.finditer(code) if m[1])

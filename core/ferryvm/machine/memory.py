@@ -4,10 +4,10 @@
     control block │ guard │ statics │ guard │ stack (grows up) │ guard │ heap: in use │ usable
                                                                     │ reserved │ guard
 
-The control block stands in front, so that one buffer can give all of it to a device. The heap's
-limit is reserved at once, so growing moves nothing; pages cost nothing until they are touched, and
-those past the usable part cannot be touched at all. Program code never gets past a segment (the
-verifier and bounds checks see to it); the guards are there for when we are wrong.
+The control block comes first, so that a device can map all of it as one buffer. The heap's limit is
+reserved at once, so growth moves nothing; pages cost nothing until they are accessed, and those
+past the usable part are inaccessible. Verifier and bounds checks keep accesses inside a segment;
+the guard pages catch faults of either.
 """
 
 from __future__ import annotations
@@ -32,18 +32,18 @@ PAGE = max(mmap.PAGESIZE, mmap.ALLOCATIONGRANULARITY)
 _READ_WRITE = mmap.PROT_READ | mmap.PROT_WRITE
 
 _SMALL_HEAP = 1 << 16
-"""Bytes that are read sooner than it is found out which of their pages were touched."""
+"""Bytes that take less time to read than to look up their resident pages."""
 
 _libc = ctypes.CDLL(None, use_errno=True)
 _libc.mprotect.argtypes = (ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int)
 
 
 class AddressSpaceError(FerryError):
-    """The address space asked for cannot be had, or is too small for the program."""
+    """The address space cannot be reserved, or is too small for the program."""
 
 
 SMALLEST_STACK = 1024
-"""Bytes; there must be room for the frame that execution starts in."""
+"""Smallest stack in bytes: it must hold the initial frame."""
 
 
 @record.dataclass(frozen=True)
@@ -58,7 +58,7 @@ class Limits:
     """Usable size of the heap at the start."""
     is_tight: bool = False
     """For tests: each segment ends directly before its guard page, to 8 bytes, and all of the heap
-    is usable from the start. Else each begins directly behind one."""
+    is usable from the start. Otherwise each segment begins directly after a guard page."""
 
     def __post_init__(self) -> None:
         if self.stack < SMALLEST_STACK or self.heap < 0 or self.first_heap < 0:
@@ -73,12 +73,12 @@ def _pages(size: int) -> int:
 
 
 class Memory:
-    """The three segments, as addresses for native code and as views for Python."""
+    """The three segments: addresses for native code, and views for Python."""
 
     def __init__(self, statics: int, data_end: int, limits: Limits) -> None:
         """`statics` in words; `data_end`: bytes of the heap that the program's data needs.
 
-        Raises AddressSpaceError where the operating system refuses, or the data does not fit.
+        Raises AddressSpaceError if the operating system refuses, or the data does not fit.
         """
         self.limits = limits
         self.heap_limit = limits.heap
@@ -122,7 +122,7 @@ class Memory:
         self.stack = view[stack_at : stack_at + WORD_BYTES * self.stack_words].cast("Q")
         """Words of the whole stack."""
         self.heap = view[heap_at : heap_at + self.heap_limit]
-        """Bytes of the heap up to its limit; only the first `heap_capacity` can be touched."""
+        """Bytes of the heap up to its limit; only the first `heap_capacity` are accessible."""
         if limits.is_tight:
             self.heap_capacity = limits.heap
             return
@@ -135,9 +135,9 @@ class Memory:
             raise AddressSpaceError(f"cannot protect memory: errno {ctypes.get_errno()}")
 
     def heap_runs(self, end: int) -> Iterator[Run]:
-        """The runs of the heap's bytes up to `end`, at most `heap_capacity`: all that are not zero.
+        """The nonzero runs of the heap up to `end`, at most `heap_capacity`.
 
-        It costs what the pages cost that were ever touched, not what lies between them.
+        The cost is proportional to the resident pages, not to `end`.
         """
         # They take NumPy, which few runs need.
         from ferryvm.machine.resident import touched
@@ -148,16 +148,16 @@ class Memory:
         return runs(self.heap[:end], ((start - base, stop - base) for start, stop in ranges))
 
     def take_heap(self, other: Memory, end: int) -> None:
-        """Make the usable heap that of another memory up to `end`, and zero from there on.
+        """Copy the heap of another memory up to `end`, and zero the rest.
 
-        Both have at least `end` bytes usable.
+        Both have at least `end` usable bytes.
         """
         self.clear_heap()
         for start, stop in other.heap_runs(end):
             self.heap[start:stop] = other.heap[start:stop]
 
     def clear_heap(self) -> None:
-        """Make all of the usable heap zero."""
+        """Zero the usable heap."""
         if sys.platform == "linux" and self.heap_capacity and not self.limits.is_tight:
             # Private pages are given back, and zero when they are next touched.
             self._map.madvise(mmap.MADV_DONTNEED, self._heap_at, _pages(self.heap_capacity))
@@ -166,8 +166,8 @@ class Memory:
             ctypes.memset(self.heap_address + start, 0, end - start)
 
     def grow(self, wanted: int) -> bool:
-        """Make at least `wanted` bytes of the heap usable, and at least twice what was, up to the
-        limit; False if `wanted` is past it."""
+        """Make at least `wanted` bytes of the heap usable, and at least twice the old number, up to
+        the limit; False if `wanted` exceeds the limit."""
         if wanted > self.heap_limit:
             return False
         # Pages are what can be protected; the limit holds to the byte all the same.

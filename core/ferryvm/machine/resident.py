@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The pages of this process that may hold something: those that were ever touched.
+"""The resident pages of this process: those that were ever accessed.
 
-A page of private memory that nobody has touched is zero and costs nothing, until somebody reads it
-to find that out. Linux says which pages there are in /proc/self/pagemap (its documentation:
-admin-guide/mm/pagemap): 8 bytes a page; bit 63 is set for a page in memory, bit 62 for one that is
-swapped out or on the move. `mincore` would not do: to it a page that is swapped out is none.
+A page of private memory that was never accessed is zero and costs nothing until it is read. Linux
+lists pages in /proc/self/pagemap (its documentation: admin-guide/mm/pagemap), 8 bytes for each: bit
+63 is set for a page in memory, bit 62 for one that is swapped out or being migrated. `mincore` does
+not suffice: it does not report swapped pages.
 """
 
 from __future__ import annotations
@@ -21,16 +21,16 @@ _MAP = "/proc/self/pagemap"
 _ENTRY_BYTES = 8
 _THERE = np.uint64(0b11 << 62)
 _AT_ONCE = 1 << 17
-"""Entries that are read at a time: 1 MiB, which tells of 512 MiB where pages have 4 KiB."""
+"""Entries that are read at a time: 1 MiB, which covers 512 MiB with pages of 4 KiB."""
 
 _touched = ctypes.create_string_buffer(b"touched")
 
 
 def touched(start: int, end: int) -> Iterator[tuple[int, int]]:
-    """Ranges of addresses from `start` to `end` that hold every byte there that is not zero.
+    """Ranges of addresses from `start` to `end` that cover every nonzero byte there.
 
-    They rise and do not meet. Where the system does not tell, it is one range of everything. The
-    memory must be private, of no file, and mapped. Raises OSError where the system fails.
+    They are in ascending order and not adjacent. If the system has no page map, it is one range of
+    everything. The memory must be mapped, private and anonymous. Raises OSError if a call fails.
     """
     descriptor = _open()
     if descriptor is None:
@@ -43,7 +43,7 @@ def touched(start: int, end: int) -> Iterator[tuple[int, int]]:
 
 
 def _open() -> int | None:
-    """A descriptor of the page map; None where there is none, or it does not tell the truth."""
+    """A descriptor of the page map; None if there is none, or it is not reliable."""
     try:
         descriptor = os.open(_MAP, os.O_RDONLY | os.O_CLOEXEC)
     except OSError:
@@ -59,7 +59,7 @@ def _open() -> int | None:
 
 
 def _entries(descriptor: int, first: int, count: int) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
-    """For each of the pages whether it is there."""
+    """A boolean for each page: True if it is resident."""
     content = os.pread(descriptor, _ENTRY_BYTES * count, _ENTRY_BYTES * first)
     if len(content) != _ENTRY_BYTES * count:
         raise OSError(errno.EIO, os.strerror(errno.EIO))

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Bytes most of which may be zero: what is not, in runs.
+"""Sparse bytes: the nonzero parts of bytes that are mostly zero, as runs.
 
-Bytes are looked at in *granules* of 4096, whatever the page of the machine: a granule with a byte
-that is not zero belongs to a run, and runs are as long as can be. So equal bytes have equal runs,
-in memory, in files and on every machine.
+Bytes are divided into *granules* of 4096, whatever the page size of the machine: a granule with a
+nonzero byte belongs to a run, and runs are maximal. So equal bytes have equal runs, in memory, in
+files and on every machine.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ GRANULE = 4096
 """Bytes."""
 
 _AT_ONCE = 1 << 22
-"""Bytes that are looked at at a time, a multiple of GRANULE."""
+"""Bytes that are examined at a time, a multiple of GRANULE."""
 
 Run = tuple[int, int]
-"""Where it begins and ends, in bytes."""
+"""Its start and end, in bytes."""
 
 
 def runs(content: memoryview, ranges: Iterable[Run]) -> Iterator[Run]:
-    """The runs of some bytes; all that are not zero lie within `ranges`, which rise."""
+    """The runs of some bytes; `ranges`, in ascending order, cover all nonzero bytes."""
     begun = end = 0
     seen = 0
     for first, last in ranges:
@@ -61,11 +61,11 @@ def _full(part: np.ndarray[tuple[int], np.dtype[np.uint8]]) -> list[Run]:
 
 @dataclasses.dataclass(frozen=True)
 class Sparse:
-    """Bytes as a value; equal ones are equal."""
+    """Sparse bytes as an immutable value; equality is that of the bytes."""
 
     size: int
     parts: tuple[tuple[int, bytes], ...]
-    """Where each run begins, and its bytes."""
+    """The start of each run, and its bytes."""
 
     @classmethod
     def of(cls, content: bytes) -> Sparse:
@@ -91,8 +91,8 @@ class Sparse:
         return bytes(found)
 
     def unequal(self, other: Sparse) -> Iterator[int]:
-        """The numbers of words that differ, rising, as far as both have bytes; a word that only one
-        of them has whole is filled up with zeros."""
+        """The numbers of words that differ, in ascending order, up to the shorter end; a word that
+        is whole in only one of them is padded with zeros."""
         size = min(self.size, other.size)
         starts = {
             granule

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A machine: one running program's control block and memory, and how to read them.
+"""A machine: the control block and memory of one execution, with methods that read them.
 
-This is what crosses from backend to backend. Nothing in it belongs to an engine: every backend
-sees the same words at the same places, and leaves them as the reference backend would.
+It is the state that backends hand to each other. It does not depend on a backend: each one sees the
+same words at the same addresses, and leaves them as the reference backend would.
 """
 
 from __future__ import annotations
@@ -36,17 +36,17 @@ __all__ = ["Frame", "Machine", "Snapshot"]
 
 @record.dataclass(frozen=True)
 class Frame:
-    """One call that is under way."""
+    """One active call."""
 
     function: str
     pc: int
-    """The instruction being run there: the one that stopped, or a call."""
+    """The current instruction of the frame: the one that stopped, or a call."""
     position: Position | None
     skipped: int = 0
-    """Calls between the one before in the list and this one that the list leaves out."""
+    """Number of calls between the previous frame in the list and this one, which are omitted."""
     is_cut: bool = False
-    """True for the last of a list if there are calls further out that nobody counted: very many,
-    whose frames do not repeat."""
+    """True for the last frame of a list if there are uncounted outer calls: very many, whose
+    frames do not repeat."""
 
     def __str__(self) -> str:
         return f"{self.function} at {self.position or f'pc {self.pc}'}"
@@ -54,7 +54,7 @@ class Frame:
 
 @record.dataclass(frozen=True)
 class Snapshot:
-    """State of a machine as plain values; equal states are equal snapshots."""
+    """State of a machine as plain values; equal states have equal snapshots."""
 
     status: Status
     trap: Trap
@@ -70,7 +70,7 @@ class Snapshot:
 
 
 class Machine:
-    """State of one execution of a verified program, at its start when made."""
+    """State of one execution of a verified program; a new machine is at the program's start."""
 
     def __init__(self, verified: Verified, limits: Limits | None = None) -> None:
         self.verified = verified
@@ -112,8 +112,8 @@ class Machine:
     def inherit(self, earlier: Machine) -> None:
         """Take over an earlier machine's heap and the values of its statics.
 
-        Raises AddressSpaceError if the heap is past this machine's limit, FerryError if this
-        program's statics do not begin with the earlier one's types, or it brings data.
+        Raises AddressSpaceError if the heap exceeds this machine's limit, FerryError if this
+        program's statics do not begin with the earlier one's types, or it has initial data.
         """
         count = len(earlier.memory.statics)
         types = [static.type for static in self.program.statics[:count]]
@@ -132,7 +132,7 @@ class Machine:
         self.control.heap_capacity = self.memory.heap_capacity
 
     def copy(self) -> Machine:
-        """A machine of its own in the same state. Raises AddressSpaceError."""
+        """A new machine in the same state. Raises AddressSpaceError."""
         twin = Machine(self.verified, self.memory.limits)
         twin._take(self)
         return twin
@@ -150,11 +150,11 @@ class Machine:
         memory.take_heap(new, self.control.hp)
 
     def adopt(self, twin: Machine) -> None:
-        """Go to the state of a copy of this machine; whatever else its memory holds is gone."""
+        """Restore the state of a copy of this machine; the old state is discarded."""
         self._take(twin)
 
     def snapshot(self) -> Snapshot:
-        """All that a program's state is, to be compared with another backend's."""
+        """The whole state of the program, for comparisons between backends."""
         control, memory = self.control, self.memory
         return Snapshot(
             self.status,
@@ -192,20 +192,20 @@ class Machine:
         return self.program.source_map.position(self.control.pc)
 
     def grow(self) -> bool:
-        """Make room for the allocation that left with GROW; False if the limit forbids it."""
+        """Grow the heap for the allocation that left with GROW; False if the limit forbids it."""
         grown = self.memory.grow(self.control.wanted)
         self.control.heap_capacity = self.memory.heap_capacity
         return grown
 
     def result(self) -> tuple[Type, int] | None:
-        """Type and bits of the operand on top of the running function's stack, None without one."""
+        """Type and bits of the top operand of the innermost frame; None if there is none."""
         types = self.verified.operand_types(self.control.pc)
         return (types[-1], self.memory.stack[self.control.sp - 1]) if types else None
 
     def frames(self, most: int = 12) -> list[Frame]:
-        """The calls under way, innermost first: at most `most` of them from each end.
+        """The active calls, innermost first: at most `most` of them from each end.
 
-        However many there are, this takes milliseconds; see `ferryvm.machine.frame_chain`."""
+        It takes milliseconds for any number of calls; see `ferryvm.machine.frame_chain`."""
         from ferryvm.machine.frame_chain import follow  # it takes NumPy, which few runs need
 
         control = self.control

@@ -1,15 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The verifier: the only place that says whether a program can run.
+"""The verifier: it alone decides if a program can run.
 
-What it guarantees of every instruction that can be reached, and backends rely on:
+It guarantees this for every reachable instruction, and backends rely on it:
 
-- its opcode and immediate are legal, and the places it jumps to exist;
+- its opcode and immediate are legal, and its jump targets exist;
 - it belongs to one function, and control cannot run past the end of the code;
-- the operand stack has one depth and one list of types there (the *stack map*), whichever way
-  control came, and the operands that it pops are of its types;
+- the operand stack before it has one depth and one list of types (the *stack map*) on every path,
+  and the operands that it pops have its operand types;
 - an exception that it throws arrives at the handlers of the clauses that cover it with their stack
   maps, the frame's operands cut to the clause's depth;
-- a frame of its function never needs more words than `Verified.frame_words` says.
+- a frame of its function never needs more than `Verified.frame_words` words.
 
     Program ── structure: tables, clauses, code ── type_flow: stack map, frames ──> Verified
                     │                                    │
@@ -35,10 +35,10 @@ __all__ = ["Verified", "VerifyError", "verify"]
 
 
 class Verified:
-    """A program that passed, with what the verifier learned. Only `verify` makes one.
+    """A program that passed the verifier, with its stack maps. Only `verify` creates one.
 
-    What comes out of a pickle, or is a deep copy, is verified again: a pickle proves nothing. A
-    shallow copy is the same object.
+    Unpickling and deep copies verify it again, since a pickle proves nothing. A shallow copy is the
+    same object.
     """
 
     def __init__(self, program: Program, stack_map: StackMap, clauses: ClauseForest) -> None:
@@ -57,7 +57,7 @@ class Verified:
         return verify, (self.program,)
 
     def is_reachable(self, pc: int) -> bool:
-        """True if control can get to `pc`: only then has it a stack map."""
+        """True if `pc` is reachable: only then it has a stack map."""
         return self._owners[pc] >= 0
 
     def owner(self, pc: int) -> int:
@@ -78,7 +78,7 @@ class Verified:
 
 
 def verify(program: Program) -> Verified:
-    """The program, proved runnable. Raises VerifyError for the first fault found."""
+    """The verified program. Raises VerifyError for the first error found."""
     check_tables(program)
     clauses = check_clauses(program)
     check_immediates(program)

@@ -21,15 +21,15 @@ class VerifyCode(enum.Enum):
     FUNCTION_ENTRY = "V02"
     """A function starts outside the code."""
     FUNCTION_SIGNATURE = "V03"
-    """A signature does not exist, is stated twice, or has too many parameters or results."""
+    """A signature does not exist, is declared twice, or has too many parameters or results."""
     MAIN_SIGNATURE = "V04"
     """Function 0 takes parameters or has results."""
     STATIC_BITS = "V05"
-    """There are too many statics, or one starts with bits that its type has not."""
+    """There are too many statics, or an initial value has bits outside its type."""
     TABLE_ENTRY = "V06"
     """The function table names a function that does not exist."""
     DATA_RANGE = "V07"
-    """Initial data lies past the largest address or overlaps."""
+    """Initial data is past the largest address, or overlaps."""
     FUNCTION_LOCALS = "V08"
     """A function has too many locals."""
     OPCODE = "V10"
@@ -53,7 +53,7 @@ class VerifyCode(enum.Enum):
     OPERAND_TYPE = "V31"
     """An operand has another type than the instruction takes."""
     JOIN = "V33"
-    """Two ways to an instruction come with different operand stacks."""
+    """Two paths to an instruction have different operand stacks."""
     STATIC_TYPES = "V34"
     """static.load or static.store in a program whose statics are not all i64."""
     EXPORT = "V40"
@@ -69,7 +69,7 @@ class VerifyCode(enum.Enum):
 
 
 class VerifyError(FerryError):
-    """A program was refused: `code`, and `pc` where one instruction is to blame (else None)."""
+    """A program was refused: `code`, and `pc` of the instruction (None if there is none)."""
 
     def __init__(
         self, code: VerifyCode, message: str, pc: int | None, position: Position | None

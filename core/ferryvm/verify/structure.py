@@ -14,20 +14,20 @@ from ferryvm.program import MAX_TAG_VALUES, RECORD_BYTES, Program, Signature
 from ferryvm.verify.refusal import VerifyCode, VerifyError, refusal
 
 MAX_STATICS = 1 << 24
-"""Statics that a program may have (128 MiB of them)."""
+"""Largest number of statics of a program (128 MiB)."""
 
 MAX_DATA_END = 1 << 32
-"""Heap bytes that initial data may reach."""
+"""Largest end address of initial data, in heap bytes."""
 
 MAX_PARAMETERS = 1000
-"""Parameters that a signature may have. A signature is stated once and may be used by every
-function and call: without a limit, checking them all could take time quadratic in the size."""
+"""Largest number of parameters of a signature. A signature is declared once and may be used by
+every function and call: without a limit, checking them could take time quadratic in the size."""
 
 MAX_RESULTS = 1000
-"""Results that a function may have; `return` moves them all for one unit of fuel."""
+"""Largest number of results of a function; `return` moves them all for one unit of fuel."""
 
 MAX_LOCALS = 1 << 15
-"""Locals that a function may have, parameters not included. A call zeroes them for one unit of
+"""Largest number of locals, without the parameters. A call zeroes them for one unit of
 fuel: without a limit, fuel would not bound time (docs/decisions/2026-11-23-fuel-and-locals.md)."""
 
 
