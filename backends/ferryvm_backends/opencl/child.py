@@ -20,13 +20,13 @@ import pyopencl as cl
 from ferryvm.child import serve
 from ferryvm.ir.c import ENTRY
 from ferryvm.process import end_with_parent
-from ferryvm_backends.opencl.device import Device, devices
+from ferryvm_backends.opencl.device import Device, devices, same
 from ferryvm_backends.opencl.kernel import Kernel
 
 
 def answer(request: dict[str, Any]) -> dict[str, Any]:
     """The answer to a request: `error`, or `binary` where one is wanted."""
-    device = next((d for d in devices() if list(d.identity) == request["device"]), None)
+    device = same(devices(), tuple(request["device"]))
     if device is None:
         return {"error": "the device is gone"}
     try:

@@ -205,6 +205,18 @@ def choose(found: Sequence[Device], wanted: str) -> Device | None:
     )
 
 
+def same(found: Sequence[Device], identity: tuple[str, int, str]) -> Device | None:
+    """Which of these devices has the identity that another process gave it; None if none has.
+
+    PoCL offers what POCL_DEVICES said when the process first listed devices, so the place may
+    differ: then the only device of that platform and name is meant.
+    """
+    platform, _, name = identity
+    named = [d for d in found if (d.platform, d.name) == (platform, name)]
+    exact = next((d for d in named if d.identity == identity), None)
+    return exact or (named[0] if len(named) == 1 else None)
+
+
 def find(name: str = "") -> Device:
     """The device of a name. Raises BackendError, with what there is."""
     found = devices()

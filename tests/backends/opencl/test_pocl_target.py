@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from ferryvm_backends.opencl import pocl_target
-from ferryvm_backends.opencl.device import devices
+from ferryvm_backends.opencl.device import devices, same
 
 from .test_diagnosis import CPU
 
@@ -83,3 +83,14 @@ def test_every_device_of_pocl_here_has_a_processor_that_it_builds_for() -> None:
         is_unknown = pocl_target.is_unknown(device.version)
         assert device.target is not None
         assert bool(device.target) is is_unknown
+
+
+def test_a_device_is_found_by_name_where_another_process_has_it_in_another_place() -> None:
+    basic = dataclasses.replace(CPU, name="basic", place=0)
+    pthread = dataclasses.replace(CPU, name="pthread", place=1)
+    platform = CPU.platform
+    assert same([basic, pthread], (platform, 0, "pthread")) is pthread
+    assert same([basic, pthread], (platform, 0, "gone")) is None
+    twin = dataclasses.replace(pthread, place=2)
+    assert same([basic, pthread, twin], (platform, 2, "pthread")) is twin
+    assert same([basic, pthread, twin], (platform, 0, "pthread")) is None
