@@ -233,7 +233,7 @@ class RegionCompiler(Compiler):
             if reason is None:
                 entry.keep(payload)
             else:
-                _tell_not_kept(f"{self.name}: what {target} builds is not kept: {reason}")
+                _warn_not_cached(f"{self.name}: what {target} builds is not kept: {reason}")
         return code
 
     def show(self, region: Region, options: Options, stage: str) -> str:
@@ -259,7 +259,7 @@ class RegionCompiler(Compiler):
 
 
 @functools.cache  # once is enough
-def _tell_not_kept(message: str) -> None:
+def _warn_not_cached(message: str) -> None:
     _log.warning("%s", message)
 
 

@@ -177,8 +177,8 @@ def _unchanged(changed: Callable[[str], None]) -> Iterator[None]:
             if _descriptor_now() != descriptor:
                 signal.set_wakeup_fd(descriptor, warn_on_full_buffer=False)
                 changed("the descriptor that signals wake up")
-        kept = [one for one in warnings.filters if one in filters or one[0] != "error"]
-        if len(kept) < len(warnings.filters):
-            warnings.filters[:] = kept  # type: ignore[index]  # a list, which typeshed hides
+        others = [one for one in warnings.filters if one in filters or one[0] != "error"]
+        if len(others) < len(warnings.filters):
+            warnings.filters[:] = others  # type: ignore[index]  # a list, which typeshed hides
             warnings._filters_mutated()  # type: ignore[attr-defined]  # caches ask its version
             changed("the warnings filter")

@@ -72,10 +72,10 @@ class Fusion:
     def __init__(self, fused: Sequence[bytes], first: int) -> None:
         """`fused`: opcodes of each group. Its handlers' numbers start at `first`; below are the
         single instructions'."""
-        self._beginning: dict[int, list[tuple[int, bytes]]] = {}
+        self._by_first: dict[int, list[tuple[int, bytes]]] = {}
         """By first opcode, the groups with their handlers' numbers."""
         for number, group in enumerate(fused, first):
-            self._beginning.setdefault(group[0], []).append((number, group))
+            self._by_first.setdefault(group[0], []).append((number, group))
         self._nodes: dict[int, _Node] = {}
         """The tries that have been made, by first opcode."""
         self._lengths = [len(group) for group in fused]
@@ -88,7 +88,7 @@ class Fusion:
         found = self._nodes.get(first)
         if found is None:
             found = self._nodes[first] = _Node()
-            for number, group in self._beginning.get(first, ()):
+            for number, group in self._by_first.get(first, ()):
                 node = found
                 for opcode in group[1:]:
                     below = node.following.get(opcode)

@@ -70,7 +70,7 @@ def registers_for_forwarding(machine: Machine, operations: Sequence[Operation]) 
 
     A value that is kept takes registers and ports, one that is loaded a unit and a slot. An
     estimate of the interval: what the units for loads, other units, and slots are taken for, where
-    each value from in front of the loop may have to be loaded in each iteration too.
+    each value from before the loop may have to be loaded in each iteration too.
     """
     files = (file for file in machine.files if file.kind is FileKind.INTEGER)
     most = (

@@ -14,7 +14,7 @@ from ferryvm.atomic_file import LEFTOVERS
 
 DAY = 86400.0
 """Seconds. An entry is noted as read once a day, so its age is known to a day."""
-_KEPT = 90 * DAY
+_RETENTION = 90 * DAY
 """Seconds that an entry stays after it was last read."""
 _MOST_BYTES = 8 << 20
 """Of the entries in one folder. Where there are more, a quarter of these becomes free, too."""
@@ -41,17 +41,17 @@ def tidy(folder: int) -> None:
         if abs(now - os.stat(_TIDIED, dir_fd=folder, follow_symlinks=False).st_mtime) < DAY:
             return
     with contextlib.suppress(OSError):
-        kept = sorted(_kept(folder, now))
-        free = _MOST_BYTES - sum(size for _, size, _ in kept)
+        retained = sorted(_retained(folder, now))
+        free = _MOST_BYTES - sum(size for _, size, _ in retained)
         if free < 0:
-            for _, size, name in kept:
+            for _, size, name in retained:
                 if free >= _MOST_BYTES // 4:
                     break
                 free += size if _remove(name, folder) else 0
         _stamp(folder)
 
 
-def _kept(folder: int, now: float) -> Iterator[tuple[float, int, str]]:
+def _retained(folder: int, now: float) -> Iterator[tuple[float, int, str]]:
     """When each entry was last read, its bytes and its name, without what is too old to stay."""
     with os.scandir(folder) as files:
         for file in files:
@@ -62,7 +62,7 @@ def _kept(folder: int, now: float) -> Iterator[tuple[float, int, str]]:
                 found = file.stat(follow_symlinks=False)
             except OSError:
                 continue
-            if now - found.st_mtime > (_KEPT if is_entry else _LONGEST_WRITE):
+            if now - found.st_mtime > (_RETENTION if is_entry else _LONGEST_WRITE):
                 _remove(file.name, folder)
             elif is_entry:
                 yield found.st_mtime, found.st_size, file.name

@@ -55,9 +55,9 @@ def conformance(
     from ferryvm.testing.conformance.expected import read_expected
 
     given = {"--list": is_list, "--export": folder, "--backend": backend}
-    asked = [option for option, value in given.items() if value or value == ""]
-    if len(asked) > 1:
-        raise click.UsageError(f"{' and '.join(asked)} do not go together")
+    exclusive = [option for option, value in given.items() if value or value == ""]
+    if len(exclusive) > 1:
+        raise click.UsageError(f"{' and '.join(exclusive)} do not go together")
     if backend is None and (xfail is not None or patience is not None):
         raise click.UsageError("--xfail and --patience are for a backend: name it with --backend")
     chosen = _choose(pattern)

@@ -121,7 +121,7 @@ class _Comparing:
     schedule: Schedule
     seed: int
     deadline: Deadline
-    is_told: bool
+    is_reported: bool
     """Even where standard error is no terminal."""
     for_page: bool
     """With what only the page shows."""
@@ -150,10 +150,10 @@ class _Comparing:
                 task = bar.add_task(what)
 
                 def show(what: str = what, task: TaskID = task) -> None:
-                    name, instructions = self.differ.under_way
+                    name, instructions = self.differ.in_progress
                     text = f"{what}: {name}, {instructions:,} instructions"
                     bar.update(task, description=text, refresh=True)
-                    if self.is_told and not is_shown:
+                    if self.is_reported and not is_shown:
                         click.echo(f"ferry: {text}", err=True)
 
                 try:

@@ -135,9 +135,9 @@ def _print_region(console: Console, region: Explained) -> None:
 def _rule_lines(region: Explained) -> list[str]:
     """The results of the rules, each with its region if there are several."""
     lines = []
-    asked = collections.Counter(region.considered)
-    is_one = {one.region for one in asked} <= {region.region}
-    for one, times in asked.items():
+    counts = collections.Counter(region.considered)
+    is_one = {one.region for one in counts} <= {region.region}
+    for one, times in counts.items():
         about = "" if is_one else f" (about {one.region})"
         again = "" if times == 1 else f", asked {_times(times)}"
         lines += [f"{reason}{about}" for reason in one.passed]

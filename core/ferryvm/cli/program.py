@@ -86,18 +86,18 @@ def compile_(
 
     With --regions or --emit a program (also .fvm) is shown instead.
     """
-    asked = [name for name, given in (("--regions", regions), ("--emit", emit)) if given]
-    if output is not None and asked:
-        raise click.UsageError(f"{asked[0]} writes no image: leave out --output")
+    chosen = [name for name, given in (("--regions", regions), ("--emit", emit)) if given]
+    if output is not None and chosen:
+        raise click.UsageError(f"{chosen[0]} writes no image: leave out --output")
     texts = {"--region": region, "--backend": backend, "--device": device}
     shown: dict[str, object] = {"--html": html, **texts, "--optimize": optimize}
     for name, given in shown.items():
         if given is not None and emit is None:
             raise click.UsageError(f"{name} says what --emit shows: add --emit STAGE")
     check_device_option(backend, device)
-    if len(asked) > 1:
+    if len(chosen) > 1:
         raise click.UsageError("--regions and --emit show different things: leave out one")
-    if asked:
+    if chosen:
         from ferryvm.cli import emit as shower  # loads no compiler where an image is made
 
         if emit is None:

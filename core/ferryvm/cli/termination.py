@@ -30,7 +30,7 @@ came: list[int] = []
 _phase = "loading"
 _most = 1
 """Signals that a command may deal with itself."""
-_keeps = False
+_saves_state = False
 """True if something is to be written before a program's end by a signal."""
 _is_waiting = False
 """True while a program waits until what it prints can be written."""
@@ -106,8 +106,8 @@ def forget() -> None:
 
 def keep_state() -> None:
     """A program that a signal stops has something to write first."""
-    global _keeps
-    _keeps = True
+    global _saves_state
+    _saves_state = True
 
 
 def wait_to_write(ready: Callable[[], object]) -> None:
@@ -130,7 +130,7 @@ def heard(number: int) -> None:
         at_once(number)
     if _is_waiting:
         raise StoppedWaiting
-    if number != SIGINT and not _keeps:
+    if number != SIGINT and not _saves_state:
         raise KeyboardInterrupt  # it may be in a host call that takes long
 
 

@@ -172,7 +172,7 @@ class MixedArtifact(Artifact):
         tiering, requirements = self.tiering, self._requirements
         inner, control = self._inner, machine.control
         if counting not in tiering.begun:
-            tiering.begin(counting)
+            tiering.start(counting)
         while True:
             # Every host call comes through here, so calls that do nothing are left out.
             is_free = not requirements.awaited and requirements.refused is None

@@ -67,13 +67,13 @@ class Tiering:
         self._program, self._policy = program, policy
         self._journal, self._decider = journal, decider
         self._compilers, self._requirements = compilers, requirements
-        self._lock, self._beginning = threading.Lock(), threading.Lock()
+        self._lock, self._start_lock = threading.Lock(), threading.Lock()
 
     # --- what happens in the program ------------------------------------------------------------
 
-    def begin(self, counting: bool) -> None:
+    def start(self, counting: bool) -> None:
         """Count the sites of a form of the code, and begin with what is to be compiled at once."""
-        with self._beginning:
+        with self._start_lock:
             if counting in self.begun:
                 return
             profile = self._policy.profile

@@ -55,16 +55,16 @@ class Lines:
                 line.is_bound = _is_used_after_a_change(line, later)
                 if not line.is_bound:
                     _replace(later, line.token, line.text)
-        kept = [line for line in lines if line.is_bound or not line.token]
+        bound = [line for line in lines if line.is_bound or not line.token]
         taken: dict[str, int] = {}
-        for line in kept:
+        for line in bound:
             if line.token:
                 stem = _NAMES.get(line.place, f"old_{line.place}")
                 taken[stem] = taken.get(stem, 0) + 1
                 name = stem if taken[stem] == 1 else f"{stem}{taken[stem]}"
-                _replace(kept, line.token, name)
+                _replace(bound, line.token, name)
                 line.text = f"{name} = {line.text}"
-        return [line.text for line in kept]
+        return [line.text for line in bound]
 
 
 def _is_used_after_a_change(read: _Line, later: list[_Line]) -> bool:

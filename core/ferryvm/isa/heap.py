@@ -27,12 +27,12 @@ def checked_address(m: Emitter[V], address: V, offset: V, bytes_: int) -> V:
     """`address + offset`, after trapping unless all `bytes_` bytes from there are in bounds."""
     in_use = m.heap_pointer()
     reach = m.add(I64, offset, m.constant(I64, bytes_ - 1))
-    room = m.select(
+    end = m.select(
         m.compare(I64, Condition.GT_U, in_use, reach),
         m.sub(I64, in_use, reach),
         m.constant(I64, 0),
     )
-    m.trap_if(m.compare(I64, Condition.GE_U, address, room), Trap.MEMORY_OUT_OF_BOUNDS)
+    m.trap_if(m.compare(I64, Condition.GE_U, address, end), Trap.MEMORY_OUT_OF_BOUNDS)
     return m.add(I64, address, offset)
 
 

@@ -129,7 +129,7 @@ class Differ:
         self.patience = patience
         self.chunk = 1_000_000
         """Instructions that the one which all are held against runs at a time."""
-        self.under_way = against, 0
+        self.in_progress = against, 0
         """The backend that runs, and the instructions of the program that it has completed."""
         self.form: bool | None = None
         """True if a backend that can do both is only run counting instructions, false if or only
@@ -155,7 +155,7 @@ class Differ:
     ) -> list[Comparison]:
         """One comparison a backend without a schedule, else one of all of them moved between.
 
-        `progress` is called now and then, on long work (`under_way` says where that is);
+        `progress` is called now and then, on long work (`in_progress` says where that is);
         `expected`: what `finish` gave for this program, if it has been called already, be it from
         a start in the middle of it. After `deadline` no other backend is begun with: those that are
         missing from what is returned have not been compared.
@@ -194,7 +194,7 @@ class Differ:
                     self.start(program).attempt(name, fuel, self.patience)
 
     def _tell(self, name: str, trial: Trial, progress: Progress) -> None:
-        self.under_way = name, trial.instructions
+        self.in_progress = name, trial.instructions
         progress()
 
     def start(self, program: Verified) -> Trial:

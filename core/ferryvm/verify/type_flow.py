@@ -108,11 +108,11 @@ class TypeFlow:
         self, pc: int, flow: Flow, stack: int, after: int, function: int, pending: list[int]
     ) -> int:
         """Check that exceptions of an instruction can be caught; operands of the largest handler."""
-        kept = self.stacks.depths[after] - self._results(pc, flow)
+        remaining = self.stacks.depths[after] - self._results(pc, flow)
         deepest = 0
         for clause in self.clauses.covering(pc):
-            if clause.depth > kept:
-                message = f"{kept} operands are below its own, a clause leaves {clause.depth}"
+            if clause.depth > remaining:
+                message = f"{remaining} operands are below its own, a clause leaves {clause.depth}"
                 raise self._refuse(VerifyCode.CLAUSE_DEPTH, message, pc)
             caught = self.stacks.cut(stack, clause.depth)
             for t in caught_types(self.program, clause):

@@ -49,8 +49,8 @@ class Linear:
         parts = dict(self.parts)
         for term, times in other.parts:
             parts[term] = (parts.get(term, 0) + factor * times) & _MASK
-        kept = tuple(sorted((term, times) for term, times in parts.items() if times))
-        return Linear((self.constant + factor * other.constant) & _MASK, kept)
+        terms = tuple(sorted((term, times) for term, times in parts.items() if times))
+        return Linear((self.constant + factor * other.constant) & _MASK, terms)
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

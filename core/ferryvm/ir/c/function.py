@@ -90,11 +90,11 @@ class FunctionPrinter:
 
     def _whole(self, joined: Sequence[Parameter]) -> str:
         lines = [head(self.shared, self.body, self.number, self.function), "{"]
-        lines += [f"    {line}" for line in self._beginning(joined)]
+        lines += [f"    {line}" for line in self._prologue(joined)]
         lines += self.lines.text(self.names, self.scope.types)
         return "\n".join([*lines, "}", ""])
 
-    def _beginning(self, joined: Sequence[Parameter]) -> list[str]:
+    def _prologue(self, joined: Sequence[Parameter]) -> list[str]:
         d = self.dialect
         lines = []
         if self.number is None and "frame" in self.scope.bases:

@@ -227,7 +227,7 @@ class _LoopChecks(Builder):
         return list({o.arguments[0]: None for o in limits if self._is_length(o)})
 
     def _limit(self, limit: Value) -> Value:
-        """A limit, computed in front of the loop."""
+        """A limit, computed in the preheader."""
         if self._is_length(limit):
             return self.invariant("heap_load", limit.static, limit.arguments, I64)
         return limit

@@ -128,9 +128,9 @@ class _Maker:
                 self.functions.keep(body, vector.address)
         if plan.is_crowded:
             body.many_locals()
-        room = limit - len(plan.ops)
+        capacity = limit - len(plan.ops)
         # Risk comes late, so that much is executed before a trap.
-        careful_until = len(plan.ops) + int(room * (0.5 + 0.5 * chance.random()))
+        careful_until = len(plan.ops) + int(capacity * (0.5 + 0.5 * chance.random()))
         uncalled = list(plan.callees)
         while body.has_capacity:
             body.is_risky = plan.is_risky and len(plan.ops) >= careful_until

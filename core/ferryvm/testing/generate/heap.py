@@ -143,9 +143,9 @@ class HeapTraffic(Values):
     def element(self, vector: Vector) -> None:
         """Append the address of an element of the vector."""
         chance = self.chance
-        kept = self.vector_locals.get(vector.address)
-        if kept is not None and chance.flip(0.7):
-            self.put(GET, kept)
+        holder = self.vector_locals.get(vector.address)
+        if holder is not None and chance.flip(0.7):
+            self.put(GET, holder)
         elif chance.flip(0.6):
             self.put(STATIC_GET, vector.static)
         else:

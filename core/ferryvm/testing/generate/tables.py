@@ -22,8 +22,8 @@ _LITERALS: dict[str, Callable[[Chance, int], int]] = {
 class Tables:
     """Tables to draw from by weight."""
 
-    def __init__(self, weights: Weights, ways: type) -> None:
-        """`ways`: the class whose methods generate what the weights name."""
+    def __init__(self, weights: Weights, methods_of: type) -> None:
+        """`methods_of`: the class whose methods generate what the weights name."""
         self.chance = weights.chance
         self.catalogue = Catalogue(weights.instruction)
         self.functions = weights.numbers("functions")
@@ -32,17 +32,19 @@ class Tables:
         self.trips = weights.numbers("trips")
         self.leaf = Weighted(weights.leaf.items())
         self.literal = literals(weights)
-        self.statements: Weighted[Callable[[Any], None]] = methods(ways, weights, "statement")
-        self.values: Weighted[Callable[[Any, int, int], None]] = methods(ways, weights, "value")
-        self.traps: Weighted[Callable[[Any], int | None]] = methods(ways, weights, "trap")
+        self.statements: Weighted[Callable[[Any], None]] = methods(methods_of, weights, "statement")
+        self.values: Weighted[Callable[[Any, int, int], None]] = methods(
+            methods_of, weights, "value"
+        )
+        self.traps: Weighted[Callable[[Any], int | None]] = methods(methods_of, weights, "trap")
 
 
 def methods(
-    ways: type, weights: Weights, section: str, prefix: str = ""
+    methods_of: type, weights: Weights, section: str, prefix: str = ""
 ) -> Weighted[Callable[..., Any]]:
     """The methods named `section_key`, or `prefix_key`, to be drawn by weight."""
     table: Section = getattr(weights, section)
-    pairs = ((getattr(ways, f"{prefix or section}_{key}"), w) for key, w in table.items())
+    pairs = ((getattr(methods_of, f"{prefix or section}_{key}"), w) for key, w in table.items())
     return Weighted(pairs)
 
 

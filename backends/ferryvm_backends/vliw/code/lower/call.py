@@ -67,9 +67,9 @@ class Calls:
             if place + 1 < len(candidates):
                 assert number is not None
                 is_it = self.emission.compute("compare", (I64, Condition.EQ), (number, callee))
-                here, way = self.emission.block, MachineBlock(f"{back.label}.to{callee}")
-                self.emission.emit(MachineOperation("exit", (), (is_it,), target=way))
-                self.emission.open(way)
+                here, stub = self.emission.block, MachineBlock(f"{back.label}.to{callee}")
+                self.emission.emit(MachineOperation("exit", (), (is_it,), target=stub))
+                self.emission.open(stub)
                 self.emission.move(wanted)
                 self.emission.emit(MachineOperation("jump", target=to))
                 self.emission.block = here
