@@ -29,7 +29,7 @@ MISSED: dict[str, str] = {}
 _HEAD = """\
 # Planted faults
 
-A differential runner that never finds anything may be right, or blind. So faults are planted: a backend
+A differential runner that finds nothing may be blind. So faults are planted (mutation testing): a backend
 with one mistake, made by wrapping the meaning of an instruction, an operation of the emitter, or the way
 into an artifact. Then random programs look for it, as `ferry fuzz` does, under the limits and schedules
 that it uses. This page is generated from the table in `tests/faults` and from the last results:

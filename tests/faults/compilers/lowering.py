@@ -150,7 +150,7 @@ _put(
     "llvm.body",
     "llvm",
     "strip-one-too-long",
-    "A loop that is run in strips goes round once more in each.",
+    "A strip-mined loop has one more iteration in each strip.",
     'goes_round = builder.icmp_signed("<", value, limit)',
     'goes_round = builder.icmp_signed("<=", value, limit)',
 )
@@ -249,7 +249,7 @@ _put(
     "cc:compiler",
     "cc",
     "fast-mathematics",
-    "The C compiler may take floats for real numbers.",
+    "The C compiler may treat floats as real numbers.",
     '"-fno-fast-math",',
     '"-ffast-math",',
 )
@@ -260,7 +260,7 @@ _put(
     "vliw.code.lower.access",
     "vliw",
     "wrap-of-a-word-left-out",
-    "The low half of a word that was loaded is taken with its high half.",
+    "The low half of a loaded word is used without truncation.",
     'value.name == "heap_load" and value.fact(0, int) <= 4:',
     'value.name == "heap_load" and value.fact(0, int) <= 8:',
 )
@@ -316,7 +316,7 @@ _put(
     "vliw.code.dependence",
     "vliw",
     "accesses-apart-by-size",
-    "Two accesses are taken to be apart if they begin at different places.",
+    "Two accesses are assumed disjoint if they begin at different addresses.",
     "return start < self.start + self.place.size and self.start < end",
     "return start == self.start",
 )

@@ -59,7 +59,7 @@ _put(
     "call",
     "llvm",
     "static-not-loaded-after-a-call",
-    "After a call statics are taken for what they were before it.",
+    "After a call statics are assumed unchanged.",
     "            if any(number in e.statics_written for e in seen):\n",
     "            if False:\n",
 )
@@ -70,7 +70,7 @@ _put(
     "passes.jump_threading",
     "llvm",
     "threaded-edge-loses-an-argument",
-    "An edge that passes a block by is without its last argument.",
+    "An edge that bypasses a block loses its last argument.",
     "edge.arguments = [values.get(a, a) for a in onward.arguments]",
     "edge.arguments = [values.get(a, a) for a in onward.arguments][:-1]",
 )
@@ -78,7 +78,7 @@ _put(
     "passes.jump_threading",
     "llvm",
     "threaded-edge-keeps-the-parameters",
-    "An edge that passes a block by passes the parameters of that block on.",
+    "An edge that bypasses a block passes that block's parameters.",
     "edge.arguments = [values.get(a, a) for a in onward.arguments]",
     "edge.arguments = [*onward.arguments]",
 )
@@ -94,7 +94,7 @@ _put(
     "passes.jump_threading",
     "llvm",
     "values-of-a-passed-block-forgotten",
-    "Blocks whose values others use are passed by.",
+    "Blocks whose values are used elsewhere are bypassed.",
     "        inner -= self._used_elsewhere(inner)\n",
     "        inner -= set()\n",
 )
@@ -102,7 +102,7 @@ _put(
     "passes.jump_threading",
     "llvm",
     "joined-blocks-keep-parameters",
-    "What is passed to a block that is joined to another is not put for its parameters.",
+    "The arguments of a block that is merged into another do not replace its parameters.",
     "                new.update(zip(target.parameters, edge.arguments, strict=True))\n",
     "                new.update({})\n",
 )
@@ -118,7 +118,7 @@ _put(
     "passes.dead_code",
     "llvm",
     "parameter-is-its-first-argument",
-    "A parameter is taken for what the first edge passes for it.",
+    "A parameter is replaced by its argument on the first edge.",
     "{settled(edge.arguments[index]) for edge in edges} - {parameter}",
     "{settled(edge.arguments[index]) for edge in edges[:1]} - {parameter}",
 )
@@ -153,7 +153,7 @@ _put(
     "passes.value_numbering",
     "llvm",
     "store-changes-nothing",
-    "Loads on both sides of a store are made one.",
+    "Equal loads before and after a store are merged.",
     "return operation.name in HEAP_CHANGES",
     'return operation.name in HEAP_CHANGES - {"heap_store"}',
 )
@@ -161,7 +161,7 @@ _put(
     "passes.value_numbering",
     "llvm",
     "call-changes-nothing",
-    "Loads on both sides of a call are made one.",
+    "Equal loads before and after a call are merged.",
     "return operation.name in HEAP_CHANGES",
     'return operation.name in {"heap_store", "canonicalise"}',
 )
@@ -169,7 +169,7 @@ _put(
     "passes.value_numbering",
     "llvm",
     "memory-of-one-edge",
-    "At a join memory is taken for what it is on one of the edges.",
+    "At a join memory is assumed to be that of one edge.",
     "memory = found.pop() if len(found) == 1 else (place, 0)",
     "memory = min(found) if found else (place, 0)",
 )
@@ -185,7 +185,7 @@ _put(
     "passes.check_elimination",
     "llvm",
     "operands-not-exchanged",
-    "a > b is taken for a < b where facts are compared.",
+    "a > b is treated as a < b where facts are compared.",
     "Condition.GT_S: (Condition.LT_S, True, True)",
     "Condition.GT_S: (Condition.LT_S, False, True)",
 )
@@ -193,7 +193,7 @@ _put(
     "passes.check_elimination",
     "llvm",
     "fact-holds-everywhere",
-    "What a branch has decided is taken to hold in blocks that it does not dominate.",
+    "A branch's fact is assumed in blocks that it does not dominate.",
     "            if self.graph.dominates(place, self.place):\n                return holds is is_so",
     "            if place >= 0:\n                return holds is is_so",
 )
@@ -201,7 +201,7 @@ _put(
     "passes.check_elimination",
     "llvm",
     "branch-learnt-the-wrong-way",
-    "Behind a branch its condition is taken to hold where it does not.",
+    "After a branch its condition is assumed on the edge where it is false.",
     "self._learn(end.arguments[0], came[1] is end.edges[0])",
     "self._learn(end.arguments[0], came[1] is not end.edges[0])",
 )
@@ -209,7 +209,7 @@ _put(
     "passes.check_elimination",
     "llvm",
     "extent-too-long",
-    "A check of some bytes is taken for one of eight bytes more.",
+    "A check of some bytes is assumed to cover eight bytes more.",
     "self._learn_extent(*_extent(fact))",
     "key, first, last = _extent(fact); self._learn_extent(key, first, last + 8)",
 )
@@ -217,7 +217,7 @@ _put(
     "passes.check_elimination",
     "llvm",
     "both-of-one",
-    "If one of two conditions holds both are taken to hold.",
+    "If one of two conditions is true both are assumed.",
     'elif p.name == ("all" if holds else "any"):',
     'elif p.name == ("any" if holds else "all"):',
 )
@@ -236,7 +236,7 @@ _put(
     "passes.loop_versioning",
     "llvm",
     "order-without-sizes",
-    "Objects that lie in the order of their references are taken to be apart.",
+    "Objects in the order of their references are assumed disjoint.",
     "return self.m.compare(I64, Condition.LT_S, distance, each.extent.high)",
     "return self.m.compare(I64, Condition.LT_S, distance, self.m.constant(I64, 0))",
 )
@@ -252,7 +252,7 @@ _put(
     "passes.loop_versioning",
     "llvm",
     "load-advanced-over-stores",
-    "What an inner loop stores into is loaded in front of it.",
+    "Loads are hoisted over an inner loop that stores to the same object.",
     "                    and reference not in stored\n",
     "                    and reference is not stored\n",
 )
@@ -260,7 +260,7 @@ _put(
     "loop.iteration_space",
     "llvm",
     "top-of-a-count-one-too-small",
-    "The largest value of a count is taken for one less.",
+    "The largest value of an induction variable is computed as one less.",
     "top = m.sub(I64, variable.bound, one)",
     "top = m.sub(I64, variable.bound, m.add(I64, one, one))",
 )
@@ -271,7 +271,7 @@ _put(
     "passes.range_check",
     "llvm",
     "range-may-end-at-the-limit",
-    "A range may reach its limit.",
+    "A range may include its limit.",
     "is_over = self.compare(I64, Condition.GE_U, high, self._limit(each.limit))",
     "is_over = self.compare(I64, Condition.GT_U, high, self._limit(each.limit))",
 )
@@ -279,7 +279,7 @@ _put(
     "passes.range_check",
     "llvm",
     "range-with-a-negative-start",
-    "A count may begin below zero.",
+    "An induction variable may begin below zero.",
     "            self._is_above(self.variable.start, LARGEST_COUNT),\n",
     "            self.constant(BOOLEAN, 0),\n",
 )
@@ -295,7 +295,7 @@ _put(
     "loop.induction",
     "opencl",
     "trip-count-one-too-large",
-    "A loop that only counts is taken to go round once more.",
+    "The trip count of a counting loop is one too large.",
     "distance = m.sub(I64, self.bound, self.value)",
     "distance = m.add(I64, m.sub(I64, self.bound, self.value), one)",
 )
@@ -303,7 +303,7 @@ _put(
     "loop.induction",
     "opencl",
     "negative-trip-count",
-    "A loop that is not entered is taken to go round a negative number of times.",
+    "The trip count of a loop that is not entered is negative.",
     "return m.select(is_entered, distance, m.constant(I64, 0))",
     "return distance",
 )
@@ -311,7 +311,7 @@ _put(
     "passes.loop_deletion",
     "opencl",
     "pairs-of-trips",
-    "The sum of the first n numbers is taken for that of n + 1.",
+    "The sum of the first n numbers is computed as that of n + 1.",
     "less = self.sub(I64, iterations, self.one)",
     "less = self.add(I64, iterations, self.one)",
 )
@@ -338,7 +338,7 @@ _put(
     "passes.nan_check",
     "llvm",
     "canonicalisation-dropped",
-    "Floats are stored raw, and nothing makes them canonical behind.",
+    "Floats are stored raw, and are not made canonical later.",
     'self.operations.append(Operation("canonicalise", None, (t,), tuple(pairs)))',
     "assert t is not None and pairs",
 )
@@ -349,7 +349,7 @@ _put(
     "loop.induction",
     "vliw",
     "last-iteration-forgotten",
-    "An unrolled loop is without its last iteration.",
+    "An unrolled loop omits its last iteration.",
     "if signed(I64, value) >= signed(I64, bound):",
     "if signed(I64, value) + signed(I64, step) >= signed(I64, bound):",
 )
@@ -357,7 +357,7 @@ _put(
     "passes.unroll",
     "vliw",
     "count-does-not-rise",
-    "Each iteration of an unrolled loop has the first value of the count.",
+    "Each iteration of an unrolled loop has the first value of the induction variable.",
     "clones.values[self.variable.value] = value",
     "clones.values[self.variable.value] = self.variable.start",
 )
@@ -365,7 +365,7 @@ _put(
     "loop.affine",
     "vliw",
     "step-without-its-scale",
-    "An address rises by the step of the count, not by the bytes of an element.",
+    "An address advances by the step of the induction variable, not by the size of an element.",
     "return self.at(expression._replace(base=m.constant(I64, 0)), steps)",
     "return steps[expression.terms[0][0]]",
 )
@@ -373,7 +373,7 @@ _put(
     "passes.address_base",
     "vliw",
     "scale-twice-as-large",
-    "A scale that is a power of two becomes the next one.",
+    "A scale that is a power of two becomes the next power.",
     "self.constant(I64, size.bit_length() - 1)",
     "self.constant(I64, size.bit_length())",
 )
@@ -381,7 +381,7 @@ _put(
     "passes.load_forwarding",
     "vliw",
     "kept-over-stores",
-    "A loop keeps what it has loaded although it may have stored there.",
+    "A loop reuses a loaded value although it may have stored there.",
     "and base in steps and self._is_apart_from_all(load):",
     "and base in steps:",
 )
