@@ -6,7 +6,7 @@
     python -m benchmarks mixed            whole runs: the default policy against one backend alone
     python -m benchmarks transfer         from an interpreter to native code and back
     python -m benchmarks compile          compiling the loop, and having it from the cache
-    python -m benchmarks startup          what a trivial `ferry run` costs over its imports
+    python -m benchmarks startup          a trivial `ferry run` over the imports of LLVM
     python -m benchmarks load             verifier and loader on 1 MB of code
     python -m benchmarks interrupt        how long Ctrl-C takes
 

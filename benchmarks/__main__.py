@@ -289,7 +289,7 @@ def compile_command(rounds: int, json_path: str | None) -> None:
 @_rounds(15)
 @JSON
 def startup_command(rounds: int, json_path: str | None) -> None:
-    """What a trivial `ferry run` costs over importing numpy and llvmlite."""
+    """A trivial `ferry run` over importing numpy and llvmlite."""
     _finish("startup", startup.measure(rounds, _progress), json_path)
 
 
