@@ -19,7 +19,8 @@ from ferryvm.cache import entry
 from ferryvm_backends import ferryvm_backends
 
 from . import command
-from .bytecode import BytecodeFolder
+from .bytecode import BytecodeFolder, import_part
+from .native import NativeBuild, await_build
 from .tier import mark_rotated
 
 if TYPE_CHECKING:
@@ -48,15 +49,19 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 _bytecode = BytecodeFolder()
+_build = NativeBuild()
 
 
-def pytest_configure() -> None:
-    """Give processes a place for bytecode, before workers are started."""
+def pytest_configure(config: pytest.Config) -> None:
+    """Give processes a place for bytecode, and have native code built, before workers start."""
     _bytecode.begin()
+    if config.getoption("numprocesses", None) and not hasattr(config, "workerinput"):
+        _build.begin()
 
 
 def pytest_unconfigure() -> None:
     """Take it away."""
+    _build.end()
     _bytecode.end()
 
 
@@ -64,6 +69,19 @@ def pytest_xdist_auto_num_workers() -> int:
     """One process more than processors: tests wait for what they start, a tenth of the time on
     two."""
     return len(os.sched_getaffinity(0)) + 1
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection(session: pytest.Session) -> Iterator[None]:
+    """Share the compilation of test modules among workers."""
+    worker = getattr(session.config, "workerinput", None)
+    if worker is not None:
+        root = session.config.rootpath
+        named = [Path(argument).absolute() for argument in session.config.args]
+        folders = [path for path in named if path.is_dir() and path.is_relative_to(root)]
+        number, count = int(worker["workerid"].removeprefix("gw")), worker["workercount"]
+        import_part(root, folders, number % count, count)
+    return (yield)
 
 
 @pytest.hookimpl(tryfirst=True)  # marks count before tests are chosen by them
@@ -170,6 +188,7 @@ def backend(request: pytest.FixtureRequest) -> str:
 @pytest.fixture(scope="session", autouse=True)
 def _usable_backends() -> None:
     """A backend that silently did not run would make every comparison with it hollow."""
+    await_build()
     program = ferryvm.assemble(".function main\nhalt\n")
     for name in BACKENDS:
         # Running it also builds native code, so that no test pays for that or sees the notice.
