@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Proving that backends agree: whole states, compared bit for bit, wherever a program stops.
+"""Comparison of backends: whole states, bit for bit, wherever a program stops.
 
-Names load what they need when they are first used: pytest imports this package in every run where
-ferryvm is installed, for its plugin.
+Public names are imported on first use: pytest imports this package in every run where ferryvm is
+installed, for its plugin.
 """
 
 from __future__ import annotations

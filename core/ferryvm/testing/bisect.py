@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The first instruction at which a backend parts from a good one.
+"""Bisection: the first instruction at which a backend diverges from a good one.
 
 The good backend runs some instructions, then hands control over to the bad one:
 
@@ -7,13 +7,14 @@ The good backend runs some instructions, then hands control over to the bad one:
     ├── good ───────┼───── bad ───────┼─ ... ───┤
                                       └ here the states differ for the first time
 
-Two searches, each by halving: how early the states differ (`number`), then how late the bad
-backend can be entered so that they still do (`entered`). Mostly one instruction is left between
-them. Nothing is assumed about the fault: what halving keeps is only that the states are equal on
-one side and differ on the other, so what it ends at is an instruction that makes them part.
+There are two binary searches: for the earliest boundary at which the states differ (`number`), then
+for the latest one at which the bad backend can be entered so that they still differ (`entered`).
+Usually one instruction is left between them. The searches assume nothing about the fault. Their
+invariant is that the states are equal at one end and differ at the other, so they end at an
+instruction at which the states diverge.
 
-Where that is asked for, a backend that agrees is searched again in other floating-point
-environments of the thread: one that computes in the caller's parts there.
+On request, a backend that agrees is searched again in other floating-point environments of the
+thread: a backend that computes in the caller's environment diverges there.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Legal divergence: the ways in which a backend may end elsewhere, each with its reason.
+"""Legal divergences: the permitted differences of a backend's final state, each with its reason.
 
-A divergence is neither agreement nor disagreement: it is a verdict of its own, shown with the
-reason that stands here. What is not in `LEGAL` is a disagreement.
+A divergence is neither agreement nor disagreement: it is a separate verdict, shown with its reason.
+A difference that is not in `LEGAL` is a disagreement.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from ferryvm.testing.state import StoppedState
 
 @dataclasses.dataclass(frozen=True)
 class Divergence:
-    """One way in which a backend may end a program where the others go on."""
+    """One case in which a backend may end a program earlier than the others."""
 
     name: str
     reason: str

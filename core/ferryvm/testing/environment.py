@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Floating-point environments that others set in a thread: what schedules and tests run in.
+"""Floating-point environments that other code may set in a thread, for schedules and tests.
 
 They are the ones of libraries made with -ffast-math, of interval arithmetic, and of debugging with
 exceptions trapped. `ferryvm.float_environment` says what becomes of them.

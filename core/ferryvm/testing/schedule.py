@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""When a program moves from backend to backend.
+"""Schedules: the points at which a program moves from backend to backend.
 
-none             never: each backend runs the program from start to end on its own
-random           at random fuel counts; after some of these moves it goes on to its end
+none             never: each backend runs the program from start to end alone
+random           at random fuel counts; after some of these moves it continues to its end
                  without counting
-environment      as random; and the thread has another floating-point environment in each backend's
-                 turn, as if somebody had changed it
-every-boundary   after every single instruction, to each backend in turn
+environment      as random, with another floating-point environment in the thread at each move,
+                 as if other code had changed it
+every-boundary   after every instruction, to each backend in turn
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ Logarithms are uniform, that of each schedule's own longest step too, so that sh
 move."""
 
 _LATEST_UNCOUNTED = 20
-"""Moves after which, at the latest, a random schedule goes on to the end without counting."""
+"""Largest number of moves before a random schedule continues to the end without counting."""
 
 
 class Schedule(enum.Enum):
-    """When a program moves."""
+    """A schedule, by name."""
 
     NONE = "none"
     RANDOM = "random"

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One program under way for the sake of comparing: moved, copied, looked at, at any instruction.
+"""A run of a program for comparison, which can be moved, copied and inspected at any instruction.
 
-A trial is what an execution is, with two differences: a trap ends it instead of raising, and its
-fuel is counted from the program's start, however the way was cut into runs.
+A trial is like an execution, with two differences: a trap ends it instead of raising, and its
+fuel is counted from the program's start, over all runs.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ def failing(failure: str) -> str | None:
 
 
 class Trial:
-    """A program under way, with what it writes."""
+    """A run of a program, with its output."""
 
     def __init__(self, execution: Execution, most: int = MOST_INSTRUCTIONS) -> None:
         """`most`: instructions that it may complete in all, from where the execution stands."""
@@ -87,7 +87,7 @@ class Trial:
         return trial
 
     def fork(self) -> Trial:
-        """A copy that goes its own way from here."""
+        """An independent copy in the same state."""
         trial = Trial(self.execution.fork(), self.most)
         trial.output += self.output
         trial.remaining, trial.is_counted = self.remaining, self.is_counted
@@ -106,12 +106,12 @@ class Trial:
 
     @property
     def pc(self) -> int:
-        """The instruction that it stands at."""
+        """The pc of its next instruction."""
         return int(self.execution.machine.control.pc)
 
     @property
     def has_ended(self) -> bool:
-        """True if it halted, trapped, or used up its fuel: running it on does nothing."""
+        """True if it halted, trapped, or used up its fuel: it cannot continue."""
         return self.is_over or not self.remaining
 
     @property

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Stopping backends that should have come back: a program that ends on one must end on all.
+"""A watchdog that interrupts backends at a time limit: a program that ends on one must end on all.
 
-One thread looks a few times a second at the runs that are watched. Watching a run costs two
-changes of a dictionary, so that a thousand short runs a second can be watched.
+One thread polls the watched runs a few times a second. Watching a run costs two updates of a
+dictionary, so a thousand short runs per second can be watched.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ from ferryvm.deadline import Deadline
 from ferryvm.machine.control import ControlBlock
 
 PATIENCE = 60.0
-"""Seconds after which a backend that should have come back is stopped."""
+"""Default time limit of a run, in seconds."""
 
 _LOOKS = 0.1
-"""Seconds between two looks."""
+"""Seconds between two polls."""
 
 
 class Watch:
