@@ -46,6 +46,7 @@ __all__ = [
     "Options",
     "PreparationError",
     "RefusalError",
+    "Tiers",
     "TooLargeError",
 ]
 
@@ -93,6 +94,17 @@ class Forcing(enum.Enum):
 
 
 @record.dataclass(frozen=True)
+class Tiers:
+    """Two levels of optimisation: what is made first, and how long it is used."""
+
+    quick: int
+    """The highest level at which compiling is quick and the code may be slow."""
+    recompile_after: int
+    """The work after which such code is made again at the level that is wanted, unless a policy
+    says otherwise; in a unit of the backend's own, such as cycles of its device."""
+
+
+@record.dataclass(frozen=True)
 class Capabilities:
     """Capabilities of a backend, as data."""
 
@@ -109,6 +121,9 @@ class Capabilities:
     """A compiler: the largest region that it accepts, to bound the compile time. The engine offers
     it a part of a larger region, or smaller regions; a region that cannot be made smaller is
     interpreted, with the reason in the journal."""
+    tiers: Tiers | None = None
+    """A compiler: it makes quick code, and good code for what runs long. Where `Options` say so its
+    code leaves with LONG. None: it compiles at once at the level that is wanted."""
     heap: int | None = None
     """Bytes of heap that it can address; None: no limit but the engine's. A program that needs
     more traps with HEAP_EXHAUSTED, and a state with a larger heap is refused."""
@@ -248,6 +263,9 @@ class Options:
     quick: bool = False
     """For tests: compile quickly, to code that may be slow. The compiler's own passes run as usual;
     a library such as LLVM runs at its lowest level."""
+    recompile_after: int = 0
+    """Work, see `Tiers`, each time after which the code leaves with LONG, where it may run that
+    long; 0: it never does. Only for a compiler that has tiers."""
 
 
 @record.dataclass(frozen=True)
@@ -310,6 +328,11 @@ class Code(abc.ABC):
     @property
     def lost(self) -> str:
         """Why it cannot be run any more; then it returns LOST. Empty if it can."""
+        return ""
+
+    @property
+    def long(self) -> str:
+        """The work that it has done ("it ran 1000 cycles"), once it has left with LONG."""
         return ""
 
     @abc.abstractmethod

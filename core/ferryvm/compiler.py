@@ -79,6 +79,7 @@ def code_facts(region: Region, options: Options) -> list[str | bytes]:
         options.counting,
         sorted(options.unseen),
         options.guard_limit,
+        options.recompile_after,
         options.observe,
         sorted(kind.value for kind in options.forcing),
         options.device,

@@ -147,6 +147,10 @@ class CodeWrapper(Code):
     def lost(self) -> str:
         return self.inner.lost
 
+    @property
+    def long(self) -> str:
+        return self.inner.long
+
     def activity(self) -> Activity:
         return self.inner.activity()
 

@@ -14,7 +14,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import ferryvm
-from ferryvm.backend import BackendError, Capabilities, Options
+from ferryvm.backend import BackendError, Capabilities, Options, Tiers
 from ferryvm.compiler import RegionCompiler, Target
 from ferryvm.cost import Cost
 from ferryvm.errors import FerryError
@@ -31,12 +31,17 @@ LIMITS = Cost(instructions=2_000, words=10_000, frame=250)
 """Limits of a region; compiling a larger one takes minutes."""
 
 
+TIERS = Tiers(quick=1, recompile_after=50_000_000)
+"""Quick code is used for as long as it takes to make good code of a kernel: a second of simulation,
+or half a second at the machine's clock."""
+
+
 class VliwBackend(RegionCompiler):
     """A simulated processor."""
 
     name = "vliw"
     version = ferryvm.__version__
-    capabilities = Capabilities(limits=LIMITS, devices=True)
+    capabilities = Capabilities(limits=LIMITS, devices=True, tiers=TIERS)
     stages = ("ir", "vliw")
     pictures = ("vliw",)
 

@@ -23,6 +23,9 @@ SLICE = 1 << 62
 """Cycles after which a program gives control back: never, but for tests. It sees the host's
 interrupt flag by itself where it looks at the time."""
 
+NEVER = 1 << 62
+"""Cycles that no program takes."""
+
 _FUNCTION = ctypes.CFUNCTYPE(ctypes.c_uint32, ctypes.c_void_p)
 
 
@@ -30,9 +33,16 @@ class VliwCode(Code):
     """A program of the machine, entered by way of Python."""
 
     def __init__(
-        self, program: Program, entry: int, verified: Verified, guard_limit: int, device: str
+        self,
+        program: Program,
+        entry: int,
+        verified: Verified,
+        guard_limit: int,
+        device: str,
+        recompile_after: int = 0,
     ) -> None:
-        """`entry`: a pc; `device`: what the machine was chosen by."""
+        """`entry`: a pc; `device`: what the machine was chosen by; `recompile_after`: cycles after
+        which it leaves with LONG, each time; 0: never."""
         self.program = program
         self.totals = Totals(bundles=np.zeros(len(program.bundles), np.int64))
         self._entry, self._limit = entry, guard_limit
@@ -40,13 +50,19 @@ class VliwCode(Code):
         self._failures = dict.fromkeys(program.guards, 0)
         self._local = LocalMemory(program, verified)
         self._native = NativeProgram(program)
-        self._lost = ""
+        self._lost, self._has_left = "", False
+        self._recompile_after = self._left = recompile_after or NEVER
+        """`_left`: cycles before it leaves with LONG the next time."""
         self._function = _FUNCTION(self._enter)
         self.address = ctypes.cast(self._function, ctypes.c_void_p).value or 0
 
     @property
     def lost(self) -> str:
         return self._lost
+
+    @property
+    def long(self) -> str:
+        return f"it ran {self.totals.cycles} cycles" if self._has_left else ""
 
     def _enter(self, address: int) -> int:
         control = ControlBlock.from_address(address)
@@ -68,19 +84,23 @@ class VliwCode(Code):
         totals.to_device += self._transfer(self._local.send(control))
         own = self._local.control
         while True:
-            counts = self._native.run(self._local.memory, SLICE, control)
+            counts = self._native.run(self._local.memory, min(SLICE, max(self._left, 1)), control)
+            self._left -= counts.cycles
             totals.cycles += counts.cycles
             totals.bundles += counts.bundles
             is_over = own.status == Status.INTERRUPTED
-            if not is_over or own.pc != self._entry or control.interrupt:
+            is_long = is_over and self._left <= 0
+            if not is_over or own.pc != self._entry or control.interrupt or is_long:
                 break
         totals.to_host += self._transfer(self._local.fetch(control))
         totals.instructions += control.fuel - own.fuel
         ctypes.memmove(ctypes.addressof(control), ctypes.addressof(own), REGISTER_BYTES)
         control.wanted = own.wanted
         totals.seconds += time.perf_counter() - began
+        if is_long:
+            self._left, self._has_left = self._recompile_after, True
         if is_over and not control.interrupt:
-            return Status.SLICED
+            return Status.LONG if is_long else Status.SLICED
         status = Status(own.status)
         return self._guard_failed(own.exit_id) if status is Status.GUARD else status
 

@@ -43,8 +43,15 @@ class MachineTarget(Target[Program]):
     def load(self, work: Compilation[Program], payload: bytes, found: cache.Entry | None) -> Code:
         from ferryvm_backends.vliw.entry import VliwCode
 
-        region, limit = work.region, work.options.guard_limit
-        return VliwCode(work.lowered, region.entry, region.verified, limit, self._named)
+        region, options = work.region, work.options
+        return VliwCode(
+            work.lowered,
+            region.entry,
+            region.verified,
+            options.guard_limit,
+            self._named,
+            options.recompile_after,
+        )
 
     def show(self, work: Compilation[Program], stage: str) -> str:
         from ferryvm_backends.vliw.code.text import program_text

@@ -123,6 +123,7 @@ def _print_region(console: Console, region: Explained) -> None:
         rows += [(tried.backend, line) for line in _tried_lines(tried)]
     if region.recompilations:
         rows.append(("guards", f"compiled again {_times(region.recompilations)} for them"))
+    rows += [("tiers", line) for line in region.replacements]
     if region.compared:
         rows.append(("shadow", f"compared {_times(region.compared)}"))
     rows += [("shadow", f"wrong: {text}") for text in region.differences]
@@ -150,7 +151,8 @@ _MADE = (Outcome.COMPILED.value, Outcome.CACHED.value)
 
 def _tried_lines(tried: Tried) -> list[str]:
     """The requests to a backend, and the metrics of its code."""
-    line = f"{tried.outcome} in {_milliseconds(tried.seconds)}"
+    how = f"{tried.outcome} quickly" if tried.is_quick else tried.outcome
+    line = f"{how} in {_milliseconds(tried.seconds)}"
     if tried.reason and tried.outcome not in _MADE:
         return [f"{tried.outcome}: {tried.reason}"]
     steps = [f"{name} {_milliseconds(seconds)}" for name, seconds in tried.steps.items()]

@@ -19,6 +19,7 @@ from ferryvm.backend import (
     MalformedError,
     Options,
     RefusalError,
+    Tiers,
     TooLargeError,
 )
 from ferryvm.engine.hook import checked_code, checked_reason
@@ -87,7 +88,7 @@ class Compilers:
                 self._skip(site, choice, reason)
                 _count_on(site, wanted - site.threshold)
                 return SiteEvent.EARLY, f"backend {choice.backend!r}: {reason}"
-            attempt = self._attempt(site, choice)
+            attempt = self._attempt(site, choice, self._recompile_after(site, choice))
             self.seconds += attempt.seconds  # one thread compiles
             reason = f"backend {choice.backend!r}: {attempt.reason or attempt.outcome.value}"
             if attempt.code is not None:
@@ -110,10 +111,41 @@ class Compilers:
         _count_on(site, min(choice.options.retry_after for choice in rule.backends))
         return SiteEvent.REFUSED, reason
 
-    def _attempt(self, site: Site, choice: Choice) -> Attempt:
-        """Make one backend compile the site's region."""
+    def recompile(self, site: Site) -> tuple[SiteEvent, str, Code | None]:
+        """The event that results from asking the backend of a site's quick code for good code, the
+        reason, and the code. The site stays as it is."""
+        choice = site.choice
+        assert choice is not None
+        attempt = self._attempt(site, choice)
+        self.seconds += attempt.seconds
+        reason = f"backend {choice.backend!r}: {attempt.reason or attempt.outcome.value}"
+        event = SiteEvent.REFUSED if attempt.code is None else SiteEvent.COMPILED
+        if self._strict and isinstance(attempt.error, CompilationError):
+            site.error, event = attempt.error, SiteEvent.DENIED
+        return event, reason, attempt.code
+
+    def _recompile_after(self, site: Site, choice: Choice) -> int:
+        """The work after which code of a choice is replaced; 0: it is made at once at the level
+        that is wanted."""
+        tiers = self._tiers(choice)
+        if site.has_run_long or tiers is None or choice.options.optimize <= tiers.quick:
+            return 0
+        wanted = choice.options.recompile_after
+        if wanted is None:
+            is_beside = choice.options.background and not self._forcing
+            return tiers.recompile_after if is_beside else 0
+        return wanted
+
+    def _tiers(self, choice: Choice) -> Tiers | None:
+        try:
+            return self.find(choice.backend).capabilities.tiers
+        except BackendError:
+            return None  # an attempt tells what is wrong
+
+    def _attempt(self, site: Site, choice: Choice, recompile_after: int = 0) -> Attempt:
+        """Make one backend compile the site's region; quickly where `recompile_after` is not 0."""
         began = self._journal.now()
-        options = self._options(site, choice)
+        options = self._options(site, choice, recompile_after)
         code, outcome, reason, raised = None, Outcome.COMPILED, "", CompilationError
         try:
             code, reason = self._code(site, choice, options)
@@ -132,7 +164,7 @@ class Compilers:
         else:
             if code.is_from_cache:
                 outcome = Outcome.CACHED
-        attempt = self._noted(site, choice, outcome, reason, began, code, len(options.unseen))
+        attempt = self._noted(site, choice, outcome, reason, began, code, options)
         if code is not None:
             return attempt
         text = f"backend {choice.backend!r}: region {attempt.region}: {reason}"
@@ -176,10 +208,10 @@ class Compilers:
             )
         return code, remark
 
-    def _options(self, site: Site, choice: Choice) -> Options:
-        wanted = choice.options
+    def _options(self, site: Site, choice: Choice, recompile_after: int) -> Options:
+        wanted, tiers = choice.options, self._tiers(choice) if recompile_after else None
         return Options(
-            wanted.optimize,
+            wanted.optimize if tiers is None else tiers.quick,
             site.counting,
             wanted.cache and not self._strict,
             site.unseen if wanted.speculate else frozenset(),
@@ -188,6 +220,7 @@ class Compilers:
             self._forcing,
             wanted.device,
             self._strict,
+            recompile_after=recompile_after,
         )
 
     def _noted(
@@ -198,11 +231,15 @@ class Compilers:
         reason: str,
         began: float,
         code: Code | None = None,
-        guards: int = 0,
+        options: Options | None = None,
     ) -> Attempt:
         assert site.region is not None
         name, seconds = site.region.name, self._journal.now() - began
-        attempt = Attempt(choice.backend, name, outcome, reason, began, seconds, code, guards)
+        guards = 0 if options is None else len(options.unseen)
+        is_quick = options is not None and options.recompile_after > 0
+        attempt = Attempt(
+            choice.backend, name, outcome, reason, began, seconds, code, guards, is_quick
+        )
         placement = site.placed(self._journal)
         placement.attempts.append(attempt)
         self._journal.tell(Event.ATTEMPT, placement, attempt)

@@ -69,6 +69,10 @@ class SiteCells:
                 assert site.code is not None
                 self._inner.install(site.pc, site.code.address, site.counting)
                 site.is_counted = False
+            case CellChange.REPLACE:
+                assert site.better is not None
+                self._inner.install(site.pc, site.better.address, site.counting)
+                site.code, site.better = site.better, None
             case CellChange.CLEAR:
                 self._inner.remove(site.pc, site.counting)
                 site.code = None

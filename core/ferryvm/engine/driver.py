@@ -26,7 +26,10 @@ from ferryvm.machine.state import Machine
 _ENDS = (Status.HALT, Status.TRAP, Status.INTERRUPTED, Status.FUEL)
 """Statuses that end a run."""
 
-_NOT_OURS = (Status.RUNNING, Status.LEAVE, Status.GUARD, Status.HOT, Status.SLICED, Status.LOST)
+_NOT_OURS = (
+    *(Status.RUNNING, Status.LEAVE, Status.GUARD, Status.HOT, Status.SLICED, Status.LOST),
+    Status.LONG,
+)
 """Statuses that the engine cannot go on from, whatever the state is."""
 
 

@@ -18,7 +18,7 @@ from ferryvm.engine.journal import Attempt, Considered, Placement
 from ferryvm.engine.mixed import Mixed
 from ferryvm.engine.observer import Observer
 from ferryvm.engine.result import Seconds
-from ferryvm.engine.transition import SiteState
+from ferryvm.engine.transition import SiteEvent, SiteState
 from ferryvm.failure import described, kind_of
 from ferryvm.region.region import candidates
 from ferryvm.verify import Verified
@@ -46,6 +46,8 @@ class Tried:
     `seconds`; empty where the backend tells of no step."""
     guards: int
     """Ways that were left out."""
+    is_quick: bool
+    """It was asked for quick code, to be made again where that runs long."""
     entries: int
     """Transfers into the code."""
     code_seconds: float
@@ -81,6 +83,8 @@ class Explained:
     """Why no rule decided, or what went wrong outside the backends; empty if neither."""
     tried: tuple[Tried, ...]
     recompilations: int
+    replacements: tuple[str, ...]
+    """Steps of quick code that ran long, with the times since the program was prepared."""
     compared: int
     """Stays in its code that a shadow repeated."""
     differences: tuple[str, ...]
@@ -184,9 +188,23 @@ def _explained(placement: Placement, verified: Verified, is_counted: bool) -> Ex
         _remark(placement),
         tuple(_tried(attempt, verified, is_counted) for attempt in placement.attempts),
         placement.recompilations,
+        tuple(_replacements(placement)),
         placement.compared,
         tuple(placement.differences),
     )
+
+
+def _replacements(placement: Placement) -> Iterator[str]:
+    """A line for each step of a site's quick code that ran long."""
+    for step in placement.history:
+        if step.event is SiteEvent.LONG:
+            yield f"quick code is made again after {step.at:.3f} s: {step.reason}"
+        elif step.before is SiteState.RECOMPILING:
+            is_new = step.event is SiteEvent.COMPILED
+            ended = (
+                "replaced" if is_new else "kept" if step.after is SiteState.INSTALLED else "left"
+            )
+            yield f"quick code is {ended} after {step.at:.3f} s: {step.reason}"
 
 
 def _remark(placement: Placement) -> str:
@@ -227,6 +245,7 @@ def _tried(attempt: Attempt, verified: Verified, is_counted: bool) -> Tried:
         seconds=attempt.seconds,
         steps=steps,
         guards=attempt.guards,
+        is_quick=attempt.is_quick,
         entries=activity.entries,
         code_seconds=activity.seconds,
         instructions=activity.instructions if is_counted else None,

@@ -50,6 +50,8 @@ class Attempt:
     code: Code | None = dataclasses.field(default=None, repr=False)
     guards: int = 0
     """Ways that the code leaves out."""
+    is_quick: bool = False
+    """It was compiled quickly, and is compiled again if it runs long."""
     error: BackendError | None = dataclasses.field(default=None, repr=False)
     """The error to raise if the program may not continue without the code: a RefusalError where the
     backend refused, a CompilationError where it failed."""
@@ -124,6 +126,7 @@ class Event(enum.Enum):
     HOT = "hot"
     ATTEMPT = "attempt"
     INSTALLED = "installed"
+    REPLACED = "replaced"
     REMOVED = "removed"
     GUARD = "guard"
 

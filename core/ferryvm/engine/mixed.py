@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Mixed execution: an interpreter's artifact with compiled regions in it, as one artifact.
 
-    enter ──> interpreter ──> HOT, GUARD, SLICED, LOST ──> a step of the sites' states (`tiering`)
-                 ▲    │  ▲                                                │
-                 │    │  └─────────────── go on meanwhile ────────────────┘
+    enter ──> interpreter ──> HOT, GUARD, SLICED, LOST, LONG ──> a step of the sites' states (`tiering`)
+                 ▲    │  ▲                                                      │
+                 │    │  └────────────────── go on meanwhile ───────────────────┘
                  │    └───> anything else: give it to the engine
                  └── compiled code leaves with LEAVE, without coming through here
 
@@ -191,6 +191,8 @@ class MixedArtifact(Artifact):
                 tiering.sliced(control.pc, counting)
             elif status is Status.LOST:
                 tiering.lost(counting)
+            elif status is Status.LONG:
+                tiering.ran_long(control.pc, counting)
             elif status is not Status.INTERRUPTED or requirements.refused is None:
                 if requirements.may_stop:
                     requirements.settle(status, control, list(tiering.sites.values()))

@@ -13,6 +13,7 @@ from collections.abc import Iterable
 from ferryvm.backend import Artifact, BackendError, Forcing
 from ferryvm.engine.journal import Journal
 from ferryvm.engine.site import Site
+from ferryvm.engine.transition import SiteState
 from ferryvm.machine.control import ControlBlock, Status
 from ferryvm.machine.state import Machine
 from ferryvm.policy import Policy
@@ -88,6 +89,8 @@ class Requirements:
         if status not in _LAST:
             return
         for site in sites:
+            if site.state is SiteState.RECOMPILING:
+                continue  # it has its code
             if site.job is not None and not site.job.wait(control, to_the_end=True):
                 return
         if self.refused is not None:

@@ -48,7 +48,10 @@ SLICE = 2_000
 Python."""
 
 _GOES_ON = frozenset(
-    [Status.LEAVE, Status.GUARD, Status.INTERRUPTED, Status.FUEL, Status.SLICED, Status.LOST]
+    [
+        *(Status.LEAVE, Status.GUARD, Status.INTERRUPTED, Status.FUEL),
+        *(Status.SLICED, Status.LOST, Status.LONG),
+    ]
 )
 """Statuses after which the instruction at pc is still to be run by the interpreter."""
 

@@ -50,6 +50,10 @@ class Site:
     """The choice by which its code was compiled."""
     code: Code | None = None
     """The installed code."""
+    better: Code | None = None
+    """The code that is to replace it."""
+    has_run_long = False
+    """Quick code has run long here: it is compiled at the level that its rule wants."""
     error: BackendError | None = None
     """Why the program may not go on without its code."""
     job: Job | None = None

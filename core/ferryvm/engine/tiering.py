@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import threading
 import weakref
+from collections.abc import Callable
 
 from ferryvm.backend import Artifact, BackendError, CompilationError
 from ferryvm.engine.attempt import Compilers
@@ -39,7 +40,10 @@ _COUNTED = frozenset(
     ]
 )
 """States in which a count cell may lead to a step."""
-_AT_WORK = frozenset([SiteState.DECIDING, SiteState.COMPILING])
+_AT_WORK = frozenset([SiteState.DECIDING, SiteState.COMPILING, SiteState.RECOMPILING])
+_ENTERED = frozenset([SiteState.INSTALLED, SiteState.RECOMPILING])
+"""States in which there is code to be entered."""
+_RECOMPILING = frozenset([SiteState.RECOMPILING])
 
 
 class Tiering:
@@ -167,18 +171,35 @@ class Tiering:
                 continue
             event = SiteEvent.DENIED if choice.options.required else SiteEvent.LOST
             reason = code.lost
-            found = self._step(site, event, reason, _INSTALLED)
+            found = self._step(site, event, reason, _ENTERED)
             if found is not None:
                 self._compilers.lose(site, reason)
                 self._journal.tell(Event.REMOVED, site.placed(self._journal))
                 site.error = BackendError(reason)
                 self._do(found.work, site)
 
+    def ran_long(self, pc: int, counting: bool) -> None:
+        """Quick code has run long: have it made again, and first have good code that begins where
+        it left, unless that was asked for before."""
+        for site in list(self.sites.values()):
+            code = site.code
+            if site.counting != counting or code is None or not code.long or site.has_run_long:
+                continue
+            found = self._step(site, SiteEvent.LONG, code.long, _INSTALLED)
+            if found is None:
+                continue  # another machine was first
+            site.has_run_long = True
+            where = self.sites.setdefault((pc, counting), Site(pc, counting, 1))
+            if where.state is SiteState.COLD:
+                where.has_run_long = True
+                self.sliced(pc, counting)
+            self._do(found.work, site)
+
     def differed(self, placement: Placement) -> None:
         """The shadow found the code of a site wrong: enter it no more."""
         for site in list(self.sites.values()):
             if site.placement is placement:
-                self._step(site, SiteEvent.DIFFERED, placement.differences[-1], _INSTALLED)
+                self._step(site, SiteEvent.DIFFERED, placement.differences[-1], _ENTERED)
         self._journal.tell(Event.REMOVED, placement)
 
     # --- steps ----------------------------------------------------------------------------------
@@ -206,6 +227,13 @@ class Tiering:
         match work:
             case Work.QUEUE:
                 self._queue(site)
+            case Work.RECOMPILE:
+                from ferryvm.region.region import RegionKind
+
+                assert site.region is not None
+                # A program enters its own better code when it is started again: it does not wait.
+                is_whole = site.region.kind is RegionKind.PROGRAM
+                self._submit(site, Tiering._recompile, is_awaited=not is_whole)
             case Work.HASTEN:
                 self._hasten_head(site)
             case Work.END:
@@ -218,6 +246,16 @@ class Tiering:
         Whether it is waited for is found out there too, from the rule that applies: deciding takes
         longer than many programs run.
         """
+        self._submit(site, Tiering._work, site.delay if site.rule is None else 0.0)
+
+    def _submit(
+        self,
+        site: Site,
+        work: Callable[[Tiering, Site], None],
+        delay: float = 0.0,
+        is_awaited: bool = True,
+    ) -> None:
+        """Submit a job that does some work for a site; programs that wait for code wait for it."""
         me = weakref.ref(self)  # a program that has ended need not be compiled any more
 
         def action() -> None:
@@ -225,14 +263,15 @@ class Tiering:
             if tiering is None:
                 return
             try:
-                tiering._work(site)
+                work(tiering, site)
             except BaseException as error:
                 if is_ctrl_c(error):
                     raise
                 tiering._broke(site, error)
 
-        site.job = Job(action, site.delay if site.rule is None else 0.0)
-        self._requirements.expect(site)
+        site.job = Job(action, delay)
+        if is_awaited:
+            self._requirements.expect(site)
         submit(site.job)
 
     def _work(self, site: Site) -> None:
@@ -255,6 +294,25 @@ class Tiering:
             self._journal.tell(Event.INSTALLED, site.placed(self._journal), code)
         self._do(found.work, site)
 
+    def _recompile(self, site: Site) -> None:
+        """Ask for good code in the place of a site's quick code, in the compile thread. The quick
+        code is entered meanwhile, and goes on if there is none."""
+        job = site.job
+        assert job is not None
+        if site.state is not SiteState.RECOMPILING:
+            return  # its code was lost or found wrong before its turn came
+        if self._compilers.is_beside(site):
+            job.let_go()
+        event, reason, site.better = self._compilers.recompile(site)
+        better = site.better
+        found = self._step(site, event, reason, _RECOMPILING)
+        site.better = None
+        if found is None:
+            return  # it was meanwhile
+        if found.cells is CellChange.REPLACE:
+            self._journal.tell(Event.REPLACED, site.placed(self._journal), better)
+        self._do(found.work, site)
+
     def _broke(self, site: Site, error: BaseException) -> None:
         """Note what went wrong outside the backends."""
         what = f"it could not be done: {described(error)}"
@@ -275,5 +333,6 @@ class Tiering:
         if head is None or head is site:
             return
         head.more = 1
+        head.has_run_long |= site.has_run_long
         why = f"begun again after it was compiled from inside, at pc {site.pc}"
         self._step(head, SiteEvent.NESTED, why, _COLD)

@@ -24,6 +24,8 @@ from ferryvm.engine.observer import Happening, Observer
 from ferryvm.engine.transition import SiteState
 from ferryvm.hooks import TransferEvent
 
+_COMPILING = (SiteState.COMPILING, SiteState.RECOMPILING)
+
 PROGRAM, COMPILATION = 1, 2
 """Rows: thread numbers in the trace."""
 
@@ -77,7 +79,7 @@ def _placements(observer: Observer) -> Iterator[Json]:
 
 def _unfinished(observer: Observer) -> Iterator[Json]:
     """The compilation that is under way."""
-    unfinished = [place for place in observer.placements if place.state is SiteState.COMPILING]
+    unfinished = [place for place in observer.placements if place.state in _COMPILING]
     if not unfinished:
         return
     place = unfinished[0]
@@ -98,6 +100,8 @@ def _attempt(observer: Observer, one: Happening, attempt: Attempt) -> Json:
         "outcome": attempt.outcome.value,
         "guards": attempt.guards,
     }
+    if attempt.is_quick:
+        args["quick"] = True
     if attempt.reason:
         args["reason"] = attempt.reason
     if attempt.code is not None:

@@ -7,7 +7,10 @@
                       ├── HOT ── interpreted <┘                      │                       │
                       ├── HOT ── counting <── EARLY ─────────────────┤                       │
                       ├── HOT ── given up <── REFUSED ───────────────┘ <──── DIFFERED ───────┤
-                      └──────────────────────── GUARD, LOST ─────────────────────────────────┘
+                      └──────────────────────── GUARD, LOST ─────────────────────────────────┤
+                                                                                             │
+                                   recompiling <──────────────────── LONG ───────────────────┤
+                                        └─── COMPILED, REFUSED, BROKE ───────────────────────┘
 
 A site has one state at a time. `TRANSITIONS` is the only definition of the transitions: an event
 without a row for the current state is a fault of the engine, and is refused.
@@ -36,6 +39,8 @@ class SiteState(enum.StrEnum):
     """The backends of the rule are asked for code."""
     INSTALLED = "installed"
     """The interpreter enters its code."""
+    RECOMPILING = "recompiling"
+    """The interpreter enters its quick code, and its backend is asked for better code."""
     COUNTING = "counting"
     """It is counted up to the higher threshold of a backend."""
     INTERPRETED = "interpreted"
@@ -65,6 +70,7 @@ class SiteEvent(enum.Enum):
     GUARD = "a guard of its code failed too often"
     LOST = "its code cannot be run any more"
     DIFFERED = "a shadow found that its code is wrong"
+    LONG = "its quick code has run long"
 
 
 class CellChange(enum.Enum):
@@ -76,6 +82,7 @@ class CellChange(enum.Enum):
     OBSERVE = "count cells there and at the targets of its branches"
     STOP_OBSERVING = "the targets' cells are read and removed"
     ENTER = "an enter cell"
+    REPLACE = "an enter cell for the new code"
     CLEAR = "no cell"
 
 
@@ -88,6 +95,7 @@ class Work(enum.Enum):
     COMPILE = "ask the backends of the rule in order"
     HASTEN = "signal NESTED to the head of its loop"
     WARN = "warn, or end the program if the policy requires code"
+    RECOMPILE = "submit a job to the compile thread: ask the backend of its code again"
     END = "end the program with the reason"
 
 
@@ -133,6 +141,19 @@ TRANSITIONS = {
         SiteState.GIVEN_UP, CellChange.CLEAR, Work.END
     ),
     (SiteState.INSTALLED, SiteEvent.DIFFERED): Transition(SiteState.GIVEN_UP, CellChange.CLEAR),
+    (SiteState.INSTALLED, SiteEvent.LONG): Transition(SiteState.RECOMPILING, work=Work.RECOMPILE),
+    (SiteState.RECOMPILING, SiteEvent.COMPILED): Transition(
+        SiteState.INSTALLED, CellChange.REPLACE
+    ),
+    (SiteState.RECOMPILING, SiteEvent.REFUSED): Transition(SiteState.INSTALLED),
+    (SiteState.RECOMPILING, SiteEvent.BROKE): Transition(SiteState.INSTALLED, work=Work.WARN),
+    (SiteState.RECOMPILING, SiteEvent.LOST): Transition(
+        SiteState.QUEUED, CellChange.CLEAR, Work.QUEUE
+    ),
+    (SiteState.RECOMPILING, SiteEvent.DENIED): Transition(
+        SiteState.GIVEN_UP, CellChange.CLEAR, Work.END
+    ),
+    (SiteState.RECOMPILING, SiteEvent.DIFFERED): Transition(SiteState.GIVEN_UP, CellChange.CLEAR),
     (SiteState.COUNTING, SiteEvent.HOT): Transition(SiteState.QUEUED, work=Work.QUEUE),
     (SiteState.INTERPRETED, SiteEvent.HOT): Transition(SiteState.QUEUED, work=Work.QUEUE),
     (SiteState.GIVEN_UP, SiteEvent.HOT): Transition(SiteState.QUEUED, work=Work.QUEUE),

@@ -61,6 +61,9 @@ class Status(enum.IntEnum):
     LOST = 11
     """Compiled code cannot be run any more, for the reason in `Code.lost`; state is as at its
     entry, or at its last exit."""
+    LONG = 12
+    """Quick code has run long, see `Code.long`; pc is the loop head or function entry to go on
+    with."""
 
 
 class ControlBlock(ctypes.Structure):

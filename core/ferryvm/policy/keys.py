@@ -82,6 +82,10 @@ class ChoiceKeys(Table):
     """For a backend with devices the one to compile for: to `opencl` `cpu`, `gpu`, or a part of a
     platform's name, a colon, and a part of a device's name; to `vliw` a machine's name or file.
     Left out, it takes one by itself."""
+    recompile_after: CountOrNever | None = Options.recompile_after
+    """For a backend that can compile quickly, `vliw`: code is first made quickly, and after so much
+    work of it (cycles of the machine) made again at the level of `optimize`. 0: at once at that
+    level. Left out, the backend's own number; 0 where `background` is off."""
 
 
 def _name_or_table(entry: object) -> object:

@@ -75,6 +75,9 @@ class Options:
     """Further counts after which a region that was given up is tried again; 0: never."""
     device: str = ""
     """The device that the backend is to compile for; empty: the one that it takes by itself."""
+    recompile_after: int | None = None
+    """Work of quick code after which it is replaced by code of the level above; 0: there is no
+    quick code. None: the backend's number, or 0 where programs wait for the code."""
 
 
 @record.dataclass(frozen=True)
