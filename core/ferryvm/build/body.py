@@ -1,0 +1,205 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The code of a function while it grows: arrays, and the shape of the operand stack.
+
+Methods of instructions (`ferryvm.build.method`) check and append; what they do where things go
+wrong, or for the first time, is here. An instruction that is refused leaves the body as it was.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import NoReturn
+
+from ferryvm.build.fault import BuildError, caller
+from ferryvm.build.shape import Kind, MismatchError, Shape, Special
+from ferryvm.build.symbol import Host, Label, Local, Static, Tag
+from ferryvm.errors import suggestion
+from ferryvm.isa import Instruction, Type
+from ferryvm.isa.table import Operand
+from ferryvm.listing import ClauseListing, FunctionCode
+from ferryvm.program import Signature
+
+
+def method_name(row: Instruction) -> str:
+    """The name of an instruction's method: `i64.add` is `i64_add`, `return` is `return_`."""
+    import keyword
+
+    name = row.mnemonic.replace(".", "_")
+    return f"{name}_" if keyword.iskeyword(name) else name
+
+
+class Body:
+    """Code that grows, with the operand stack at its end."""
+
+    def __init__(
+        self, program: object, name: str, signature: Signature, bottom: Shape, effect: int
+    ) -> None:
+        self.program, self.name, self.signature = program, name, signature
+        self.effect = effect
+        """A number for the effect of calling it; equal signatures have equal ones."""
+        self.declared = caller()
+        self.code = FunctionCode()
+        self._opcodes, self._immediates = self.code.opcodes, self.code.immediates
+        self._bottom = self._floor = self._shape = bottom
+        """`_floor`: what the innermost block cannot pop; `_shape`: the operand stack."""
+        self.locals: dict[str, Local] = {}
+        """Parameters and locals that have names."""
+        self._label_names: set[str] = set()
+        self._blocks: list[object] = []
+        """The open ones, innermost last."""
+        self._clauses: list[ClauseListing] = []
+        self._position: tuple[str, int, int] = ("", 0, 0)
+
+    # --- faults -----------------------------------------------------------------------------
+
+    def _fault(self, message: str) -> BuildError:
+        where = ""
+        if self._position[1]:
+            where = " ({}:{}:{})".format(*self._position)
+        return BuildError(f"function {self.name!r}{where}: {message}")
+
+    def _mismatch(self, what: str, wanted: Iterable[object]) -> BuildError:
+        shown = " ".join(map(str, wanted))
+        below = ""
+        if self._floor is not self._bottom:
+            below = ", above what the block cannot take"
+        return self._fault(f"{what} takes ({shown}), the stack has {self._shape}{below}")
+
+    def _wrong(self, row: Instruction, wanted: str, found: object) -> BuildError:
+        shown = repr(found)
+        if len(shown) > 80:
+            shown = f"{shown[:77]}..."
+        return self._fault(f"{method_name(row)} takes {wanted}, found {shown}")
+
+    # --- the operand stack ------------------------------------------------------------------
+
+    def _stepped(self, row: Instruction, key: object, bound: Type | None = None) -> Shape:
+        """The shape after an instruction, for its open type where the immediate settles that.
+
+        `key`: what finds it from now on.
+        """
+        types: dict[str, Kind] = {} if bound is None else {"t": bound}
+        return self._effect(method_name(row), row.pops, row.pushes, key, types)
+
+    def _called(self, row: Instruction, signature: Signature, key: object) -> Shape:
+        """The shape after a call of a function of that signature."""
+        pops = (*signature.parameters, *row.pops)
+        return self._effect(method_name(row), pops, signature.results, key, {})
+
+    def _effect(
+        self,
+        what: str,
+        pops: Sequence[Operand],
+        pushes: Sequence[Operand],
+        key: object,
+        bound: dict[str, Kind],
+    ) -> Shape:
+        shape = self._shape
+        wanted = [bound.get(str(operand), operand) for operand in pops]
+        try:
+            after = shape.applied(pops, pushes, bound)
+        except MismatchError:
+            raise self._mismatch(what, wanted) from None
+        if key is not None:
+            shape.after[key] = after
+        return after
+
+    def _end_path(self) -> None:
+        """Note that control does not go on here."""
+        self._shape = self._floor.push(Special.ANYTHING)
+
+    @property
+    def stack(self) -> tuple[Type, ...]:
+        """Types of the operands that the innermost block has at the end of the code so far, deepest
+        first."""
+        found = []
+        shape = self._shape
+        while isinstance(shape.kind, Type):
+            found.append(shape.kind)
+            shape = shape.below
+        return tuple(reversed(found))
+
+    @property
+    def is_reachable(self) -> bool:
+        """True if control can get to the end of the code so far."""
+        return self._shape.is_reachable
+
+    # --- immediates -------------------------------------------------------------------------
+
+    def _local(self, row: Instruction, local: object) -> Local:
+        """The local that an operand is: its object, or its name."""
+        if isinstance(local, str):
+            if local in self.locals:
+                return self.locals[local]
+            hint = suggestion(local, self.locals)
+            raise self._fault(f"{method_name(row)}: no local {local!r}{hint}")
+        if not isinstance(local, Local):
+            raise self._wrong(row, "a local, or its name", local)
+        if local.function is not self:
+            raise self._wrong(row, "a local of this function", local)
+        return local
+
+    def _static(self, row: Instruction, static: object) -> Static:
+        if isinstance(static, Static) and static.program is self.program:
+            return static
+        raise self._wrong(row, "a static of this program", static)
+
+    def _host(self, row: Instruction, host: object) -> Host:
+        if isinstance(host, Host) and host.program is self.program:
+            return host
+        raise self._wrong(row, "a host import of this program", host)
+
+    def _callee(self, row: Instruction, function: object) -> Body:
+        if isinstance(function, Body) and function.program is self.program:
+            return function
+        raise self._wrong(row, "a function of this program", function)
+
+    def _tag(self, row: str, tag: object) -> Tag:
+        if isinstance(tag, Tag) and tag.program is self.program:
+            return tag
+        raise self._fault(f"{row} takes a tag of this program, found {tag!r}")
+
+    def _out_of_range(self, row: Instruction, value: object, low: int, high: int) -> NoReturn:
+        name = method_name(row)
+        raise self._fault(f"{name}: {value} is out of range, {low} to {high} are allowed")
+
+    # --- labels -----------------------------------------------------------------------------
+
+    def _target(self, row: Instruction, label: object) -> Label:
+        if isinstance(label, Label) and label.function is self:
+            return label
+        wanted = "a label of this function"
+        if label.__class__.__name__ == "Block":
+            wanted += " (br takes a block)"
+        raise self._wrong(row, wanted, label)
+
+    def _go(self, labels: Sequence[Label], shape: Shape) -> None:
+        """Note a jump to one of the labels with that stack."""
+        for label in labels:
+            if shape.is_reachable and label.shape not in (None, shape.plain):
+                found = f"expects {label.shape}, this jump comes with {shape.plain}"
+                raise self._fault(f"label {label.name!r} {found}")
+        for label in labels:
+            if label.pc is None and label.jumped is None:
+                label.jumped = caller()
+            if shape.is_reachable:
+                label.shape, label.is_reached = shape.plain, True
+
+    def _named_label(self, name: str) -> Label:
+        self._label_names.add(name)
+        return Label(self, name)
+
+    def _new_label(self, stem: str) -> Label:
+        """A label of a name that no other one has."""
+        number = len(self._label_names)
+        while (name := f"{stem}.{number}") in self._label_names:
+            number += 1
+        return self._named_label(name)
+
+    def _define(self, label: Label) -> None:
+        """Put the label in front of the next instruction."""
+        label.pc = self.code.labels[label.name] = len(self._opcodes)
+
+    def _refer(self, label: Label) -> None:
+        """Make the next instruction's immediate the label."""
+        self.code.relocations.append((len(self._opcodes), label.name))

@@ -1,0 +1,35 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Faults of a program that is being built, told at the line of Python that makes them."""
+
+from __future__ import annotations
+
+import sys
+
+from ferryvm.errors import FerryError
+
+_PACKAGE = __name__.rpartition(".")[0]
+
+Place = tuple[str, int]
+"""A file of Python and a line in it."""
+
+
+class BuildError(FerryError):
+    """A call of the builder that makes no program: `file` and `line` of the caller, `message`."""
+
+    def __init__(self, message: str, place: Place | None = None) -> None:
+        """`place`: who is to blame; left out, the caller."""
+        self.file, self.line = place or caller()
+        self.message = message
+        super().__init__(f"{self.file}:{self.line}: {message}")
+
+
+def caller() -> Place:
+    """The line that called this package."""
+    frame = sys._getframe(1)
+    while frame.f_back is not None and _is_inside(frame.f_globals.get("__name__")):
+        frame = frame.f_back
+    return frame.f_code.co_filename, frame.f_lineno
+
+
+def _is_inside(module: object) -> bool:
+    return isinstance(module, str) and (module == _PACKAGE or module.startswith(f"{_PACKAGE}."))

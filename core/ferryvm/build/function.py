@@ -1,0 +1,308 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A function that is being built: instructions, locals, labels, blocks, source positions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from types import TracebackType
+
+from ferryvm.build.block import Block, If, Loop, Try, check_open
+from ferryvm.build.fault import BuildError
+from ferryvm.build.instruction import Instructions
+from ferryvm.build.shape import MismatchError, Shape
+from ferryvm.build.symbol import Label, Local
+from ferryvm.isa import BY_MNEMONIC, Type
+from ferryvm.isa.frame import return_immediate
+from ferryvm.listing import FunctionCode, FunctionListing
+from ferryvm.program import Signature
+
+_RETURN = BY_MNEMONIC["return"].opcode
+
+Parameters = Mapping[str, Type] | Sequence[Type]
+"""Types of parameters, with names or without."""
+
+
+def types_of(what: str, types: object) -> tuple[Type, ...]:
+    """The types, checked; `what`: whose they are, in messages."""
+    if isinstance(types, Type):
+        return (types,)
+    found = tuple(types) if isinstance(types, (list, tuple)) else None
+    if found is None or not all(isinstance(each, Type) for each in found):
+        allowed = "a list of I32, I64, F32, F64 is expected"
+        raise BuildError(f"{what}: {allowed}, found {types!r}")
+    return found
+
+
+class Function(Instructions):
+    """A function of a program, made by `Program.function`.
+
+    Each instruction of the table is a method, named as its mnemonic: `f.i64_add()`. Methods check
+    the stack's types and raise BuildError, with the line of the caller. Control that arrives at the
+    end returns.
+    """
+
+    def __init__(
+        self,
+        program: object,
+        name: str,
+        parameters: Parameters,
+        results: Sequence[Type],
+        bottom: Shape,
+        effect: Callable[[Signature], int],
+    ) -> None:
+        """`effect`: the number of the effect of calling a function of a signature."""
+        what = f"function {name!r}"
+        names: Sequence[str | None] = [None] * len(parameters)
+        types: object = parameters
+        if isinstance(parameters, Mapping):
+            names, types = list(parameters), list(parameters.values())
+        signature = Signature(types_of(what, types), types_of(what, results))
+        super().__init__(program, name, signature, bottom, effect(signature))
+        self._types: list[Type] = []
+        """Types of the locals."""
+        self._pending: list[Label] = []
+        """Labels that are jumped to, or may be, and not placed yet."""
+        self.parameters: tuple[Local, ...] = tuple(
+            self._declare(name, type_, number)
+            for number, (name, type_) in enumerate(zip(names, signature.parameters, strict=True))
+        )
+        """The locals that hold the arguments."""
+
+    def __repr__(self) -> str:
+        return f"<function {self.name} {self.signature}>"
+
+    # --- locals and labels ------------------------------------------------------------------
+
+    def local(self, name: str | None, type: Type) -> Local:
+        """A new local, which starts as zero; without a name it is known by the object alone."""
+        (checked,) = types_of(f"function {self.name!r}: local {name!r}", [type])
+        local = self._declare(name, checked, len(self.parameters) + len(self._types))
+        self._types.append(checked)
+        return local
+
+    def _declare(self, name: str | None, type_: Type, number: int) -> Local:
+        if name is not None and name in self.locals:
+            raise self._fault(f"there is already a local {name!r}")
+        local = Local(self, name, type_, number, len(self.signature.parameters))
+        if name is not None:
+            self.locals[name] = local
+        return local
+
+    def label(self, name: str | None = None, operands: Sequence[Type] | None = None) -> Label:
+        """A new label, which jumps may go to before it is placed.
+
+        `operands`: what is on the stack there. Left out, the first jump or placing says so. Raises
+        BuildError for a name that is taken.
+        """
+        if name is not None and name in self._label_names:
+            raise self._fault(f"there is already a label {name!r}")
+        label = self._new_label("label") if name is None else self._named_label(name)
+        if operands is not None:
+            label.shape = self._bottom.push_all(types_of(f"label {label.name!r}", operands))
+        self._pending.append(label)
+        return label
+
+    def place(self, label: Label) -> None:
+        """Put a label in front of the next instruction. Raises BuildError if operands disagree."""
+        if not isinstance(label, Label) or label.function is not self:
+            raise self._fault(f"place takes a label of this function, found {label!r}")
+        if label.pc is not None:
+            raise self._fault(f"label {label.name!r} is placed already")
+        if self._shape.is_reachable:
+            if label.shape is None:
+                label.shape = self._shape.plain
+            elif label.shape is not self._shape.plain:
+                found = f"expects {label.shape}, control arrives with {self._shape.plain}"
+                raise self._fault(f"label {label.name!r} {found}")
+        else:
+            if label.shape is None:  # only jumps from further down can go there
+                label.shape = self._floor.plain
+            self._shape = self._above_floor(label)
+        self._define(label)
+
+    def _above_floor(self, label: Label) -> Shape:
+        """The operands at a label, as far as the innermost block may pop them."""
+        floor = self._floor
+        shape = label.shape
+        assert shape is not None
+        kinds = []
+        while shape is not floor.plain:
+            if shape.depth <= floor.depth:
+                found = f"has {label.shape}, the block around it needs {floor.plain} below"
+                raise self._fault(f"label {label.name!r} {found}")
+            kinds.append(shape.kind)
+            shape = shape.below
+        return floor.push_all(kinds[::-1])
+
+    # --- blocks -----------------------------------------------------------------------------
+
+    def block(self, results: Sequence[Type] = (), parameters: Sequence[Type] = ()) -> Block:
+        """A block for a `with` statement, which takes and leaves operands; `br` goes to its end."""
+        return Block(self, types_of("block", parameters), types_of("block", results))
+
+    def loop(self, results: Sequence[Type] = (), parameters: Sequence[Type] = ()) -> Loop:
+        """A block whose start `br` goes to, with the parameters. It ends where its code ends."""
+        return Loop(self, types_of("loop", parameters), types_of("loop", results))
+
+    def if_(self, results: Sequence[Type] = (), parameters: Sequence[Type] = ()) -> If:
+        """A block that takes an i32 and is run if that is not 0, up to `else_` if there is one."""
+        return If(self, types_of("if", parameters), types_of("if", results))
+
+    def else_(self) -> None:
+        """Begin the other part of the innermost block, an `if_`, within its `with` statement.
+
+        Raises BuildError where that is none, or its first part leaves other operands."""
+        block = self._blocks[-1] if self._blocks else None
+        if not isinstance(block, If):
+            found = f"a {block.kind}" if isinstance(block, Block) else "no block"
+            raise self._fault(f"else_ stands in an if, the innermost block is {found}")
+        block.turn()
+
+    def try_(self, results: Sequence[Type] = (), parameters: Sequence[Type] = ()) -> Try:
+        """A block whose exceptions are caught by what follows its `catch` and `catch_all`."""
+        return Try(self, types_of("try", parameters), types_of("try", results))
+
+    def br(self, block: Block) -> None:
+        """Go on at the end of an open block, at the start of a loop, with the operands that belong
+        there; others that were pushed in the block go. Raises BuildError if they are not there."""
+        below = self._check_branch("br", check_open(self, block))
+        self._branch(block, below)
+
+    def br_if(self, block: Block) -> None:
+        """Take an i32, and go on as by `br` if it is not 0. Raises as `br`."""
+        target, types = check_open(self, block).target
+        shape = self._shape
+        try:
+            rest, _ = shape.pop(Type.I32)
+            below = rest.pop_all(types)
+        except MismatchError:
+            raise self._mismatch("br_if", [*types, Type.I32]) from None
+        if self._extras(block, below) == 0:
+            self.jump_if(target)
+            return
+        over = self._new_label("over")
+        self.jump_unless(over)
+        self._branch(block, below)
+        self._shape = rest
+        self._define(over)
+
+    def br_table(self, *blocks: Block) -> None:
+        """Take an i32, and go on as by `br` to the block with that number (unsigned), to the last
+        one if there is none. Raises as `br`."""
+        if not blocks:
+            raise self._fault("br_table takes one block or more, found none")
+        rest = self._effect("br_table", (Type.I32,), (), None, {})
+        whole, self._shape = self._shape, rest
+        try:
+            below = [self._check_branch("br_table", check_open(self, block)) for block in blocks]
+        finally:
+            self._shape = whole
+        detours: list[tuple[Label, Block, Shape]] = []
+        labels = []
+        for block, left in zip(blocks, below, strict=True):
+            if self._extras(block, left):
+                label = self._new_label("detour")
+                detours.append((label, block, left))
+                labels.append(label)
+            else:
+                labels.append(block.target[0])
+        self.jump_table(*labels)
+        for label, block, left in detours:
+            self._define(label)
+            self._shape = rest
+            self._branch(block, left)
+
+    def _check_branch(self, what: str, block: Block) -> Shape:
+        """The operands below those that a branch takes along."""
+        types = block.target[1]
+        try:
+            return self._shape.pop_all(types)
+        except MismatchError:
+            raise self._mismatch(f"{what} to a {block.kind}", types) from None
+
+    def _extras(self, block: Block, below: Shape) -> int:
+        """Operands that a branch leaves behind."""
+        return below.depth - block.floor.depth if below.is_reachable else 0
+
+    def _branch(self, block: Block, below: Shape) -> None:
+        """Drop what stands between the block's floor and the operands of a branch; jump."""
+        label, types = block.target
+        extras = self._extras(block, below)
+        floor = self._floor
+        self._floor, self._shape = self._bottom, self._shape.plain
+        if len(types) > 1 and extras:
+            temporaries = [self.local(None, type_) for type_ in types]
+            for local in reversed(temporaries):
+                self.local_set(local)
+            for _ in range(extras):
+                self.drop()
+            for local in temporaries:
+                self.local_get(local)
+        else:
+            for _ in range(extras):
+                if types:
+                    self.swap()
+                self.drop()
+        self.jump(label)
+        self._floor = floor
+        self._end_path()
+
+    # --- source positions -------------------------------------------------------------------
+
+    def at(self, file: str, line: int, column: int = 1) -> Located:
+        """Give the instructions from here on a position in the source; as a context manager, up to
+        the end of the `with` statement."""
+        before = self._position
+        self._locate((file, line, column))
+        return Located(self, before)
+
+    def _locate(self, position: tuple[str, int, int]) -> None:
+        self._position = position
+        self.code.locate(*position)
+
+    # --- the end ----------------------------------------------------------------------------
+
+    def _listing(self) -> FunctionListing:
+        """The function as it is now. Raises BuildError if it is not whole."""
+        for block in self._blocks:
+            assert isinstance(block, Block)
+            raise BuildError(f"function {self.name!r}: this {block.kind} has no end", block.place)
+        for label in self._pending:
+            if label.pc is None and label.jumped is not None:
+                message = f"function {self.name!r}: label {label.name!r} is never placed"
+                raise BuildError(message, label.jumped)
+        code = self.code
+        opcodes, immediates = list(self._opcodes), list(self._immediates)
+        if self._shape.is_reachable:
+            results = self.signature.results
+            if self._shape is not self._bottom.push_all(results):
+                wanted = f"({' '.join(map(str, results))})"
+                found = f"ends with {self._shape}, {wanted} is expected"
+                raise BuildError(f"function {self.name!r} {found}", self.declared)
+            opcodes.append(_RETURN)
+            counts = len(self.signature.parameters), len(results)
+            immediates.append(return_immediate(*counts))
+        whole = FunctionCode(
+            opcodes, immediates, list(code.relocations), dict(code.labels), list(code.positions)
+        )
+        listing = FunctionListing.of(self.name, self.signature, tuple(self._types), whole)
+        listing.clauses = list(self._clauses)
+        return listing
+
+
+class Located:
+    """The source position of code, for a `with` statement."""
+
+    def __init__(self, function: Function, before: tuple[str, int, int]) -> None:
+        self._function, self._before = function, before
+
+    def __enter__(self) -> None:
+        """Nothing: the position is set already."""
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._function._locate(self._before)

@@ -1,0 +1,989 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Written by `python -m ferryvm.build.stub`."""
+
+from ferryvm.build.body import Body
+from ferryvm.build.symbol import Host, Label, Local, Static
+from ferryvm.program import Signature
+
+class Instructions(Body):
+    """Code that grows by instructions."""
+
+    def i32_const(self, value: int) -> None:
+        """i32.const ( -- i32 )
+
+        The immediate."""
+
+    def i64_const(self, value: int) -> None:
+        """i64.const ( -- i64 )
+
+        The immediate."""
+
+    def f32_const(self, value: float) -> None:
+        """f32.const ( -- f32 )
+
+        The immediate."""
+
+    def f64_const(self, value: float) -> None:
+        """f64.const ( -- f64 )
+
+        The immediate."""
+
+    def local_get(self, local: Local | str) -> None:
+        """local.get ( -- t )
+
+        The value of a local."""
+
+    def local_set(self, local: Local | str) -> None:
+        """local.set ( t -- )
+
+        Store into a local."""
+
+    def static_get(self, static: Static) -> None:
+        """static.get ( -- t )
+
+        The value of a static."""
+
+    def static_set(self, static: Static) -> None:
+        """static.set ( t -- )
+
+        Store into a static."""
+
+    def static_load(self) -> None:
+        """static.load ( i64 -- i64 )
+
+        The value of the static with that number; all statics of the program must be i64."""
+
+    def static_store(self) -> None:
+        """static.store ( i64 i64 -- )
+
+        Store the first operand into the static with the second's number; all must be i64."""
+
+    def drop(self) -> None:
+        """drop ( t -- )
+
+        Nothing: the operand goes."""
+
+    def dup(self) -> None:
+        """dup ( t -- t t )
+
+        The operand, twice."""
+
+    def swap(self) -> None:
+        """swap ( t u -- u t )
+
+        The operands, exchanged."""
+
+    def select(self) -> None:
+        """select ( t t i32 -- t )
+
+        The first operand if the third is not 0, else the second."""
+
+    def i32_eqz(self) -> None:
+        """i32.eqz ( i32 -- i32 )
+
+        1 if the operand is zero, else 0."""
+
+    def i32_eq(self) -> None:
+        """i32.eq ( i32 i32 -- i32 )
+
+        1 if the operands are equal, else 0."""
+
+    def i32_ne(self) -> None:
+        """i32.ne ( i32 i32 -- i32 )
+
+        1 if the operands differ, else 0."""
+
+    def i32_lt_s(self) -> None:
+        """i32.lt_s ( i32 i32 -- i32 )
+
+        1 if the first is less than the second, signed, else 0."""
+
+    def i32_lt_u(self) -> None:
+        """i32.lt_u ( i32 i32 -- i32 )
+
+        1 if the first is less than the second, unsigned, else 0."""
+
+    def i32_gt_s(self) -> None:
+        """i32.gt_s ( i32 i32 -- i32 )
+
+        1 if the first is greater than the second, signed, else 0."""
+
+    def i32_gt_u(self) -> None:
+        """i32.gt_u ( i32 i32 -- i32 )
+
+        1 if the first is greater than the second, unsigned, else 0."""
+
+    def i32_le_s(self) -> None:
+        """i32.le_s ( i32 i32 -- i32 )
+
+        1 if the first is at most the second, signed, else 0."""
+
+    def i32_le_u(self) -> None:
+        """i32.le_u ( i32 i32 -- i32 )
+
+        1 if the first is at most the second, unsigned, else 0."""
+
+    def i32_ge_s(self) -> None:
+        """i32.ge_s ( i32 i32 -- i32 )
+
+        1 if the first is at least the second, signed, else 0."""
+
+    def i32_ge_u(self) -> None:
+        """i32.ge_u ( i32 i32 -- i32 )
+
+        1 if the first is at least the second, unsigned, else 0."""
+
+    def i32_clz(self) -> None:
+        """i32.clz ( i32 -- i32 )
+
+        Number of leading zero bits; the width for 0."""
+
+    def i32_ctz(self) -> None:
+        """i32.ctz ( i32 -- i32 )
+
+        Number of trailing zero bits; the width for 0."""
+
+    def i32_popcnt(self) -> None:
+        """i32.popcnt ( i32 -- i32 )
+
+        Number of one bits."""
+
+    def i32_add(self) -> None:
+        """i32.add ( i32 i32 -- i32 )
+
+        Sum; wraps."""
+
+    def i32_sub(self) -> None:
+        """i32.sub ( i32 i32 -- i32 )
+
+        Difference; wraps."""
+
+    def i32_mul(self) -> None:
+        """i32.mul ( i32 i32 -- i32 )
+
+        Product; wraps."""
+
+    def i32_div_s(self) -> None:
+        """i32.div_s ( i32 i32 -- i32 )
+
+        Signed quotient, rounded toward zero; traps on division by zero and on overflow."""
+
+    def i32_div_u(self) -> None:
+        """i32.div_u ( i32 i32 -- i32 )
+
+        Unsigned quotient; traps on division by zero."""
+
+    def i32_rem_s(self) -> None:
+        """i32.rem_s ( i32 i32 -- i32 )
+
+        Signed remainder, with the dividend's sign; traps on division by zero."""
+
+    def i32_rem_u(self) -> None:
+        """i32.rem_u ( i32 i32 -- i32 )
+
+        Unsigned remainder; traps on division by zero."""
+
+    def i32_and(self) -> None:
+        """i32.and ( i32 i32 -- i32 )
+
+        Bitwise and."""
+
+    def i32_or(self) -> None:
+        """i32.or ( i32 i32 -- i32 )
+
+        Bitwise or."""
+
+    def i32_xor(self) -> None:
+        """i32.xor ( i32 i32 -- i32 )
+
+        Bitwise exclusive or."""
+
+    def i32_shl(self) -> None:
+        """i32.shl ( i32 i32 -- i32 )
+
+        Left shift by the second operand modulo the width."""
+
+    def i32_shr_s(self) -> None:
+        """i32.shr_s ( i32 i32 -- i32 )
+
+        Arithmetic right shift by the second operand modulo the width."""
+
+    def i32_shr_u(self) -> None:
+        """i32.shr_u ( i32 i32 -- i32 )
+
+        Logical right shift by the second operand modulo the width."""
+
+    def i32_rotl(self) -> None:
+        """i32.rotl ( i32 i32 -- i32 )
+
+        Left rotation by the second operand modulo the width."""
+
+    def i32_rotr(self) -> None:
+        """i32.rotr ( i32 i32 -- i32 )
+
+        Right rotation by the second operand modulo the width."""
+
+    def i32_extend8_s(self) -> None:
+        """i32.extend8_s ( i32 -- i32 )
+
+        The low 8 bits, extended by their sign."""
+
+    def i32_extend16_s(self) -> None:
+        """i32.extend16_s ( i32 -- i32 )
+
+        The low 16 bits, extended by their sign."""
+
+    def i64_eqz(self) -> None:
+        """i64.eqz ( i64 -- i32 )
+
+        1 if the operand is zero, else 0."""
+
+    def i64_eq(self) -> None:
+        """i64.eq ( i64 i64 -- i32 )
+
+        1 if the operands are equal, else 0."""
+
+    def i64_ne(self) -> None:
+        """i64.ne ( i64 i64 -- i32 )
+
+        1 if the operands differ, else 0."""
+
+    def i64_lt_s(self) -> None:
+        """i64.lt_s ( i64 i64 -- i32 )
+
+        1 if the first is less than the second, signed, else 0."""
+
+    def i64_lt_u(self) -> None:
+        """i64.lt_u ( i64 i64 -- i32 )
+
+        1 if the first is less than the second, unsigned, else 0."""
+
+    def i64_gt_s(self) -> None:
+        """i64.gt_s ( i64 i64 -- i32 )
+
+        1 if the first is greater than the second, signed, else 0."""
+
+    def i64_gt_u(self) -> None:
+        """i64.gt_u ( i64 i64 -- i32 )
+
+        1 if the first is greater than the second, unsigned, else 0."""
+
+    def i64_le_s(self) -> None:
+        """i64.le_s ( i64 i64 -- i32 )
+
+        1 if the first is at most the second, signed, else 0."""
+
+    def i64_le_u(self) -> None:
+        """i64.le_u ( i64 i64 -- i32 )
+
+        1 if the first is at most the second, unsigned, else 0."""
+
+    def i64_ge_s(self) -> None:
+        """i64.ge_s ( i64 i64 -- i32 )
+
+        1 if the first is at least the second, signed, else 0."""
+
+    def i64_ge_u(self) -> None:
+        """i64.ge_u ( i64 i64 -- i32 )
+
+        1 if the first is at least the second, unsigned, else 0."""
+
+    def i64_clz(self) -> None:
+        """i64.clz ( i64 -- i64 )
+
+        Number of leading zero bits; the width for 0."""
+
+    def i64_ctz(self) -> None:
+        """i64.ctz ( i64 -- i64 )
+
+        Number of trailing zero bits; the width for 0."""
+
+    def i64_popcnt(self) -> None:
+        """i64.popcnt ( i64 -- i64 )
+
+        Number of one bits."""
+
+    def i64_add(self) -> None:
+        """i64.add ( i64 i64 -- i64 )
+
+        Sum; wraps."""
+
+    def i64_sub(self) -> None:
+        """i64.sub ( i64 i64 -- i64 )
+
+        Difference; wraps."""
+
+    def i64_mul(self) -> None:
+        """i64.mul ( i64 i64 -- i64 )
+
+        Product; wraps."""
+
+    def i64_div_s(self) -> None:
+        """i64.div_s ( i64 i64 -- i64 )
+
+        Signed quotient, rounded toward zero; traps on division by zero and on overflow."""
+
+    def i64_div_u(self) -> None:
+        """i64.div_u ( i64 i64 -- i64 )
+
+        Unsigned quotient; traps on division by zero."""
+
+    def i64_rem_s(self) -> None:
+        """i64.rem_s ( i64 i64 -- i64 )
+
+        Signed remainder, with the dividend's sign; traps on division by zero."""
+
+    def i64_rem_u(self) -> None:
+        """i64.rem_u ( i64 i64 -- i64 )
+
+        Unsigned remainder; traps on division by zero."""
+
+    def i64_and(self) -> None:
+        """i64.and ( i64 i64 -- i64 )
+
+        Bitwise and."""
+
+    def i64_or(self) -> None:
+        """i64.or ( i64 i64 -- i64 )
+
+        Bitwise or."""
+
+    def i64_xor(self) -> None:
+        """i64.xor ( i64 i64 -- i64 )
+
+        Bitwise exclusive or."""
+
+    def i64_shl(self) -> None:
+        """i64.shl ( i64 i64 -- i64 )
+
+        Left shift by the second operand modulo the width."""
+
+    def i64_shr_s(self) -> None:
+        """i64.shr_s ( i64 i64 -- i64 )
+
+        Arithmetic right shift by the second operand modulo the width."""
+
+    def i64_shr_u(self) -> None:
+        """i64.shr_u ( i64 i64 -- i64 )
+
+        Logical right shift by the second operand modulo the width."""
+
+    def i64_rotl(self) -> None:
+        """i64.rotl ( i64 i64 -- i64 )
+
+        Left rotation by the second operand modulo the width."""
+
+    def i64_rotr(self) -> None:
+        """i64.rotr ( i64 i64 -- i64 )
+
+        Right rotation by the second operand modulo the width."""
+
+    def i64_extend8_s(self) -> None:
+        """i64.extend8_s ( i64 -- i64 )
+
+        The low 8 bits, extended by their sign."""
+
+    def i64_extend16_s(self) -> None:
+        """i64.extend16_s ( i64 -- i64 )
+
+        The low 16 bits, extended by their sign."""
+
+    def i64_extend32_s(self) -> None:
+        """i64.extend32_s ( i64 -- i64 )
+
+        The low 32 bits, extended by their sign."""
+
+    def f32_eq(self) -> None:
+        """f32.eq ( f32 f32 -- i32 )
+
+        1 if the operands are equal, else 0; 0 with a NaN."""
+
+    def f32_ne(self) -> None:
+        """f32.ne ( f32 f32 -- i32 )
+
+        1 if the operands differ, else 0; 1 with a NaN."""
+
+    def f32_lt(self) -> None:
+        """f32.lt ( f32 f32 -- i32 )
+
+        1 if the first is less than the second, else 0; 0 with a NaN."""
+
+    def f32_gt(self) -> None:
+        """f32.gt ( f32 f32 -- i32 )
+
+        1 if the first is greater than the second, else 0; 0 with a NaN."""
+
+    def f32_le(self) -> None:
+        """f32.le ( f32 f32 -- i32 )
+
+        1 if the first is at most the second, else 0; 0 with a NaN."""
+
+    def f32_ge(self) -> None:
+        """f32.ge ( f32 f32 -- i32 )
+
+        1 if the first is at least the second, else 0; 0 with a NaN."""
+
+    def f32_abs(self) -> None:
+        """f32.abs ( f32 -- f32 )
+
+        The operand with its sign bit clear."""
+
+    def f32_neg(self) -> None:
+        """f32.neg ( f32 -- f32 )
+
+        The operand with its sign bit inverted."""
+
+    def f32_ceil(self) -> None:
+        """f32.ceil ( f32 -- f32 )
+
+        Nearest integral value not below."""
+
+    def f32_floor(self) -> None:
+        """f32.floor ( f32 -- f32 )
+
+        Nearest integral value not above."""
+
+    def f32_trunc(self) -> None:
+        """f32.trunc ( f32 -- f32 )
+
+        Integral value toward zero."""
+
+    def f32_nearest(self) -> None:
+        """f32.nearest ( f32 -- f32 )
+
+        Nearest integral value, ties to even."""
+
+    def f32_sqrt(self) -> None:
+        """f32.sqrt ( f32 -- f32 )
+
+        Square root, correctly rounded."""
+
+    def f32_add(self) -> None:
+        """f32.add ( f32 f32 -- f32 )
+
+        Sum, rounded to nearest even."""
+
+    def f32_sub(self) -> None:
+        """f32.sub ( f32 f32 -- f32 )
+
+        Difference, rounded to nearest even."""
+
+    def f32_mul(self) -> None:
+        """f32.mul ( f32 f32 -- f32 )
+
+        Product, rounded to nearest even."""
+
+    def f32_div(self) -> None:
+        """f32.div ( f32 f32 -- f32 )
+
+        Quotient, rounded to nearest even."""
+
+    def f32_min(self) -> None:
+        """f32.min ( f32 f32 -- f32 )
+
+        The lesser operand, -0 below +0; NaN if one is."""
+
+    def f32_max(self) -> None:
+        """f32.max ( f32 f32 -- f32 )
+
+        The greater operand, +0 above -0; NaN if one is."""
+
+    def f32_copysign(self) -> None:
+        """f32.copysign ( f32 f32 -- f32 )
+
+        The first operand with the second's sign bit."""
+
+    def f64_eq(self) -> None:
+        """f64.eq ( f64 f64 -- i32 )
+
+        1 if the operands are equal, else 0; 0 with a NaN."""
+
+    def f64_ne(self) -> None:
+        """f64.ne ( f64 f64 -- i32 )
+
+        1 if the operands differ, else 0; 1 with a NaN."""
+
+    def f64_lt(self) -> None:
+        """f64.lt ( f64 f64 -- i32 )
+
+        1 if the first is less than the second, else 0; 0 with a NaN."""
+
+    def f64_gt(self) -> None:
+        """f64.gt ( f64 f64 -- i32 )
+
+        1 if the first is greater than the second, else 0; 0 with a NaN."""
+
+    def f64_le(self) -> None:
+        """f64.le ( f64 f64 -- i32 )
+
+        1 if the first is at most the second, else 0; 0 with a NaN."""
+
+    def f64_ge(self) -> None:
+        """f64.ge ( f64 f64 -- i32 )
+
+        1 if the first is at least the second, else 0; 0 with a NaN."""
+
+    def f64_abs(self) -> None:
+        """f64.abs ( f64 -- f64 )
+
+        The operand with its sign bit clear."""
+
+    def f64_neg(self) -> None:
+        """f64.neg ( f64 -- f64 )
+
+        The operand with its sign bit inverted."""
+
+    def f64_ceil(self) -> None:
+        """f64.ceil ( f64 -- f64 )
+
+        Nearest integral value not below."""
+
+    def f64_floor(self) -> None:
+        """f64.floor ( f64 -- f64 )
+
+        Nearest integral value not above."""
+
+    def f64_trunc(self) -> None:
+        """f64.trunc ( f64 -- f64 )
+
+        Integral value toward zero."""
+
+    def f64_nearest(self) -> None:
+        """f64.nearest ( f64 -- f64 )
+
+        Nearest integral value, ties to even."""
+
+    def f64_sqrt(self) -> None:
+        """f64.sqrt ( f64 -- f64 )
+
+        Square root, correctly rounded."""
+
+    def f64_add(self) -> None:
+        """f64.add ( f64 f64 -- f64 )
+
+        Sum, rounded to nearest even."""
+
+    def f64_sub(self) -> None:
+        """f64.sub ( f64 f64 -- f64 )
+
+        Difference, rounded to nearest even."""
+
+    def f64_mul(self) -> None:
+        """f64.mul ( f64 f64 -- f64 )
+
+        Product, rounded to nearest even."""
+
+    def f64_div(self) -> None:
+        """f64.div ( f64 f64 -- f64 )
+
+        Quotient, rounded to nearest even."""
+
+    def f64_min(self) -> None:
+        """f64.min ( f64 f64 -- f64 )
+
+        The lesser operand, -0 below +0; NaN if one is."""
+
+    def f64_max(self) -> None:
+        """f64.max ( f64 f64 -- f64 )
+
+        The greater operand, +0 above -0; NaN if one is."""
+
+    def f64_copysign(self) -> None:
+        """f64.copysign ( f64 f64 -- f64 )
+
+        The first operand with the second's sign bit."""
+
+    def i32_wrap_i64(self) -> None:
+        """i32.wrap_i64 ( i64 -- i32 )
+
+        The low 32 bits."""
+
+    def i64_extend_i32_s(self) -> None:
+        """i64.extend_i32_s ( i32 -- i64 )
+
+        The operand, extended by its sign."""
+
+    def i64_extend_i32_u(self) -> None:
+        """i64.extend_i32_u ( i32 -- i64 )
+
+        The operand, extended by zeros."""
+
+    def i32_trunc_f32_s(self) -> None:
+        """i32.trunc_f32_s ( f32 -- i32 )
+
+        The operand toward zero, as a signed integer; traps on NaN and where it does not fit."""
+
+    def i32_trunc_sat_f32_s(self) -> None:
+        """i32.trunc_sat_f32_s ( f32 -- i32 )
+
+        The operand toward zero, as a signed integer; the nearest one where it does not fit, 0 for NaN."""
+
+    def i32_trunc_f32_u(self) -> None:
+        """i32.trunc_f32_u ( f32 -- i32 )
+
+        The operand toward zero, as an unsigned integer; traps on NaN and where it does not fit."""
+
+    def i32_trunc_sat_f32_u(self) -> None:
+        """i32.trunc_sat_f32_u ( f32 -- i32 )
+
+        The operand toward zero, as an unsigned integer; the nearest one where it does not fit, 0 for NaN."""
+
+    def i32_trunc_f64_s(self) -> None:
+        """i32.trunc_f64_s ( f64 -- i32 )
+
+        The operand toward zero, as a signed integer; traps on NaN and where it does not fit."""
+
+    def i32_trunc_sat_f64_s(self) -> None:
+        """i32.trunc_sat_f64_s ( f64 -- i32 )
+
+        The operand toward zero, as a signed integer; the nearest one where it does not fit, 0 for NaN."""
+
+    def i32_trunc_f64_u(self) -> None:
+        """i32.trunc_f64_u ( f64 -- i32 )
+
+        The operand toward zero, as an unsigned integer; traps on NaN and where it does not fit."""
+
+    def i32_trunc_sat_f64_u(self) -> None:
+        """i32.trunc_sat_f64_u ( f64 -- i32 )
+
+        The operand toward zero, as an unsigned integer; the nearest one where it does not fit, 0 for NaN."""
+
+    def i64_trunc_f32_s(self) -> None:
+        """i64.trunc_f32_s ( f32 -- i64 )
+
+        The operand toward zero, as a signed integer; traps on NaN and where it does not fit."""
+
+    def i64_trunc_sat_f32_s(self) -> None:
+        """i64.trunc_sat_f32_s ( f32 -- i64 )
+
+        The operand toward zero, as a signed integer; the nearest one where it does not fit, 0 for NaN."""
+
+    def i64_trunc_f32_u(self) -> None:
+        """i64.trunc_f32_u ( f32 -- i64 )
+
+        The operand toward zero, as an unsigned integer; traps on NaN and where it does not fit."""
+
+    def i64_trunc_sat_f32_u(self) -> None:
+        """i64.trunc_sat_f32_u ( f32 -- i64 )
+
+        The operand toward zero, as an unsigned integer; the nearest one where it does not fit, 0 for NaN."""
+
+    def i64_trunc_f64_s(self) -> None:
+        """i64.trunc_f64_s ( f64 -- i64 )
+
+        The operand toward zero, as a signed integer; traps on NaN and where it does not fit."""
+
+    def i64_trunc_sat_f64_s(self) -> None:
+        """i64.trunc_sat_f64_s ( f64 -- i64 )
+
+        The operand toward zero, as a signed integer; the nearest one where it does not fit, 0 for NaN."""
+
+    def i64_trunc_f64_u(self) -> None:
+        """i64.trunc_f64_u ( f64 -- i64 )
+
+        The operand toward zero, as an unsigned integer; traps on NaN and where it does not fit."""
+
+    def i64_trunc_sat_f64_u(self) -> None:
+        """i64.trunc_sat_f64_u ( f64 -- i64 )
+
+        The operand toward zero, as an unsigned integer; the nearest one where it does not fit, 0 for NaN."""
+
+    def f32_convert_i32_s(self) -> None:
+        """f32.convert_i32_s ( i32 -- f32 )
+
+        The signed operand, rounded to nearest even."""
+
+    def f32_convert_i32_u(self) -> None:
+        """f32.convert_i32_u ( i32 -- f32 )
+
+        The unsigned operand, rounded to nearest even."""
+
+    def f32_convert_i64_s(self) -> None:
+        """f32.convert_i64_s ( i64 -- f32 )
+
+        The signed operand, rounded to nearest even."""
+
+    def f32_convert_i64_u(self) -> None:
+        """f32.convert_i64_u ( i64 -- f32 )
+
+        The unsigned operand, rounded to nearest even."""
+
+    def f64_convert_i32_s(self) -> None:
+        """f64.convert_i32_s ( i32 -- f64 )
+
+        The signed operand, rounded to nearest even."""
+
+    def f64_convert_i32_u(self) -> None:
+        """f64.convert_i32_u ( i32 -- f64 )
+
+        The unsigned operand, rounded to nearest even."""
+
+    def f64_convert_i64_s(self) -> None:
+        """f64.convert_i64_s ( i64 -- f64 )
+
+        The signed operand, rounded to nearest even."""
+
+    def f64_convert_i64_u(self) -> None:
+        """f64.convert_i64_u ( i64 -- f64 )
+
+        The unsigned operand, rounded to nearest even."""
+
+    def f32_demote_f64(self) -> None:
+        """f32.demote_f64 ( f64 -- f32 )
+
+        The operand, rounded to nearest even."""
+
+    def f64_promote_f32(self) -> None:
+        """f64.promote_f32 ( f32 -- f64 )
+
+        The operand, exactly."""
+
+    def i32_reinterpret_f32(self) -> None:
+        """i32.reinterpret_f32 ( f32 -- i32 )
+
+        The same bits."""
+
+    def i64_reinterpret_f64(self) -> None:
+        """i64.reinterpret_f64 ( f64 -- i64 )
+
+        The same bits."""
+
+    def f32_reinterpret_i32(self) -> None:
+        """f32.reinterpret_i32 ( i32 -- f32 )
+
+        The same bits."""
+
+    def f64_reinterpret_i64(self) -> None:
+        """f64.reinterpret_i64 ( i64 -- f64 )
+
+        The same bits."""
+
+    def i32_load(self, offset: int = 0) -> None:
+        """i32.load ( i64 -- i32 )
+
+        The 4 bytes at address + offset."""
+
+    def i64_load(self, offset: int = 0) -> None:
+        """i64.load ( i64 -- i64 )
+
+        The 8 bytes at address + offset."""
+
+    def f32_load(self, offset: int = 0) -> None:
+        """f32.load ( i64 -- f32 )
+
+        The 4 bytes at address + offset."""
+
+    def f64_load(self, offset: int = 0) -> None:
+        """f64.load ( i64 -- f64 )
+
+        The 8 bytes at address + offset."""
+
+    def i32_load8_s(self, offset: int = 0) -> None:
+        """i32.load8_s ( i64 -- i32 )
+
+        The byte at address + offset, extended by sign."""
+
+    def i32_load8_u(self, offset: int = 0) -> None:
+        """i32.load8_u ( i64 -- i32 )
+
+        The byte at address + offset, extended by zeros."""
+
+    def i32_load16_s(self, offset: int = 0) -> None:
+        """i32.load16_s ( i64 -- i32 )
+
+        The 2 bytes at address + offset, extended by sign."""
+
+    def i32_load16_u(self, offset: int = 0) -> None:
+        """i32.load16_u ( i64 -- i32 )
+
+        The 2 bytes at address + offset, extended by zeros."""
+
+    def i64_load8_s(self, offset: int = 0) -> None:
+        """i64.load8_s ( i64 -- i64 )
+
+        The byte at address + offset, extended by sign."""
+
+    def i64_load8_u(self, offset: int = 0) -> None:
+        """i64.load8_u ( i64 -- i64 )
+
+        The byte at address + offset, extended by zeros."""
+
+    def i64_load16_s(self, offset: int = 0) -> None:
+        """i64.load16_s ( i64 -- i64 )
+
+        The 2 bytes at address + offset, extended by sign."""
+
+    def i64_load16_u(self, offset: int = 0) -> None:
+        """i64.load16_u ( i64 -- i64 )
+
+        The 2 bytes at address + offset, extended by zeros."""
+
+    def i64_load32_s(self, offset: int = 0) -> None:
+        """i64.load32_s ( i64 -- i64 )
+
+        The 4 bytes at address + offset, extended by sign."""
+
+    def i64_load32_u(self, offset: int = 0) -> None:
+        """i64.load32_u ( i64 -- i64 )
+
+        The 4 bytes at address + offset, extended by zeros."""
+
+    def i32_store(self, offset: int = 0) -> None:
+        """i32.store ( i64 i32 -- )
+
+        Store the low 4 bytes of the second operand at address + offset."""
+
+    def i64_store(self, offset: int = 0) -> None:
+        """i64.store ( i64 i64 -- )
+
+        Store the low 8 bytes of the second operand at address + offset."""
+
+    def f32_store(self, offset: int = 0) -> None:
+        """f32.store ( i64 f32 -- )
+
+        Store the low 4 bytes of the second operand at address + offset."""
+
+    def f64_store(self, offset: int = 0) -> None:
+        """f64.store ( i64 f64 -- )
+
+        Store the low 8 bytes of the second operand at address + offset."""
+
+    def i32_store8(self, offset: int = 0) -> None:
+        """i32.store8 ( i64 i32 -- )
+
+        Store the low byte of the second operand at address + offset."""
+
+    def i32_store16(self, offset: int = 0) -> None:
+        """i32.store16 ( i64 i32 -- )
+
+        Store the low 2 bytes of the second operand at address + offset."""
+
+    def i64_store8(self, offset: int = 0) -> None:
+        """i64.store8 ( i64 i64 -- )
+
+        Store the low byte of the second operand at address + offset."""
+
+    def i64_store16(self, offset: int = 0) -> None:
+        """i64.store16 ( i64 i64 -- )
+
+        Store the low 2 bytes of the second operand at address + offset."""
+
+    def i64_store32(self, offset: int = 0) -> None:
+        """i64.store32 ( i64 i64 -- )
+
+        Store the low 4 bytes of the second operand at address + offset."""
+
+    def heap_alloc(self) -> None:
+        """heap.alloc ( i64 -- i64 )
+
+        Address of that many fresh zero bytes (unsigned), aligned to 8; traps when there are none."""
+
+    def heap_size(self) -> None:
+        """heap.size ( -- i64 )
+
+        Bytes of the heap in use."""
+
+    def vector_new8(self) -> None:
+        """vector.new8 ( i64 -- i64 )
+
+        A new vector of that many zero elements of 8 bits."""
+
+    def vector_element8(self) -> None:
+        """vector.element8 ( i64 i64 -- i64 )
+
+        Address of the element of 8 bits at an index; traps unless it is below the length."""
+
+    def vector_new16(self) -> None:
+        """vector.new16 ( i64 -- i64 )
+
+        A new vector of that many zero elements of 16 bits."""
+
+    def vector_element16(self) -> None:
+        """vector.element16 ( i64 i64 -- i64 )
+
+        Address of the element of 16 bits at an index; traps unless it is below the length."""
+
+    def vector_new32(self) -> None:
+        """vector.new32 ( i64 -- i64 )
+
+        A new vector of that many zero elements of 32 bits."""
+
+    def vector_element32(self) -> None:
+        """vector.element32 ( i64 i64 -- i64 )
+
+        Address of the element of 32 bits at an index; traps unless it is below the length."""
+
+    def vector_new64(self) -> None:
+        """vector.new64 ( i64 -- i64 )
+
+        A new vector of that many zero elements of 64 bits."""
+
+    def vector_element64(self) -> None:
+        """vector.element64 ( i64 i64 -- i64 )
+
+        Address of the element of 64 bits at an index; traps unless it is below the length."""
+
+    def jump(self, label: Label) -> None:
+        """jump ( -- )
+
+        Go on at the label."""
+
+    def jump_if(self, label: Label) -> None:
+        """jump_if ( i32 -- )
+
+        Go on at the label if the operand is not 0."""
+
+    def jump_unless(self, label: Label) -> None:
+        """jump_unless ( i32 -- )
+
+        Go on at the label if the operand is 0."""
+
+    def jump_table(self, *labels: Label) -> None:
+        """jump_table ( i32 -- )
+
+        Go on at the label with that number (unsigned), at the last one when there is none. In code the immediate is the number of labels but the last, and one `jump` a label follows."""
+
+    def call(self, function: Body) -> None:
+        """call ( arguments -- results )
+
+        Call a function; traps when its frame does not fit on the stack."""
+
+    def call_indirect(self, signature: Signature) -> None:
+        """call_indirect ( arguments i32 -- results )
+
+        Call the function table's entry with that number (unsigned); traps when there is none or its signature is another."""
+
+    def return_(self) -> None:
+        """return ( results -- )
+
+        Go back to the caller with the function's results. In code the immediate also says, above bit 31, how many parameters the function has."""
+
+    def host(self, host: Host) -> None:
+        """host ( arguments -- results )
+
+        Call a host function that the program imports."""
+
+    def enter_jit(self) -> None:
+        """enter_jit ( -- )
+
+        Nothing: marks the start of a scope worth compiling."""
+
+    def leave_jit(self) -> None:
+        """leave_jit ( -- )
+
+        Nothing: marks the end of a scope worth compiling."""
+
+    def nop(self) -> None:
+        """nop ( -- )
+
+        Nothing."""
+
+    def halt(self) -> None:
+        """halt ( -- )
+
+        End the program; its result is the operand on top of the stack, if there is one."""
+
+    def trap(self) -> None:
+        """trap ( -- )
+
+        Trap: the program says that this cannot be reached."""

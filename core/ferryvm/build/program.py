@@ -1,0 +1,178 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A program that is being built: functions, and what they share."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Mapping, Sequence
+
+from ferryvm.build.fault import BuildError
+from ferryvm.build.function import Function, Parameters, types_of
+from ferryvm.build.method import float_bits
+from ferryvm.build.shape import bottom
+from ferryvm.build.symbol import Host, Static, Tag
+from ferryvm.isa import BY_MNEMONIC, Type
+from ferryvm.listing import FunctionCode, FunctionListing, Listing
+from ferryvm.listing.encode import encode
+from ferryvm.program import Data, HostImport, Signature
+from ferryvm.program import Program as Encoded
+from ferryvm.program import Static as EncodedStatic
+from ferryvm.program import Tag as EncodedTag
+
+_FIRST_EFFECT = 1 << 16
+"""Above all opcodes: numbers of the effects of calls."""
+
+
+class Program:
+    """A program made of Python objects.
+
+    It may be built at any time, and may grow afterwards: what was built stays as it was.
+    """
+
+    def __init__(self) -> None:
+        self._bottom = bottom()
+        self._effects: dict[Signature, int] = {}
+        self._functions: dict[str, Function] = {}
+        self._statics: list[EncodedStatic] = []
+        self._data: list[Data] = []
+        self._table: list[str] = []
+        self._hosts: dict[str, HostImport] = {}
+        self._tags: dict[str, EncodedTag] = {}
+        self._exports: dict[str, str] = {}
+        self._start: Function | None = None
+
+    def _effect(self, signature: Signature) -> int:
+        """A number for what a call of a function of that signature does to the stack."""
+        return self._effects.setdefault(signature, _FIRST_EFFECT + len(self._effects))
+
+    def function(
+        self, name: str, parameters: Parameters = (), results: Sequence[Type] = ()
+    ) -> Function:
+        """A new function, to be filled now or later; any name will do that no other one has."""
+        _check_name("function", name, self._functions)
+        function = self._functions[name] = Function(
+            self, name, parameters, results, self._bottom, self._effect
+        )
+        return function
+
+    def static(self, name: str, type: Type, value: float = 0) -> Static:
+        """A new variable of the program, with its first value."""
+        (checked,) = types_of(f"static {name!r}", [type])
+        bits = _bits(f"static {name!r}", checked, value)
+        self._statics.append(EncodedStatic(name, checked, bits))
+        return Static(self, name, checked, len(self._statics) - 1)
+
+    def host(
+        self, name: str, parameters: Sequence[Type] = (), results: Sequence[Type] = ()
+    ) -> Host:
+        """A host function that the program calls by `f.host`, with one result or none.
+
+        Raises BuildError for a name that is taken."""
+        _check_name("host import", name, self._hosts)
+        what = f"host import {name!r}"
+        signature = Signature(types_of(what, parameters), types_of(what, results))
+        if len(signature.results) > 1:
+            raise BuildError(f"{what}: one result or none is expected, found {results!r}")
+        self._hosts[name] = HostImport(name, signature)
+        return Host(self, name, signature, self._effect(signature))
+
+    def tag(self, name: str, parameters: Sequence[Type] = ()) -> Tag:
+        """A new kind of exception, with the types of its values."""
+        _check_name("tag", name, self._tags)
+        types = types_of(f"tag {name!r}", parameters)
+        self._tags[name] = EncodedTag(name, types)
+        return Tag(self, name, types)
+
+    def data(self, address: int, content: bytes) -> None:
+        """Initial bytes of the heap, from `address` on. Raises BuildError for what is no bytes."""
+        if not isinstance(content, (bytes, bytearray, memoryview)):
+            raise BuildError(f"data at {address!r}: bytes are expected, found {content!r}")
+        self._data.append(Data(_in_range("address of data", address, 0, 1 << 32), bytes(content)))
+
+    def table(self, *functions: Function) -> int:
+        """Add functions to the table that `call_indirect` takes them from; number of the first."""
+        first = len(self._table)
+        self._table += [self._own("table", function).name for function in functions]
+        return first
+
+    def export(self, function: Function, name: str | None = None) -> None:
+        """Let a function be called from outside, by its name or another one."""
+        own = self._own("export", function).name
+        name = own if name is None else name
+        _check_name("export", name, self._exports)
+        self._exports[name] = own
+
+    def start(self, function: Function) -> None:
+        """Make this the function that the program calls at its start; when it returns, that halts.
+
+        It takes no parameters. The last one of its results is the program's value. A program without
+        a start function starts by halting: it is there to be called. Raises BuildError.
+        """
+        own = self._own("start", function)
+        if own.signature.parameters:
+            raise BuildError(f"start takes a function without parameters, found {own!r}")
+        if self._start is not None:
+            raise BuildError(f"start: the program starts with {self._start!r} already")
+        self._start = function
+
+    def _own(self, what: str, function: object) -> Function:
+        if isinstance(function, Function) and function.program is self:
+            return function
+        raise BuildError(f"{what} takes a function of this program, found {function!r}")
+
+    def listing(self) -> Listing:
+        """The program as a listing, which a front end returns. Raises BuildError for a function that
+        is not whole."""
+        return Listing(
+            functions=[self._entry(), *(each._listing() for each in self._functions.values())],
+            statics=list(self._statics),
+            data=list(self._data),
+            table=list(self._table),
+            hosts=list(self._hosts.values()),
+            exports=dict(self._exports),
+            tags=list(self._tags.values()),
+        )
+
+    def _entry(self) -> FunctionListing:
+        """Function 0: it calls the start function, if there is one, and halts."""
+        name = "start"
+        while name in self._functions:
+            name += "_"
+        code = FunctionCode()
+        if self._start is not None:
+            code.relocations.append((0, self._start.name))
+            code.opcodes.append(BY_MNEMONIC["call"].opcode)
+        code.opcodes.append(BY_MNEMONIC["halt"].opcode)
+        code.immediates += [0] * len(code.opcodes)
+        return FunctionListing.of(name, Signature(), (), code)
+
+    def build(self, optimize: bool = False) -> Encoded:
+        """The program, not verified yet; `optimize`: after the peephole. Raises as `listing`."""
+        return encode(self.listing(), optimize)
+
+
+def _check_name(kind: str, name: object, known: Mapping[str, object]) -> None:
+    if not isinstance(name, str):
+        raise BuildError(f"the name of a {kind} is a str, found {name!r}")
+    if name in known:
+        raise BuildError(f"there is already a {kind} {name!r}")
+
+
+def _in_range(what: str, value: object, low: int, high: int) -> int:
+    """The number, which must be at least `low` and below `high`."""
+    try:
+        number = operator.index(value)  # type: ignore[arg-type]  # what is none raises
+    except TypeError:
+        raise BuildError(f"{what}: an int is expected, found {value!r}") from None
+    if not low <= number < high:
+        raise BuildError(f"{what}: {number} is out of range, {low} to {high - 1} are allowed")
+    return number
+
+
+def _bits(what: str, type_: Type, value: float) -> int:
+    if not type_.is_float:
+        low = -(1 << (type_.bits - 1))
+        return _in_range(what, value, low, type_.mask + 1) & type_.mask
+    if isinstance(value, (int, float)):
+        return float_bits(type_, float(value))
+    raise BuildError(f"{what}: a float is expected, found {value!r}")

@@ -1,0 +1,92 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Names of code as objects: locals, labels, statics, host imports, tags.
+
+A name would have to be looked up, and could be misspelled; an object is there or is not.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ferryvm.build.shape import POP, Shape
+from ferryvm.isa import Type
+from ferryvm.isa.frame import word_of
+from ferryvm.program import Signature
+
+if TYPE_CHECKING:
+    from ferryvm.build.fault import Place
+
+_ALL_BITS = (1 << 64) - 1
+
+
+class Local:
+    """A parameter or local of a function."""
+
+    __slots__ = ("function", "name", "number", "pop", "type", "word")
+
+    def __init__(
+        self, function: object, name: str | None, type_: Type, number: int, parameters: int
+    ) -> None:
+        self.function, self.name, self.type, self.number = function, name, type_, number
+        self.word = word_of(number, parameters) & _ALL_BITS
+        self.pop = POP[type_]
+
+    def __repr__(self) -> str:
+        return f"<local {self.name or self.number} {self.type}>"
+
+
+class Static:
+    """A variable of the whole program."""
+
+    __slots__ = ("name", "number", "pop", "program", "type")
+
+    def __init__(self, program: object, name: str, type_: Type, number: int) -> None:
+        self.program, self.name, self.type, self.number = program, name, type_, number
+        self.pop = POP[type_]
+
+    def __repr__(self) -> str:
+        return f"<static {self.name} {self.type}>"
+
+
+class Host:
+    """A host function that the program imports."""
+
+    __slots__ = ("effect", "name", "program", "signature")
+
+    def __init__(self, program: object, name: str, signature: Signature, effect: int) -> None:
+        self.program, self.name, self.signature, self.effect = program, name, signature, effect
+
+    def __repr__(self) -> str:
+        return f"<host {self.name} {self.signature}>"
+
+
+class Tag:
+    """A kind of exception."""
+
+    __slots__ = ("name", "parameters", "program")
+
+    def __init__(self, program: object, name: str, parameters: tuple[Type, ...]) -> None:
+        self.program, self.name, self.parameters = program, name, parameters
+
+    def __repr__(self) -> str:
+        return f"<tag {self.name} ({' '.join(map(str, self.parameters))})>"
+
+
+class Label:
+    """A place in a function that jumps go to."""
+
+    __slots__ = ("function", "is_reached", "jumped", "name", "pc", "shape")
+
+    def __init__(self, function: object, name: str) -> None:
+        self.function, self.name = function, name
+        self.pc: int | None = None
+        """Where it was placed."""
+        self.shape: Shape | None = None
+        """The operands there, as soon as they are known; without floors."""
+        self.jumped: Place | None = None
+        """The line that first jumped to it before it was placed."""
+        self.is_reached = False
+        """True if control can get there by a jump."""
+
+    def __repr__(self) -> str:
+        return f"<label {self.name}>"
