@@ -32,8 +32,8 @@ LIMITS = Cost(instructions=2_000, words=10_000, frame=250)
 
 
 TIERS = Tiers(quick=1, recompile_after=50_000_000)
-"""Quick code is used for as long as it takes to make good code of a kernel: a second of simulation,
-or half a second at the machine's clock."""
+"""Quick code is replaced after half a second of a machine at 100 MHz; good code of a kernel takes a
+few seconds to make, beside the program."""
 
 
 class VliwBackend(RegionCompiler):
