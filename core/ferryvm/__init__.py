@@ -15,30 +15,46 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from ferryvm.engine import Engine, Execution, ProgramInterrupted, RunResult, TrapError
+    from ferryvm.engine.host_declaration import f32, f64, host, i32, i64
+    from ferryvm.engine.instance import CallError, Instance, OutOfFuelError
     from ferryvm.errors import FerryError, SourceError
+    from ferryvm.machine.host import HostFunction
     from ferryvm.program import Program
     from ferryvm.verify import Verified, VerifyError
 
 __version__ = "0.1.0"
 
 _HOMES = {
+    "CallError": "engine.instance",
     "Engine": "engine",
     "Execution": "engine",
     "FerryError": "errors",
+    "HostFunction": "machine.host",
+    "Instance": "engine.instance",
     "Program": "program",
     "ProgramInterrupted": "engine",
     "RunResult": "engine",
     "SourceError": "errors",
+    "OutOfFuelError": "engine.instance",
     "TrapError": "engine",
     "Verified": "verify",
     "VerifyError": "verify",
+    "f32": "engine.host_declaration",
+    "f64": "engine.host_declaration",
+    "host": "engine.host_declaration",
+    "i32": "engine.host_declaration",
+    "i64": "engine.host_declaration",
 }
 """Where each name that is not defined here comes from."""
 
 __all__ = [
+    "CallError",
     "Engine",
     "Execution",
     "FerryError",
+    "HostFunction",
+    "Instance",
+    "OutOfFuelError",
     "Program",
     "ProgramInterrupted",
     "RunResult",
@@ -49,6 +65,11 @@ __all__ = [
     "assemble",
     "compile",
     "disassemble",
+    "f32",
+    "f64",
+    "host",
+    "i32",
+    "i64",
     "load",
     "read",
     "run",

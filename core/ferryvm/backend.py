@@ -15,8 +15,8 @@ from __future__ import annotations
 import abc
 import dataclasses
 import enum
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, NamedTuple
 
 from ferryvm import record
 from ferryvm.cost import Cost
@@ -38,6 +38,7 @@ __all__ = [
     "Code",
     "CompilationError",
     "Compiler",
+    "DirectEntry",
     "Finding",
     "Forcing",
     "Interpreter",
@@ -117,6 +118,9 @@ class Capabilities:
     code there."""
     devices: bool = False
     """A compiler: it has a choice of target devices, see `Options.device`."""
+    native: bool = False
+    """A compiler: its code runs no Python before it returns, so that calls from Python need not set
+    a signal handler of their own."""
     limits: Cost | None = None
     """A compiler: the largest region that it accepts, to bound the compile time. The engine offers
     it a part of a larger region, or smaller regions; a region that cannot be made smaller is
@@ -127,6 +131,21 @@ class Capabilities:
     heap: int | None = None
     """Bytes of heap that it can address; None: no limit but the engine's. A program that needs
     more traps with HEAP_EXHAUSTED, and a state with a larger heap is refused."""
+
+
+class DirectEntry(NamedTuple):
+    """`Artifact.enter` in two parts, the first of which is native code and no Python."""
+
+    run: Callable[[int], int]
+    """Runs the machine whose control block is at an address until control has to be given back;
+    returns the status that it left in there. It sets ferryvm's floating-point environment and
+    restores the thread's, so it may be called in any."""
+    finish: Callable[[Machine, bool, int], Status]
+    """Does what `enter` does after that, given machine, `counting` and the status: it may run the
+    machine again. Not needed after HALT and HOST."""
+    is_native: Callable[[], bool]
+    """True if `run` runs no Python, whatever code is installed: asked where that matters, since it
+    may have to load compilers."""
 
 
 class Artifact(abc.ABC):
@@ -152,6 +171,11 @@ class Artifact(abc.ABC):
         return FUEL before the first instruction without fuel. An instruction that returns HALT,
         HOST, TRAP or GROW has not completed.
         """
+
+    def direct(self, machine: Machine, counting: bool) -> DirectEntry | None:
+        """A faster `enter` for one machine, None if there is none now. It serves until its `finish`
+        is called or the machine is entered in another way."""
+        return None
 
     def count(self, pc: int, times: int, counting: bool) -> None:
         """Return HOT before `pc` when control reaches it for the `times`-th time from now.

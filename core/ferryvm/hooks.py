@@ -77,7 +77,8 @@ class PlacementEvent(NamedTuple):
 
     kind: str
     """`hot`: the site reached its threshold; `attempt`: a backend was asked to compile;
-    `installed`: its code is entered from now on; `removed`: no longer; `guard`: a guard of the
+    `installed`: its code is entered from now on; `replaced`: better code is, instead of the one
+    before; `removed`: no longer; `guard`: a guard of the
     code failed too often."""
     pc: int
     counting: bool

@@ -19,6 +19,7 @@ from ferryvm.backend import (
     Backend,
     Code,
     Compiler,
+    DirectEntry,
     Finding,
     Forcing,
     Interpreter,
@@ -87,6 +88,11 @@ class ArtifactWrapper(Artifact):
 
     def enter(self, machine: Machine, counting: bool) -> Status:
         return self.inner.enter(machine, counting)
+
+    def direct(self, machine: Machine, counting: bool) -> DirectEntry | None:
+        if type(self).enter is not ArtifactWrapper.enter:
+            return None  # it would pass by what a subclass does on entry
+        return self.inner.direct(machine, counting)
 
     def count(self, pc: int, times: int, counting: bool) -> None:
         self.inner.count(pc, times, counting)

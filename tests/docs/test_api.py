@@ -46,10 +46,16 @@ def _string(node: ast.stmt | None) -> str | None:
     return None
 
 
+def _is_overload(node: ast.FunctionDef) -> bool:
+    return any(isinstance(one, ast.Name) and one.id == "overload" for one in node.decorator_list)
+
+
 def _definition(module: str, name: str) -> tuple[ast.stmt, str | None]:
     """The statement that defines a name, and its docstring; imports are followed."""
     for node, after in _statements(module):
         match node:
+            case ast.FunctionDef(name=found) if found == name and _is_overload(node):
+                continue  # the implementation follows, with the docstring
             case ast.ClassDef(name=found) | ast.FunctionDef(name=found) if found == name:
                 return node, ast.get_docstring(node)
             case ast.Assign(targets=[ast.Name(id=found)]) if found == name:

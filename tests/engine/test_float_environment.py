@@ -253,7 +253,7 @@ def host_engine(action: Callable[..., int | None], backend: str) -> tuple[Engine
 @pytest.mark.parametrize("backend", BACKENDS)
 def test_host_functions_and_outputs_see_the_callers_environment(backend: str) -> None:
     seen: set[int] = set()
-    made, text = host_engine(lambda _output: seen.add(here()), backend)
+    made, text = host_engine(lambda: seen.add(here()), backend)
     execution, written = made.start(text), []
 
     def write(data: bytes) -> None:
@@ -271,7 +271,7 @@ def test_environment_that_a_host_function_sets_stays_the_callers() -> None:
     words = itertools.cycle(list(ENVIRONMENTS.values())[1:4])
     last: list[int] = []
 
-    def change(_output: object) -> None:
+    def change() -> None:
         assert not last or here() == last[-1]
         last.append(next(words))
         set_control_word(last[-1])
@@ -289,7 +289,7 @@ def test_environment_that_a_host_function_sets_stays_the_callers() -> None:
 def test_host_function_that_runs_a_program_has_its_own_callers_environment() -> None:
     seen: list[object] = []
 
-    def nested(_output: object) -> None:
+    def nested() -> None:
         seen.append(engine("switch").start(program()).run().output)
         seen.append(here())
 
@@ -324,7 +324,7 @@ def _ctrl_c(backend: str) -> None:
 
 
 def _exception(backend: str) -> None:
-    def fail(_output: object) -> None:
+    def fail() -> None:
         raise ZeroDivisionError
 
     made, text = host_engine(fail, backend)

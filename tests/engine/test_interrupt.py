@@ -80,7 +80,7 @@ def test_python_has_its_own_handler_back_after_a_run(backend: str) -> None:
 def test_signal_during_a_nested_run_stops_it_and_through_it_the_outer_one(backend: str) -> None:
     nested = ferryvm.Engine(backend).start(ENDLESS)
 
-    def act(_output: object) -> None:
+    def act() -> None:
         interrupt_once_it_runs(nested)
         nested.run()
 
@@ -96,7 +96,7 @@ def test_signal_during_a_nested_run_stops_it_and_through_it_the_outer_one(backen
 def test_outer_run_is_stopped_after_a_nested_run_has_ended(backend: str) -> None:
     finished = ferryvm.Engine(backend).start(ferryvm.compile("(define x 1)"))
 
-    def act(_output: object) -> None:
+    def act() -> None:
         finished.run()
         interrupt_once_it_runs(execution)
 
@@ -108,7 +108,7 @@ def test_outer_run_is_stopped_after_a_nested_run_has_ended(backend: str) -> None
 
 
 def test_signal_that_comes_as_a_run_ends_is_raised_then_and_does_not_stop_the_next() -> None:
-    def act(_output: object, bits: int) -> int:
+    def act(bits: int) -> int:
         os.kill(os.getpid(), signal.SIGINT)
         return bits
 
@@ -128,7 +128,7 @@ def test_signal_that_comes_as_a_run_ends_is_raised_then_and_does_not_stop_the_ne
 def test_signal_that_comes_as_fuel_runs_out_is_not_lost(backend: str) -> None:
     """Else Ctrl-C would be for nothing where a program is run a few instructions at a time."""
 
-    def act(_output: object) -> None:
+    def act() -> None:
         os.kill(os.getpid(), signal.SIGINT)
 
     late = HostFunction("late", NOTHING, act)

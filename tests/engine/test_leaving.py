@@ -103,7 +103,7 @@ NOTHING = Signature()
 def _interrupting(text: str) -> Execution:
     """A program on compiled code whose host function `stop` sets the interrupt flag."""
 
-    def act(_output: object) -> None:
+    def act() -> None:
         execution.machine.control.interrupt = 1
 
     hosts = {"stop": HostFunction("stop", NOTHING, act)}
@@ -168,7 +168,7 @@ def test_an_interrupt_is_seen_within_4096_back_edges_in_an_exact_state(
     assert steps is not None
     assert steps <= 4097 * 12
     assert entries(placements(execution)[0]) >= 1
-    hosts = {"stop": HostFunction("stop", NOTHING, lambda _: None)}
+    hosts = {"stop": HostFunction("stop", NOTHING, lambda: None)}
     expected = Engine("reference", hosts=hosts).start(ferryvm.assemble(program))
     expected.run(fuel=steps)
     assert state(execution) == state(expected)
@@ -194,7 +194,7 @@ HOST_CALLS = """
 
 @pytest.mark.parametrize("chosen", ["llvm", "hot", "threaded", "reference"])
 def test_an_interrupt_is_seen_where_every_stay_in_a_backend_is_short(chosen: str) -> None:
-    def act(_output: object) -> None:
+    def act() -> None:
         if execution.machine.memory.statics[0] == 5000:
             execution.machine.control.interrupt = 1
 

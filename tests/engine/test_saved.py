@@ -163,7 +163,7 @@ def test_state_left_at_a_failed_host_call_makes_the_call_again(
 ) -> None:
     calls = []
 
-    def action(_output: object, bits: int) -> int:
+    def action(bits: int) -> int:
         calls.append(bits)
         if len(calls) == 1:
             raise FerryError("no answer")

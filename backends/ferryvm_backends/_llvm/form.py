@@ -19,7 +19,7 @@ import threading
 from array import array
 from collections.abc import Callable
 
-from ferryvm.backend import Artifact, BackendError
+from ferryvm.backend import Artifact, BackendError, DirectEntry
 from ferryvm.isa.type import WORD_BYTES
 from ferryvm.machine.control import ControlBlock, Status
 from ferryvm.machine.state import Machine
@@ -135,6 +135,10 @@ class FormArtifact(Artifact):
     def _run(self, address: int, counting: bool) -> None:
         """Run the form that is bound to the control block at `address`."""
 
+    def _call(self, counting: bool) -> Callable[[int], int] | None:
+        """As `_run`, in any floating-point environment; returns the status. None: there is none."""
+        return None
+
     def _form(self, counting: bool) -> Form:
         form = self._forms.get(counting)
         if form is None:
@@ -149,14 +153,26 @@ class FormArtifact(Artifact):
         control = machine.control
         form.bind(control)
         self._run(machine.address, counting)
+        return self._finish(machine, counting, control.status)
+
+    def direct(self, machine: Machine, counting: bool) -> DirectEntry | None:
+        call = self._call(counting)
+        if call is None:
+            return None
+        self._form(counting).bind(machine.control)
+        return DirectEntry(call, self._finish, lambda: True)
+
+    def _finish(self, machine: Machine, counting: bool, left: int) -> Status:
+        """The status that the form was left with, once its cell is seen to."""
+        control = machine.control
         try:
-            status = machine.status
+            status = Status(left)
         except ValueError:
-            message = f"compiled code left with status {control.status} at pc {control.pc}"
+            message = f"compiled code left with status {left} at pc {control.pc}"
             control.status = Status.RUNNING
             raise BackendError(f"{message}, which there is not") from None
         if status is Status.HOT:
-            form.leave_hot(control.pc)
+            self._form(counting).leave_hot(control.pc)
         return status
 
     def count(self, pc: int, times: int, counting: bool) -> None:

@@ -52,6 +52,10 @@ class NativeCode(abc.ABC):
         """A C function from a control block's address to nothing; it releases the GIL."""
         return ctypes.CFUNCTYPE(None, ctypes.c_void_p)(self.address(symbol))
 
+    def call(self, symbol: str) -> Callable[[int], int]:
+        """A C function from a control block's address to a status; it releases the GIL."""
+        return ctypes.CFUNCTYPE(ctypes.c_uint32, ctypes.c_void_p)(self.address(symbol))
+
     def publisher(self) -> Callable[[int, int], None]:
         """Stores a word at an address, at once and after all stores before it."""
         # It keeps the GIL, which takes longer to give back than a store.

@@ -21,7 +21,7 @@ class LlvmBackend(RegionCompiler):
 
     name = "llvm"
     version = ferryvm.__version__
-    capabilities = Capabilities(limits=LIMITS, forcing=frozenset(Forcing))
+    capabilities = Capabilities(native=True, limits=LIMITS, forcing=frozenset(Forcing))
     stages = ("ir", "llvm", "optimized", "asm")
 
     def probe(self) -> str | None:

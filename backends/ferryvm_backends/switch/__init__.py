@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import functools
 from array import array
+from collections.abc import Callable
 
 import ferryvm
 from ferryvm.backend import Artifact, Capabilities, Interpreter
@@ -21,6 +22,8 @@ class SwitchInterpreter:
         self._code, _ = load_or_build(__package__, merge_tails=False)
         self.plain = self._code.function(symbol.PLAIN)
         self.counting = self._code.function(symbol.COUNTING)
+        self.call = self._code.call(symbol.CALL)
+        self.counting_call = self._code.call(symbol.COUNTING_CALL)
         self.publish = self._code.publisher()
 
 
@@ -39,6 +42,9 @@ class SwitchArtifact(FormArtifact):
 
     def _run(self, address: int, counting: bool) -> None:
         (self._interpreter.counting if counting else self._interpreter.plain)(address)
+
+    def _call(self, counting: bool) -> Callable[[int], int]:
+        return self._interpreter.counting_call if counting else self._interpreter.call
 
 
 class SwitchBackend(Interpreter):

@@ -5,14 +5,18 @@ from __future__ import annotations
 
 from ferryvm_backends._llvm import ir
 from ferryvm_backends._llvm.cell import define_publish
+from ferryvm_backends._llvm.environment import define_call
 from ferryvm_backends.switch.handler import SwitchHandlerBuilder
-from ferryvm_backends.switch.symbol import COUNTING, PLAIN
+from ferryvm_backends.switch.symbol import CALL, COUNTING, COUNTING_CALL, PLAIN
 
 
 def build() -> tuple[ir.Module, bytes]:
     """The module with both loops; there are no notes."""
     module = ir.Module("ferry_switch")
-    SwitchHandlerBuilder(module, PLAIN, counting=False).build_all()
-    SwitchHandlerBuilder(module, COUNTING, counting=True).build_all()
+    for name, call, counting in ((PLAIN, CALL, False), (COUNTING, COUNTING_CALL, True)):
+        SwitchHandlerBuilder(module, name, counting).build_all()
+        run = module.globals[name]
+        assert isinstance(run, ir.Function)
+        define_call(module, call, run)
     define_publish(module)
     return module, b""

@@ -9,6 +9,9 @@ PLAIN = "ferry_switch_plain"
 COUNTING = "ferry_switch_counting"
 """The loop that pays fuel."""
 
+CALL, COUNTING_CALL = f"{PLAIN}_call", f"{COUNTING}_call"
+"""The loops in our floating-point environment whatever the caller's; they return the status."""
+
 COUNT_OPCODE = len(INSTRUCTIONS)
 """Opcode of a count cell."""
 

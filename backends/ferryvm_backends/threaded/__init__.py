@@ -6,6 +6,7 @@ from __future__ import annotations
 import ctypes
 import functools
 from array import array
+from collections.abc import Callable
 
 import ferryvm
 from ferryvm.backend import Artifact, Capabilities, Interpreter
@@ -33,6 +34,7 @@ class ThreadedInterpreter:
         fused = fusion.unpacked(notes)
         single = len(INSTRUCTIONS)
         self.run = self._code.function(symbol.RUN)
+        self.call = self._code.call(symbol.CALL)
         self.publish = self._code.publisher()
         self.plain = self._table(symbol.PLAIN, single + len(fused))
         self.counting = self._table(symbol.COUNTING, single)
@@ -92,6 +94,9 @@ class ThreadedArtifact(FormArtifact):
 
     def _run(self, address: int, counting: bool) -> None:
         self._interpreter.run(address)
+
+    def _call(self, counting: bool) -> Callable[[int], int]:
+        return self._interpreter.call
 
 
 class ThreadedBackend(Interpreter):

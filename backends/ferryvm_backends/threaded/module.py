@@ -10,6 +10,7 @@ from ferryvm.machine.control import Status
 from ferryvm_backends._llvm import ir
 from ferryvm_backends._llvm.cell import define_publish
 from ferryvm_backends._llvm.entry import leave, unpack
+from ferryvm_backends._llvm.environment import define_call
 from ferryvm_backends._llvm.handler import POINTER, Registers
 from ferryvm_backends.threaded import fusion
 from ferryvm_backends.threaded.handler import (
@@ -18,7 +19,7 @@ from ferryvm_backends.threaded.handler import (
     ThreadedHandlerBuilder,
     call_handler,
 )
-from ferryvm_backends.threaded.symbol import CELLS, COUNTING, PLAIN, RUN
+from ferryvm_backends.threaded.symbol import CALL, CELLS, COUNTING, PLAIN, RUN
 
 EXITS = (
     Status.HALT,
@@ -52,6 +53,7 @@ def _run(module: ir.Module) -> None:
     registers = unpack(builder, run.args[0])
     first = builder.load(registers.ip, typ=POINTER, align=8)
     call_handler(builder, first, registers, tail=False)
+    define_call(module, CALL, run)
 
 
 def _table(module: ir.Module, name: str, handlers: list[ir.Function]) -> None:

@@ -4,6 +4,9 @@
 RUN = "ferry_threaded_run"
 """The C entry: takes a control block's address, enters the cell at its pc."""
 
+CALL = "ferry_threaded_call"
+"""As RUN, in our floating-point environment whatever the caller's; returns the status."""
+
 PLAIN = "ferry_threaded_plain"
 """Addresses of handlers: one an instruction by opcode, then the fused ones."""
 

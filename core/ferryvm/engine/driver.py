@@ -6,21 +6,24 @@
        │  └──> GROW                            grow the heap ─────┤   (or trap)
        └──────────────────────────────────────────────────────────┘
 
-The state that a backend leaves is checked before anything is done with it: it may be anybody's.
+The state that a backend leaves is checked before anything is done with it: it may be anybody's. The
+loop runs in the caller's floating-point environment, as host functions do. What a backend does in
+Python is done in ours; native code that is entered directly sets it by itself.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import ParamSpec, TypeVar
 
-from ferryvm.backend import Artifact, BackendError, Interpreter, RefusalError
+from ferryvm.backend import Artifact, BackendError, DirectEntry, Interpreter, RefusalError
 from ferryvm.engine.exit_check import ExitChecker
 from ferryvm.errors import FerryError
 from ferryvm.failure import described, is_out_of_memory, shown
-from ferryvm.float_environment import callers
+from ferryvm.float_environment import callers, ours
 from ferryvm.isa import Trap
-from ferryvm.machine.control import Status
-from ferryvm.machine.host import STANDARD, HostFunction, Output
+from ferryvm.machine.control import EXIT_ID, INTERRUPT, Status
+from ferryvm.machine.host import Context, HostFunction, Output
 from ferryvm.machine.state import Machine
 
 _ENDS = (Status.HALT, Status.TRAP, Status.INTERRUPTED, Status.FUEL)
@@ -32,49 +35,110 @@ _NOT_OURS = (
 )
 """Statuses that the engine cannot go on from, whatever the state is."""
 
+_P = ParamSpec("_P")
+_T = TypeVar("_T")
+
+_HOST = int(Status.HOST)  # compared with what native code returned, at every host call
+
 
 class Driver:
     """A machine with the host functions that its program calls."""
 
     def __init__(self, machine: Machine, hosts: Sequence[HostFunction], output: Output) -> None:
         """`hosts`: by the number of the import; `output`: where the program writes."""
-        self.machine, self.output = machine, output
+        self.machine = machine
         self.broken = ""
         """The fault of a backend that left the machine in no state of its program."""
+        self.instance: Callable[[], object] = lambda: None
+        """Gives the instance to host functions that ask for it."""
+        self.entries = 0
+        """Number of times that a drive began: a host function may have begun one."""
         self._hosts = hosts
-        self._is_standard = [STANDARD.get(one.name) is one for one in hosts]
         self._checker = ExitChecker(machine)
+        self.output = output
 
-    def drive(self, backend: Interpreter, artifact: Artifact, counting: bool) -> Status:
+    @property
+    def output(self) -> Output:
+        """Where the program writes."""
+        return self._output
+
+    @output.setter
+    def output(self, output: Output) -> None:
+        self._output = output
+        self._performing = [self._first_call(number) for number in range(len(self._hosts))]
+
+    def drive(
+        self,
+        backend: Interpreter,
+        artifact: Artifact,
+        counting: bool,
+        direct: DirectEntry | None = None,
+        left: int | None = None,
+    ) -> Status:
         """Enter the backend until the program stops; why it did.
 
-        Raises BackendError for a backend that left what cannot be gone on from, RefusalError where
-        the heap is larger than it can address, and what a host function raises.
+        `left`: the status that `direct.run` returned last, if the machine was entered by it
+        already. Raises BackendError for a backend that left what cannot be gone on from,
+        RefusalError where the heap is larger than it can address, and what a host function raises.
         """
-        control = self.machine.control
-        if control.status in (Status.HALT, Status.TRAP):
+        if left is None and self.machine.control.status in (Status.HALT, Status.TRAP):
             return self.machine.status  # it ended before this run
-        self._limit_heap(backend)
+        with callers():
+            return self._drive(backend, artifact, counting, direct, left)
+
+    def _drive(
+        self,
+        backend: Interpreter,
+        artifact: Artifact,
+        counting: bool,
+        direct: DirectEntry | None,
+        left: int | None,
+    ) -> Status:
+        machine, control = self.machine, self.machine.control
+        self.limit_heap(backend)
+        self.entries += 1
+        entries = self.entries
+        halves, address = machine.memory.control_halves, machine.address
         while True:
-            try:
-                status = artifact.enter(self.machine, counting)
-            except (FerryError, KeyboardInterrupt, MemoryError):
-                raise
-            except BaseException as error:
-                if is_out_of_memory(error):
-                    raise MemoryError from error
-                raise self._break(backend, f"raised {described(error)}") from error
+            if left is None and direct is not None:
+                left = direct.run(address)
+            if left == _HOST:
+                left = None
+                fault = self._checker.host_fault()
+                if fault is not None:
+                    raise self._break(backend, f"left {fault}")
+                if halves[INTERRUPT]:  # or nobody looks, where each stay in a backend is short
+                    control.status = Status.INTERRUPTED
+                    return Status.INTERRUPTED
+                self._performing[halves[EXIT_ID]]()
+                if counting:
+                    control.fuel -= 1
+                if self.entries != entries:  # it called back: another form may be bound
+                    entries, direct = self.entries, None
+                continue
+            if left is None:
+                direct = self._attempt(backend, artifact.direct, machine, counting)
+                if direct is not None:
+                    continue
+                status = self._attempt(backend, artifact.enter, machine, counting)
+            elif left == Status.HALT:
+                status = Status.HALT
+            else:
+                assert direct is not None
+                status = self._attempt(backend, direct.finish, machine, counting, left)
+            left = direct = None
             if status.__class__ is not Status:  # a number would pass for none of those below
                 raise self._break(backend, f"returned {shown(status)}, not a Status")
+            if status is Status.HOST:
+                if control.status != status:
+                    text = f"left with the status HOST, and {control.status} in its control block"
+                    raise self._break(backend, text)
+                left = _HOST
+                continue
             fault = self._checker.fault(status, counting)
             if fault is not None and status not in _NOT_OURS:
                 raise self._break(backend, f"left {fault}")
-            if status is Status.HOST:
-                if control.interrupt:  # or nobody looks, where each stay in a backend is short
-                    control.status = Status.INTERRUPTED
-                    return Status.INTERRUPTED
-                self._call_host(counting)
-            elif status is Status.GROW:
+            if status is Status.GROW:
                 if not self._grow(backend):
                     control.status, control.trap = Status.TRAP, Trap.HEAP_EXHAUSTED
                     return Status.TRAP
@@ -88,12 +152,26 @@ class Driver:
                     "which a program run by one backend alone cannot go on from"
                 )
 
+    def _attempt(
+        self, backend: Interpreter, step: Callable[_P, _T], *args: _P.args, **kwargs: _P.kwargs
+    ) -> _T:
+        """The result of a step of the backend's Python code, in our floating-point environment."""
+        try:
+            with ours():
+                return step(*args, **kwargs)
+        except (FerryError, KeyboardInterrupt, MemoryError):
+            raise
+        except BaseException as error:
+            if is_out_of_memory(error):
+                raise MemoryError from error
+            raise self._break(backend, f"raised {described(error)}") from error
+
     def _break(self, backend: Interpreter, what: str) -> BackendError:
         """The error for a backend after which the machine is in no state of its program."""
         self.broken = f"backend {backend.name!r} {what}"
         return BackendError(f"{self.broken}; the program cannot go on")
 
-    def _limit_heap(self, backend: Interpreter) -> None:
+    def limit_heap(self, backend: Interpreter) -> None:
         """Keep the heap within what the backend can address."""
         control, limit = self.machine.control, backend.capabilities.heap
         control.heap_capacity = self.machine.memory.heap_capacity
@@ -105,48 +183,30 @@ class Driver:
 
     def _grow(self, backend: Interpreter) -> bool:
         """Make room for the allocation that left with GROW; False if a limit forbids it."""
+        return self.make_usable(backend, self.machine.control.wanted)
+
+    def make_usable(self, backend: Interpreter, end: int) -> bool:
+        """Make `end` bytes of the heap usable; False if a limit forbids it."""
         limit = backend.capabilities.heap
-        if limit is not None and self.machine.control.wanted > limit:
+        if limit is not None and end > limit:
             return False
-        grown = self.machine.grow()
-        self._limit_heap(backend)
+        grown = end <= self.machine.control.heap_capacity or self.machine.grow(end)
+        self.limit_heap(backend)
         return grown
 
-    def _call_host(self, counting: bool) -> None:
-        """Perform the host call at pc and step over it."""
-        machine, control = self.machine, self.machine.control
-        function = self._hosts[control.exit_id]
-        count = len(function.signature.parameters)
-        arguments = machine.memory.stack[control.sp - count : control.sp].tolist()
-        if self._is_standard[control.exit_id] and _is_list(self.output):
-            given = function.action(self.output, *arguments)  # runs nothing that is not ours
-        else:
-            with callers():
-                given = function.action(self.output, *arguments)
-        result = _result_bits(function, given)
-        # Nothing has changed up to here: a host function that fails leaves the program at the call.
-        control.sp -= count
-        if result is not None:
-            machine.memory.stack[control.sp] = result
-            control.sp += 1
-        control.pc += 1
-        if counting:
-            control.fuel -= 1
+    def _first_call(self, number: int) -> Callable[[], None]:
+        """Performs calls of a host import; what that takes is made at the first one."""
 
+        def perform() -> None:
+            from ferryvm.engine.host_call import bound
 
-def _is_list(output: Output) -> bool:
-    """True if what a program writes is collected in a list, and nobody's code is called for it."""
-    return getattr(output, "__self__", None).__class__ is list
+            host = self._hosts[number]
+            context: object = None
+            if host.context is Context.OUTPUT:
+                context = self._output
+            elif host.context is Context.INSTANCE:
+                context = self.instance()
+            self._performing[number] = bound(self.machine, host, context)
+            self._performing[number]()
 
-
-def _result_bits(function: HostFunction, result: object) -> int | None:
-    """The result of a host function, checked against its signature."""
-    if not function.signature.results:
-        if result is not None:
-            raise FerryError(f"host function {function.name} has no result, but returned one")
-        return None
-    (t,) = function.signature.results
-    if not isinstance(result, int):
-        kind = type(result).__name__
-        raise FerryError(f"host function {function.name} returned {kind}, not the bits of an {t}")
-    return result & t.mask
+        return perform

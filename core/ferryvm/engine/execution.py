@@ -9,14 +9,24 @@ Engine ── start, resume ──> Execution ── run ──> prepare ──>
 from __future__ import annotations
 
 import contextlib
+import copy
+import functools
 import threading
 import time
 from collections.abc import Iterator, Mapping
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from ferryvm.backend import Artifact, BackendError, Forcing, Interpreter, RefusalError
+from ferryvm.backend import (
+    Artifact,
+    BackendError,
+    DirectEntry,
+    Forcing,
+    Interpreter,
+    RefusalError,
+)
 from ferryvm.engine.driver import Driver
-from ferryvm.engine.interrupt import interruptible
+from ferryvm.engine.interrupt import interruptible, stay
 from ferryvm.engine.preparation import prepare
 from ferryvm.engine.result import ProgramInterrupted, RunResult, Seconds, Statistics, TrapError
 from ferryvm.engine.runnable import mixed, runnable
@@ -25,7 +35,7 @@ from ferryvm.failure import described, is_ctrl_c, shown
 from ferryvm.float_environment import in_ours, set_again
 from ferryvm.foreign import ForeignError, contained
 from ferryvm.machine.control import UNLIMITED, Status
-from ferryvm.machine.host import STANDARD, HostFunction, Output, bind
+from ferryvm.machine.host import STANDARD, Context, HostFunction, Output, bind
 from ferryvm.machine.host_stack import check_size, floor, with_headroom
 from ferryvm.machine.memory import Limits
 from ferryvm.machine.state import Machine
@@ -33,6 +43,10 @@ from ferryvm.policy import Policy, default
 from ferryvm.program import Program
 from ferryvm.registry import Registry
 from ferryvm.verify import Verified, verify
+
+if TYPE_CHECKING:
+    from ferryvm.engine.host_declaration import Hosts
+    from ferryvm.engine.instance import Instance
 
 
 class Engine:
@@ -46,7 +60,7 @@ class Engine:
         policy: Policy | None = None,
         device: str = "",
         limits: Limits | None = None,
-        hosts: Mapping[str, HostFunction] | None = None,
+        hosts: Hosts | None = None,
         output: Output | None = None,
         registry: Registry | None = None,
     ) -> None:
@@ -68,7 +82,7 @@ class Engine:
         else:
             self.backend = with_headroom(lambda: mixed(self.registry, policy or default()))
         self.limits = limits or Limits()
-        self.hosts = {**STANDARD, **(hosts or {})}
+        self.hosts = {**STANDARD, **_offered(hosts)}
         self.output = output
 
     @in_ours
@@ -83,12 +97,40 @@ class Engine:
             kind = type(program).__name__
             raise TypeError(f"a Program expected, found {kind}; ferryvm.compile makes one of text")
         began = time.perf_counter()
-        verified = program if isinstance(program, Verified) else verify(program)
+        verified = self._verified(program)
         machine = Machine(verified, self.limits)
         if after is not None:
             with after._alone():
                 machine.inherit(after.machine)
         return Execution(self, machine, time.perf_counter() - began)
+
+    def _verified(self, program: Program | Verified) -> Verified:
+        """The program, verified; with entry stubs where a host function may want to call it."""
+        plain = program.program if isinstance(program, Verified) else program
+        offers = (self.hosts.get(wanted.name) for wanted in plain.hosts)
+        if any(host is not None and host.context is Context.INSTANCE for host in offers):
+            from ferryvm.engine.entry_stub import with_entry_stubs
+
+            changed = with_entry_stubs(plain)
+            if changed is not plain:
+                return verify(changed)
+        return program if isinstance(program, Verified) else verify(program)
+
+    def instantiate(self, program: Program, hosts: Hosts | None = None) -> Instance:
+        """The program with its start function run, for calls of its exported functions.
+
+        `hosts`: host functions for this program, beside the engine's. Raises as `start` and
+        `Execution.run`.
+        """
+        from ferryvm.engine.entry_stub import with_entry_stubs
+
+        engine = self
+        if hosts is not None:
+            engine = copy.copy(self)
+            engine.hosts = {**self.hosts, **_offered(hosts)}
+        execution = engine.start(with_entry_stubs(program))
+        execution.run()
+        return execution.instance
 
     @in_ours
     def resume(self, path: str | Path) -> Execution:
@@ -105,6 +147,25 @@ class Engine:
         execution.machine.control.instructions = instructions or 0
         execution._all_counted = instructions is not None
         return execution
+
+    def resume_instance(self, path: str | Path) -> Instance:
+        """The instance that was saved in a file; its `suspended` is the call that had stopped.
+
+        Raises as `resume`, and CallError for the state of a program that was not instantiated or
+        has not run its start function to the end.
+        """
+        execution = self.resume(path)
+        instance = execution.instance
+        instance.take_up()
+        return instance
+
+
+def _offered(hosts: Hosts | None) -> Mapping[str, HostFunction]:
+    if not hosts:
+        return {}
+    from ferryvm.engine.host_declaration import offered  # few runs have host functions of their own
+
+    return offered(hosts)
 
 
 class Execution:
@@ -123,7 +184,19 @@ class Execution:
         """The artifact that ran last."""
         self._all_counted = True
         self._driver = Driver(machine, hosts, engine.output or self._collected.append)
-        self._busy = threading.Lock()
+        self._driver.instance = lambda: self.instance
+        self.busy = threading.Lock()
+        """Held while a thread runs, saves or copies it."""
+        self.owner = 0
+        """The thread that holds it, where it may be asked."""
+
+    @functools.cached_property
+    def instance(self) -> Instance:
+        """The instance that host functions get, and whose functions can be called once the program
+        has halted; there is one for an execution."""
+        from ferryvm.engine.instance import Instance
+
+        return Instance(self)
 
     @property
     def output(self) -> Output:
@@ -157,10 +230,23 @@ class Execution:
     @in_ours
     def save(self, path: str | Path) -> None:
         """Write the state to a file; any backend can go on from it. Raises ImageError."""
+        with self._alone():
+            self.save_to(Path(path))
+
+    def save_to(self, path: Path) -> None:
+        """As `save`, whose caller has the execution for itself."""
         from ferryvm.engine import saved
 
-        with self._alone():
-            saved.save(self.machine, self.instructions, Path(path))
+        saved.save(self.machine, self.instructions, path)
+
+    @property
+    def collected(self) -> str:
+        """All that the program wrote so far, where the engine was given no output."""
+        return b"".join(self._collected).decode(errors="replace")
+
+    def make_usable(self, end: int) -> bool:
+        """Make `end` bytes of the heap usable; False if a limit forbids it."""
+        return self._driver.make_usable(self._running[0], end)
 
     def again(self) -> Execution:
         """The same program at its start, in memory of its own; backends need not prepare it again.
@@ -172,27 +258,33 @@ class Execution:
     def fork(self) -> Execution:
         """A copy of this execution as it stands; otherwise as `again`."""
         with self._alone():
-            copy = self._like(self.machine.copy())
-            copy._all_counted = self._all_counted
-            copy._collected += self._collected
-            return copy
+            twin = self._like(self.machine.copy())
+            twin._all_counted = self._all_counted
+            twin._collected += self._collected
+            return twin
 
     def _like(self, machine: Machine) -> Execution:
-        copy = Execution(self.engine, machine, 0.0)
-        copy._prepared = self._prepared
-        return copy
+        twin = Execution(self.engine, machine, 0.0)
+        twin._prepared = self._prepared
+        return twin
 
     @contextlib.contextmanager
     def _alone(self) -> Iterator[None]:
         """Keep other threads, and host functions of this run, from entering meanwhile."""
-        if not self._busy.acquire(blocking=False):
+        if not self.busy.acquire(blocking=False):
             raise FerryError("this execution is running; it cannot be run or saved meanwhile")
+        self.owner = threading.get_ident()
         try:
-            if self._driver.broken:
-                raise BackendError(f"this execution cannot go on: {self._driver.broken}")
+            self.check_usable()
             yield
         finally:
-            self._busy.release()
+            self.owner = 0
+            self.busy.release()
+
+    def check_usable(self) -> None:
+        """Raise BackendError where a backend has left the machine in no state of its program."""
+        if self._driver.broken:
+            raise BackendError(f"this execution cannot go on: {self._driver.broken}")
 
     @in_ours
     def run(
@@ -211,25 +303,66 @@ class Execution:
         what a host function raises, and on Ctrl-C KeyboardInterrupt where the program ended before
         it was seen; after each of them the execution stands at an instruction and can be looked at.
         """
+        with self._alone():
+            return self._result(self.go(fuel, backend, count, forcing))
+
+    @in_ours
+    def go(
+        self,
+        fuel: int | None = None,
+        backend: str | None = None,
+        count: bool = False,
+        forcing: frozenset[Forcing] = frozenset(),
+    ) -> Status:
+        """Go on as `run`, whose caller has the execution for itself; the status in which it
+        stopped. Raises FerryError for fuel that cannot be, RefusalError for a backend that cannot
+        count, BackendError and what a host function raises."""
         if fuel is not None and not 0 <= fuel <= UNLIMITED:
             raise FerryError(f"fuel is {fuel}; 0 to {UNLIMITED} is allowed")
         counting = count or fuel is not None
-        with self._alone():
-            check_size()
-            self.machine.control.host_stack = floor()
-            self.machine.control.interrupt = 0  # from here on, whoever sets it means this run
-            began = time.perf_counter()
-            chosen, artifact = self._prepare(backend, forcing)
-            self._last = artifact
-            prepare_seconds = time.perf_counter() - began
-            if counting and not chosen.capabilities.fuel:
-                raise RefusalError(f"backend {chosen.name!r} cannot count instructions")
-            self.machine.control.fuel = UNLIMITED if fuel is None else fuel
-            status = self._measure(chosen, artifact, counting, prepare_seconds)
-            if status is Status.FUEL and self.machine.control.interrupt:
-                # A short run meets no place that polls; the next one would clear the flag unseen.
-                status = self.machine.control.status = Status.INTERRUPTED
-            return self._result(status)
+        check_size()
+        self.machine.control.host_stack = floor()
+        self.machine.control.interrupt = 0  # from here on, whoever sets it means this run
+        began = time.perf_counter()
+        chosen, artifact = self._prepare(backend, forcing)
+        self._last = artifact
+        prepare_seconds = time.perf_counter() - began
+        if counting and not chosen.capabilities.fuel:
+            raise RefusalError(f"backend {chosen.name!r} cannot count instructions")
+        self.machine.control.fuel = UNLIMITED if fuel is None else fuel
+        self._running = chosen, artifact, counting
+        status = self._measure(chosen, artifact, counting, prepare_seconds)
+        return self._seen(status)
+
+    def _seen(self, status: Status) -> Status:
+        control = self.machine.control
+        if status is Status.FUEL and control.interrupt:
+            # A short run meets no place that polls; the next one would clear the flag unseen.
+            status = control.status = Status.INTERRUPTED
+        return status
+
+    def go_on(self, direct: DirectEntry | None, left: int | None) -> Status:
+        """Go on where `direct.run` left with a status, if it is to be seen to; otherwise as
+        `go`."""
+        chosen, artifact, _ = self._running
+        with interruptible(self.machine.control):
+            return self._driver.drive(chosen, artifact, False, direct, left)
+
+    def go_nested(self) -> Status:
+        """Go on inside a host call of this execution, as the run that it belongs to."""
+        return self._driver.drive(*self._running)
+
+    def direct(self) -> DirectEntry | None:
+        """The direct entry of the engine's backend, where it has prepared the program."""
+        key = (self.engine.backend.name, frozenset[Forcing]())
+        if key not in self._prepared or self._driver.broken:
+            return None
+        backend, artifact = self._prepared[key]
+        self._running = backend, artifact, False
+        self._all_counted = False
+        self._driver.limit_heap(backend)
+        stay(self.machine.control)
+        return artifact.direct(self.machine, False)
 
     def _prepare(
         self, name: str | None, forcing: frozenset[Forcing]
@@ -281,7 +414,7 @@ class Execution:
             status,
             result[0] if result else None,
             result[1] if result else None,
-            b"".join(self._collected).decode(errors="replace"),
+            self.collected,
             self.statistics,
         )
 

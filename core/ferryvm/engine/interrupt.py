@@ -12,10 +12,12 @@ takes longer than most short runs.
 from __future__ import annotations
 
 import contextlib
+import ctypes
 import os
 import select
 import signal
 import threading
+import weakref
 from collections.abc import Iterator
 from types import FrameType
 
@@ -35,6 +37,10 @@ class _Watcher:
         self._watched: ControlBlock | None = None
         self._other = -1
         """Descriptor that other signals are passed on to; -1 for none."""
+        self._resident: weakref.WeakValueDictionary[int, ControlBlock] = (
+            weakref.WeakValueDictionary()
+        )
+        """By their addresses the blocks whose flags every signal sets, see `stay`."""
         start(self._watch)
 
     def _watch(self) -> None:
@@ -52,12 +58,23 @@ class _Watcher:
         except BlockingIOError:  # the other thread was first
             return
         stopping = process.owner.stopping
-        if self._watched is not None and not stopping.isdisjoint(numbers):
-            self._watched.interrupt = 1
+        if not stopping.isdisjoint(numbers):
+            if self._watched is not None:
+                self._watched.interrupt = 1
+            for control in self._resident.values():
+                control.interrupt = 1
         others = bytes(number for number in numbers if number not in stopping)
         if others and self._other >= 0:
             with contextlib.suppress(OSError):  # full or closed: as the C handler would ignore
                 os.write(self._other, others)
+
+    def stay(self, control: ControlBlock) -> None:
+        """Set the flag of `control` at each signal from now on, while it lives."""
+        old_descriptor = signal.set_wakeup_fd(self.writer, warn_on_full_buffer=False)
+        with self._lock:
+            if old_descriptor != self.writer:
+                self._other = old_descriptor
+            self._resident[ctypes.addressof(control)] = control
 
     @contextlib.contextmanager
     def watching(self, control: ControlBlock) -> Iterator[None]:
@@ -85,6 +102,8 @@ def _forget() -> None:
     global _watcher
     if _watcher is not None:
         was_active = _watcher._watched is not None
+        if not was_active and _watcher._resident and is_main():
+            signal.set_wakeup_fd(_watcher._other)
         os.close(_watcher.reader)
         os.close(_watcher.writer)
         old, _watcher = _watcher, None
@@ -95,6 +114,23 @@ def _forget() -> None:
 
 
 os.register_at_fork(after_in_child=_forget)
+
+
+def is_main() -> bool:
+    """True in the main thread, which alone takes signals."""
+    return threading.current_thread() is threading.main_thread()
+
+
+def stay(control: ControlBlock) -> None:
+    """Let signals set `control.interrupt` as long as the block lives, without a step at each call.
+
+    Python's own handler runs as well, when native code has returned: it raises KeyboardInterrupt,
+    or does what the user's handler does. Does nothing outside of the main thread.
+    """
+    global _watcher
+    if is_main():
+        _watcher = _watcher or _Watcher()
+        _watcher.stay(control)
 
 
 @contextlib.contextmanager
@@ -109,7 +145,7 @@ def interruptible(control: ControlBlock) -> Iterator[None]:
     nothing, and whoever owns the thread sets the flag.
     """
     global _watcher
-    if threading.current_thread() is not threading.main_thread():
+    if not is_main():
         yield
         return
     heard = process.owner.heard

@@ -21,6 +21,7 @@ from ferryvm.backend import (
     Artifact,
     Capabilities,
     Compiler,
+    DirectEntry,
     Forcing,
     Interpreter,
     RefusalError,
@@ -103,7 +104,15 @@ class Mixed(Interpreter):
         compilers = Compilers(self._find, journal, self.observe, forcing, shadow, self._strict)
         requirements = Requirements(policy, journal, forcing, self._strict)
         tiering = Tiering(program, policy, inner, journal, decider, compilers, requirements)
-        return MixedArtifact(inner, journal, compilers, requirements, tiering, shadow)
+        return MixedArtifact(
+            inner, journal, compilers, requirements, tiering, shadow, self._is_native
+        )
+
+    def _is_native(self) -> bool:
+        """True if code of no compiler of the policy runs Python; where it is not known it may."""
+        with contextlib.suppress(FerryError):
+            return all(self._find(name).capabilities.native for name in self._compiler_names())
+        return False
 
     def warm_up(self) -> None:
         """Import what the policy's compilers take, before a program runs. A fault here is told
@@ -149,8 +158,11 @@ class MixedArtifact(Artifact):
         requirements: Requirements,
         tiering: Tiering,
         shadow: Shadow | None,
+        is_native: Callable[[], bool],
     ) -> None:
-        """`inner`: the interpreter's; `shadow`: repeats what compiled code does."""
+        """`inner`: the interpreter's; `shadow`: repeats what compiled code does; `is_native`: true
+        if no code that may be installed runs Python."""
+        self._is_native = is_native
         self.journal, self.tiering = journal, tiering
         self._inner, self._compilers = inner, compilers
         self._requirements, self._shadow = requirements, shadow
@@ -168,21 +180,40 @@ class MixedArtifact(Artifact):
             return self._shadow.run(machine, counting, self._enter, self.tiering.differed)
         return self._enter(machine, counting)
 
-    def _enter(self, machine: Machine, counting: bool) -> Status:
+    def direct(self, machine: Machine, counting: bool) -> DirectEntry | None:
+        if self._shadow is not None or self._requirements.may_stop:
+            return None
+        if counting not in self.tiering.begun:
+            self.tiering.start(counting)
+        if not self._requirements.is_free:
+            return None
+        inner = self._inner.direct(machine, counting)
+        if inner is None:
+            return None
+
+        def finish(machine: Machine, counting: bool, left: int) -> Status:
+            return self._enter(machine, counting, inner.finish(machine, counting, left))
+
+        return DirectEntry(inner.run, finish, lambda: inner.is_native() and self._is_native())
+
+    def _enter(self, machine: Machine, counting: bool, left: Status | None = None) -> Status:
+        """`left`: the status that the interpreter was left with already, if it was."""
         tiering, requirements = self.tiering, self._requirements
         inner, control = self._inner, machine.control
         if counting not in tiering.begun:
             tiering.start(counting)
         while True:
-            # Every host call comes through here, so calls that do nothing are left out.
-            is_free = not requirements.awaited and requirements.refused is None
-            if not is_free and not requirements.wait(control):
-                control.status = Status.INTERRUPTED
-                return Status.INTERRUPTED
-            if requirements.may_stop:
-                status = requirements.enter(inner, machine, counting)
+            if left is not None:
+                status, left = left, None
             else:
-                status = inner.enter(machine, counting)
+                # Every host call may come through here, so calls that do nothing are left out.
+                if not requirements.is_free and not requirements.wait(control):
+                    control.status = Status.INTERRUPTED
+                    return Status.INTERRUPTED
+                if requirements.may_stop:
+                    status = requirements.enter(inner, machine, counting)
+                else:
+                    status = inner.enter(machine, counting)
             if status is Status.HOT:
                 tiering.hot(control.pc, counting)
             elif status is Status.GUARD:

@@ -49,6 +49,11 @@ class Requirements:
         """Why what the policy requires could not be had; then nothing is run any more."""
         self._lock = threading.Lock()
 
+    @property
+    def is_free(self) -> bool:
+        """True if a program may go on without a look at them."""
+        return not self.awaited and self.refused is None
+
     def expect(self, site: Site) -> None:
         """Make programs wait for the job of a site, if they wait for any."""
         if self.may_wait:

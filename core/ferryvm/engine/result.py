@@ -6,6 +6,8 @@ A run that ends in an error of a backend or of the host has none of these; the e
 
 from __future__ import annotations
 
+from typing import Protocol
+
 from ferryvm import record
 from ferryvm.errors import FerryError, Position
 from ferryvm.isa import Trap, Type
@@ -26,15 +28,32 @@ class TrapError(FerryError):
         super().__init__(_show(machine, f"trap: {self.kind.message}", self.stack))
 
 
+class StoppedCall(Protocol):
+    """A call of an instance that has stopped, see `ferryvm.engine.call.Call`."""
+
+    def resume(self, fuel: int | None = None, backend: str | None = None) -> object:
+        """Go on; its result."""
+
+    def abandon(self) -> None:
+        """Take the call off the stack."""
+
+
 class ProgramInterrupted(KeyboardInterrupt):
     """The program was interrupted; the execution can go on from where it was."""
 
-    def __init__(self, machine: Machine) -> None:
+    def __init__(self, machine: Machine, call: StoppedCall | None = None) -> None:
         self.pc: int = machine.control.pc
         self.position: Position | None = machine.position
         self.stack: list[Frame] = machine.frames()
         """The calls under way, innermost first, without the middle of a deep stack."""
+        self.call = call
+        """The call of an instance that can go on; None for a program that was run."""
         super().__init__(_show(machine, "interrupted", self.stack))
+
+
+def shown_stack(machine: Machine, event: str) -> str:
+    """An event, its place and the calls under way, as errors show them."""
+    return _show(machine, event, machine.frames())
 
 
 def _show(machine: Machine, event: str, stack: list[Frame]) -> str:

@@ -64,6 +64,7 @@ _RUN = struct.Struct("<2Q")
 _NOT_COUNTED = (1 << 64) - 1
 _MOST_COUNTED = (1 << 63) - 1
 _ENDED = (Status.HALT, Status.TRAP)
+_HALT = BY_MNEMONIC["halt"].opcode
 _RESUMABLE = (Status.RUNNING, *_ENDED, Status.INTERRUPTED, Status.FUEL)
 
 
@@ -201,7 +202,7 @@ def _check_status(machine: Machine, status: int, trap: int, pc: int) -> None:
         raise _Misfit(f"trap {trap} with status {status}")
     if pc >= len(program.code) or not verified.is_reachable(pc):
         raise _Misfit(f"control never gets to pc {pc}")
-    is_end = program.code.opcodes[pc] == BY_MNEMONIC["halt"].opcode
+    is_end = program.code.opcodes[pc] == _HALT
     if status == Status.HALT and not is_end:
         raise _Misfit(f"it halted at pc {pc}, which is no halt")
 
@@ -250,16 +251,27 @@ def _shape(verified: Verified, pc: int, callee: int | None) -> _Shape:
         is_caller = (row.flow is Flow.CALL and immediate == callee) or (
             row.flow is Flow.CALL_INDIRECT and immediate == signature and callee in program.table
         )
-        if not is_caller:
+        if not is_caller and not _is_entered_at(verified, pc, callee):
             raise _Misfit(f"{program.functions[callee].name!r} is not called at pc {pc}")
-        # While the callee runs, its arguments belong to its own frame.
-        parameters = len(program.signatures[signature].parameters)
-        kinds = kinds[: len(kinds) - parameters - len(row.pops)]
+        if row.flow is not Flow.STOP:
+            # While the callee runs, its arguments belong to its own frame.
+            parameters = len(program.signatures[signature].parameters)
+            kinds = kinds[: len(kinds) - parameters - len(row.pops)]
     masks = [kind.mask for kind in program.frame_types(owner) + kinds]
     header = verified.parameters(pc)
     masks[header:header] = _HEADER_MASKS
     most = verified.frame_words[owner]
     return _Shape(owner, header, len(masks), most, np.array(masks, np.uint64))
+
+
+def _is_entered_at(verified: Verified, pc: int, callee: int) -> bool:
+    """True if the function may have been entered from outside while the program stood at `pc`: at
+    a `halt`, and it never returns to there, as entry stubs do not."""
+    opcodes = verified.program.code.opcodes
+    return opcodes[pc] == _HALT and not any(
+        INSTRUCTIONS[opcode].flow is Flow.RETURN and verified.owner(at) == callee
+        for at, opcode in enumerate(opcodes)
+    )
 
 
 @dataclasses.dataclass

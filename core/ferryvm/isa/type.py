@@ -23,6 +23,7 @@ __all__ = [
     "I64",
     "WORD_BYTES",
     "Type",
+    "format_number",
     "format_value",
     "from_float",
     "signed",
@@ -113,8 +114,15 @@ def format_value(type_: Type, bits: int) -> str:
     """The shortest decimal text that reads back as the same value (`nan`, `inf` for those)."""
     if not type_.is_float:
         return str(signed(type_, bits))
+    with ours():
+        return format_number(type_, to_float(type_, bits))
+
+
+def format_number(type_: Type, value: float) -> str:
+    """As `format_value`, for the Python number that a value of the type is."""
+    if not type_.is_float:
+        return str(value)
     with ours():  # texts are read and written by floating-point arithmetic, too
-        value = to_float(type_, bits)
         if type_ is F64 or not math.isfinite(value):
             return repr(value)
         import numpy as np  # only f32 needs the shortest text of a narrower type

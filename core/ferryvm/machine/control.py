@@ -140,3 +140,11 @@ DESCRIPTOR_WORDS = 8
 
 REGISTER_BYTES: int = vars(ControlBlock)["interrupt"].offset
 """Bytes of the first half of the control block: the registers."""
+
+PC, SP, FP = (vars(ControlBlock)[name].offset // 8 for name in ("pc", "sp", "fp"))
+"""Words of the control block, in `Memory.control_words`."""
+
+STATUS, EXIT_ID, INTERRUPT = (
+    vars(ControlBlock)[name].offset // 4 for name in ("status", "exit_id", "interrupt")
+)
+"""Half words of the control block, in `Memory.control_halves`."""

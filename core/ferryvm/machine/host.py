@@ -1,53 +1,76 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Host calls: functions of the host that a program imports by name and calls by number.
+"""Host functions: functions of the host that a program imports by name and calls by number.
 
-Arguments and results are bit patterns. A host function is called with the machine stopped at the
-call; if it raises, the program stays there, with its arguments still on the stack.
+Arguments and results are Python values of the declared types: ints (signed) and floats. A host
+function is called with the machine stopped at the call; what it raises leaves the program there,
+with its arguments still on the stack.
 """
 
 from __future__ import annotations
 
+import enum
 from collections.abc import Callable, Mapping
 
 from ferryvm import record
 from ferryvm.errors import FerryError, UnknownNameError
-from ferryvm.isa.type import F32, F64, I32, I64, Type, format_value
+from ferryvm.isa.type import F32, F64, I32, I64, Type, format_number
 from ferryvm.program import HostImport, Signature
 
-__all__ = ["STANDARD", "HostError", "HostFunction", "Output"]
+__all__ = ["STANDARD", "Context", "HostError", "HostFunction", "Output"]
 
 Output = Callable[[bytes], object]
 """Where a program's output goes."""
 
 
+class Context(enum.Enum):
+    """The first argument that a host function gets, in front of the program's."""
+
+    NONE = "none"
+    """There is none: it gets the program's arguments alone."""
+    OUTPUT = "output"
+    """Where the program writes, an `Output`."""
+    INSTANCE = "instance"
+    """The instance that calls: its memory, its functions, the position of the call."""
+
+
 @record.dataclass(frozen=True)
 class HostFunction:
-    """A function that programs can import."""
+    """A function that programs can import. It can still be called as the function it was made of."""
 
     name: str
     signature: Signature
-    action: Callable[..., int | None]
-    """Called with the output, then the arguments; returns the result's bit pattern, if any."""
+    function: Callable[..., object]
+    """Called with the context if it wants one, then the arguments; returns the result, or None."""
     summary: str = ""
     """Its effect, in one line."""
+    context: Context = Context.NONE
+
+    def __post_init__(self) -> None:
+        if len(self.signature.results) > 1:
+            raise HostError(
+                f"host function {self.name} has {len(self.signature.results)} results, at most 1"
+            )
+
+    def __call__(self, *arguments: object) -> object:
+        return self.function(*arguments)
 
 
 class HostError(FerryError):
-    """A program imports a host function with a wrong signature."""
+    """A host function cannot be used: its declaration, its signature, or what it returned."""
 
 
 def _print(t: Type) -> HostFunction:
 
-    def action(output: Output, bits: int) -> None:
-        output(format_value(t, bits).encode() + b"\n")
+    def print_value(output: Output, value: float) -> None:
+        output(format_number(t, value).encode() + b"\n")
 
     shortest = "shortest " if t.is_float else ""
     summary = f"print the {shortest}decimal text of the value, and a line end"
-    return HostFunction(f"print_{t}", Signature((t,)), action, summary)
+    return HostFunction(f"print_{t}", Signature((t,)), print_value, summary, Context.OUTPUT)
 
 
-def _write_byte(output: Output, bits: int) -> None:
-    output(bytes((bits & 0xFF,)))
+def _write_byte(output: Output, value: int) -> None:
+    output(bytes((value & 0xFF,)))
 
 
 STANDARD: Mapping[str, HostFunction] = {
@@ -55,7 +78,11 @@ STANDARD: Mapping[str, HostFunction] = {
     for function in (
         *(_print(t) for t in (I32, I64, F32, F64)),
         HostFunction(
-            "write_byte", Signature((I32,)), _write_byte, "write the low 8 bits as a byte"
+            "write_byte",
+            Signature((I32,)),
+            _write_byte,
+            "write the low 8 bits as a byte",
+            Context.OUTPUT,
         ),
     )
 }

@@ -111,6 +111,11 @@ class Memory:
                 for offset, size, end in zip(offsets, sizes, used, strict=True)
             ]
         view = memoryview(self._map)
+        block = view[: ctypes.sizeof(ControlBlock)]
+        self.control_words = block.cast("Q")
+        """The control block as words: reading one takes a third of the time of a field."""
+        self.control_halves = block.cast("I")
+        """The control block as half words."""
         statics_at, stack_at, heap_at = offsets
         self._heap_at = heap_at
         self.statics_address = self._base + statics_at

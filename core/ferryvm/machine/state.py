@@ -191,9 +191,10 @@ class Machine:
         """Source position of the current instruction."""
         return self.program.source_map.position(self.control.pc)
 
-    def grow(self) -> bool:
-        """Grow the heap for the allocation that left with GROW; False if the limit forbids it."""
-        grown = self.memory.grow(self.control.wanted)
+    def grow(self, wanted: int | None = None) -> bool:
+        """Make that many bytes of the heap usable, by default those that the allocation needs that
+        left with GROW; False if the limit forbids it."""
+        grown = self.memory.grow(self.control.wanted if wanted is None else wanted)
         self.control.heap_capacity = self.memory.heap_capacity
         return grown
 

@@ -104,14 +104,14 @@ NOTHING = Signature()
 
 
 def test_a_loop_of_two_to_the_62_times_is_over_at_once_where_it_folds() -> None:
-    hosts = {"stop": HostFunction("stop", NOTHING, lambda _: None)}
+    hosts = {"stop": HostFunction("stop", NOTHING, lambda: None)}
     execution = Engine("llvm", hosts=hosts).start(ferryvm.assemble(FOLDS))
     assert execution.run().value == ferryvm.isa.type.to_python(I64, 3 << 62 & I64.mask)
 
 
 @pytest.mark.parametrize("optimize", [0, 1, 2, 3])
 def test_a_loop_of_two_to_the_62_times_that_stays_is_interrupted(optimize: int) -> None:
-    def stop(_output: object) -> None:
+    def stop() -> None:
         execution.machine.control.interrupt = 1
 
     engine = Engine("llvm", hosts={"stop": HostFunction("stop", NOTHING, stop)})

@@ -16,6 +16,7 @@ from ferryvm.backend import Interpreter
 from ferryvm.engine.saved import pack_state, unpack_state
 from ferryvm.errors import FerryError
 from ferryvm.float_environment import in_ours
+from ferryvm.isa.type import to_python
 from ferryvm.machine.control import Status
 from ferryvm.machine.host import STANDARD
 from ferryvm.machine.memory import Limits
@@ -193,7 +194,10 @@ class Recorder:
         def write(text: bytes) -> None:
             self.output += text
 
-        return STANDARD[host.name].action(write, *arguments)
+        types = host.signature.parameters
+        values = (to_python(t, bits) for t, bits in zip(types, arguments, strict=True))
+        STANDARD[host.name].function(write, *values)  # none has a result
+        return None
 
     def run(self, fuel: int | None = None, counting: bool | None = None, number: int = 0) -> Status:
         """Go on, served, until the program ends or its fuel does."""

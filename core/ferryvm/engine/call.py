@@ -1,0 +1,403 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Calls of a program's functions from Python: frames put on the machine's stack and taken off.
+
+    stack  │ … where the program stands │ arguments │ header │ stub's operands
+                                          └── one call: pushed, run, popped ──┘
+
+A call that ends, by a result or by an error, leaves the registers as they were before it. A call
+that stops (fuel, Ctrl-C) stays on the stack: it goes on, or is abandoned. A host function's call
+stands on top of the host call that it was made in.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Protocol
+
+from ferryvm.backend import DirectEntry
+from ferryvm.engine.marshal import CallError, Value, check, frame_struct, values
+from ferryvm.engine.result import ProgramInterrupted, TrapError, shown_stack
+from ferryvm.errors import FerryError
+from ferryvm.float_environment import ours
+from ferryvm.isa import BY_MNEMONIC
+from ferryvm.isa.frame import HEADER_WORDS
+from ferryvm.isa.type import WORD_BYTES
+from ferryvm.machine.control import Status
+from ferryvm.machine.state import Machine
+from ferryvm.program import Signature
+
+_HALT = BY_MNEMONIC["halt"].opcode
+
+MOST_NESTED = 100
+"""Calls that host functions may make inside each other."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Target:
+    """An exported function that can be called."""
+
+    name: str
+    parameters: tuple[str, ...]
+    """Their names, as far as they are known."""
+    signature: Signature
+    entry: int
+    """pc of its entry stub."""
+    halt: int
+    """pc of the stub's `halt`."""
+    frame_words: int
+    """Words of the stub's frame from its header on."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Registers:
+    """Registers of a machine that a call restores."""
+
+    pc: int
+    sp: int
+    fp: int
+    status: int
+    trap: int
+    exit_id: int
+
+
+class Call:
+    """A call of an exported function that is under way: running, or stopped."""
+
+    def __init__(self, calls: Calls, target: Target, before: Registers) -> None:
+        """`before`: the registers to go back to."""
+        self._calls, self.target, self.before = calls, target, before
+        self.machine = calls.machine
+        self.name = target.name
+
+    def resume(self, fuel: int | None = None, backend: str | None = None) -> Value:
+        """Go on; as `Instance.call`. Raises CallError where it is not the last call that stopped."""
+        return self._calls.resume(self, fuel, backend)
+
+    def abandon(self) -> None:
+        """Take the call off the stack; what it did to statics and heap stays. Raises CallError as
+        `resume`."""
+        self._calls.abandon(self)
+
+
+class OutOfFuelError(FerryError):
+    """A call ran out of fuel; `call` goes on with it."""
+
+    def __init__(self, call: Call) -> None:
+        self.call = call
+        super().__init__(shown_stack(call.machine, f"{call.name}: out of fuel"))
+
+
+class Runner(Protocol):
+    """The parts of `ferryvm.engine.execution.Execution` that calls use; it imports them."""
+
+    machine: Machine
+    busy: threading.Lock
+    owner: int
+
+    @property
+    def collected(self) -> str:
+        """All that the program wrote."""
+
+    def check_usable(self) -> None:
+        """Raise BackendError for a machine in no state of its program."""
+
+    def go(self, fuel: int | None = None, backend: str | None = None) -> Status:
+        """Go on until the program stops."""
+
+    def go_on(self, direct: DirectEntry | None, left: int | None) -> Status:
+        """Go on where `direct` left with a status."""
+
+    def go_nested(self) -> Status:
+        """Go on inside a host call."""
+
+    def direct(self) -> DirectEntry | None:
+        """The direct entry of the engine's backend."""
+
+    def save_to(self, path: Path) -> None:
+        """Write the state to a file."""
+
+    def make_usable(self, end: int) -> bool:
+        """Make bytes of the heap usable."""
+
+
+class Calls:
+    """The calls of one machine."""
+
+    def __init__(self, execution: Runner) -> None:
+        """`execution`: a program that stands at its start function's `halt`."""
+        self.execution, self.machine = execution, execution.machine
+        self.acquire, self.release = execution.busy.acquire, execution.busy.release
+        has_started = self.machine.control.status == Status.HALT
+        self.idle = self._registers() if has_started else None
+        """The registers while no call is under way; None where the program is not at its end, so
+        that host functions alone can call it."""
+        self.thread = 0
+        """The thread that may use `run`, while nothing is under way; 0 for none."""
+        self.run: Callable[[int], int]
+        """Enters the machine from `thread` and returns its status."""
+        self._direct: DirectEntry | None = None
+        self._stopped: list[Call] = []
+        self._nested = 0
+
+    @property
+    def suspended(self) -> Call | None:
+        """The call that stopped last and can go on."""
+        return self._stopped[-1] if self._stopped else None
+
+    # --- calls ------------------------------------------------------------------------------
+
+    def call(
+        self,
+        target: Target,
+        arguments: Sequence[object],
+        fuel: int | None = None,
+        backend: str | None = None,
+    ) -> Value:
+        """Call a function in any situation; as `Instance.call`."""
+        with self._entered() as is_nested:
+            if is_nested and (fuel is not None or backend is not None):
+                raise CallError(
+                    f"{target.name}: a call in a host function takes its caller's fuel and backend"
+                )
+            return self._call(target, arguments, is_nested, fuel, backend)
+
+    def finish(self, target: Target, status: int) -> Value:
+        """Go on with a call that `run` left with a status that is not HALT. The caller holds the
+        lock."""
+        call = Call(self, target, self._idle())
+        with self._popped(call):
+            direct: DirectEntry | None = self._direct
+            left: int | None = status
+            if status == Status.INTERRUPTED:
+                # Python's handler has run by now, and raised nothing: the call goes on.
+                control = self.machine.control
+                control.interrupt, control.status = 0, Status.RUNNING
+                direct = left = None
+            found = self.execution.go_on(direct, left)
+            return self._ended(call, found, is_nested=False)
+
+    def interrupted(self, target: Target) -> None:
+        """Raise ProgramInterrupted for a KeyboardInterrupt that came while `run` ran and stopped the
+        call; returns where it had ended, or not begun."""
+        status = self.machine.control.status
+        if status in (Status.HALT, Status.TRAP) or self._stopped:
+            return
+        call = Call(self, target, self._idle())
+        self._stop(call)
+        raise ProgramInterrupted(self.machine, call) from None
+
+    def misfit(self, target: Target, arguments: Sequence[object]) -> FerryError:
+        """The error for arguments that a function does not take."""
+        try:
+            check(target.name, target.parameters, target.signature, arguments)
+        except CallError as error:
+            return error
+        return CallError(f"{target.name}: arguments {arguments!r} cannot be passed")
+
+    def resume(self, call: Call, fuel: int | None, backend: str | None) -> Value:
+        """Go on with the call that stopped last."""
+        with self._entered() as is_nested:
+            self._take(call, is_nested)
+            with self._popped(call):
+                found = self.execution.go(fuel, backend)
+                return self._ended(call, found, is_nested=False)
+
+    def abandon(self, call: Call) -> None:
+        """Take the call that stopped last off the stack."""
+        with self._entered() as is_nested:
+            self._take(call, is_nested)
+            self._restore(call.before)
+            self._arm()
+
+    def save(self, path: Path) -> None:
+        """Write the state to a file."""
+        with self._entered() as is_nested:
+            if is_nested:
+                raise CallError(
+                    "the state cannot be saved inside a host function: Python is under way"
+                )
+            if len(self._stopped) > 1:
+                raise CallError(
+                    f"{len(self._stopped)} calls have stopped; the state of one can be saved"
+                )
+            if not self._stopped:
+                self._restore(self._idle())
+            self.execution.save_to(path)
+
+    def take_up(self, targets: Sequence[Target]) -> None:
+        """Find the call that is under way on the stack of a machine that was loaded."""
+        machine, words = self.machine, self.machine.memory.stack
+        fp, above = machine.control.fp, None
+        while distance := words[fp + 1]:  # the outermost frame has none
+            above, fp = fp, fp - distance
+        if above is None:
+            if machine.control.status != Status.HALT:
+                raise CallError("this state stands in the start function: go on with Engine.resume")
+            return
+        pc = words[above] - 1
+        target = next((one for one in targets if self._is_at(one, above)), None)
+        if target is None or machine.program.code.opcodes[pc] != _HALT:
+            raise CallError("this state is no call of an instance: go on with Engine.resume")
+        sp = above - len(target.signature.parameters)
+        self.idle = Registers(pc, sp, fp, int(Status.HALT), 0, 0)
+        self._stop(Call(self, target, self.idle))
+
+    def _is_at(self, target: Target, frame: int) -> bool:
+        """True if the frame at a word of the stack is one of this stub."""
+        verified, control = self.machine.verified, self.machine.control
+        owner = verified.owner(target.entry)
+        words, fp, pc = self.machine.memory.stack, control.fp, control.pc
+        while fp != frame:
+            fp, pc = fp - words[fp + 1], words[fp] - 1
+        return verified.owner(pc) == owner
+
+    def allocate(self, size: int) -> int:
+        """The offset of new bytes in the heap."""
+        with self._entered():
+            control = self.machine.control
+            start = control.hp
+            end = start + -(-size // WORD_BYTES) * WORD_BYTES
+            if size < 0 or not self.execution.make_usable(end):
+                limit = self.machine.memory.heap_limit
+                raise CallError(f"{size} bytes cannot be allocated: {start} of {limit} are in use")
+            control.hp = end
+            return start
+
+    # --- parts ------------------------------------------------------------------------------
+
+    @contextlib.contextmanager
+    def _entered(self) -> Iterator[bool]:
+        """Keep other threads out; True where a host function of this thread's run calls."""
+        if self.acquire(blocking=False):
+            self.execution.owner = threading.get_ident()
+            try:
+                self.execution.check_usable()
+                yield False
+            finally:
+                self.execution.owner = 0
+                self.release()
+            return
+        owner = self.execution.owner or self.thread
+        if owner != threading.get_ident():
+            raise CallError("this instance is in use by another thread; each thread needs its own")
+        if self.machine.control.status != Status.HOST:
+            raise CallError(
+                "this instance is in use; it can be called again from a host function only"
+            )
+        if self._nested >= MOST_NESTED:
+            raise CallError(
+                f"host functions have called back {MOST_NESTED} times inside each other"
+            )
+        self._nested += 1
+        try:
+            yield True
+        finally:
+            self._nested -= 1
+
+    def _call(
+        self,
+        target: Target,
+        arguments: Sequence[object],
+        is_nested: bool,
+        fuel: int | None,
+        backend: str | None,
+    ) -> Value:
+        check(target.name, target.parameters, target.signature, arguments)
+        if not is_nested and not self._stopped:
+            self._restore(self._idle())
+        call = Call(self, target, self._registers())
+        self._push(call, arguments)
+        with self._popped(call, is_nested):
+            execution = self.execution
+            status = execution.go_nested() if is_nested else execution.go(fuel, backend)
+            return self._ended(call, status, is_nested)
+
+    def _push(self, call: Call, arguments: Sequence[object]) -> None:
+        """Put a frame on the stack and stand at its entry."""
+        machine, target, before = self.machine, call.target, call.before
+        frame = before.sp + len(target.signature.parameters)
+        if frame + target.frame_words > machine.memory.stack_words:
+            raise CallError(f"{target.name}: the stack has no room for a call; raise its limit")
+        with ours():
+            frame_struct(target.signature).pack_into(
+                machine.memory.stack.cast("B"),
+                WORD_BYTES * before.sp,
+                *arguments,
+                before.pc + 1,
+                frame - before.fp,
+            )
+        control = machine.control
+        control.pc, control.sp, control.fp = target.entry, frame + HEADER_WORDS, frame
+        control.status = Status.RUNNING
+
+    @contextlib.contextmanager
+    def _popped(self, call: Call, is_nested: bool = False) -> Iterator[None]:
+        """Take a call off the stack when it ends; one that stopped stays."""
+        try:
+            yield
+        finally:
+            if self.suspended is not call:
+                self._restore(call.before)
+            if not is_nested:
+                self._arm()
+
+    def _ended(self, call: Call, status: Status, is_nested: bool) -> Value:
+        """The value of a call that has ended. Raises for all other ends."""
+        machine, target = self.machine, call.target
+        if status is Status.TRAP:
+            raise TrapError(machine)
+        if status is Status.HALT:
+            if machine.control.pc != target.halt:
+                where = machine.position or f"pc {machine.control.pc}"
+                raise CallError(f"{target.name}: the program ended at {where}, inside the call")
+            types = target.signature.results
+            end = machine.control.sp
+            return values(types, machine.memory.stack[end - len(types) : end].tolist())
+        if not is_nested:
+            self._stop(call)
+        if status is Status.INTERRUPTED:
+            raise ProgramInterrupted(machine, None if is_nested else call)
+        raise OutOfFuelError(call)
+
+    def _stop(self, call: Call) -> None:
+        self._stopped.append(call)
+        self.thread = 0
+
+    def _take(self, call: Call, is_nested: bool) -> None:
+        """Take a call that stopped out of the list."""
+        if is_nested or self.suspended is not call:
+            raise CallError(f"{call.name}: this is not the call that stopped last")
+        self._stopped.pop()
+
+    def _idle(self) -> Registers:
+        if self.idle is None:
+            control = self.machine.control
+            if control.status != Status.HALT:
+                raise CallError(
+                    "the program has not run to its end: only host functions can call it"
+                )
+            self.idle = self._registers()
+        return self.idle
+
+    def _registers(self) -> Registers:
+        control = self.machine.control
+        return Registers(
+            control.pc, control.sp, control.fp, control.status, control.trap, control.exit_id
+        )
+
+    def _restore(self, registers: Registers) -> None:
+        control = self.machine.control
+        control.pc, control.sp, control.fp = registers.pc, registers.sp, registers.fp
+        control.status, control.trap = registers.status, registers.trap
+        control.exit_id = registers.exit_id
+
+    def _arm(self) -> None:
+        """Make `run` usable, where nothing is under way and the backend can be entered directly."""
+        self._direct = None if self._stopped else self.execution.direct()
+        self.thread = 0
+        if self._direct is not None and self._direct.is_native():
+            self.run, self.thread = self._direct.run, threading.get_ident()

@@ -1,0 +1,135 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The Python function of an export: the short way of a call that halts without leaving.
+
+    arguments, header ──> stack      pc, sp, fp ──> control block      run ──> HALT: the result
+
+It is made for the signature and for the place where the stack ends while no call is under way, so
+that all but the arguments are constants: one `struct` call, one slice, one native call. Whatever is
+not as expected (another thread, a call under way, any other status) goes on in `Calls`.
+"""
+
+from __future__ import annotations
+
+import functools
+import keyword
+import struct
+import threading
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+from ferryvm.engine.marshal import frame_struct
+from ferryvm.engine.number import TypedViews
+from ferryvm.float_environment import ours
+from ferryvm.isa.frame import HEADER_WORDS
+from ferryvm.isa.type import Type
+from ferryvm.machine.control import INTERRUPT, PC, Status
+from ferryvm.program import Signature
+
+if TYPE_CHECKING:
+    from ferryvm.engine.call import Calls, Target
+
+
+def made(calls: Calls, target: Target) -> Callable[..., Any]:
+    """The function that calls an export."""
+    machine = calls.machine
+    signature = target.signature
+    idle = calls.idle
+    if idle is None:
+        return lambda *arguments: calls.call(target, arguments)
+    first = idle.sp
+    frame = first + len(signature.parameters)
+    types = signature.results
+    memory = machine.memory
+    names = tuple(parameter_names(target.parameters, len(signature.parameters)))
+    return _maker(names, signature)(
+        calls=calls,
+        target=target,
+        acquire=calls.acquire,
+        release=calls.release,
+        ident=threading.get_ident,
+        pack=frame_struct(signature).pack_into,
+        unpack=struct.Struct("<" + "".join(_RESULTS[t] for t in types)).unpack_from,
+        stack=memory.stack.cast("B"),
+        views=TypedViews(memory.stack),
+        offset=8 * first,
+        return_pc=idle.pc + 1,
+        distance=frame - idle.fp,
+        block=memory.control_words.cast("B"),
+        place=slice(8 * PC, 8 * PC + 24),
+        registers=struct.pack("<3Q", target.entry, frame + HEADER_WORDS, frame),
+        halves=memory.control_halves,
+        address=machine.address,
+        at=frame + HEADER_WORDS,
+        error=struct.error,
+        ours=ours,
+        words=memory.control_words,
+        halt=target.halt,
+    )
+
+
+_RESULTS = {Type.I64: "q", Type.F64: "d", Type.I32: "i4x", Type.F32: "f4x"}
+
+
+def parameter_names(known: Sequence[str], count: int) -> list[str]:
+    """Names of parameters that Python takes: those that the program gives, or `x0`, `x1` ..."""
+    names: list[str] = []
+    for number in range(count):
+        name = known[number] if number < len(known) else ""
+        is_fit = name.isidentifier() and not keyword.iskeyword(name) and not name.startswith("_")
+        names.append(name if is_fit and name not in names else f"x{number}")
+    return names
+
+
+@functools.cache
+def _maker(names: tuple[str, ...], signature: Signature) -> Callable[..., Callable[..., Any]]:
+    """Makes functions for a signature. Names of its own begin with `_`: parameters do not."""
+    given = "".join(f"{name}, " for name in names)
+    has_f32 = Type.F32 in signature.parameters + signature.results
+    pack = f"_pack(_stack, _offset, {given}_return_pc, _distance)"
+    types = signature.results
+    if not types:
+        result = "None"
+    elif len(types) > 1:
+        result = "_unpack(_stack, 8 * _at)"
+    else:
+        result = f"_{types[0]}[{'_at' if types[0].bits == 64 else '2 * _at'}]"
+    if has_f32:  # a narrower float is converted: that is arithmetic
+        pack, result = f"with _ours(): {pack}", f"_in_ours(lambda: {result})"
+    text = f"""
+def _make(*, {", ".join(_PARTS)}):
+    {"; ".join(f"_{part} = {part}" for part in _PARTS)}
+    _i32, _i64, _f32, _f64 = views.i32, views.i64, views.f32, views.f64
+    def _in_ours(read):
+        with ours():
+            return read()
+    def function({given}{"/" if names else ""}):
+        if _ident() != _calls.thread or not _acquire(False):
+            return _calls.call(_target, ({given}))
+        try:
+            {pack}
+            _block[_place] = _registers
+            _halves[{INTERRUPT}] = 0
+            _status = _calls.run(_address)
+            if _status == {int(Status.HALT)} and _words[{PC}] == _halt:
+                return {result}
+            return _calls.finish(_target, _status)
+        except _error:
+            raise _calls.misfit(_target, ({given})) from None
+        except KeyboardInterrupt:
+            _calls.interrupted(_target)
+            raise
+        finally:
+            _release()
+    return function
+"""
+    scope: dict[str, Any] = {}
+    exec(compile(text, "<call>", "exec"), scope)  # noqa: S102 - made of types and of names that are identifiers
+    found: Callable[..., Callable[..., Any]] = scope["_make"]
+    return found
+
+
+_PARTS = (
+    "calls", "target", "acquire", "release", "ident", "pack", "unpack", "stack", "views", "offset",
+    "return_pc", "distance", "block", "place", "registers", "halves", "address", "at", "error",
+    "ours", "words", "halt",
+)  # fmt: skip

@@ -1,0 +1,104 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Host calls performed: from words of the stack to Python values, and back.
+
+    stack  … │ x │ y │ <─ sp       function(x, y)       stack  … │ result │ <─ sp
+             └── arguments ──┘ ──────────────────────>                     pc + 1
+
+For each import of a program one Python function is made, for its signature alone: it reads its
+arguments through typed views of the stack, without a step an argument. Nothing changes before the
+function has returned a result of the right type: one that fails leaves the program at the call.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+
+from ferryvm.engine.number import TypedViews
+from ferryvm.failure import shown
+from ferryvm.float_environment import ours
+from ferryvm.isa.type import Type
+from ferryvm.machine.control import PC, SP
+from ferryvm.machine.host import Context, HostError, HostFunction
+from ferryvm.machine.state import Machine
+from ferryvm.program import Signature
+
+Perform = Callable[[], None]
+"""Performs the host call that a machine stands at, and steps over it."""
+
+
+def bound(machine: Machine, function: HostFunction, context: object) -> Perform:
+    """The function that performs calls of a host function; `context`: its first argument."""
+    return _maker(function.signature, function.context is not Context.NONE)(
+        machine.memory.control_words,
+        TypedViews(machine.memory.stack),
+        function,
+        context,
+        _misfit,
+        ours,
+    )
+
+
+@functools.cache
+def _maker(signature: Signature, has_context: bool) -> Callable[..., Perform]:
+    """Makes the function that performs calls of a signature."""
+    count = len(signature.parameters)
+    arguments = []
+    for number, t in enumerate(signature.parameters):
+        at = f"sp - {count - number}" if t.bits == 64 else f"2 * (sp - {count - number})"
+        arguments.append(f"{t}[{at}]")
+    lines = [
+        "def make(control, views, host, context, misfit, ours):",
+        "    i32, i64, f32, f64 = views.i32, views.i64, views.f32, views.f64",
+        "    function = host.function",
+        "    def perform():",
+        f"        sp = control[{SP}]",
+    ]
+    if Type.F32 in signature.parameters:  # a narrower float is converted: that is arithmetic
+        names = [f"a{number}" for number in range(count)]
+        lines += ["        with ours():"]
+        lines += [f"            {n} = {a}" for n, a in zip(names, arguments, strict=True)]
+        arguments = names
+    context = ["context"] if has_context else []
+    lines.append(f"        result = function({', '.join(context + arguments)})")
+    if not signature.results:
+        lines += [
+            "        if result is not None:",
+            "            raise misfit(host, result)",
+            f"        control[{SP}] = sp - {count}",
+        ]
+    else:
+        (t,) = signature.results
+        first = f"sp - {count}" if count else "sp"
+        lines += [
+            "        try:",
+            "            with ours():" if t is Type.F32 else "            if True:",
+            f"                {t}[{first if t.bits == 64 else f'2 * ({first})'}] = result",
+            "        except (TypeError, ValueError, OverflowError):",
+            "            raise misfit(host, result) from None",
+        ]
+        if t.bits == 32:
+            lines.append(f"        i32[2 * ({first}) + 1] = 0")
+        lines.append(f"        control[{SP}] = sp - {count - 1}")
+    lines += [f"        control[{PC}] += 1", "    return perform"]
+    scope: dict[str, Callable[..., Perform]] = {}
+    exec(compile("\n".join(lines), "<host call>", "exec"), scope)  # noqa: S102 - made of the types' names alone
+    return scope["make"]
+
+
+def _misfit(host: HostFunction, result: object) -> HostError:
+    """The error for a result that is not of the declared type."""
+    if not host.signature.results:
+        return HostError(f"host function {host.name} has no result, but returned {shown(result)}")
+    (t,) = host.signature.results
+    return HostError(
+        f"host function {host.name} returned {shown(result)}; {expected(t)} is expected"
+    )
+
+
+def expected(t: Type) -> str:
+    """The Python values that a value of the type can be made of, in words."""
+    if t.is_float:
+        return f"a number for an {t}"
+    half = 1 << (t.bits - 1)
+    return f"an int from {-half} to {half - 1} for an {t}"

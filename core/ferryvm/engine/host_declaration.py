@@ -1,0 +1,261 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Host functions declared as Python functions: the signature is read from their annotations.
+
+    @host                                      HostFunction("twice", (i64) -> (i64), twice, ...)
+    def twice(x: i64) -> i64: ...      ──>     Engine(hosts=[twice])
+
+    i32 i64 f32 f64      the types themselves, for annotations
+    int, bool            i64, i32
+    float                f64
+
+A callable whose parameters cannot be told (a builtin, `*args`) gets its signature in words.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import inspect
+import typing
+from collections.abc import Callable, Iterable, Mapping
+from typing import Annotated, TypeAlias, overload
+
+from ferryvm.errors import FerryError
+from ferryvm.isa.type import Type
+from ferryvm.machine.host import Context, HostError, HostFunction, Output
+from ferryvm.program import Signature
+
+__all__ = ["Hosts", "f32", "f64", "host", "i32", "i64"]
+
+i32 = Annotated[int, Type.I32]
+"""A 32-bit integer, in the annotations of a host function: a Python int."""
+i64 = Annotated[int, Type.I64]
+"""A 64-bit integer: a Python int."""
+f32 = Annotated[float, Type.F32]
+"""An IEEE 754 binary32: a Python float."""
+f64 = Annotated[float, Type.F64]
+"""An IEEE 754 binary64: a Python float."""
+
+_PLAIN = {int: Type.I64, float: Type.F64, bool: Type.I32}
+_ALLOWED = "i32, i64, f32, f64, or int, float, bool"
+
+
+@overload
+def host(function: Callable[..., object], /) -> HostFunction: ...
+
+
+@overload
+def host(
+    *, name: str | None = None, signature: str | Signature | None = None, summary: str | None = None
+) -> Callable[[Callable[..., object]], HostFunction]: ...
+
+
+def host(
+    function: Callable[..., object] | None = None,
+    /,
+    *,
+    name: str | None = None,
+    signature: str | Signature | None = None,
+    summary: str | None = None,
+) -> HostFunction | Callable[[Callable[..., object]], HostFunction]:
+    """Declare a function that programs can call; a decorator, with arguments or without.
+
+    `name`: another than the function's own. `signature`: instead of annotations, such as
+    "(i64 f64) -> (i64)". `summary`: instead of the first line of its docstring. A first parameter that
+    is annotated as `ferryvm.Instance` gets the instance that calls.
+
+    Raises HostError for a callable that cannot be a host function, which says why and what to write.
+    """
+
+    def declare(function: Callable[..., object]) -> HostFunction:
+        return _declare(function, name, signature, summary)
+
+    return declare if function is None else declare(function)
+
+
+Hosts: TypeAlias = (
+    Mapping[str, HostFunction | Callable[..., object]]
+    | Iterable[HostFunction | Callable[..., object]]
+)
+"""Host functions as users give them: by name, or each under its own name. A plain function's
+signature is read from its annotations."""
+
+
+def offered(hosts: Hosts | None) -> dict[str, HostFunction]:
+    """Host functions by name. Raises HostError for what cannot be one, or a name given twice."""
+    if hosts is None:
+        return {}
+    found: dict[str, HostFunction] = {}
+    if isinstance(hosts, Mapping):
+        for name, given in hosts.items():
+            found[name] = dataclasses.replace(_declared(given, name), name=name)
+        return found
+    if isinstance(hosts, HostFunction) or not isinstance(hosts, Iterable):
+        raise HostError(f"hosts: {hosts!r}; a list or a mapping of host functions is expected")
+    for given in hosts:
+        function = _declared(given)
+        if found.setdefault(function.name, function) is not function:
+            raise HostError(f"two host functions are called {function.name!r}")
+    return found
+
+
+def _declared(given: object, name: str | None = None) -> HostFunction:
+    """A host function, or what a plain function declares."""
+    if isinstance(given, HostFunction):
+        return given
+    if not callable(given):
+        kind = type(given).__name__
+        what = f"host function {name!r}" if name else "a host function"
+        raise HostError(f"{what} is {given!r} ({kind}); a function or a HostFunction is expected")
+    return _declare(given, name, None, None)
+
+
+def _declare(
+    function: Callable[..., object],
+    name: str | None,
+    signature: str | Signature | None,
+    summary: str | None,
+) -> HostFunction:
+    if isinstance(function, HostFunction):
+        raise HostError(f"host function {function.name} is declared already")
+    found: object = name or getattr(function, "__name__", None)
+    if not isinstance(found, str) or found == "<lambda>":
+        raise HostError(f"{function!r} has no name of its own; give one: host(name=...)")
+    summary = summary or next(iter((inspect.getdoc(function) or "").splitlines()), "")
+    if inspect.iscoroutinefunction(function) or inspect.isgeneratorfunction(function):
+        raise HostError(f"host function {found} is a coroutine or generator: a program cannot wait")
+    if signature is None:
+        context, signature = _read(function, found)
+    else:
+        if isinstance(signature, str):
+            signature = parse_signature(signature)
+        context = _context(_parameters(function), found)
+        _check_count(function, found, signature, context)
+    return HostFunction(found, signature, function, summary, context)
+
+
+def _parameters(function: Callable[..., object]) -> list[inspect.Parameter] | None:
+    """The parameters with their annotations read; None where they cannot be told."""
+    try:
+        parameters = list(inspect.signature(function).parameters.values())
+    except (TypeError, ValueError):
+        return None
+    hints = _hints(function)
+    return [p.replace(annotation=hints.get(p.name, p.annotation)) for p in parameters]
+
+
+def _hints(function: Callable[..., object]) -> dict[str, object]:
+    names = {"i32": i32, "i64": i64, "f32": f32, "f64": f64}
+    target = function if inspect.isroutine(function) else getattr(function, "__call__", function)  # noqa: B004 - a callable object
+    try:
+        return typing.get_type_hints(target, localns=_LocalNames(names), include_extras=True)
+    except Exception as error:
+        name = getattr(function, "__name__", repr(function))
+        raise HostError(f"host function {name}: its annotations cannot be read: {error}") from error
+
+
+class _LocalNames(dict[str, object]):
+    """Names that annotations may use though the module does not define them: the types, and
+    `Instance`, which a module may import for type checkers alone."""
+
+    def __missing__(self, name: str) -> object:
+        if name == "Instance":
+            from ferryvm.engine.instance import Instance
+
+            return Instance
+        raise KeyError(name)
+
+
+def _context(parameters: list[inspect.Parameter] | None, name: str) -> Context:
+    """The context that the first parameter asks for."""
+    if not parameters:
+        return Context.NONE
+    wanted = parameters[0].annotation
+    if wanted == Output:
+        return Context.OUTPUT
+    if getattr(wanted, "is_instance", False):
+        return Context.INSTANCE
+    return Context.NONE
+
+
+def _read(function: Callable[..., object], name: str) -> tuple[Context, Signature]:
+    """The context and the signature that annotations declare."""
+    parameters = _parameters(function)
+    if parameters is None:
+        raise HostError(
+            f"host function {name}: the parameters of {function!r} cannot be told; "
+            'write host(signature="(i64) -> (i64)")(...)'
+        )
+    context = _context(parameters, name)
+    types = []
+    for parameter in parameters[context is not Context.NONE :]:
+        if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD):
+            raise HostError(
+                f"host function {name} takes any number of arguments; give its signature: "
+                'host(signature="(i64 i64) -> (i64)")'
+            )
+        if parameter.kind is parameter.KEYWORD_ONLY:
+            if parameter.default is parameter.empty:
+                raise HostError(f"host function {name}: programs give no keyword {parameter.name}")
+            continue
+        if parameter.annotation is parameter.empty and parameter.default is not parameter.empty:
+            continue
+        types.append(_type(parameter.annotation, f"host function {name}: {parameter.name}"))
+    result = _hints(function).get("return", type(None))
+    results = () if result is type(None) else (_type(result, f"host function {name}: its result"),)
+    return context, Signature(tuple(types), results)
+
+
+def _type(annotation: object, what: str) -> Type:
+    if annotation is inspect.Parameter.empty:
+        raise HostError(f"{what} has no annotation; one of {_ALLOWED} is expected")
+    for found in getattr(annotation, "__metadata__", ()):
+        if isinstance(found, Type):
+            return found
+    if isinstance(annotation, Type):
+        return annotation
+    plain = _PLAIN.get(annotation) if isinstance(annotation, type) else None
+    if plain is None:
+        shown = getattr(annotation, "__name__", annotation)
+        raise HostError(f"{what} is {shown}; one of {_ALLOWED} is expected")
+    return plain
+
+
+def _check_count(
+    function: Callable[..., object], name: str, signature: Signature, context: Context
+) -> None:
+    """Check that the function can be called with as many arguments as the signature says."""
+    try:
+        form = inspect.signature(function)
+    except (TypeError, ValueError):
+        return
+    count = len(signature.parameters) + (context is not Context.NONE)
+    try:
+        form.bind(*range(count))
+    except TypeError as error:
+        raise HostError(
+            f"host function {name} is to be {signature}, but its function is {name}{form}: {error}"
+        ) from None
+
+
+def parse_signature(text: str) -> Signature:
+    """The signature that a text such as "(i64 f64) -> (i64)" states. Raises HostError."""
+    left, arrow, right = text.partition("->")
+    try:
+        parameters, results = _types(left), _types(right if arrow else "()")
+    except FerryError as error:
+        raise HostError(
+            f'signature {text!r}: {error}; such as "(i64 f64) -> (i64)" is expected'
+        ) from None
+    return Signature(parameters, results)
+
+
+def _types(text: str) -> tuple[Type, ...]:
+    text = text.strip()
+    if not (text.startswith("(") and text.endswith(")")):
+        raise HostError(f"{text!r} has no parentheses")
+    names = text[1:-1].replace(",", " ").split()
+    known = {str(t): t for t in Type}
+    for name in names:
+        if name not in known:
+            raise HostError(f"there is no type {name!r}")
+    return tuple(known[name] for name in names)

@@ -1,0 +1,99 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Arguments and results of calls from Python: which values fit a type, and in which words.
+
+A frame that is entered from outside is written by one `struct` call:
+
+    │ arguments … │ return pc │ distance │         "<" then q, d, i4x or f4x for each argument, then QQ
+"""
+
+from __future__ import annotations
+
+import operator
+import struct
+from collections.abc import Sequence
+
+from ferryvm.engine.host_call import expected
+from ferryvm.errors import FerryError
+from ferryvm.failure import shown
+from ferryvm.float_environment import ours
+from ferryvm.isa.type import Type, to_python
+from ferryvm.program import Signature
+
+_FORMATS = {Type.I64: "q", Type.F64: "d", Type.I32: "i4x", Type.F32: "f4x"}
+
+
+class CallError(FerryError, TypeError):
+    """A call from Python that cannot be made; the instance is as it was before."""
+
+
+def frame_struct(signature: Signature) -> struct.Struct:
+    """Arguments of a signature, return pc and distance, as words of the stack."""
+    return struct.Struct("<" + "".join(_FORMATS[t] for t in signature.parameters) + "QQ")
+
+
+def check(
+    name: str, names: Sequence[str], signature: Signature, arguments: Sequence[object]
+) -> None:
+    """Raise CallError for arguments that a function does not take; `names`: its parameters', as far
+    as they are known."""
+    types = signature.parameters
+    if len(arguments) != len(types):
+        described = f"{name}{described_parameters(names, signature)}"
+        raise CallError(f"{described} takes {len(types)} arguments, found {len(arguments)}")
+    for number, (t, argument) in enumerate(zip(types, arguments, strict=True)):
+        if not fits(t, argument):
+            parameter = f" ({names[number]})" if number < len(names) and names[number] else ""
+            raise CallError(
+                f"{name}: argument {number + 1}{parameter} is {shown(argument)}; "
+                f"{expected(t)} is expected"
+            )
+
+
+def fits(t: Type, value: object) -> bool:
+    """True if a value of the type can be made of a Python value."""
+    try:
+        with ours():
+            if t.is_float:
+                if isinstance(value, (str, bytes)):
+                    return False
+                struct.pack("<d" if t is Type.F64 else "<f", value)
+                return True
+            number = operator.index(value)  # type: ignore[arg-type]  # it says so by TypeError
+            half = 1 << (t.bits - 1)
+            return -half <= number < half
+    except (TypeError, ValueError, OverflowError, struct.error):
+        return False
+
+
+def described_parameters(names: Sequence[str], signature: Signature) -> str:
+    """The parameters and results of a function, as in `(a: i64, b: f64) -> f64`."""
+    parts = []
+    for number, t in enumerate(signature.parameters):
+        known = names[number] if number < len(names) else ""
+        parts.append(f"{known}: {t}" if known else str(t))
+    results = ", ".join(str(t) for t in signature.results)
+    if len(signature.results) > 1:
+        results = f"({results})"
+    return f"({', '.join(parts)}){f' -> {results}' if results else ''}"
+
+
+Value = int | float | None | tuple[int | float, ...]
+"""The result of a call: nothing, a number, or several."""
+
+
+def values(types: Sequence[Type], words: Sequence[int]) -> Value:
+    """The Python values of results."""
+    found = tuple(to_python(t, word & t.mask) for t, word in zip(types, words, strict=True))
+    if not found:
+        return None
+    return found[0] if len(found) == 1 else found
+
+
+def bits_of(t: Type, value: object, what: str) -> int:
+    """The bits of a value of the type. Raises CallError for one that does not fit; `what` names
+    the thing that it is for."""
+    if not fits(t, value):
+        raise CallError(f"{what} is {shown(value)}; {expected(t)} is expected")
+    with ours():
+        (word,) = struct.unpack("<Q", struct.pack("<" + _FORMATS[t], value))
+    return int(word)

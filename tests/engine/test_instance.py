@@ -1,0 +1,381 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Instances: functions of a loaded program called from Python, and host functions that call back."""
+
+from __future__ import annotations
+
+import inspect
+import math
+import os
+import signal
+import threading
+import time
+from pathlib import Path
+
+import pytest
+
+import ferryvm
+from ferryvm import Instance, host, i64
+from ferryvm.machine.memory import Limits
+
+TEXT = """
+.host ask (i64) -> (i64)
+.static calls i64
+.export add
+.export scale
+.export narrow
+.export both
+.export nothing
+.export asking
+.export divide
+.export spin
+.export deep
+.export bytes
+.export stop
+.export endless
+.function begin
+    halt
+.function add (i64 i64) -> (i64)
+    local.get 0
+    local.get 1
+    i64.add
+    return
+.function scale (f64 f32) -> (f64)
+    local.get 0
+    local.get 1
+    f64.promote_f32
+    f64.mul
+    return
+.function narrow (i32) -> (i32)
+    local.get 0
+    return
+.function both (i64 f64) -> (i64 f64)
+    static.get calls
+    i64.const 1
+    i64.add
+    static.set calls
+    local.get 0
+    local.get 1
+    return
+.function nothing
+    return
+.function asking (i64) -> (i64)
+    local.get 0
+    host ask
+    i64.const 1
+    i64.add
+    return
+.function divide (i64 i64) -> (i64)
+    local.get 0
+    local.get 1
+    i64.div_s
+    return
+.function spin (i64) -> (i64)
+:top
+    local.get 0
+    i64.const 1
+    i64.sub
+    local.set 0
+    local.get 0
+    i64.const 0
+    i64.ne
+    jump_if top
+    i64.const 77
+    return
+.function deep (i64) -> (i64)
+    local.get 0
+    i64.eqz
+    jump_if end
+    local.get 0
+    i64.const 1
+    i64.sub
+    call deep
+    return
+:end
+    i64.const 0
+    i64.const 0
+    i64.div_s
+    return
+.function bytes (i64) -> (i64)
+    local.get 0
+    i64.const 9
+    i64.store
+    local.get 0
+    i64.load
+    return
+.function stop
+    halt
+.function endless
+:top
+    static.get calls
+    i64.const 1
+    i64.add
+    static.set calls
+    jump top
+"""
+PROGRAM = ferryvm.assemble(TEXT, "calls.fasm")
+
+
+@host
+def ask(instance: Instance, x: i64) -> i64:
+    """What the tests want of a host function, by its argument."""
+    if x == -1:
+        raise LookupError("nothing to answer")
+    if x == -2:
+        return int(instance.divide(1, 0))
+    if x > 0:
+        return int(instance.asking(x - 1))
+    return 100
+
+
+@pytest.fixture
+def instance(backend: str) -> Instance:
+    return ferryvm.Engine(backend).instantiate(PROGRAM, hosts=[ask])
+
+
+def test_functions_are_called_with_python_numbers(instance: Instance) -> None:
+    for _ in range(3):  # the first call prepares the ones after it
+        assert instance.add(3, -10) == -7
+        assert instance.add(True, -(1 << 63)) == 1 - (1 << 63)
+        assert instance.scale(1.5, 2) == 3.0
+        assert instance.scale(1, 0.1) == 0.10000000149011612  # rounded to an f32
+        assert math.isnan(instance.scale(math.nan, 1.0))
+        assert instance.narrow(-5) == -5
+        assert instance.both(1, 2.5) == (1, 2.5)
+        assert instance.nothing() is None
+    assert instance.call("add", 1, 2) == 3
+    assert instance.static("calls") == 3
+
+
+def test_what_does_not_fit_is_told_and_changes_nothing(instance: Instance) -> None:
+    cases = [
+        ("add", (1 << 63, 1), r"add: argument 1 is 9223372036854775808; an int from -9223"),
+        ("add", (1, "x"), "add: argument 2 is 'x'; an int from"),
+        ("add", (1, 2.0), "add: argument 2 is 2.0; an int from"),
+        ("narrow", (1 << 31,), r"narrow: argument 1 is 2147483648; .* to 2147483647 for an i32"),
+        ("scale", (None, 1.0), "scale: argument 1 is None; a number for an f64 is expected"),
+        ("scale", (1.0, 1e300), "scale: argument 2 is 1e\\+300; a number for an f32"),
+        ("add", (1,), r"add\(i64, i64\) -> i64 takes 2 arguments, found 1"),
+    ]
+    for _ in range(2):
+        for name, arguments, message in cases:
+            with pytest.raises(ferryvm.CallError, match=message):
+                instance.call(name, *arguments)  # type: ignore[arg-type] # the fault to be found
+    with pytest.raises(TypeError, match=r"add\(\) takes 2 positional arguments but 3 were given"):
+        instance.add(1, 2, 3)
+    with pytest.raises(ferryvm.FerryError, match="no exported function 'ad'; did you mean 'add'"):
+        instance.call("ad", 1, 2)
+    with pytest.raises(AttributeError, match="exports no 'begin'"):
+        instance.begin()
+    assert instance.add(1, 2) == 3
+
+
+def test_trap_shows_both_sides_and_leaves_the_instance_usable(instance: Instance) -> None:
+    for _ in range(2):
+        with pytest.raises(ferryvm.TrapError) as caught:
+            instance.deep(3)
+        names = [frame.function for frame in caught.value.stack]
+        assert names == ["deep"] * 4 + ["<call of deep>", "begin"]
+        assert instance.add(1, 2) == 3
+
+
+def test_host_function_calls_back_into_the_program(instance: Instance) -> None:
+    assert instance.asking(0) == 101
+    assert instance.asking(20) == 121
+    with pytest.raises(LookupError, match="nothing to answer"):
+        instance.asking(-1)
+    with pytest.raises(ferryvm.TrapError) as caught:
+        instance.asking(-2)
+    names = [frame.function for frame in caught.value.stack]
+    assert names == ["divide", "<call of divide>", "asking", "<call of asking>", "begin"]
+    assert instance.asking(1) == 102
+
+
+def test_calls_back_without_end_are_an_error(instance: Instance) -> None:
+    with pytest.raises(ferryvm.CallError, match="called back 100 times inside each other"):
+        instance.asking(1000)
+    assert instance.asking(1) == 102
+
+
+def test_host_function_of_a_plain_run_can_call_back(backend: str) -> None:
+    text = TEXT.replace("    halt\n", "    i64.const 5\n    call asking\n    halt\n", 1)
+    engine = ferryvm.Engine(backend, hosts=[ask])
+    assert engine.start(ferryvm.assemble(text)).run().value == 106
+
+
+def test_call_that_ran_out_of_fuel_goes_on(instance: Instance) -> None:
+    with pytest.raises(ferryvm.OutOfFuelError, match="spin: out of fuel") as caught:
+        instance.call("spin", 1000, fuel=500)
+    call = caught.value.call
+    assert instance.suspended is call
+    assert instance.add(1, 2) == 3  # on top of it
+    with pytest.raises(ferryvm.OutOfFuelError):
+        call.resume(fuel=100)
+    assert call.resume() == 77
+    assert instance.suspended is None
+    with pytest.raises(ferryvm.CallError, match="not the call that stopped last"):
+        call.resume()
+    assert instance.add(1, 2) == 3
+
+
+def test_calls_that_stopped_are_a_stack(instance: Instance) -> None:
+    calls = []
+    for _ in range(2):
+        with pytest.raises(ferryvm.OutOfFuelError) as caught:
+            instance.call("spin", 1000, fuel=500)
+        calls.append(caught.value.call)
+    with pytest.raises(ferryvm.CallError, match="not the call that stopped last"):
+        calls[0].resume()
+    calls[1].abandon()
+    assert calls[0].resume() == 77
+
+
+def test_state_of_a_call_goes_on_elsewhere(
+    instance: Instance, backend: str, tmp_path: Path
+) -> None:
+    instance.both(1, 1.0)
+    with pytest.raises(ferryvm.OutOfFuelError):
+        instance.call("spin", 1000, fuel=500)
+    instance.save(tmp_path / "s.ferry")
+    for other in ("reference", "threaded", backend):
+        engine = ferryvm.Engine(other, hosts=[ask])
+        resumed = engine.resume_instance(tmp_path / "s.ferry")
+        assert resumed.suspended is not None
+        assert resumed.add(1, 2) == 3
+        assert resumed.suspended.resume() == 77
+        assert resumed.both(1, 1.0) == (1, 1.0)
+        assert resumed.static("calls") == 2
+        assert engine.resume(tmp_path / "s.ferry").run().value == 77
+
+
+def test_idle_instance_is_saved_after_any_call(instance: Instance, tmp_path: Path) -> None:
+    for _ in range(3):
+        instance.both(1, 2.5)
+    instance.save(tmp_path / "s.ferry")
+    resumed = ferryvm.Engine("reference", hosts=[ask]).resume_instance(tmp_path / "s.ferry")
+    assert resumed.suspended is None
+    assert resumed.static("calls") == 3
+    assert resumed.add(1, 2) == 3
+
+
+def test_state_of_a_plain_program_is_no_instance(backend: str, tmp_path: Path) -> None:
+    execution = ferryvm.Engine(backend).start(ferryvm.compile("(define (f) (f)) (f)"))
+    execution.run(fuel=50)
+    execution.save(tmp_path / "s.ferry")
+    with pytest.raises(ferryvm.CallError, match=r"no call of an instance.*Engine\.resume"):
+        ferryvm.Engine(backend).resume_instance(tmp_path / "s.ferry")
+
+
+def test_other_thread_is_refused_while_a_call_runs(backend: str) -> None:
+    errors: list[BaseException] = []
+
+    @host(name="ask")
+    def interfere(x: i64) -> i64:
+        def call() -> None:
+            try:
+                instance.add(1, 2)
+            except BaseException as error:  # noqa: BLE001 - looked at below
+                errors.append(error)
+
+        thread = threading.Thread(target=call)
+        thread.start()
+        thread.join()
+        return x
+
+    instance = ferryvm.Engine(backend).instantiate(PROGRAM, hosts=[interfere])
+    for _ in range(2):
+        assert instance.asking(5) == 6
+    assert [str(error) for error in errors] == [
+        "this instance is in use by another thread; each thread needs its own"
+    ] * 2
+
+
+def test_instance_moves_from_thread_to_thread(instance: Instance) -> None:
+    results: list[object] = []
+    for _ in range(3):
+        thread = threading.Thread(target=lambda: results.append(instance.add(1, 2)))
+        thread.start()
+        thread.join()
+        results.append(instance.add(3, 4))
+    assert results == [3, 7] * 3
+
+
+def test_ctrl_c_stops_a_call_that_can_go_on(instance: Instance) -> None:
+    instance.spin(1)
+    before = signal.getsignal(signal.SIGINT)
+    for _ in range(2):
+        timer = threading.Timer(0.2, os.kill, (os.getpid(), signal.SIGINT))
+        timer.start()
+        began = time.monotonic()
+        with pytest.raises(ferryvm.ProgramInterrupted, match="interrupted") as caught:
+            instance.endless()
+        assert time.monotonic() - began < 30
+        timer.join()
+        assert caught.value.call is not None
+        assert caught.value.call is instance.suspended
+        assert instance.add(1, 2) == 3
+        caught.value.call.abandon()
+    assert signal.getsignal(signal.SIGINT) is before
+    assert instance.spin(5) == 77
+
+
+@pytest.mark.parametrize("name", ["switch", "threaded", None])
+def test_handler_that_does_not_raise_lets_a_native_call_go_on(name: str | None) -> None:
+    instance = ferryvm.Engine(name).instantiate(PROGRAM, hosts=[ask])
+    seen: list[int] = []
+    old = signal.signal(signal.SIGINT, lambda number, _: seen.append(number))
+    try:
+        instance.add(1, 2)
+        timer = threading.Timer(0.1, os.kill, (os.getpid(), signal.SIGINT))
+        timer.start()
+        while not seen:
+            assert instance.spin(30000) == 77
+        timer.join()
+    finally:
+        signal.signal(signal.SIGINT, old)
+    assert seen == [signal.SIGINT]
+
+
+def test_program_that_ends_inside_a_call_is_an_error(instance: Instance) -> None:
+    for _ in range(2):
+        with pytest.raises(ferryvm.CallError, match=r"stop: the program ended at calls.fasm"):
+            instance.stop()
+        assert instance.add(1, 2) == 3
+
+
+def test_heap_is_a_view_that_both_sides_see(instance: Instance) -> None:
+    start = instance.allocate(20)
+    view = instance.heap
+    assert len(view) >= start + 24
+    assert instance.bytes(start + 8) == 9
+    assert view[start + 8 : start + 16].view("i8").tolist() == [9]
+    big = instance.allocate(16 << 20)
+    assert instance.heap[big:].view("u8")[-1] == 0
+    assert view[start + 8] == 9  # it stays where it is
+    with pytest.raises(ferryvm.CallError, match="-1 bytes cannot be allocated"):
+        instance.allocate(-1)
+
+
+def test_statics_are_read_and_written_by_name(instance: Instance) -> None:
+    instance.set_static("calls", 41)
+    instance.both(1, 1.0)
+    assert instance.static("calls") == 42
+    with pytest.raises(ferryvm.FerryError, match="no static 'call'; did you mean 'calls'"):
+        instance.static("call")
+    with pytest.raises(ferryvm.CallError, match=r"static calls is 0.5; an int from"):
+        instance.set_static("calls", 0.5)
+
+
+def test_call_without_room_on_the_stack_is_refused(backend: str) -> None:
+    engine = ferryvm.Engine(backend, limits=Limits(stack=1024))
+    instance = engine.instantiate(PROGRAM, hosts=[ask])
+    with pytest.raises((ferryvm.CallError, ferryvm.TrapError), match=r"no room|stack overflow"):
+        instance.asking(90)
+    assert instance.add(1, 2) == 3
+
+
+def test_functions_tell_their_signatures() -> None:
+    instance = ferryvm.Engine("reference").instantiate(PROGRAM, hosts=[ask])
+    assert str(inspect.signature(instance.both)) == "(x0: i64, x1: f64, /) -> (i64, f64)"
+    assert "Defined at calls.fasm:" in (instance.both.__doc__ or "")
+    assert {"add", "spin", "call"} <= set(dir(instance))
+    assert list(instance.exports)[:2] == ["add", "scale"]
