@@ -5,12 +5,15 @@ from __future__ import annotations
 
 import ctypes
 import dataclasses
+import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
 from ferryvm_backends.opencl import pocl_target
-from ferryvm_backends.opencl.device import devices, same
+from ferryvm_backends.opencl.device import POCL_DEVICES, devices, same
 
 from .test_diagnosis import CPU
 
@@ -94,3 +97,28 @@ def test_a_device_is_found_by_name_where_another_process_has_it_in_another_place
     twin = dataclasses.replace(pthread, place=2)
     assert same([basic, pthread, twin], (platform, 2, "pthread")) is twin
     assert same([basic, pthread, twin], (platform, 0, "pthread")) is None
+
+
+LISTED_BEFORE = """
+import pyopencl
+listed = [d.name for p in pyopencl.get_platforms() for d in p.get_devices()]
+import ferryvm
+from ferryvm.engine import Engine
+execution = Engine("opencl", device=":pthread").start(ferryvm.compile("(print! (+ 40 2))"))
+result = execution.run()
+print(any("pthread" in name for name in listed), result.statistics.backend, result.output)
+"""
+
+
+def test_a_program_runs_on_a_device_that_the_process_listed_before_ferryvm(tmp_path: Path) -> None:
+    """Without POCL_DEVICES: then the process lists `pthread` alone, in the place where the process
+    that builds kernels has `basic`."""
+    environment = {name: os.environ[name] for name in os.environ if name != POCL_DEVICES}
+    done = subprocess.run(
+        [sys.executable, "-c", LISTED_BEFORE],
+        env={**environment, "FERRYVM_CACHE_DIR": str(tmp_path)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (done.stdout, done.stderr) == ("True opencl 42\n\n", "")
