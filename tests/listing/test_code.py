@@ -9,6 +9,7 @@ import pytest
 from ferryvm.asm import parse
 from ferryvm.isa import BY_MNEMONIC
 from ferryvm.listing import FunctionCode, FunctionListing, Label, Line, Listing
+from ferryvm.listing.code import Positions
 from ferryvm.listing.encode import EncodeError, encode
 from ferryvm.program import Signature
 
@@ -48,7 +49,9 @@ def test_other_attributes_are_not_there() -> None:
 
 
 def test_positions_stop_at_the_end_of_their_function() -> None:
-    first = FunctionCode([HALT, HALT], [0, 0], positions=[(1, "a", 3, 1), (2, "a", 9, 9)])
+    first = FunctionCode(
+        [HALT, HALT], [0, 0], positions=Positions([1, 2], ["a", "a"], [3, 9], [1, 9])
+    )
     second = FunctionCode([HALT], [0])
     listing = Listing(
         [
@@ -63,3 +66,18 @@ def test_a_label_twice_in_items_is_refused() -> None:
     listing = Listing([FunctionListing("f", items=[Label("x"), Label("x")])])
     with pytest.raises(EncodeError, match="label x twice"):
         encode(listing)
+
+
+def test_a_position_set_anew_replaces_the_one_that_no_instruction_has() -> None:
+    text = """.file 1 "a.toy"
+.function main
+.loc 1 3 4
+.loc self
+    nop
+.loc none
+.loc 1 5
+    nop
+.loc 1 5
+    halt
+"""
+    assert encode(parse(text, "x")).source_map.rows == ((0, 0, 5, 5), (1, 1, 5, 1))

@@ -52,6 +52,47 @@ _NUMBERED = {Immediate.LOCAL, Immediate.STATIC}
 _NAMED = _NUMBERED | {Immediate.TARGET, Immediate.FUNCTION, Immediate.HOST}
 """Immediates whose operand is a name, or can be one."""
 
+_NAMING = frozenset(row.mnemonic for row in INSTRUCTIONS if row.immediate in _NAMED)
+
+
+def _literal(type_: Type) -> Callable[[str], int | None]:
+    def read(text: str) -> int | None:
+        try:
+            return literal.literal_bits(type_, text)
+        except LiteralFault:
+            return None
+
+    return read
+
+
+def _unsigned(text: str) -> int | None:
+    try:
+        value = literal.integer(text)
+    except LiteralFault:
+        return None
+    return value if value is not None and 0 <= value < 1 << 32 else None
+
+
+def _nothing(_text: str) -> None:
+    """The number that an operand without one is."""
+
+
+_Form = tuple[Instruction, Immediate, bool, Callable[[str], int | None]]
+"""An instruction, its immediate, if that depends on the function, and how a number is read: to None
+if it is faulty or a name."""
+
+
+def _form(row: Instruction) -> _Form:
+    kind = row.immediate
+    is_here = kind in (Immediate.LOCAL, Immediate.RESULTS)
+    if kind.literal is not None:
+        return row, kind, is_here, _literal(kind.literal)
+    takes_number = is_here or kind in (Immediate.STATIC, Immediate.OFFSET)
+    return row, kind, is_here, _unsigned if takes_number else _nothing
+
+
+_FORMS = {row.mnemonic: _form(row) for row in INSTRUCTIONS}
+
 _SIMPLE = re.compile(r"([a-z][a-z0-9_.]*)(?:[ \t]+([^\s,;()\":]+))?")
 """An instruction with at most one operand, which is neither a string nor a signature."""
 
@@ -87,7 +128,8 @@ class _Function:
     """Parameters and locals so far."""
     types: list[Type] = dataclasses.field(default_factory=list)
     """Types of the locals."""
-    labels: dict[str, Token] = dataclasses.field(default_factory=dict)
+    labels: dict[str, int] = dataclasses.field(default_factory=dict)
+    """Lines of the labels."""
     clauses: list[_PendingClause] = dataclasses.field(default_factory=list)
     references: list[_Reference] = dataclasses.field(default_factory=list)
     """Names that are still to be looked up."""
@@ -157,13 +199,15 @@ class Parser:
     def _read(self) -> None:
         """Read every line."""
         known, known_here = self.known, self.known_here
-        function = self.current
-        code = FunctionCode()
         file = self.source.file
+        function, code = self.current, FunctionCode()
+        pcs, files, lines, columns = [], [], [], []  # of the code's positions
         for number, line in enumerate(self.source.lines, start=1):
             text = line.strip()
             found = known.get(text) or known_here.get(text)
             if found is None and function is not None:
+                if text[:1] == ":" and self._recognised_label(function, text, number):
+                    continue
                 found = self._recognised(function, text)
             if found is None or function is None:
                 try:
@@ -173,24 +217,38 @@ class Parser:
                 function = self.current
                 if function is not None:
                     code = function.code
+                    where = code.positions
+                    pcs, files, lines, columns = where.pcs, where.files, where.lines, where.columns
                 continue
             opcode, immediate, name = found
             pc = len(code.opcodes)
             if name is not None:
                 function.references.append((pc, name, number))
             if self.is_self_located:
-                code.positions.append((pc, file, number, line.find(text) + 1))
+                pcs.append(pc)
+                files.append(file)
+                lines.append(number)
+                columns.append(line.find(text) + 1)
             code.opcodes.append(opcode)
             code.immediates.append(immediate)
+
+    def _recognised_label(self, function: _Function, text: str, number: int) -> bool:
+        """True if a line is a new label and nothing else, which is then placed."""
+        name = text[1:]
+        if not literal.is_bare_name(name) or name in function.labels:
+            return False
+        function.labels[name] = number
+        function.code.labels[name] = len(function.code.opcodes)
+        return True
 
     def _recognised(self, function: _Function, text: str) -> _Encoded | None:
         """A simple instruction without faults; None for whatever else a line holds."""
         match = _SIMPLE.fullmatch(text)
-        row = BY_MNEMONIC.get(match[1]) if match is not None else None
-        if match is None or row is None:
+        form = _FORMS.get(match[1]) if match is not None else None
+        if match is None or form is None:
             return None
-        operand, kind = match[2], row.immediate
-        is_local = kind is Immediate.LOCAL or kind is Immediate.RESULTS
+        row, kind, is_here, takes = form
+        operand = match[2]
         immediate, name = 0, None
         if operand is None:
             if kind is Immediate.RESULTS:
@@ -198,10 +256,10 @@ class Parser:
             elif kind is not Immediate.NONE and kind is not Immediate.OFFSET:
                 return None
         else:
-            number = _number(kind, operand)
+            number = takes(operand)
             if number is not None:
-                immediate = function.encoded(row, number)
-            elif kind not in _NAMED or not literal.is_bare_name(operand):
+                immediate = function.encoded(row, number) if is_here else number
+            elif row.mnemonic not in _NAMING or not literal.is_bare_name(operand):
                 return None
             elif kind is not Immediate.LOCAL:
                 name = operand
@@ -209,7 +267,7 @@ class Parser:
                 immediate = function.encoded(row, function.locals[operand])
             else:
                 return None
-        table = self.known_here if is_local else self.known
+        table = self.known_here if is_here else self.known
         found = row.opcode, immediate, name
         if len(table) < _MOST_KNOWN:
             table[text] = found
@@ -246,10 +304,16 @@ class Parser:
         function = self._inside(token)
         name = name_of(dataclasses.replace(token, text=token.text[1:]))
         if name in function.labels:
-            first = self.source.position(function.labels[name])
-            raise StatementFault(token, f"label {name!r} is already at {first}")
-        function.labels[name] = token
+            first = self._label_token(function.labels[name], name)
+            where = self.source.position(first)
+            raise StatementFault(token, f"label {name!r} is already at {where}")
+        function.labels[name] = token.line
         function.code.labels[name] = len(function.code.opcodes)
+
+    def _label_token(self, line: int, name: str) -> Token:
+        """The token of a label that stands on a line."""
+        tokens = (token for token in self.source.tokens(line) if token.text.startswith(":"))
+        return next(token for token in tokens if literal.name(token.text[1:]) == name)
 
     def _instruction(self, statement: Statement) -> None:
         head = statement.head
@@ -287,7 +351,7 @@ class Parser:
             else:
                 function.references.append((pc, token.text, token))
         if self.is_self_located:
-            code.positions.append((pc, self.source.file, head.line, head.column))
+            code.positions.set(pc, self.source.position(head))
         code.opcodes.append(row.opcode)
         code.immediates.append(function.encoded(row, number))
         for token in labels:
@@ -465,8 +529,13 @@ class Parser:
 
     def _place(self) -> None:
         """Give the instructions from here on the position that `.loc` stated, if it did."""
-        if self.current is not None and not self.is_self_located:
-            self.current.code.locate(*(self.location or ("", 0, 0)))
+        if self.current is None:
+            return
+        code = self.current.code
+        if self.is_self_located:
+            code.positions.cut(len(code.opcodes))
+        else:
+            code.positions.set(len(code.opcodes), self.location)
 
     # --- names ------------------------------------------------------------------------------
 
@@ -559,15 +628,3 @@ class Parser:
         if name not in known:
             raise StatementFault(token, f"no {kind} {name!r}{near(name, known)}")
         return name
-
-
-def _number(kind: Immediate, text: str) -> int | None:
-    """The number that an operand of that kind is; None if it is a name, or faulty."""
-    try:
-        if kind.literal is not None:
-            return literal.literal_bits(kind.literal, text)
-        value = literal.integer(text)
-    except LiteralFault:
-        return None
-    takes_number = kind in (Immediate.LOCAL, Immediate.STATIC, Immediate.OFFSET, Immediate.RESULTS)
-    return value if value is not None and takes_number and 0 <= value < 1 << 32 else None

@@ -13,7 +13,7 @@ from typing import NoReturn
 from ferryvm.build.fault import BuildError, caller
 from ferryvm.build.shape import Kind, MismatchError, Shape, Special
 from ferryvm.build.symbol import Host, Label, Local, Static, Tag
-from ferryvm.errors import suggestion
+from ferryvm.errors import Position, suggestion
 from ferryvm.isa import Instruction, Type
 from ferryvm.isa.table import Operand
 from ferryvm.listing import ClauseListing, FunctionCode
@@ -48,14 +48,12 @@ class Body:
         self._blocks: list[object] = []
         """The open ones, innermost last."""
         self._clauses: list[ClauseListing] = []
-        self._position: tuple[str, int, int] = ("", 0, 0)
+        self._position: Position | None = None
 
     # --- faults -----------------------------------------------------------------------------
 
     def _fault(self, message: str) -> BuildError:
-        where = ""
-        if self._position[1]:
-            where = " ({}:{}:{})".format(*self._position)
+        where = f" ({self._position})" if self._position is not None else ""
         return BuildError(f"function {self.name!r}{where}: {message}")
 
     def _mismatch(self, what: str, wanted: Iterable[object]) -> BuildError:

@@ -3,11 +3,13 @@
 
 from __future__ import annotations
 
+import os
 import sys
 
 from ferryvm.errors import FerryError
 
-_PACKAGE = __name__.rpartition(".")[0]
+_FOLDER = __file__.removesuffix(os.path.basename(__file__))
+"""Where this package is: it ends with a separator."""
 
 Place = tuple[str, int]
 """A file of Python and a line in it."""
@@ -26,10 +28,6 @@ class BuildError(FerryError):
 def caller() -> Place:
     """The line that called this package."""
     frame = sys._getframe(1)
-    while frame.f_back is not None and _is_inside(frame.f_globals.get("__name__")):
+    while frame.f_back is not None and frame.f_code.co_filename.startswith(_FOLDER):
         frame = frame.f_back
     return frame.f_code.co_filename, frame.f_lineno
-
-
-def _is_inside(module: object) -> bool:
-    return isinstance(module, str) and (module == _PACKAGE or module.startswith(f"{_PACKAGE}."))

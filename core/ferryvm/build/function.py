@@ -11,6 +11,7 @@ from ferryvm.build.fault import BuildError
 from ferryvm.build.instruction import Instructions
 from ferryvm.build.shape import MismatchError, Shape
 from ferryvm.build.symbol import Label, Local
+from ferryvm.errors import Position
 from ferryvm.isa import BY_MNEMONIC, Type
 from ferryvm.isa.frame import return_immediate
 from ferryvm.listing import FunctionCode, FunctionListing
@@ -253,12 +254,12 @@ class Function(Instructions):
         """Give the instructions from here on a position in the source; as a context manager, up to
         the end of the `with` statement."""
         before = self._position
-        self._locate((file, line, column))
+        self._locate(Position(file, line, column))
         return Located(self, before)
 
-    def _locate(self, position: tuple[str, int, int]) -> None:
+    def _locate(self, position: Position | None) -> None:
         self._position = position
-        self.code.locate(*position)
+        self.code.positions.set(len(self._opcodes), position)
 
     # --- the end ----------------------------------------------------------------------------
 
@@ -283,7 +284,7 @@ class Function(Instructions):
             counts = len(self.signature.parameters), len(results)
             immediates.append(return_immediate(*counts))
         whole = FunctionCode(
-            opcodes, immediates, list(code.relocations), dict(code.labels), list(code.positions)
+            opcodes, immediates, list(code.relocations), dict(code.labels), code.positions.copy()
         )
         listing = FunctionListing.of(self.name, self.signature, tuple(self._types), whole)
         listing.clauses = list(self._clauses)
@@ -293,7 +294,7 @@ class Function(Instructions):
 class Located:
     """The source position of code, for a `with` statement."""
 
-    def __init__(self, function: Function, before: tuple[str, int, int]) -> None:
+    def __init__(self, function: Function, before: Position | None) -> None:
         self._function, self._before = function, before
 
     def __enter__(self) -> None:

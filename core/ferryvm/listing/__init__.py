@@ -113,15 +113,10 @@ def _items(code: FunctionCode, parameters: int) -> list[Item]:
     labels: dict[int, list[str]] = {}
     for name, pc in code.labels.items():
         labels.setdefault(pc, []).append(name)
-    positions = {
-        pc: Position(file, line, column) if line else None
-        for pc, file, line, column in code.positions
-    }
-    position: Position | None = None
     pc, end = 0, len(code.opcodes)
     while pc < end:
         items += map(Label, labels.get(pc, ()))
-        position = positions.get(pc, position)
+        position = code.positions.at(pc)
         row, immediate = INSTRUCTIONS[code.opcodes[pc]], code.immediates[pc]
         operand: Operand = relocated.get(pc, immediate)
         past = pc + 1

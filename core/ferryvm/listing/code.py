@@ -12,13 +12,56 @@ increasing pcs, and each is that of the instructions up to the next one.
 
 from __future__ import annotations
 
+import bisect
 import dataclasses
 
+from ferryvm.errors import Position
 from ferryvm.program import Signature
 
 Relocation = tuple[int, str | Signature]
 """A pc, and what its immediate is the number of: a name (label, function, host import), which the
 instruction tells the kind of, or a signature."""
+
+
+@dataclasses.dataclass(slots=True)
+class Positions:
+    """Positions of instructions, as parallel lists: an object for each would keep the garbage
+    collector busy."""
+
+    pcs: list[int] = dataclasses.field(default_factory=list)
+    files: list[str | None] = dataclasses.field(default_factory=list)
+    """None: there is no position."""
+    lines: list[int] = dataclasses.field(default_factory=list)
+    columns: list[int] = dataclasses.field(default_factory=list)
+
+    def set(self, pc: int, position: Position | None) -> None:
+        """Give the instructions from `pc` on a position; `pc` is behind those that have one."""
+        self.cut(pc)
+        if (self._row(-1) if self.pcs else None) != position:
+            file, line, column = position or (None, 0, 0)
+            self.pcs.append(pc)
+            self.files.append(file)
+            self.lines.append(line)
+            self.columns.append(column)
+
+    def cut(self, pc: int) -> None:
+        """Forget a position that was set for `pc`, if it is the last one."""
+        if self.pcs and self.pcs[-1] == pc:
+            for column in (self.pcs, self.files, self.lines, self.columns):
+                column.pop()
+
+    def at(self, pc: int) -> Position | None:
+        """The position of an instruction; None if it has none."""
+        index = bisect.bisect_right(self.pcs, pc) - 1
+        return self._row(index) if index >= 0 else None
+
+    def _row(self, index: int) -> Position | None:
+        file = self.files[index]
+        return None if file is None else Position(file, self.lines[index], self.columns[index])
+
+    def copy(self) -> Positions:
+        """The same positions, apart from these."""
+        return Positions([*self.pcs], [*self.files], [*self.lines], [*self.columns])
 
 
 @dataclasses.dataclass(slots=True)
@@ -32,13 +75,4 @@ class FunctionCode:
     """In the order of their pcs."""
     labels: dict[str, int] = dataclasses.field(default_factory=dict)
     """pcs of the labels, in their order."""
-    positions: list[tuple[int, str, int, int]] = dataclasses.field(default_factory=list)
-    """(pc, file, line, column); line 0: no position. None before the first one."""
-
-    def locate(self, file: str, line: int, column: int) -> None:
-        """Give the instructions from here on a position (line 0: none)."""
-        pc, positions = len(self.opcodes), self.positions
-        if positions and positions[-1][0] == pc:
-            positions.pop()
-        if not positions or positions[-1][1:] != (file, line, column):
-            positions.append((pc, file, line, column))
+    positions: Positions = dataclasses.field(default_factory=Positions)

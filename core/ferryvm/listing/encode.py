@@ -11,6 +11,7 @@ Linking puts the functions behind each other, in their order and without gaps.
 from __future__ import annotations
 
 import bisect
+import itertools
 from collections.abc import Mapping
 
 from ferryvm.errors import Diagnostic, FerryError, Position, SourceError, suggestion
@@ -61,7 +62,8 @@ class _Linker:
             self._signature(signature)
         self.opcodes: list[int] = []
         self.immediates: list[int] = []
-        self.files: dict[str, int] = {}
+        self.files: list[str] = []
+        self.file_numbers: dict[str | None, int] = {None: 0}
         self.rows: list[tuple[int, int, int, int]] = []
 
     def _signature(self, signature: Signature) -> int:
@@ -107,17 +109,29 @@ class _Linker:
 
     def _locate(self, entry: int, code: FunctionCode) -> None:
         """Add rows for the positions of a function that starts at `entry`."""
-        rows, files = self.rows, self.files
-        last = rows[-1][1:] if rows else (0, 0, 0)
-        positions = code.positions
-        if last[1] and not (positions and positions[0][0] == 0) and code.opcodes:
-            last = (0, 0, 0)
-            rows.append((entry, *last))
-        for pc, file, line, column in positions:
-            row = (files.setdefault(file, len(files)), line, column) if line else (0, 0, 0)
-            if row != last and pc < len(code.opcodes):
-                rows.append((entry + pc, *row))
-                last = row
+        numbers, where = self.file_numbers, code.positions
+        if not code.opcodes:
+            return
+        if not where.pcs or where.pcs[0] > 0:  # begins without a position
+            self._add_rows([(entry, 0, 0, 0)])
+        for file in dict.fromkeys(where.files):
+            if file is not None and file not in numbers:
+                numbers[file] = len(self.files)
+                self.files.append(file)
+        found = zip(
+            map(entry.__add__, where.pcs),
+            map(numbers.__getitem__, where.files),
+            where.lines,
+            where.columns,
+            strict=True,
+        )
+        used = bisect.bisect_left(where.pcs, len(code.opcodes))
+        self._add_rows(list(itertools.islice(found, used)))
+
+    def _add_rows(self, rows: list[tuple[int, int, int, int]]) -> None:
+        """Add rows, of which the first may say what the last one that is there says."""
+        last = self.rows[-1][1:] if self.rows else (0, 0, 0)
+        self.rows += rows[1:] if rows and rows[0][1:] == last else rows
 
     def _relocate(self, entry: int, code: FunctionCode) -> None:
         """Fill in the immediates that depend on other functions, or on where this one starts."""
@@ -150,11 +164,10 @@ def _named(
     if name in known:
         return known[name]
     message = f"no {kind} {name!r}{suggestion(name, known)}"
-    positions = code.positions if code is not None else []
-    at = bisect.bisect_right(positions, pc, key=lambda each: each[0]) - 1
-    if at < 0 or not positions[at][2]:
+    position = code.positions.at(pc) if code is not None else None
+    if position is None:
         raise EncodeError(message)
-    raise SourceError([Diagnostic(Position(*positions[at][1:]), message)])
+    raise SourceError([Diagnostic(position, message)])
 
 
 def _flattened(function: FunctionListing) -> FunctionCode:
@@ -171,7 +184,7 @@ def _flattened(function: FunctionListing) -> FunctionCode:
             continue
         if item.position != position:
             position = item.position
-            code.positions.append((pc, *(position or ("", 0, 0))))
+            code.positions.set(pc, position)
         _add(code, item, parameters)
     return code
 
