@@ -14,6 +14,7 @@ from rich.table import Table
 
 from benchmarks import (
     compiling,
+    embedding,
     interpreter,
     interrupt,
     loading,
@@ -300,6 +301,15 @@ def startup_command(rounds: int, json_path: str | None) -> None:
 def load_command(rounds: int, instructions: int, json_path: str | None) -> None:
     """Verifier and loader on a generated program of 1 MB of code."""
     _finish("load", loading.measure(rounds, instructions, _progress), json_path)
+
+
+@main.command("embedding")
+@_rounds(3)
+@click.option("--instructions", default=1_000_000, show_default=True, type=click.IntRange(min=100))
+@JSON
+def embedding_command(rounds: int, instructions: int, json_path: str | None) -> None:
+    """Making programs of many small functions, by the builder and from text, and starting them."""
+    _finish("embedding", embedding.measure(rounds, instructions, _progress), json_path)
 
 
 @main.command("interrupt")

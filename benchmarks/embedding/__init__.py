@@ -1,0 +1,16 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Costs of embedding ferryvm: making programs, starting them. Processor time, not wall time."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from benchmarks.embedding import making
+
+__all__ = ["measure"]
+
+
+def measure(rounds: int, instructions: int, progress: Callable[[str], None]) -> dict[str, Any]:
+    """The figures of all parts, by name."""
+    return making.measure(rounds, instructions, progress)
