@@ -14,7 +14,14 @@ TYPE_CHECKING = False  # as typing's, which takes milliseconds to load: `ferry` 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from ferryvm.engine import Engine, Execution, ProgramInterrupted, RunResult, TrapError
+    from ferryvm.engine import (
+        Engine,
+        Execution,
+        ProgramInterrupted,
+        RunResult,
+        TrapError,
+        UncaughtError,
+    )
     from ferryvm.engine.host_declaration import f32, f64, host, i32, i64
     from ferryvm.engine.instance import CallError, Instance, OutOfFuelError
     from ferryvm.errors import FerryError, SourceError
@@ -37,6 +44,7 @@ _HOMES = {
     "SourceError": "errors",
     "OutOfFuelError": "engine.instance",
     "TrapError": "engine",
+    "UncaughtError": "engine",
     "Verified": "verify",
     "VerifyError": "verify",
     "f32": "engine.host_declaration",
@@ -60,6 +68,7 @@ __all__ = [
     "RunResult",
     "SourceError",
     "TrapError",
+    "UncaughtError",
     "Verified",
     "VerifyError",
     "assemble",

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
 __all__ = [
+    "HOST_TAG",
     "MAX_TAG_VALUES",
     "RECORD_BYTES",
     "Clause",
@@ -43,6 +44,9 @@ __all__ = [
 
 RECORD_BYTES = 16
 """Size of one instruction, in bytes."""
+
+HOST_TAG = "python."
+"""The beginning of names of tags that stand for exceptions of host functions."""
 
 MAX_TAG_VALUES = 4
 """Values that an exception may have, so that one of any tag is a record of five words."""

@@ -62,9 +62,10 @@ def listings(draw: st.DrawFn) -> Listing:
         tags=[Tag(name, draw(TYPE_LISTS)) for name in tags],
         extra_signatures=tuple(draw(st.lists(SIGNATURES, max_size=2))),
     )
-    rows = [row for row in INSTRUCTIONS if hosts or row.immediate is not Immediate.HOST]
+    needed = {Immediate.HOST: hosts, Immediate.TAG: tags}
+    rows = [row for row in INSTRUCTIONS if needed.get(row.immediate, True)]
     for name in functions:
-        items = draw(_items(st.sampled_from(rows), functions, hosts))
+        items = draw(_items(st.sampled_from(rows), functions, hosts, tags))
         clauses = draw(_clauses(items, tags))
         whole.functions.append(
             FunctionListing(name, draw(SIGNATURES), draw(TYPE_LISTS), items, clauses)
@@ -74,13 +75,19 @@ def listings(draw: st.DrawFn) -> Listing:
 
 @st.composite
 def _items(
-    draw: st.DrawFn, rows: st.SearchStrategy[Instruction], functions: list[str], hosts: list[str]
+    draw: st.DrawFn,
+    rows: st.SearchStrategy[Instruction],
+    functions: list[str],
+    hosts: list[str],
+    tags: list[str],
 ) -> list[Item]:
     chosen = draw(st.lists(st.tuples(rows, POSITIONS), max_size=12))
     labels = draw(st.lists(NAMES, min_size=1, max_size=4, unique=True))
     items: list[Item] = []
     for row, position in chosen:
-        items.append(Line(row, draw(_operand(row.immediate, labels, functions, hosts)), position))
+        items.append(
+            Line(row, draw(_operand(row.immediate, labels, functions, hosts, tags)), position)
+        )
     for label in labels:
         items.insert(draw(st.integers(0, len(items))), Label(label))
     return items
@@ -105,7 +112,7 @@ def _clauses(draw: st.DrawFn, items: list[Item], tags: list[str]) -> list[Clause
 
 
 def _operand(
-    kind: Immediate, labels: list[str], functions: list[str], hosts: list[str]
+    kind: Immediate, labels: list[str], functions: list[str], hosts: list[str], tags: list[str]
 ) -> st.SearchStrategy[Operand]:
     if kind.literal is not None:
         return bits(kind.literal)
@@ -115,6 +122,7 @@ def _operand(
         Immediate.LABELS: st.lists(st.sampled_from(labels), min_size=1, max_size=4).map(tuple),
         Immediate.FUNCTION: st.sampled_from(functions),
         Immediate.HOST: st.sampled_from(hosts or [""]),
+        Immediate.TAG: st.sampled_from(tags or [""]),
         Immediate.SIGNATURE: SIGNATURES,
     }.get(kind, st.integers(0, 2**32 - 1))
 

@@ -43,7 +43,8 @@ def _push(f: Function, type_: Type) -> None:
     getattr(f, f"{type_}_const")(0)
 
 
-STRAIGHT = [row for row in INSTRUCTIONS if row.flow in (Flow.NEXT, Flow.BRANCH, Flow.STOP)]
+STRAIGHT_FLOWS = (Flow.NEXT, Flow.BRANCH, Flow.STOP, Flow.THROW)
+STRAIGHT = [row for row in INSTRUCTIONS if row.flow in STRAIGHT_FLOWS]
 
 
 @pytest.mark.parametrize("row", STRAIGHT, ids=lambda row: row.mnemonic)
@@ -60,6 +61,7 @@ def test_the_builder_takes_what_the_verifier_takes(row: Instruction) -> None:
         Immediate.STATIC: (p.static("s", I64),),
         Immediate.OFFSET: (8,),
         Immediate.TARGET: (label,),
+        Immediate.TAG: (p.tag("e", []),),
     }
     method = getattr(f, method_name(row))
     method(*arguments.get(row.immediate, (1,)))

@@ -39,6 +39,9 @@ class Recorder:
     def grow_if(self, p: object, wanted: object) -> None:
         self.traps.add(Trap.HEAP_EXHAUSTED)  # what becomes of it when the heap cannot grow
 
+    def throw(self) -> None:
+        self.traps.add(Trap.UNCAUGHT_EXCEPTION)  # what becomes of it when nothing catches it
+
     def __getattr__(self, name: str) -> Callable[..., object]:
         return lambda *operands: object()
 

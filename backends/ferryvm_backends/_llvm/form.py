@@ -23,6 +23,7 @@ from ferryvm.backend import Artifact, BackendError, DirectEntry
 from ferryvm.isa.type import WORD_BYTES
 from ferryvm.machine.control import ControlBlock, Status
 from ferryvm.machine.state import Machine
+from ferryvm.machine.unwind import unwind
 from ferryvm.program import RECORD_BYTES
 
 MOST_TIMES = (1 << 63) - 1
@@ -165,6 +166,10 @@ class FormArtifact(Artifact):
     def _finish(self, machine: Machine, counting: bool, left: int) -> Status:
         """The status that the form was left with, once its cell is seen to."""
         control = machine.control
+        while left == Status.THROW and unwind(machine, counting) is Status.RUNNING:
+            self._run(machine.address, counting)
+            left = control.status
+        left = control.status
         try:
             status = Status(left)
         except ValueError:

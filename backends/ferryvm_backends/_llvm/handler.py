@@ -230,6 +230,10 @@ class HandlerBuilder(Arithmetic, Emitter[ir.Value]):
         self._leave(Status.HOST, exit_id=number)
         self._open = False
 
+    def throw(self) -> None:
+        self._leave(Status.THROW)
+        self._open = False
+
     # --- storage ----------------------------------------------------------------------------
 
     def _local_address(self, index: ir.Value) -> ir.Value:

@@ -11,6 +11,7 @@ from ferryvm.isa import INSTRUCTIONS, Type
 from ferryvm.isa.frame import HEADER_WORDS
 from ferryvm.machine.control import Status
 from ferryvm.machine.state import Machine
+from ferryvm.machine.unwind import unwind
 from ferryvm.verify import Verified
 from ferryvm_backends.reference.cell import Cells, Function
 from ferryvm_backends.reference.emitter import Departure, ReferenceEmitter, Violation
@@ -55,7 +56,12 @@ class ReferenceArtifact(Artifact):
                         is_hidden = True
                         continue
                 is_hidden = False
-                self._step(m)
+                try:
+                    self._step(m)
+                except Departure as departure:
+                    if departure.status is not Status.THROW:
+                        raise
+                    self._throw(m, machine)
                 if counting:
                     control.fuel -= 1
         except Departure as departure:
@@ -97,6 +103,14 @@ class ReferenceArtifact(Artifact):
             for slot in result if isinstance(result, tuple) else (result,):
                 m.stack[m.sp] = slot
                 m.sp += 1
+
+    def _throw(self, m: ReferenceEmitter, machine: Machine) -> None:
+        """Go on at the handler of what is thrown; raises `Departure` if it traps."""
+        control = m.control
+        control.pc, control.sp, control.fp = m.pc, m.sp, m.fp
+        if unwind(machine, False) is Status.TRAP:
+            raise Departure(Status.TRAP)
+        m.next, m.sp, m.fp, m.jumped = control.pc, control.sp, control.fp, True
 
     def _check_frame(self, m: ReferenceEmitter) -> None:
         owner = self.verified.owner(m.pc)

@@ -72,6 +72,9 @@ class ReferenceEmitter(PythonArithmetic, Emitter[int]):
         self.control.exit_id = number
         self._leave_if(True, Status.HOST)
 
+    def throw(self) -> None:
+        self._leave_if(True, Status.THROW)
+
     # --- storage ----------------------------------------------------------------------------
 
     def local(self, index: int) -> int:

@@ -134,6 +134,8 @@ class Fusion:
 
 
 _ENDS = frozenset(
-    row.opcode for row in INSTRUCTIONS if row.flow in (Flow.JUMP, Flow.RETURN, Flow.STOP)
+    row.opcode
+    for row in INSTRUCTIONS
+    if row.flow in (Flow.JUMP, Flow.RETURN, Flow.STOP, Flow.THROW)
 )
 """Instructions after which control does not go on to the next: lines end there."""

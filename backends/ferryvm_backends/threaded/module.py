@@ -29,6 +29,7 @@ EXITS = (
     Status.INTERRUPTED,
     Status.FUEL,
     Status.HOT,
+    Status.THROW,
 )
 
 

@@ -49,7 +49,7 @@ _ALL_BITS = (1 << 64) - 1
 _NUMBERED = {Immediate.LOCAL, Immediate.STATIC}
 """Immediates whose operand is a name or a number."""
 
-_NAMED = _NUMBERED | {Immediate.TARGET, Immediate.FUNCTION, Immediate.HOST}
+_NAMED = _NUMBERED | {Immediate.TARGET, Immediate.FUNCTION, Immediate.HOST, Immediate.TAG}
 """Immediates whose operand is a name, or can be one."""
 
 _NAMING = frozenset(row.mnemonic for row in INSTRUCTIONS if row.immediate in _NAMED)
@@ -567,6 +567,7 @@ class Parser:
             Immediate.TARGET: function.labels,
             Immediate.FUNCTION: self.functions,
             Immediate.HOST: self.hosts,
+            Immediate.TAG: self.tags,
         }
         signatures, code.relocations = code.relocations, []
         for pc, text, where in function.references:

@@ -2,7 +2,7 @@
 """Written by `python -m ferryvm.build.stub`."""
 
 from ferryvm.build.body import Body
-from ferryvm.build.symbol import Host, Label, Local, Static
+from ferryvm.build.symbol import Host, Label, Local, Static, Tag
 from ferryvm.program import Signature
 
 class Instructions(Body):
@@ -987,3 +987,13 @@ class Instructions(Body):
         """trap ( -- )
 
         Trap: the program says that this cannot be reached."""
+
+    def throw(self, tag: Tag) -> None:
+        """throw ( values -- )
+
+        Throw an exception of the tag, with its values; traps where no clause catches it."""
+
+    def throw_record(self) -> None:
+        """throw_record ( i64 i64 i64 i64 i64 -- )
+
+        Throw the exception of a record; traps where no clause catches it, or it is none."""

@@ -14,7 +14,7 @@ from collections.abc import Callable
 from typing import Any
 
 from ferryvm.build.body import Body, method_name
-from ferryvm.build.symbol import Host, Label, Local, Static
+from ferryvm.build.symbol import Host, Label, Local, Static, Tag
 from ferryvm.float_environment import in_ours
 from ferryvm.isa import BY_MNEMONIC, Flow, Immediate, Instruction
 from ferryvm.isa.frame import return_immediate
@@ -61,7 +61,7 @@ def _bare(row: Instruction) -> Method:
         self._immediates.append(0)
         self._end_path()
 
-    return stop if row.flow is Flow.STOP else method
+    return stop if row.flow in (Flow.STOP, Flow.THROW) else method
 
 
 def _integer(row: Instruction) -> Method:
@@ -245,6 +245,20 @@ def _host(row: Instruction) -> Method:
     return method
 
 
+def _throw(row: Instruction) -> Method:
+    opcode = row.opcode
+
+    def method(self: Body, tag: Tag) -> None:
+        tag = self._tag(method_name(row), tag)
+        self._effect(method_name(row), tag.parameters, (), None, {})
+        self.code.relocations.append((len(self._opcodes), tag.name))
+        self._opcodes.append(opcode)
+        self._immediates.append(0)
+        self._end_path()
+
+    return method
+
+
 def _signature(row: Instruction) -> Method:
     opcode = row.opcode
 
@@ -286,6 +300,7 @@ _MAKERS: dict[Immediate, Callable[[Instruction], Any]] = {
     Immediate.FUNCTION: _function,
     Immediate.SIGNATURE: _signature,
     Immediate.HOST: _host,
+    Immediate.TAG: _throw,
     Immediate.LABELS: _labels,
     Immediate.RESULTS: _results,
 }

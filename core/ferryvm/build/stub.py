@@ -17,7 +17,7 @@ _HEAD = '''\
 """Written by `python -m ferryvm.build.stub`."""
 
 from ferryvm.build.body import Body
-from ferryvm.build.symbol import Host, Label, Local, Static
+from ferryvm.build.symbol import Host, Label, Local, Static, Tag
 from ferryvm.program import Signature
 
 class Instructions(Body):

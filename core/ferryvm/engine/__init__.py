@@ -2,7 +2,15 @@
 """Running verified programs on backends: start, stop, save, resume."""
 
 from ferryvm.engine.execution import Engine, Execution
-from ferryvm.engine.result import ProgramInterrupted, RunResult, TrapError
+from ferryvm.engine.result import ProgramInterrupted, RunResult, TrapError, UncaughtError
 from ferryvm.engine.runnable import runnable
 
-__all__ = ["Engine", "Execution", "ProgramInterrupted", "RunResult", "TrapError", "runnable"]
+__all__ = [
+    "Engine",
+    "Execution",
+    "ProgramInterrupted",
+    "RunResult",
+    "TrapError",
+    "UncaughtError",
+    "runnable",
+]

@@ -20,7 +20,7 @@ from typing import Protocol
 
 from ferryvm.backend import DirectEntry
 from ferryvm.engine.marshal import CallError, Value, check, frame_struct, values
-from ferryvm.engine.result import ProgramInterrupted, TrapError, shown_stack
+from ferryvm.engine.result import ProgramInterrupted, shown_stack, trap_raised
 from ferryvm.errors import FerryError
 from ferryvm.float_environment import ours
 from ferryvm.isa import BY_MNEMONIC
@@ -349,7 +349,7 @@ class Calls:
         """The value of a call that has ended. Raises for all other ends."""
         machine, target = self.machine, call.target
         if status is Status.TRAP:
-            raise TrapError(machine)
+            raise trap_raised(machine)
         if status is Status.HALT:
             if machine.control.pc != target.halt:
                 where = machine.position or f"pc {machine.control.pc}"

@@ -3,6 +3,7 @@
 
     enter ──> HALT, TRAP, FUEL, INTERRUPTED   the program stops
        ▲  ├──> HOST                            perform the call ──┐
+       │  ├──> THROW                           find the handler ──┤   (or trap)
        │  └──> GROW                            grow the heap ─────┤   (or trap)
        └──────────────────────────────────────────────────────────┘
 
@@ -18,13 +19,15 @@ from typing import ParamSpec, TypeVar
 
 from ferryvm.backend import Artifact, BackendError, DirectEntry, Interpreter, RefusalError
 from ferryvm.engine.exit_check import ExitChecker
+from ferryvm.engine.result import UncaughtError, add_frames
 from ferryvm.errors import FerryError
 from ferryvm.failure import described, is_out_of_memory, shown
 from ferryvm.float_environment import callers, ours
 from ferryvm.isa import Trap
 from ferryvm.machine.control import EXIT_ID, INTERRUPT, Status
-from ferryvm.machine.host import Context, HostFunction, Output
+from ferryvm.machine.host import STANDARD, Context, HostFunction, Output
 from ferryvm.machine.state import Machine
+from ferryvm.machine.unwind import catch_raised, catch_thrown, unwind
 
 _ENDS = (Status.HALT, Status.TRAP, Status.INTERRUPTED, Status.FUEL)
 """Statuses that end a run."""
@@ -110,7 +113,12 @@ class Driver:
                 if halves[INTERRUPT]:  # or nobody looks, where each stay in a backend is short
                     control.status = Status.INTERRUPTED
                     return Status.INTERRUPTED
-                self._performing[halves[EXIT_ID]]()
+                number = halves[EXIT_ID]
+                try:
+                    self._performing[number]()
+                except Exception as error:
+                    if not self._catch(error, number):
+                        raise
                 if counting:
                     control.fuel -= 1
                 if self.entries != entries:  # it called back: another form may be bound
@@ -142,6 +150,10 @@ class Driver:
                 if not self._grow(backend):
                     control.status, control.trap = Status.TRAP, Trap.HEAP_EXHAUSTED
                     return Status.TRAP
+            elif status is Status.THROW:
+                found = unwind(self.machine, counting)
+                if found is not Status.RUNNING:
+                    return found
             elif status in _ENDS:
                 if status is Status.HALT and counting:
                     control.fuel -= 1
@@ -193,6 +205,21 @@ class Driver:
         grown = end <= self.machine.control.heap_capacity or self.machine.grow(end)
         self.limit_heap(backend)
         return grown
+
+    def _catch(self, error: Exception, number: int) -> bool:
+        """True if the program catches what a host function raised; it is at the handler then. What
+        it does not catch gets the program's frames as notes."""
+        machine, host = self.machine, self._hosts[number]
+        if STANDARD.get(host.name) is host:
+            return False  # it is a fault of where the program writes
+        if isinstance(error, UncaughtError) and error.program is machine.program:
+            return catch_thrown(machine, error.thrown)
+        if isinstance(error, FerryError):
+            return False
+        if catch_raised(machine, error):
+            return True
+        add_frames(machine, error)
+        return False
 
     def _first_call(self, number: int) -> Callable[[], None]:
         """Performs calls of a host import; what that takes is made at the first one."""

@@ -28,7 +28,7 @@ from ferryvm.backend import (
 from ferryvm.engine.driver import Driver
 from ferryvm.engine.interrupt import interruptible, stay
 from ferryvm.engine.preparation import prepare
-from ferryvm.engine.result import ProgramInterrupted, RunResult, Seconds, Statistics, TrapError
+from ferryvm.engine.result import ProgramInterrupted, RunResult, Seconds, Statistics, trap_raised
 from ferryvm.engine.runnable import mixed, runnable
 from ferryvm.errors import FerryError
 from ferryvm.failure import described, is_ctrl_c, shown
@@ -406,7 +406,7 @@ class Execution:
 
     def _result(self, status: Status) -> RunResult:
         if status is Status.TRAP:
-            raise TrapError(self.machine)
+            raise trap_raised(self.machine)
         if status is Status.INTERRUPTED:
             raise ProgramInterrupted(self.machine)
         result = self.machine.result() if status is Status.HALT else None

@@ -9,12 +9,13 @@ the stack and the heap hold is not checked.
 
 from __future__ import annotations
 
-from ferryvm.isa import BY_MNEMONIC, Trap
+from ferryvm.isa import BY_MNEMONIC, INSTRUCTIONS, Flow, Trap
 from ferryvm.isa.frame import HEADER_WORDS
 from ferryvm.isa.type import WORD_BYTES
 from ferryvm.machine.control import EXIT_ID, FP, PC, SP, Status
 from ferryvm.machine.state import Machine
 
+_THROWING = frozenset(row.opcode for row in INSTRUCTIONS if row.flow is Flow.THROW)
 _HALT, _HOST = BY_MNEMONIC["halt"].opcode, BY_MNEMONIC["host"].opcode
 _TRAPS = frozenset(int(trap) for trap in Trap if trap is not Trap.NONE)
 
@@ -78,6 +79,9 @@ class ExitChecker:
         elif status is Status.TRAP:
             if control.trap not in _TRAPS:
                 return f"with the trap {control.trap}, which there is not"
+        elif status is Status.THROW:
+            if self._machine.program.code.opcodes[control.pc] not in _THROWING:
+                return f"with THROW at pc {control.pc}, where nothing is thrown"
         elif status is Status.GROW:
             if control.wanted <= control.heap_capacity:
                 return f"for a heap of {control.wanted} bytes, and has {control.heap_capacity}"

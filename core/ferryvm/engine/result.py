@@ -14,6 +14,7 @@ from ferryvm.isa import Trap, Type
 from ferryvm.isa.type import to_python
 from ferryvm.machine.control import Status
 from ferryvm.machine.state import Frame, Machine
+from ferryvm.machine.unwind import raised_by_host, thrown
 
 
 class TrapError(FerryError):
@@ -26,6 +27,43 @@ class TrapError(FerryError):
         self.stack: list[Frame] = machine.frames()
         """The calls under way, innermost first, without the middle of a deep stack."""
         super().__init__(_show(machine, f"trap: {self.kind.message}", self.stack))
+
+
+class UncaughtError(TrapError):
+    """The program threw an exception that no clause catches."""
+
+    def __init__(self, machine: Machine) -> None:
+        super().__init__(machine)
+        exception = thrown(machine)
+        assert exception is not None
+        self.program, self.thrown = machine.program, exception
+        tag = machine.program.tags[exception.tag]
+        self.tag: str = tag.name
+        self.values: tuple[int | float, ...] = tuple(
+            to_python(t, word) for t, word in zip(tag.parameters, exception.words, strict=True)
+        )
+        """Signed for integers."""
+        shown = ", ".join(map(repr, self.values))
+        event = f"trap: {self.kind.message} {self.tag}({shown})"
+        self.args = (_show(machine, event, self.stack),)
+
+
+def trap_raised(machine: Machine) -> BaseException:
+    """The Python exception for a machine that trapped: for an exception of a host function that it
+    threw again, that one."""
+    if machine.control.trap != Trap.UNCAUGHT_EXCEPTION:
+        return TrapError(machine)
+    error = raised_by_host(machine)
+    if error is None:
+        return UncaughtError(machine)
+    add_frames(machine, error)
+    return error
+
+
+def add_frames(machine: Machine, error: BaseException) -> None:
+    """Add the calls under way to an exception's notes, innermost first."""
+    for line in _calls(machine.frames()):
+        error.add_note(line)
 
 
 class StoppedCall(Protocol):
@@ -58,14 +96,19 @@ def shown_stack(machine: Machine, event: str) -> str:
 
 def _show(machine: Machine, event: str, stack: list[Frame]) -> str:
     """The event and its place, then the active calls, innermost first."""
-    lines = [f"{machine.position or f'pc {machine.control.pc}'}: {event}"]
+    return "\n".join([f"{machine.position or f'pc {machine.control.pc}'}: {event}", *_calls(stack)])
+
+
+def _calls(stack: list[Frame]) -> list[str]:
+    """A line for each call."""
+    lines = []
     for frame in stack:
         if frame.skipped:
             lines.append(f"    ... {frame.skipped} more calls ...")
         lines.append(f"    in {frame}")
         if frame.is_cut:
             lines.append("    ... more calls, not counted ...")
-    return "\n".join(lines)
+    return lines
 
 
 @record.dataclass(frozen=True)

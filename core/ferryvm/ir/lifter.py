@@ -16,6 +16,7 @@ from ferryvm.isa.frame import HEADER_WORDS
 from ferryvm.isa.table import Flow
 from ferryvm.isa.type import I64, Type
 from ferryvm.region.call import call_graph
+from ferryvm.region.code import caught_locally
 from ferryvm.verify import Verified
 
 _CALLS = (Flow.CALL, Flow.CALL_INDIRECT)
@@ -40,6 +41,8 @@ class BodyLifter(CallLifter):
         super().__init__(verified, order)
         self.is_root, self.counting = is_root, counting
         self.heads: dict[Stop, Block] = {}
+        self._reached: set[Stop] = set()
+        """Nodes that an edge leads to: not the handlers of exceptions that interpreters catch."""
         self.pending: dict[OrderedBlock, Variables] = {}
         """Variables at the end of the one block that leads to a node."""
         self.slots: dict[Dispatch, list[Slot]] = {}
@@ -65,6 +68,8 @@ class BodyLifter(CallLifter):
             self._check_entry()
         entry.terminator = Terminator("jump", edges=(self._edge(None, self.order.first),))
         for stop in self.order.stops:
+            if stop not in self._reached:
+                continue
             if isinstance(stop, Dispatch):
                 self._dispatch(stop)
             else:
@@ -148,10 +153,16 @@ class BodyLifter(CallLifter):
             end += 1
         wanted = end + 1 - pc
         """The fuel needed, with the last instruction even if other code pays for it."""
-        count = wanted - (self.row(end).flow in _UNPAID)
+        count = wanted - self._is_unpaid(end)
         self.pc, self.unpaid = pc, 0
         self.emit(Operation("pay", None, (count, wanted), (), self.variables.state(pc, unpaid=0)))
         self.unpaid = count
+
+    def _is_unpaid(self, pc: int) -> bool:
+        flow = self.row(pc).flow
+        if flow is Flow.THROW:  # where it leaves, who goes on pays
+            return caught_locally(self.verified, pc) is None
+        return flow in _UNPAID
 
     def end(self, name: str, arguments: tuple[Value, ...], targets: tuple[int, ...]) -> None:
         self.is_open = False
@@ -168,6 +179,7 @@ class BodyLifter(CallLifter):
             self.body.blocks.append(block)
             return Edge(block, [])
         stop = self.order.stop(target)
+        self._reached.add(stop)
         if isinstance(stop, OrderedBlock) and not self.order.is_join(stop):
             self.pending[stop] = variables.copy()
             return Edge(self.heads[stop], [])
@@ -225,6 +237,7 @@ class BodyLifter(CallLifter):
         for target in dispatch.targets:
             types = enumerate(self._types(target.pc))
             own: list[Value] = [words[slot] for slot in types]
+            self._reached.add(target)
             variables = self.pending[target] = memory.copy()
             variables.words = self._framed(own)
         edges = tuple(Edge(self.heads[target], []) for target in dispatch.targets)

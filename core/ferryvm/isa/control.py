@@ -126,3 +126,15 @@ def halt(m: Emitter[V]) -> None:
 def trap(m: Emitter[V]) -> None:
     """Trap: the program says that this cannot be reached."""
     m.trap(Trap.UNREACHABLE)
+
+
+@instruction("throw", Immediate.TAG, flow=Flow.THROW)
+def throw(m: Emitter[V], tag: V) -> None:
+    """Throw an exception of the tag, with its values; traps where no clause catches it."""
+    m.throw()
+
+
+@instruction("throw_record", pops=(I64,) * 5, flow=Flow.THROW)
+def throw_record(m: Emitter[V], tag: V, a: V, b: V, c: V, d: V) -> None:
+    """Throw the exception of a record; traps where no clause catches it, or it is none."""
+    m.throw()

@@ -38,6 +38,7 @@ class Effect(enum.Enum):
     TRAPS = "can trap"
     GROWS = "can leave for a larger heap"
     CALLS_HOST = "leaves for a host function"
+    THROWS = "goes on at a handler, or traps"
     HALTS = "ends the program"
 
 
@@ -63,6 +64,7 @@ _OPERATIONS = {
     "trap_if": Effect.TRAPS,
     "grow_if": Effect.GROWS,
     "host": Effect.CALLS_HOST,
+    "throw": Effect.THROWS,
     "halt": Effect.HALTS,
 }
 """Operations of the emitter that are more than a computation on values."""

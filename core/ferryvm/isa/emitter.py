@@ -281,6 +281,10 @@ class Emitter(PureEmitter[V]):
     def host(self, number: V) -> None:
         """Leave with HOST at this instruction, for host import `number`; nothing follows."""
 
+    @abc.abstractmethod
+    def throw(self) -> None:
+        """Leave with THROW at this instruction, or go on at the handler; nothing follows."""
+
     # --- storage ----------------------------------------------------------------------------
 
     @abc.abstractmethod

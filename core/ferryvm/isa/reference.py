@@ -180,6 +180,9 @@ class TextEmitter(Emitter[str]):
     def host(self, number: str) -> None:
         self._lines.add(f"leave for host import {number}")
 
+    def throw(self) -> None:
+        self._lines.add("go on at the handler, or trap")
+
     def local(self, index: str) -> str:
         return self._lines.read("stack", f"local[{index}]")
 
@@ -279,7 +282,7 @@ def meaning(row: Instruction) -> list[str]:
     """The meaning of an instruction as lines; `a`, `b`, `c` are its operands, deepest first."""
     emitter = TextEmitter()
     literal = [] if row.immediate is Immediate.NONE else ["immediate"]
-    pushed = row.meaning(emitter, *literal, *"abc"[: len(row.pops)])
+    pushed = row.meaning(emitter, *literal, *"abcdefgh"[: len(row.pops)])
     if pushed is not None:
         values = pushed if isinstance(pushed, tuple) else (pushed,)
         for value in values:

@@ -44,6 +44,7 @@ class Immediate(enum.Enum):
     FUNCTION = "function"
     SIGNATURE = "signature number"
     HOST = "host import"
+    TAG = "tag"
     LABELS = "labels, the last one for any other index"
     RESULTS = "number of results"
     """In code, that of parameters, too: see `ferryvm.isa.frame`."""
@@ -72,6 +73,7 @@ class Flow(enum.Enum):
     CALL = "call"
     CALL_INDIRECT = "call_indirect"
     HOST = "host"
+    THROW = "throw"
     RETURN = "return"
     STOP = "stop"
 
@@ -114,6 +116,8 @@ class Instruction:
             return f"( arguments{index} -- results )"
         if self.flow is Flow.HOST:
             return "( arguments -- results )"
+        if self.immediate is Immediate.TAG:
+            return "( values -- )"
         if self.flow is Flow.RETURN:
             return "( results -- )"
         left = " ".join(str(t) for t in self.pops)

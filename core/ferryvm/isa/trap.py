@@ -25,6 +25,8 @@ class Trap(enum.IntEnum):
     HEAP_EXHAUSTED = 9
     UNDEFINED_ELEMENT = 10
     SIGNATURE_MISMATCH = 11
+    UNCAUGHT_EXCEPTION = 12
+    INVALID_RECORD = 13
 
     @property
     def message(self) -> str:
@@ -45,4 +47,6 @@ _MESSAGES = {
     Trap.HEAP_EXHAUSTED: "heap exhausted",
     Trap.UNDEFINED_ELEMENT: "function table index out of bounds",
     Trap.SIGNATURE_MISMATCH: "function of another signature called through the table",
+    Trap.UNCAUGHT_EXCEPTION: "uncaught exception",
+    Trap.INVALID_RECORD: "record of no exception thrown",
 }

@@ -201,6 +201,10 @@ class _Decoder:
                 if number >= len(self.program.hosts):
                     raise DecodeError(f"no host import has number {number}", pc)
                 return self.program.hosts[number].name
+            case Immediate.TAG:
+                if number >= len(self.program.tags):
+                    raise DecodeError(f"no tag has number {number}", pc)
+                return self.program.tags[number].name
             case Immediate.SIGNATURE:
                 if number >= len(self.program.signatures):
                     raise DecodeError(f"no signature has number {number}", pc)

@@ -139,6 +139,7 @@ class _Linker:
         tables: dict[Immediate, Mapping[str, int]] = {
             Immediate.FUNCTION: self.functions,
             Immediate.HOST: self.hosts,
+            Immediate.TAG: self.tags,
         }
         for pc, what in code.relocations:
             kind = _KINDS[opcodes[pc]]

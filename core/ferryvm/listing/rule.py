@@ -124,9 +124,9 @@ RESULTS = [
 ]
 """Instructions that turn operands into a value, never trap and do nothing else."""
 
-ENDS = [
-    r.mnemonic for r in INSTRUCTIONS if r.flow in (Flow.JUMP, Flow.TABLE, Flow.RETURN, Flow.STOP)
-]
+_LAST = (Flow.JUMP, Flow.TABLE, Flow.RETURN, Flow.STOP, Flow.THROW)
+
+ENDS = [r.mnemonic for r in INSTRUCTIONS if r.flow in _LAST]
 """Instructions after which control does not go on with the next one."""
 
 

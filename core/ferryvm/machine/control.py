@@ -21,7 +21,7 @@ __all__ = [
     "Status",
 ]
 
-ABI_VERSION = 4
+ABI_VERSION = 5
 """Version of the layout of the control block."""
 
 
@@ -64,6 +64,8 @@ class Status(enum.IntEnum):
     LONG = 12
     """Quick code has run long, see `Code.long`; pc is the loop head or function entry to go on
     with."""
+    THROW = 13
+    """An exception needs a handler: pc is the instruction that throws it, state is as before it."""
 
 
 class ControlBlock(ctypes.Structure):

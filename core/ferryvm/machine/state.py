@@ -81,6 +81,8 @@ class Machine:
         """The words of each function's descriptor."""
         self._descriptors = array("Q", [word for row in self.descriptors for word in row])
         self._table = array("Q", (*program.table, 0))  # an empty one would have no address
+        self.raised: list[BaseException] = []
+        """Exceptions that host functions raised and the program caught, by their handles."""
         self.control = self.memory.control
         self.bind()
         for number, static in enumerate(program.statics):
@@ -148,6 +150,7 @@ class Machine:
         memory.statics[:] = new.statics
         memory.stack[: self.control.sp] = new.stack[: self.control.sp]
         memory.take_heap(new, self.control.hp)
+        self.raised = [*other.raised]
 
     def adopt(self, twin: Machine) -> None:
         """Restore the state of a copy of this machine; the old state is discarded."""

@@ -6,7 +6,8 @@ from __future__ import annotations
 import collections
 import re
 
-from ferryvm.isa import INSTRUCTIONS, Flow
+from ferryvm.isa import INSTRUCTIONS, Flow, Immediate
+from ferryvm.program import Clause
 from ferryvm.region.memo import memoised
 from ferryvm.verify import Verified
 
@@ -19,7 +20,8 @@ _AMBIGUOUS = re.compile(rf"^$|^{PROGRAM}$|/[a-z]+\.[0-9.]+$|#[0-9]+$")
 FLOWS = [row.flow for row in INSTRUCTIONS]
 """By opcode."""
 
-_LAST = (Flow.RETURN, Flow.STOP)
+_LAST = (Flow.RETURN, Flow.STOP, Flow.THROW)
+_CALLS = (Flow.CALL, Flow.CALL_INDIRECT, Flow.HOST)
 _ENDS = [flow in (Flow.JUMP, Flow.BRANCH, Flow.TABLE, *_LAST) for flow in FLOWS]
 """By opcode, whether control does not simply go on after it."""
 
@@ -32,7 +34,11 @@ class DecodedCode:
         self.opcodes: list[int] = program.code.opcodes.tolist()
         self.immediates: list[int] = program.code.immediates.tolist()
         self.length = len(self.opcodes)
-        self.ends = [pc for pc, opcode in enumerate(self.opcodes) if _ENDS[opcode]]
+        self.handlers = _handlers(verified, self.opcodes)
+        """Where control can go in the function by an exception of an instruction, by its pc."""
+        self.ends = [
+            pc for pc, opcode in enumerate(self.opcodes) if _ENDS[opcode] or pc in self.handlers
+        ]
         """pcs of the instructions after which a block ends."""
         names = [function.name for function in program.functions]
         count = collections.Counter(names)
@@ -44,7 +50,7 @@ class DecodedCode:
 
     def successors(self, pc: int) -> list[int]:
         """Where control can go in the function after an instruction: for a branch the next one,
-        then the target."""
+        then the target; then the handlers of its exceptions."""
         flow = FLOWS[self.opcodes[pc]]
         if flow is Flow.JUMP:
             return [self.immediates[pc]]
@@ -52,7 +58,33 @@ class DecodedCode:
             return [pc + 1, self.immediates[pc]]
         if flow is Flow.TABLE:
             return list(range(pc + 1, pc + 2 + self.immediates[pc]))
-        return [pc + 1] if flow not in _LAST else []
+        onward = [] if flow in _LAST else [pc + 1]
+        return onward + [to for to in self.handlers.get(pc, ()) if to not in onward]
+
+
+def caught_locally(verified: Verified, pc: int) -> Clause | None:
+    """The clause of the function that catches what the instruction at `pc` throws by itself; None
+    for an instruction that throws nothing of its own, or what is not known before it runs."""
+    program = verified.program
+    if INSTRUCTIONS[program.code.opcodes[pc]].immediate is not Immediate.TAG:
+        return None
+    tag = program.code.immediates[pc]
+    covering = verified.clauses.covering(pc)
+    return next((clause for clause in covering if clause.tag in (None, tag)), None)
+
+
+def _handlers(verified: Verified, opcodes: list[int]) -> dict[int, tuple[int, ...]]:
+    found = {}
+    for pc, opcode in enumerate(opcodes) if verified.clauses else ():
+        flow = FLOWS[opcode]
+        if not verified.is_reachable(pc) or flow not in (*_CALLS, Flow.THROW):
+            continue
+        own = caught_locally(verified, pc)
+        covering = [own] if own is not None else verified.clauses.covering(pc)
+        handlers = tuple(dict.fromkeys(clause.handler for clause in covering))
+        if handlers:
+            found[pc] = handlers
+    return found
 
 
 @memoised

@@ -7,8 +7,8 @@
     pc 3   jump 0          ┘ successors (0,)         0 dominates 2: a loop with head 0
     pc 4   return            block 4
 
-Only what the verifier found reachable is in it. Calls and host calls end no block: control comes
-back to the next instruction. Each of the jumps that follow a `jump_table` is a block.
+Only what the verifier found reachable is in it. Calls and host calls end no block, since control
+comes back to the next instruction, but those that a clause covers: its handler is a successor. Each of the jumps that follow a `jump_table` is a block.
 """
 
 from __future__ import annotations

@@ -117,6 +117,8 @@ def taken(program: Program, row: Instruction, immediate: int) -> int:
             return len(program.signatures[immediate].parameters) + 1
         case Flow.HOST:
             return len(program.hosts[immediate].signature.parameters)
+        case Flow.THROW if row.immediate is Immediate.TAG:
+            return len(program.tags[immediate].parameters)
         case Flow.RETURN:
             return return_counts(immediate)[1]
     return len(row.pops)
@@ -146,6 +148,8 @@ def immediate_text(program: Program, row: Instruction, immediate: int, parameter
             return program.functions[immediate].name
         case Immediate.HOST:
             return program.hosts[immediate].name
+        case Immediate.TAG:
+            return program.tags[immediate].name
         case Immediate.STATIC:
             return program.statics[immediate].name
         case Immediate.SIGNATURE:

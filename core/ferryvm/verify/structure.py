@@ -10,7 +10,7 @@ from __future__ import annotations
 from ferryvm.clause import ClauseForest, NestingFault
 from ferryvm.isa import INSTRUCTIONS, Immediate, Type
 from ferryvm.isa.type import signed
-from ferryvm.program import MAX_TAG_VALUES, RECORD_BYTES, Program, Signature
+from ferryvm.program import HOST_TAG, MAX_TAG_VALUES, RECORD_BYTES, Program, Signature
 from ferryvm.verify.refusal import VerifyCode, VerifyError, refusal
 
 MAX_STATICS = 1 << 24
@@ -30,9 +30,6 @@ MAX_LOCALS = 1 << 15
 """Largest number of locals, without the parameters. A call zeroes them for one unit of
 fuel: without a limit, fuel would not bound time (docs/decisions/2026-11-23-fuel-and-locals.md)."""
 
-
-HOST_TAG = "python."
-"""How the names of tags begin that stand for exceptions of host functions."""
 
 _IMMEDIATES = [row.immediate for row in INSTRUCTIONS]
 _OPCODE = {row.mnemonic: row.opcode for row in INSTRUCTIONS}
@@ -184,6 +181,7 @@ def check_immediates(program: Program) -> None:
         Immediate.FUNCTION: len(program.functions),
         Immediate.SIGNATURE: len(program.signatures),
         Immediate.HOST: len(program.hosts),
+        Immediate.TAG: len(program.tags),
     }
     of_opcode = [limits.get(kind, _ANY) for kind in _IMMEDIATES]
     for pc, (opcode, immediate) in enumerate(zip(opcodes, immediates, strict=True)):

@@ -35,7 +35,7 @@ _POPS = [tuple(_kind_number(t) for t in reversed(row.pops)) for row in INSTRUCTI
 _PUSHES = [tuple(_kind_number(t) for t in row.pushes) for row in INSTRUCTIONS]
 _OPEN = [any(n < 0 for n in _POPS[row.opcode] + _PUSHES[row.opcode]) for row in INSTRUCTIONS]
 _FLOWS = [row.flow for row in INSTRUCTIONS]
-_THROWING = frozenset((Flow.CALL, Flow.CALL_INDIRECT, Flow.HOST))
+_THROWING = frozenset((Flow.CALL, Flow.CALL_INDIRECT, Flow.HOST, Flow.THROW))
 """How control goes on after instructions that exceptions can come from."""
 
 
@@ -126,6 +126,8 @@ class TypeFlow:
         immediate = self.immediates[pc]
         if flow is Flow.HOST:
             return len(self.program.hosts[immediate].signature.results)
+        if flow is Flow.THROW:
+            return 0
         if flow is Flow.CALL:
             immediate = self.program.functions[immediate].signature
         return len(self.result_kinds[immediate])
@@ -225,6 +227,12 @@ class TypeFlow:
             for t in signature.results:
                 stack = self.stacks.push(stack, NUMBER[t])
             return stack
+        if flow is Flow.THROW:
+            row = INSTRUCTIONS[opcode]
+            types: Sequence[Operand] = row.pops
+            if row.immediate is Immediate.TAG:
+                types = self.program.tags[immediate].parameters
+            return self._pop(pc, stack, [_kind_number(t) for t in reversed(types)])
         if flow is Flow.RETURN:
             if number == 0:
                 raise self._refuse(VerifyCode.RETURN_IN_MAIN, "function 0 ends with halt", pc)

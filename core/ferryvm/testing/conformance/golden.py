@@ -13,8 +13,8 @@ from collections.abc import Iterator
 from importlib import resources
 
 from ferryvm.isa import BY_MNEMONIC, Immediate, Instruction, Trap, Type
-from ferryvm.listing import FunctionListing, Item, Label, Line, Operand
-from ferryvm.program import HostImport, Signature, Static
+from ferryvm.listing import ClauseListing, FunctionListing, Item, Label, Line, Operand
+from ferryvm.program import HostImport, Signature, Static, Tag
 from ferryvm.testing.conformance.record import CaseError
 
 
@@ -30,6 +30,7 @@ class Setting:
     functions: tuple[FunctionListing, ...] = ()
     table: tuple[str, ...] = ()
     hosts: tuple[HostImport, ...] = ()
+    tags: tuple[Tag, ...] = ()
     marked: tuple[Line, ...] = ()
     """Lines of the functions that `!` marks."""
 
@@ -173,7 +174,7 @@ def _integer(word: str) -> int:
 
 # --- settings -------------------------------------------------------------------------------
 
-_SETTINGS = ("heap", "static", "local", "function", "table", "host")
+_SETTINGS = ("heap", "static", "local", "function", "catch", "table", "host", "tag")
 
 
 def _set(setting: Setting, text: str) -> Setting:
@@ -191,6 +192,18 @@ def _set(setting: Setting, text: str) -> Setting:
     if keyword == "host":
         host = HostImport(words[0], _signature(words[1]))
         return dataclasses.replace(setting, hosts=(*setting.hosts, host))
+    if keyword == "tag":
+        tag = Tag(words[0], _signature(words[1]).parameters)
+        return dataclasses.replace(setting, tags=(*setting.tags, tag))
+    if keyword == "catch":
+        *others, last = setting.functions
+        taken, start, end, handler, *depth = words
+        name = None if taken in ("all", "record") else taken
+        clause = ClauseListing(
+            start, end, handler, int(depth[0]) if depth else 0, name, taken == "record"
+        )
+        last = dataclasses.replace(last, clauses=[*last.clauses, clause])
+        return dataclasses.replace(setting, functions=(*others, last))
     if keyword == "function":
         head, _, body = text.partition(" : ")
         _, name, signature, *rest = head.split()
@@ -232,10 +245,13 @@ def _code(text: str) -> tuple[tuple[Item, ...], tuple[Line, ...]]:
     return tuple(items), tuple(marked)
 
 
+_NAMED = (Immediate.TARGET, Immediate.FUNCTION, Immediate.HOST, Immediate.TAG)
+
+
 def _immediate(row: Instruction, word: str) -> Operand:
     if row.immediate.literal:
         return _integer(word) & row.immediate.literal.mask
-    if row.immediate in (Immediate.TARGET, Immediate.FUNCTION, Immediate.HOST):
+    if row.immediate in _NAMED:
         return word
     if row.immediate is Immediate.LABELS:
         return tuple(word.split(","))

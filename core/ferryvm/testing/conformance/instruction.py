@@ -216,7 +216,7 @@ def program_of(
     behind those of the setting."""
     data = [Data(0, setting.heap)] if setting.heap else []
     every, table, hosts = [*setting.statics, *statics], list(setting.table), list(setting.hosts)
-    return encode(Listing(list(functions), every, data, table, hosts))
+    return encode(Listing(list(functions), every, data, table, hosts, tags=list(setting.tags)))
 
 
 def pc_of(line: Line | None, functions: Iterable[FunctionListing]) -> int:

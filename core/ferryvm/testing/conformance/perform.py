@@ -12,9 +12,10 @@ import numpy as np
 from ferryvm.backend import Artifact, RefusalError
 from ferryvm.engine.saved import pack_state, unpack_state
 from ferryvm.float_environment import in_ours, ours
-from ferryvm.isa import Trap
+from ferryvm.isa import INSTRUCTIONS, Flow, Trap
 from ferryvm.machine.control import REGISTER_BYTES, ControlBlock, Status
 from ferryvm.machine.state import Machine
+from ferryvm.machine.unwind import unwind
 from ferryvm.testing.conformance.exception import describe, raise_if_pressed
 from ferryvm.testing.conformance.fault import Mismatch, compare
 from ferryvm.testing.conformance.record import litter, perform_host, stand, write_state
@@ -37,6 +38,8 @@ from ferryvm.testing.conformance.script import (
     observe,
 )
 from ferryvm.testing.watchdog import PATIENCE, watched
+
+_THROWING = frozenset(row.opcode for row in INSTRUCTIONS if row.flow is Flow.THROW)
 
 _MOMENT = 0.02
 """Seconds that a backend runs before another thread sets the flag."""
@@ -110,7 +113,7 @@ class _Performer:
                 status = self._enter_endless(machine, step)
             else:
                 with watched(control, self.patience) as watch:
-                    status = self.artifact.enter(machine, step.counting)
+                    status = self._run(machine, step.counting)
                 if watch.has_barked:
                     return late
         except _GoneError:
@@ -141,6 +144,19 @@ class _Performer:
             return Mismatch("heap past hp", "zeros", "other bytes")
         return fault
 
+    def _run(self, machine: Machine, counting: bool) -> Status:
+        """Enter until it leaves for another reason than to have a handler found."""
+        throwing = machine.program.code.opcodes
+        while True:
+            status = self.artifact.enter(machine, counting)
+            control = machine.control
+            if status is not Status.THROW or control.status != status:
+                return status
+            if throwing[control.pc] not in _THROWING:
+                return status
+            if unwind(machine, counting) is not Status.RUNNING:
+                return machine.status
+
     def _enter_endless(self, machine: Machine, step: Enter) -> Status:
         """Enter in a thread of its own, so that a backend that stays in is no more than a fault."""
         answers: list[Status | BaseException] = []
@@ -148,7 +164,7 @@ class _Performer:
         def work() -> None:
             try:
                 with ours():
-                    answers.append(self.artifact.enter(machine, step.counting))
+                    answers.append(self._run(machine, step.counting))
             except BaseException as error:  # noqa: BLE001 - raised again in the caller's thread
                 answers.append(error)
 

@@ -30,6 +30,7 @@ def relist(verified: Verified) -> Relisted:
         data=list(program.data),
         table=[names[number] for number in program.table],
         hosts=list(program.hosts),
+        tags=list(program.tags),
     )
     places = []
     mine: list[list[int]] = [[] for _ in program.functions]
@@ -67,6 +68,8 @@ def line_of(verified: Verified, names: list[str], pc: int) -> Line:
             return Line(row, names[immediate])
         case Immediate.HOST:
             return Line(row, program.hosts[immediate].name)
+        case Immediate.TAG:
+            return Line(row, program.tags[immediate].name)
         case Immediate.SIGNATURE:
             return Line(row, program.signatures[immediate])
         case Immediate.LOCAL:
@@ -128,4 +131,4 @@ def _table(program: Program, pc: int) -> range:
 
 def _ends(program: Program, pc: int) -> bool:
     flow = instruction_at(program, pc)[0].flow
-    return flow in (Flow.JUMP, Flow.TABLE, Flow.RETURN, Flow.STOP)
+    return flow in (Flow.JUMP, Flow.TABLE, Flow.RETURN, Flow.STOP, Flow.THROW)

@@ -9,7 +9,7 @@ from ferryvm.isa import Flow, Immediate
 from ferryvm.listing import FunctionListing, Item, Label, Line, Listing
 from ferryvm.testing.reduction.cut import plain
 
-_ENDS = (Flow.JUMP, Flow.TABLE, Flow.RETURN, Flow.STOP)
+_ENDS = (Flow.JUMP, Flow.TABLE, Flow.RETURN, Flow.STOP, Flow.THROW)
 
 
 def targets(items: Iterator[Item]) -> set[str]:

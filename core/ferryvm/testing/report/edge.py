@@ -37,7 +37,7 @@ class Edges:
         for position, t in enumerate(row.pops):
             if isinstance(t, Type):
                 self._values.append((position, t, len(self.all)))
-                self._add_values(f"operand {'abc'[position]}", t)
+                self._add_values(f"operand {'abcdefgh'[position]}", t)
         self._first_event = len(self.all)
         self._events = [event for event in (*EVENTS, *TRAPS) if event.applies(row)]
         self.all += [Edge(event.group, event.name) for event in self._events]

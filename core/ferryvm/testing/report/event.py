@@ -158,6 +158,10 @@ def _is_host(row: Instruction) -> bool:
     return row.flow is Flow.HOST
 
 
+def _throws(row: Instruction) -> bool:
+    return row.flow is Flow.THROW
+
+
 def _named(mnemonic: str) -> Callable[[Instruction], bool]:
     return lambda row: row.mnemonic == mnemonic
 
@@ -260,6 +264,8 @@ EVENTS: tuple[EventClass, ...] = (
     EventClass("host call", "with arguments", _is_host, lambda s: _host_signature(s)[0] > 0),
     EventClass("host call", "without arguments", _is_host, lambda s: _host_signature(s)[0] == 0),
     EventClass("host call", "with a result", _is_host, lambda s: _host_signature(s)[1] > 0),
+    EventClass("exception", "caught", _throws, lambda step: step.has_completed),
+    EventClass("exception", "not caught", _throws, lambda step: not step.has_completed),
     EventClass("end", "with a result", _named("halt"), lambda s: s.machine.result() is not None),
     EventClass("end", "without a result", _named("halt"), lambda s: s.machine.result() is None),
     EventClass("end", "inside a call", _named("halt"), lambda step: step.depth > 0),

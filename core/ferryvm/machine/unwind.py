@@ -1,0 +1,173 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Exceptions: the search for a handler, and going on there.
+
+    throw ── find ──> a clause and its frame ──> operands cut, values pushed, pc at the handler
+               └────> none: the trap UNCAUGHT_EXCEPTION; no frame was touched
+
+This is the definition for all backends, and what the engine does for those that leave with THROW.
+An exception is no state: the search ends before anything changes, so there are no half-unwound
+frames. (The alternative, unwinding frame by frame, would lose the stack trace of what nobody
+catches.)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from typing import NamedTuple
+
+from ferryvm.isa import BY_MNEMONIC, Trap
+from ferryvm.isa.frame import HEADER_WORDS
+from ferryvm.isa.type import I64, signed
+from ferryvm.machine.control import Status
+from ferryvm.machine.state import Machine
+from ferryvm.program import HOST_TAG, MAX_TAG_VALUES, Clause
+
+HOST_RECORD = -1
+"""The tag in the record of an exception that a host function raised; its first value is a handle,
+the number of the exception in `Machine.raised`."""
+
+_THROW = BY_MNEMONIC["throw"].opcode
+_CALLS = frozenset(BY_MNEMONIC[name].opcode for name in ("call", "call_indirect"))
+
+
+class Thrown(NamedTuple):
+    """An exception on its way."""
+
+    tag: int
+    """Number of its tag, or HOST_RECORD."""
+    words: tuple[int, ...]
+    """Its values as words."""
+
+    def record(self) -> tuple[int, ...]:
+        """The words of its record, deepest first."""
+        padding = (0,) * (MAX_TAG_VALUES - len(self.words))
+        return (self.tag & I64.mask, *self.words, *padding)
+
+
+class Target(NamedTuple):
+    """The clause that catches an exception, and the frame that it belongs to."""
+
+    clause: Clause
+    fp: int
+
+
+def thrown(machine: Machine) -> Thrown | None:
+    """The exception that the instruction at pc throws; None if its record is of none: its tag does
+    not exist, or no host function raised it here."""
+    program, control, stack = machine.program, machine.control, machine.memory.stack
+    sp = control.sp
+    if program.code.opcodes[control.pc] == _THROW:
+        tag = program.code.immediates[control.pc]
+        return Thrown(tag, tuple(stack[sp - len(program.tags[tag].parameters) : sp]))
+    number, *words = stack[sp - 1 - MAX_TAG_VALUES : sp]
+    tag = signed(I64, number)
+    if tag == HOST_RECORD:
+        return Thrown(tag, (words[0],)) if words[0] < len(machine.raised) else None
+    if not 0 <= tag < len(program.tags):
+        return None
+    types = program.tags[tag].parameters
+    return Thrown(tag, tuple(word & t.mask for t, word in zip(types, words, strict=False)))
+
+
+def find(machine: Machine, tags: Collection[int]) -> Target | None:
+    """The innermost clause around pc that takes one of these tags, or all.
+
+    Only frames of the innermost call from outside are searched: the one around it is of a host
+    function, to which the exception goes first."""
+    covering, stack = machine.verified.clauses.covering, machine.memory.stack
+    opcodes = machine.program.code.opcodes
+    pc, fp = machine.control.pc, machine.control.fp
+    while True:
+        for clause in covering(pc):
+            if clause.tag is None or clause.tag in tags:
+                return Target(clause, fp)
+        distance = stack[fp + 1]
+        if not distance:
+            return None
+        pc, fp = stack[fp] - 1, fp - distance
+        if opcodes[pc] not in _CALLS:
+            return None
+
+
+def enter_handler(machine: Machine, target: Target, exception: Thrown) -> None:
+    """Cut the stack to what the clause keeps, push the exception, and go on at the handler."""
+    clause, fp = target
+    program, control, stack = machine.program, machine.control, machine.memory.stack
+    owner = machine.verified.owner(clause.handler)
+    sp = fp + HEADER_WORDS + len(program.functions[owner].locals) + clause.depth
+    pushed: tuple[int, ...] = ()
+    if clause.tag is not None:
+        pushed = exception.words
+    elif clause.record:
+        pushed = exception.record()
+    for word in pushed:
+        stack[sp] = word
+        sp += 1
+    control.pc, control.sp, control.fp = clause.handler, sp, fp
+
+
+def unwind(machine: Machine, counting: bool) -> Status:
+    """RUNNING if the exception that is thrown at pc goes on at a handler. Otherwise the status that
+    the machine has: TRAP in the state before, INTERRUPTED at the handler."""
+    control = machine.control
+    exception = thrown(machine)
+    target = None
+    if exception is not None:
+        target = find(machine, catching_tags(machine, exception))
+    if exception is None or target is None:
+        kind = Trap.INVALID_RECORD if exception is None else Trap.UNCAUGHT_EXCEPTION
+        control.status, control.trap = Status.TRAP, kind
+        return Status.TRAP
+    enter_handler(machine, target, exception)
+    if counting:
+        control.fuel -= 1
+    control.status = Status.INTERRUPTED if control.interrupt else Status.RUNNING
+    return Status(control.status)
+
+
+def catching_tags(machine: Machine, exception: Thrown) -> Collection[int]:
+    """The tags that catch an exception: its own; of a host function's, those of its classes."""
+    if exception.tag != HOST_RECORD:
+        return (exception.tag,)
+    return host_tags(machine, machine.raised[exception.words[0]])
+
+
+def host_tags(machine: Machine, error: BaseException) -> Collection[int]:
+    """The tags that catch an exception of a host function: those of its class and its bases."""
+    names = {f"{HOST_TAG}{each.__name__}" for each in type(error).__mro__}
+    return [number for number, tag in enumerate(machine.program.tags) if tag.name in names]
+
+
+def catch_thrown(machine: Machine, exception: Thrown) -> bool:
+    """True if a clause catches an exception that is thrown at pc by a call in the host function
+    there; control is then at its handler."""
+    target = find(machine, catching_tags(machine, exception))
+    if target is None:
+        return False
+    enter_handler(machine, target, exception)
+    return True
+
+
+def catch_raised(machine: Machine, error: BaseException) -> bool:
+    """True if a clause catches what the host function called at pc raised; control is then at its
+    handler, and the exception has a handle."""
+    target = find(machine, host_tags(machine, error))
+    if target is None:
+        return False
+    machine.raised.append(error)
+    enter_handler(machine, target, Thrown(HOST_RECORD, (len(machine.raised) - 1,)))
+    return True
+
+
+def raised_by_host(machine: Machine) -> BaseException | None:
+    """The exception of a host function that the program throws again at pc, by its handle; None if
+    what it throws is its own."""
+    exception = thrown(machine)
+    if exception is None:
+        return None
+    if exception.tag != HOST_RECORD:
+        if not machine.program.tags[exception.tag].name.startswith(HOST_TAG):
+            return None
+        if exception.words[0] >= len(machine.raised):
+            return None
+    return machine.raised[exception.words[0]]
