@@ -282,6 +282,35 @@ def _interval(found: IterationSchedule, number: int, machine: Machine) -> int:
     return unit.work[found.loop.nodes[number].operation.work].interval
 
 
+def _with_slow_units(machine: Machine) -> Machine:
+    """The machine with every second unit of each group four cycles slower, but for branches."""
+    units = list(machine.units)
+    for number, unit in enumerate(units):
+        if (
+            number
+            and units[number - 1].group == unit.group
+            and "slow" not in units[number - 1].name
+        ):
+            work = {
+                work: dataclasses.replace(timing, latency=timing.latency + 4)
+                for work, timing in unit.work.items()
+            }
+            units[number] = dataclasses.replace(unit, name=f"slow {unit.name}", work=work)
+    return dataclasses.replace(machine, units=tuple(units))
+
+
+@pytest.mark.parametrize("machine", ["multi16", "wide16"])
+@pytest.mark.parametrize("name", TEXTS)
+def test_loops_on_units_of_different_latencies_are_proved(machine: str, name: str) -> None:
+    """The prover refuses a reader that is issued for the fast unit and gets its operand from a slow
+    one."""
+    program = compiled(whole(TEXTS[name]), _with_slow_units(find(machine)))
+    assert any(loop.is_pipelined for loop in program.loops)
+    slots = [slot for bundle in program.bundles for slot in bundle]
+    latencies = {program.timing(slot).latency for slot in slots if slot.name == "add"}
+    assert latencies == {1, 5}
+
+
 def _pointed() -> Loop:
     """A loop that adds what it loads from 8 bytes on of an address to a product, and stores it
     there. The product takes several iterations."""

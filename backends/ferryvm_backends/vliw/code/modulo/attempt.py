@@ -167,7 +167,7 @@ class ScheduleAttempt:
                 continue
             is_possible = False
             for unit in partial.units(number, cycle):
-                if partial.place(number, cycle, unit):
+                if self._is_in_time(number, cycle, unit) and partial.place(number, cycle, unit):
                     cost = partial.cost(number)
                     if not cost:
                         self.last[number] = cycle
@@ -193,8 +193,32 @@ class ScheduleAttempt:
         return (cycle + self.search.machine.delay_slots + 1) % self.interval == 0
 
     def _on_some_unit(self, number: int, cycle: int) -> bool:
+        """Place an operation in a cycle, if a unit is free. Readers that its result comes too late
+        for are evicted afterwards; its own later iterations cannot be."""
         partial = self.partial
-        return any(partial.place(number, cycle, unit) for unit in partial.units(number, cycle))
+        return any(
+            self._is_in_time(number, cycle, unit, alone=True) and partial.place(number, cycle, unit)
+            for unit in partial.units(number, cycle)
+        )
+
+    def _is_in_time(self, number: int, cycle: int, unit: int, alone: bool = False) -> bool:
+        """True if no operation that depends on one is issued too early for a unit's latency: of
+        those that are placed and of its own later iterations, or of the latter `alone`.
+
+        Cycles are selected for the fastest unit, so the check concerns slower ones only.
+        """
+        timing = self.search.demand.issue[number].units[unit]
+        if timing.latency == self.search.fastest[number]:
+            return True
+        slots = self.partial.slots
+        for delay in self.search.out[number]:
+            own = delay.other == number
+            if not own and (alone or delay.other not in slots):
+                continue
+            issued = cycle if own else slots[delay.other].cycle
+            if issued < cycle + self._cycles(delay, timing.latency):
+                return False
+        return True
 
     def _force(self, number: int, earliest: int) -> set[int] | None:
         cycle = earliest
@@ -223,6 +247,9 @@ class ScheduleAttempt:
         """Cycles from the issue of one operation to the other's, of the same iteration's number."""
         slot = self.partial.slots.get(first)
         latency = self.search.fastest[first] if slot is None else slot.latency
+        return self._cycles(delay, latency)
+
+    def _cycles(self, delay: _Delay, latency: int) -> int:
         return delay.latencies * latency + delay.cycles - self.interval * delay.distance
 
     def _earliest(self, number: int) -> int:
