@@ -33,7 +33,15 @@ _WINDOW = 160
 """Characters of a source line that are shown at most, around the column."""
 
 _SHOWN = 20
-"""Faults that a message shows at most."""
+"""Faults of a file that a message shows at most."""
+
+
+def first_of(faults: Sequence[object]) -> list[str]:
+    """The first faults of a file, each as text, and a line with the number of the others."""
+    lines = list(map(str, faults[:_SHOWN]))
+    if len(faults) > _SHOWN:
+        lines.append(f"... and {len(faults) - _SHOWN} more")
+    return lines
 
 
 class Diagnostic(NamedTuple):
@@ -73,10 +81,7 @@ class SourceError(FerryError):
 
     def __init__(self, diagnostics: Sequence[Diagnostic]) -> None:
         self.diagnostics = tuple(sorted(diagnostics, key=lambda d: d.position))
-        lines = [str(diagnostic) for diagnostic in self.diagnostics[:_SHOWN]]
-        if len(self.diagnostics) > _SHOWN:
-            lines.append(f"... and {len(self.diagnostics) - _SHOWN} more")
-        super().__init__("\n".join(lines))
+        super().__init__("\n".join(first_of(self.diagnostics)))
 
 
 _LISTED = 16

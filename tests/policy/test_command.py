@@ -44,6 +44,20 @@ def test_check_tells_the_faults_of_all_files(tmp_path: Path) -> None:
     ]
 
 
+def test_check_shows_the_first_faults_of_a_file_and_the_number_of_the_others(
+    tmp_path: Path,
+) -> None:
+    (tmp_path / "a.toml").write_text("[[rule]]\nbackends = ['nothing']\n" * 1_000)
+    (tmp_path / "b.toml").write_text(GOOD * 1_000)
+    code, _, err = ferry("check", "a.toml", "b.toml", cwd=tmp_path)
+    lines = err.splitlines()
+    assert (code, len(lines)) == (2, 42)
+    assert lines[19].startswith("ferry: b.toml:41:1: warning: rule[21]: never reached")
+    assert lines[20] == "ferry: ... and 979 more"
+    assert lines[40].startswith("a.toml:40:13: rule[20].backends[1]: unknown backend")
+    assert lines[41] == "... and 980 more"
+
+
 def test_check_knows_interpreters_from_compilers(tmp_path: Path) -> None:
     (tmp_path / "a.toml").write_text('interpreter = "llvm"\nrule = [{ backends = ["switch"] }]\n')
     code, out, err = ferry("check", "a.toml", cwd=tmp_path)

@@ -25,6 +25,15 @@ def test_faults_are_told_at_once_in_the_order_of_the_text() -> None:
     ]
 
 
+def test_the_message_has_the_first_faults_and_the_error_has_all() -> None:
+    value, faults = read("[[part]]\nflag = 1\n" * 100)
+    with pytest.raises(DocumentError) as caught:
+        settle(value, faults, DocumentError)
+    assert len(caught.value.faults) == 100
+    lines = str(caught.value).splitlines()
+    assert lines[19:] == [str(faults[19]), "... and 80 more"]
+
+
 @pytest.mark.parametrize(
     ("text", "line"),
     [

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from ferryvm.errors import FerryError
+from ferryvm.errors import FerryError, first_of
 
 if TYPE_CHECKING:
     from ferryvm.policy.check import Known
@@ -26,7 +26,8 @@ def policy() -> None:
 def check(files: tuple[Path, ...]) -> None:
     """Check FILES; silent if they are good.
 
-    Every fault is one line with file, line, column and key. Warnings alone leave the exit code 0.
+    A fault is one line with file, line, column and key; the first twenty of a file are shown.
+    Warnings alone leave the exit code 0.
     """
     from ferryvm.policy.check import read
 
@@ -38,11 +39,9 @@ def check(files: tuple[Path, ...]) -> None:
         except FerryError as error:
             errors.append(str(error))
             continue
-        for placed in reading.faults:
-            if placed.fault.is_warning:
-                click.echo(f"ferry: {placed}", err=True)
-            else:
-                errors.append(str(placed))
+        for line in first_of([placed for placed in reading.faults if placed.fault.is_warning]):
+            click.echo(f"ferry: {line}", err=True)
+        errors += first_of([placed for placed in reading.faults if not placed.fault.is_warning])
     if errors:
         raise FerryError("\n".join(errors))
 

@@ -7,4 +7,4 @@ from ferryvm.toml.fault import DocumentError
 
 
 class PolicyError(DocumentError):
-    """A policy that cannot be used: every fault of its file, one line each."""
+    """A policy that cannot be used, with all faults of its file."""

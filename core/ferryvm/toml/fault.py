@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from ferryvm import record
-from ferryvm.errors import FerryError, Position, suggestion
+from ferryvm.errors import FerryError, Position, first_of, suggestion
 
 Path = tuple[str | int, ...]
 """A place in a TOML document: keys, and indices of arrays from 0."""
@@ -55,11 +55,11 @@ class PlacedFault:
 
 
 class DocumentError(FerryError):
-    """A file that cannot be used: every fault of it, one line each."""
+    """A file that cannot be used: all its faults; the message has a line for each of the first."""
 
     def __init__(self, faults: Sequence[PlacedFault]) -> None:
         self.faults = tuple(faults)
-        super().__init__("\n".join(map(str, faults)))
+        super().__init__("\n".join(first_of(faults)))
 
 
 def dotted(path: Path) -> str:

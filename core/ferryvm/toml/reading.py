@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 
 import tomli
 
-from ferryvm.errors import Position
+from ferryvm.errors import Position, first_of
 from ferryvm.input_file import read_text
 from ferryvm.toml.fault import DocumentError, Path, PlacedFault, TomlFault
 from ferryvm.toml.position import Place, places
@@ -95,6 +95,6 @@ def settle(value: Value | None, faults: Sequence[PlacedFault], error: type[Docum
     `error` with all else."""
     if value is None:
         raise error([placed for placed in faults if not placed.fault.is_warning])
-    for warning in faults:
-        _LOG.warning("%s", warning)
+    for line in first_of(faults):
+        _LOG.warning("%s", line)
     return value

@@ -25,7 +25,7 @@ _SUFFIX = ".toml"
 
 
 class MachineError(DocumentError):
-    """A machine that cannot be used: every fault of its file, one line each."""
+    """A machine that cannot be used, with all faults of its file."""
 
 
 def shipped() -> dict[str, Path]:
