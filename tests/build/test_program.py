@@ -238,6 +238,38 @@ def test_exceptions_are_caught_by_clauses_in_their_order() -> None:
     assert inner_clause.end < outer_clause.end
 
 
+@pytest.mark.parametrize(("thrown", "expected"), [(0, 11), (1, 107), (2, 1008)])
+def test_a_thrown_exception_goes_on_at_its_handler(thrown: int, expected: int) -> None:
+    p = Program()
+    tag, other = p.tag("tag", [I64]), p.tag("other", [I64])
+    callee = p.function("callee", {"n": I64}, [I64])
+    for number, kind in ((1, tag), (2, other)):
+        callee.local_get("n")
+        callee.i64_const(number)
+        callee.i64_eq()
+        with callee.if_():
+            callee.i64_const(6 + number)
+            callee.throw(kind)
+    callee.i64_const(10)
+    main = p.function("main", results=[I64])
+    main.i64_const(1)
+    with main.try_(results=[I64]) as t:
+        main.i64_const(thrown)
+        main.call(callee)
+        t.catch(tag)
+        main.i64_const(99)
+        main.i64_add()
+        t.catch_all(record=True)
+        for _ in range(3):  # the values' slots that the tag has not
+            main.drop()
+        main.i64_const(999)
+        main.i64_add()
+        main.swap()
+        main.drop()
+    main.i64_add()
+    assert value(p, main) == expected
+
+
 def test_a_try_that_covers_nothing_has_no_clauses() -> None:
     p = Program()
     f = p.function("f")
