@@ -13,7 +13,7 @@ import pytest
 import ferryvm
 from ferryvm import Instance, f32, f64, host, i32, i64
 from ferryvm.engine.host_declaration import offered
-from ferryvm.machine.host import Context, HostError, Output
+from ferryvm.machine.host import Context, Determinism, HostError, Output
 
 
 def test_signature_is_read_from_annotations() -> None:
@@ -168,3 +168,25 @@ def test_values_of_each_type_cross_both_ways(
     instance = ferryvm.Engine(backend).instantiate(ferryvm.assemble(text), hosts=[declared])
     assert instance.f(answer) == seen
     assert given == [seen]
+
+
+def test_determinism_is_plain_unless_declared() -> None:
+    @host
+    def plain(x: i64) -> i64:
+        return x
+
+    @host(pure=True)
+    def pure(x: i64) -> i64:
+        return x
+
+    @host(replayable=True)
+    def clock() -> i64:
+        return 1
+
+    kinds = [one.determinism for one in (plain, pure, clock)]
+    assert kinds == [Determinism.PLAIN, Determinism.PURE, Determinism.REPLAYABLE]
+
+
+def test_pure_and_replayable_exclude_each_other() -> None:
+    with pytest.raises(HostError, match="clock is pure and replayable: one is allowed"):
+        host(name="clock", signature="() -> (i64)", pure=True, replayable=True)(lambda: 1)

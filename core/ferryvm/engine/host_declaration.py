@@ -21,7 +21,7 @@ from typing import Annotated, TypeAlias, overload
 
 from ferryvm.errors import FerryError
 from ferryvm.isa.type import Type
-from ferryvm.machine.host import Context, HostError, HostFunction, Output
+from ferryvm.machine.host import Context, Determinism, HostError, HostFunction, Output
 from ferryvm.program import Signature
 
 __all__ = ["Hosts", "f32", "f64", "host", "i32", "i64"]
@@ -45,7 +45,12 @@ def host(function: Callable[..., object], /) -> HostFunction: ...
 
 @overload
 def host(
-    *, name: str | None = None, signature: str | Signature | None = None, summary: str | None = None
+    *,
+    name: str | None = None,
+    signature: str | Signature | None = None,
+    summary: str | None = None,
+    pure: bool = False,
+    replayable: bool = False,
 ) -> Callable[[Callable[..., object]], HostFunction]: ...
 
 
@@ -56,6 +61,8 @@ def host(
     name: str | None = None,
     signature: str | Signature | None = None,
     summary: str | None = None,
+    pure: bool = False,
+    replayable: bool = False,
 ) -> HostFunction | Callable[[Callable[..., object]], HostFunction]:
     """Declare a function that programs can call; a decorator, with arguments or without.
 
@@ -63,11 +70,20 @@ def host(
     "(i64 f64) -> (i64)". `summary`: instead of the first line of its docstring. A first parameter that
     is annotated as `ferryvm.Instance` gets the instance that calls.
 
+    `pure`: the result depends on the arguments alone, and there are no effects; `replayable`: the
+    result depends on more, such as the time or input, and a recorded one may be played instead of
+    a call. Without either it is taken to have effects of its own.
+
     Raises HostError for a callable that cannot be a host function, which says why and what to write.
     """
 
     def declare(function: Callable[..., object]) -> HostFunction:
-        return _declare(function, name, signature, summary)
+        declared = _declare(function, name, signature, summary)
+        if pure and replayable:
+            raise HostError(f"host function {declared.name} is pure and replayable: one is allowed")
+        kinds = {Determinism.PURE: pure, Determinism.REPLAYABLE: replayable}
+        kind = next((kind for kind, is_it in kinds.items() if is_it), Determinism.PLAIN)
+        return dataclasses.replace(declared, determinism=kind)
 
     return declare if function is None else declare(function)
 

@@ -16,7 +16,7 @@ from ferryvm.errors import FerryError, UnknownNameError
 from ferryvm.isa.type import F32, F64, I32, I64, Type, format_number
 from ferryvm.program import HostImport, Signature
 
-__all__ = ["STANDARD", "Context", "HostError", "HostFunction", "Output"]
+__all__ = ["STANDARD", "Context", "Determinism", "HostError", "HostFunction", "Output"]
 
 Output = Callable[[bytes], object]
 """Where a program's output goes."""
@@ -33,6 +33,18 @@ class Context(enum.Enum):
     """The instance that calls: its memory, its functions, the position of the call."""
 
 
+class Determinism(enum.Enum):
+    """The causes and effects that calls of a host function may have."""
+
+    PLAIN = "plain"
+    """Anything, and it has effects of its own: a call made again is another call."""
+    PURE = "pure"
+    """Its arguments alone; it has no effects. It may be called at any time, any number of times."""
+    REPLAYABLE = "replayable"
+    """Anything, such as the time or input, but the program sees only its result (and what it wrote
+    to the program's heap): what was recorded may be played instead of a call."""
+
+
 @record.dataclass(frozen=True)
 class HostFunction:
     """A function that programs can import. It can still be called as the function it was made of."""
@@ -44,6 +56,8 @@ class HostFunction:
     summary: str = ""
     """Its effect, in one line."""
     context: Context = Context.NONE
+    determinism: Determinism = Determinism.PLAIN
+    """As its author says; nothing checks it."""
 
     def __post_init__(self) -> None:
         if len(self.signature.results) > 1:
