@@ -128,6 +128,8 @@ class Function:
     """Index in the program's signatures."""
     locals: tuple[Type, ...] = ()
     """Types of the locals that follow the parameters; their initial value is zero."""
+    parameters: tuple[str, ...] = ()
+    """Names of the parameters, an empty one where it has none; () if no parameter has a name."""
 
 
 class Static(NamedTuple):

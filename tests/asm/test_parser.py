@@ -87,6 +87,7 @@ def test_whole_program() -> None:
                     line("local.get", 0),
                     line("return", 1),
                 ],
+                parameters=("n",),
             ),
         ],
         statics=[Static("total", I64, 2**64 - 1), Static("ratio", F64)],

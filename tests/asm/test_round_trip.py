@@ -67,8 +67,13 @@ def listings(draw: st.DrawFn) -> Listing:
     for name in functions:
         items = draw(_items(st.sampled_from(rows), functions, hosts, tags))
         clauses = draw(_clauses(items, tags))
+        signature = draw(SIGNATURES)
+        count = len(signature.parameters)
+        known = draw(st.lists(NAMES | st.just(""), min_size=count, max_size=count))
+        is_apart = len({*filter(None, known)}) == len([*filter(None, known)])
+        parameters = tuple(known) if any(known) and is_apart else ()
         whole.functions.append(
-            FunctionListing(name, draw(SIGNATURES), draw(TYPE_LISTS), items, clauses)
+            FunctionListing(name, signature, draw(TYPE_LISTS), items, clauses, parameters)
         )
     return whole
 

@@ -126,6 +126,8 @@ class _Function:
     """Numbers of the parameters and locals that have names."""
     local_count: int = 0
     """Parameters and locals so far."""
+    parameters: tuple[str, ...] = ()
+    """Names of the parameters, as a listing has them."""
     types: list[Type] = dataclasses.field(default_factory=list)
     """Types of the locals."""
     labels: dict[str, int] = dataclasses.field(default_factory=dict)
@@ -380,6 +382,8 @@ class Parser:
             function.local_count = len(names)
             for number, parameter in enumerate(names):
                 self._declare_local(function, parameter, number)
+            if any(names):
+                function.parameters = tuple(name_of(token) if token else "" for token in names)
 
     def _declare_local(self, function: _Function, token: Token | None, number: int) -> None:
         if token is None:
@@ -555,6 +559,7 @@ class Parser:
             found = FunctionListing.of(
                 function.name, function.signature, tuple(function.types), function.code
             )
+            found.parameters = function.parameters
             listing.functions.append(found)
             for clause in function.clauses:
                 with self._collecting():

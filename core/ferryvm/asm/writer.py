@@ -20,11 +20,16 @@ def write(listing: Listing) -> str:
     return "".join(f"{line}\n" for line in _Writer(listing).lines())
 
 
-def _signature(signature: Signature) -> str:
-    """A signature for the end of a statement, with a space before it; empty for () -> ()."""
+def _signature(signature: Signature, names: tuple[str, ...] = ()) -> str:
+    """A signature for the end of a statement, with a space before it; empty for () -> ().
+    `names`: of the parameters."""
     text = ""
     if signature.parameters:
-        text += f" ({' '.join(map(str, signature.parameters))})"
+        types = [str(t) for t in signature.parameters]
+        if names:
+            pairs = zip(names, types, strict=True)
+            types = [f"{format_name(name)} {t}" if name else t for name, t in pairs]
+        text += f" ({' '.join(types)})"
     if signature.results:
         text += f" -> ({' '.join(map(str, signature.results))})"
     return text
@@ -83,7 +88,7 @@ class _Writer:
             yield f".bytes {format_bytes(data.bytes[start : start + _BYTES_A_LINE])}"
 
     def _function(self, function: FunctionListing) -> Iterator[str]:
-        head = f".function {format_name(function.name)}{_signature(function.signature)}"
+        head = f".function {format_name(function.name)}{_signature(function.signature, function.parameters)}"
         yield f"{head}  ; pc {self.pc}"
         if function.locals:
             yield f".local {' '.join(map(str, function.locals))}"

@@ -288,6 +288,8 @@ class Function(Instructions):
         )
         listing = FunctionListing.of(self.name, self.signature, tuple(self._types), whole)
         listing.clauses = list(self._clauses)
+        names = [local.name or "" for local in self.parameters]
+        listing.parameters = tuple(names) if any(names) else ()
         return listing
 
 

@@ -74,7 +74,7 @@ class Instance:
         entry = program.functions[stub].entry
         return Target(
             export.name,
-            (),
+            program.functions[export.function].parameters,
             signature,
             entry,
             entry + len(signature.parameters) + 1,

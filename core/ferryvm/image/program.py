@@ -142,16 +142,23 @@ def _functions(program: Program) -> bytes:
         writer.number(function.entry)
         writer.number(function.signature)
         _write_types(writer, function.locals)
+        writer.number(len(function.parameters))
+        for name in function.parameters:
+            writer.text(name)
     return writer.bytes()
 
 
 def _read_functions(reader: Reader) -> tuple[Function, ...]:
-    functions = tuple(
-        Function(reader.text(), reader.number(), reader.number(), _read_types(reader))
-        for _ in range(reader.count(32))
-    )
+    functions = tuple(_read_function(reader) for _ in range(reader.count(40)))
     reader.end()
     return functions
+
+
+def _read_function(reader: Reader) -> Function:
+    name, entry, signature = reader.text(), reader.number(), reader.number()
+    locals_ = _read_types(reader)
+    parameters = tuple(reader.text() for _ in range(reader.count(8)))
+    return Function(name, entry, signature, locals_, parameters)
 
 
 def _statics(program: Program) -> bytes:

@@ -81,6 +81,8 @@ class FunctionListing:
     items: list[Item] = dataclasses.field(default_factory=list)
     clauses: list[ClauseListing] = dataclasses.field(default_factory=list)
     """Inner ones first."""
+    parameters: tuple[str, ...] = ()
+    """Names of the parameters, as `ferryvm.program.Function` has them."""
 
     @classmethod
     def of(

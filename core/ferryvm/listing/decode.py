@@ -89,7 +89,9 @@ class _Decoder:
             items = self._items(start, end, labels, len(signature.parameters))
             handlers = [self._clause(clause, labels) for clause in clauses]
             listing.functions.append(
-                FunctionListing(function.name, signature, function.locals, items, handlers)
+                FunctionListing(
+                    function.name, signature, function.locals, items, handlers, function.parameters
+                )
             )
         if _natural_signatures(listing) != program.signatures:
             listing.extra_signatures = program.signatures

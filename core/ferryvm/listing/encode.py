@@ -74,7 +74,15 @@ class _Linker:
         for function in self.listing.functions:
             entry = len(self.opcodes)
             signature = self._signature(function.signature)
-            functions.append(Function(function.name, entry, signature, tuple(function.locals)))
+            functions.append(
+                Function(
+                    function.name,
+                    entry,
+                    signature,
+                    tuple(function.locals),
+                    tuple(function.parameters),
+                )
+            )
             code = function.code or _flattened(function)
             self._locate(entry, code)
             self.opcodes += code.opcodes

@@ -43,6 +43,7 @@ def generate(program: Tree) -> Listing:
     for function in program.functions:
         listing.functions.append(_Generator(function, hosts).generate(is_main=function is main))
     listing.hosts = list(hosts.values())
+    listing.exports = {function.name: function.name for function in program.functions[1:]}
     return listing
 
 
@@ -95,7 +96,10 @@ class _Generator:
         count = len(function.parameters)
         results = (machine_type(function.result),) if returns and not is_main else ()
         signature = Signature(types[:count], results)
-        return FunctionListing(function.name, signature, types[count:], self.items)
+        names = tuple(variable.name for variable in function.locals[:count])
+        return FunctionListing(
+            function.name, signature, types[count:], self.items, parameters=names
+        )
 
     # Building blocks
 

@@ -21,7 +21,8 @@ class VerifyCode(enum.Enum):
     FUNCTION_ENTRY = "V02"
     """A function starts outside the code."""
     FUNCTION_SIGNATURE = "V03"
-    """A signature does not exist, is declared twice, or has too many parameters or results."""
+    """A signature does not exist, is declared twice, has too many parameters or results, or names
+    of parameters do not fit it."""
     MAIN_SIGNATURE = "V04"
     """Function 0 takes parameters or has results."""
     STATIC_BITS = "V05"

@@ -60,6 +60,15 @@ def check_tables(program: Program) -> None:
                 f"there are {len(program.signatures)}"
             )
             raise refuse(VerifyCode.FUNCTION_SIGNATURE, message)
+        names = [name for name in function.parameters if name]
+        count_there = len(program.signatures[function.signature].parameters)
+        if function.parameters and len(function.parameters) != count_there:
+            found = f"{len(function.parameters)} names for {count_there} parameters"
+            message = f"function {function.name!r} has {found}"
+            raise refuse(VerifyCode.FUNCTION_SIGNATURE, message)
+        if len(set(names)) < len(names):
+            message = f"function {function.name!r} has two parameters of one name"
+            raise refuse(VerifyCode.FUNCTION_SIGNATURE, message)
         if len(function.locals) > MAX_LOCALS:
             found = f"function {function.name!r} has {len(function.locals)} locals"
             raise refuse(VerifyCode.FUNCTION_LOCALS, f"{found}, at most {MAX_LOCALS}")

@@ -40,7 +40,13 @@ def relist(verified: Verified) -> Relisted:
     for number, function in enumerate(program.functions):
         items, pcs = _items(verified, names, mine[number], function.entry)
         listing.functions.append(
-            FunctionListing(names[number], program.signature(number), function.locals, items)
+            FunctionListing(
+                names[number],
+                program.signature(number),
+                function.locals,
+                items,
+                parameters=function.parameters,
+            )
         )
         places.append(pcs)
     return listing, places
