@@ -53,7 +53,7 @@ _HOMES = {
     "i32": "engine.host_declaration",
     "i64": "engine.host_declaration",
 }
-"""Where each name that is not defined here comes from."""
+"""The module of each name that is not defined here."""
 
 __all__ = [
     "CallError",

@@ -103,7 +103,7 @@ def probe_file(path: Path) -> None:
 
 
 def why_not_writable(folder: Path) -> str:
-    """Why no file can be made in a folder, which is itself made if it is missing; nothing if one
+    """The reason that no file can be made in a folder, which is made if it is missing; empty if one
     can."""
     try:
         folder.mkdir(parents=True, exist_ok=True)

@@ -305,7 +305,7 @@ class NestActivity:
     slow: int
     """Executions of the other version."""
     reason: str
-    """Why there is no fast version, or why the slow one was run the last time; empty if neither."""
+    """The reason that there is no fast version, or that the slow one ran last; empty if neither."""
     pcs: tuple[int, ...]
     """The instructions that the reason refers to."""
 
@@ -351,7 +351,7 @@ class Code(abc.ABC):
 
     @property
     def lost(self) -> str:
-        """Why it cannot be run any more; then it returns LOST. Empty if it can."""
+        """The reason that it cannot be run any more; then it returns LOST. Empty if it can."""
         return ""
 
     @property

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Why bytes are no object file that a loader may be given: loaders crash on what is none.
+"""The check that bytes are an object file that a loader may be given: loaders crash on others.
 
 Not a linker: of an ELF file is asked that each table, name, symbol and relocation lies inside of
 the file and of the section that it speaks of (System V Application Binary Interface, chapters 4 and
@@ -77,7 +77,8 @@ class _FaultError(Exception):
 
 
 def fault(content: bytes, kind: ObjectType) -> str | None:
-    """Why this is no whole object file of a kind for this machine; None if it is one."""
+    """The reason that this is no whole object file of a kind for this machine; None if it is
+    one."""
     if sys.platform == "darwin":
         return None if content.startswith(_MACH_O) else "it is no Mach-O file"
     try:

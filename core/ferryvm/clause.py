@@ -37,7 +37,7 @@ class ClauseForest:
         self.outward = [-1] * len(clauses)
         """Of each clause: the next one outward, -1 if there is none."""
         self.starts = [0]
-        """Where stretches with the same innermost clause start."""
+        """The starts of stretches with the same innermost clause."""
         self.innermost = [-1]
         """The innermost clause of each stretch, -1 if there is none."""
         order = sorted(range(len(clauses)), key=lambda n: (clauses[n].start, -clauses[n].end, -n))

@@ -155,8 +155,8 @@ class Target(abc.ABC, Generic[L]):
         return None
 
     def fault(self, payload: bytes) -> str | None:
-        """Why the payload cannot be a result of `build`; None if it can. Called before `load` gets
-        a payload from the cache, and before the cache stores one."""
+        """The reason that the payload cannot be a result of `build`; None if it can. Called before
+        `load` gets a payload from the cache, and before the cache stores one."""
         return None
 
     def build(self, work: Compilation[L]) -> bytes:

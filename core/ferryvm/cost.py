@@ -29,7 +29,7 @@ class Cost:
         )
 
     def beyond(self, limits: Cost) -> str | None:
-        """Which limit it is beyond, if it is."""
+        """The limit that it is beyond, if any."""
         found = []
         if self.instructions > limits.instructions:
             found.append(

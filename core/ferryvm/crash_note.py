@@ -24,7 +24,7 @@ _MOST_BYTES = 1000
 
 
 def folder() -> Path:
-    """Where notes are: in the user's state directory."""
+    """The folder of notes: in the user's state directory."""
     import platformdirs  # who has no plugins needs none of this
 
     return Path(platformdirs.user_state_dir("ferryvm")) / "loading"

@@ -39,7 +39,7 @@ _Buffer: type[Saved] = ctypes.c_ubyte * 64
 _MACHINE = platform.machine().lower()
 IS_X86: Final = _MACHINE in ("x86_64", "amd64")
 CONTROL_OFFSET: Final = 28 if IS_X86 else 0
-"""Where in a saved environment the word is that rules SIMD arithmetic: MXCSR, or FPCR."""
+"""The offset in a saved environment of the word that rules SIMD arithmetic: MXCSR, or FPCR."""
 CONTROL: Final = 0x1F80 if IS_X86 else 0
 """That word in our environment: all exceptions masked, round to nearest, subnormals kept."""
 

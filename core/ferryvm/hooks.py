@@ -93,7 +93,7 @@ class PlacementEvent(NamedTuple):
     """Result of an attempt: `compiled`, `from the cache`, `refused`, `failed`, `not asked` or
     `lost`."""
     reason: str = ""
-    """Why there is no code after an attempt."""
+    """The reason that there is no code after an attempt."""
     seconds: float = 0.0
     """Duration of an attempt."""
     guard: int | None = None

@@ -78,7 +78,7 @@ class Plugin(NamedTuple):
 
 
 class PluginFault(NamedTuple):
-    """Why a plugin, or a hook of it, is not used."""
+    """The reason that a plugin, or a hook of it, is not used."""
 
     plugin: Plugin
     message: str

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Whose process this is: the `ferry` command's, which deals with signals, or somebody's who uses
-the library. What nobody has said is as a library has to assume. A child process is its parent's."""
+"""The owner of this process: the `ferry` command, which deals with signals, or a user of the
+library. What nobody has said is as a library has to assume. A child process is its parent's."""
 
 from __future__ import annotations
 

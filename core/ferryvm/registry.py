@@ -65,7 +65,7 @@ class Listing(NamedTuple):
     """The version of the contract that it implements; None if unknown."""
     state: Availability
     reason: str | None
-    """Why it is not usable, None if it is."""
+    """The reason that it is not usable, None if it is."""
     capabilities: Capabilities | None = None
 
 

@@ -236,7 +236,7 @@ def test_docstrings_begin_with_the_thing_and_not_with_a_question() -> None:
         for folder in ("core", "backends", "plugins/ferryvm-cc/src")
         for path in (ROOT / folder).rglob("*.py")
         for text in _docstrings(path)
-        if re.match(r"(What|Whether|Have|Who|Whom)\b", text)
+        if re.match(r"(What|Whether|Have|Who|Whom|Whose|How|Why|Where|Which|When)\b", text)
     }
     assert not found
 

@@ -20,7 +20,7 @@ def unpacked(payload: bytes) -> tuple[bytes, bytes]:
 
 
 def fault(payload: bytes) -> str | None:
-    """Why there is no object code in it that LLVM may load; None if there is.
+    """The reason that it has no object code that LLVM may load; None if it has.
 
     To be asked of all that comes from a file: LLVM ends the process at what is no object.
     """

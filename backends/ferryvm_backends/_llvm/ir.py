@@ -282,7 +282,7 @@ class Module:
         self._metadata: dict[str, str] = {}
 
     def add_metadata(self, text: str) -> str:
-        """How instructions name a node of metadata, made of the text of its operands."""
+        """The name in instructions of a node of metadata, made of the text of its operands."""
         return self._metadata.setdefault(text, f"!{len(self._metadata)}")
 
     def intrinsic(self, name: str, result: Type, parameters: Iterable[Type]) -> Function:

@@ -127,7 +127,7 @@ def _content(content: bytes, section: Section) -> bytes:
 
 
 def _layout(sections: list[Section]) -> tuple[dict[int, int], int, int]:
-    """Where in memory each section that is needed there begins, by its number: what runs comes
+    """The start in memory of each section that is needed there, by its number: what runs comes
     first; then the bytes of that, and of all, in whole pages."""
     offsets: dict[int, int] = {}
     size = text_size = 0

@@ -35,7 +35,7 @@ _CPUINFO_LENGTH = 1 << 14
 """Characters that are read of /proc/cpuinfo: its first processor, of hundreds."""
 
 _PROCESSORS = ("x86_64", "amd64", "aarch64", "arm64")
-"""Where LLVM has the calling convention that handlers use."""
+"""The processors for which LLVM has the calling convention that handlers use."""
 
 
 def _facts() -> list[str]:
@@ -44,7 +44,7 @@ def _facts() -> list[str]:
 
 
 def _llvm_facts() -> list[str]:
-    """Which LLVM makes the code; told by its file, which takes long to load."""
+    """The version of LLVM that makes the code; told by its file, which takes long to load."""
     spec = importlib.util.find_spec("llvmlite")
     if spec is None or spec.origin is None:
         raise BackendError("llvmlite is not installed: there is nothing to make native code by")
@@ -96,7 +96,7 @@ def key(package: str, *others: str) -> str:
 
 
 def processor_problem() -> str | None:
-    """Why there is no native code for this processor; None if there is."""
+    """The reason that there is no native code for this processor; None if there is."""
     if platform.machine().lower() not in _PROCESSORS:
         return f"no native code for {platform.machine()} (only for {', '.join(_PROCESSORS)})"
     return None

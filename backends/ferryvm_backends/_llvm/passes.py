@@ -37,7 +37,7 @@ _log = logging.getLogger("ferryvm")
 
 
 class Pipeline(enum.Enum):
-    """Which passes are run."""
+    """The passes that are run."""
 
     LEVEL_0 = 0
     LEVEL_1 = 1

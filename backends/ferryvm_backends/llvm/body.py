@@ -153,7 +153,7 @@ class _BodyLowering:
             self.exits.return_(results[0] if results else None, has_exited=False)
 
     def _targets(self, edges: tuple[Edge, ...]) -> list[ir.Block]:
-        """Where edges go; through a block of its own where two go to the same block."""
+        """The targets of edges; a block of its own where two go to the same block."""
         targets, taken = [], set()
         for edge in edges:
             if edge.block in taken and edge.arguments:

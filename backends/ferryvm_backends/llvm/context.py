@@ -20,11 +20,11 @@ from ferryvm_backends.llvm.symbol import ACTIVITY, FAILURES, NEST_WORDS
 INT32 = ir.IntType(32)
 
 FORCED_IN: int = ControlBlock.scratch.offset  # type: ignore[attr-defined]  # a ctypes field
-"""Where in the control block it is counted after how many places the next one gives up, where that
-is forced."""
+"""The offset in the control block of the number of places after which the next one gives up, where
+that is forced."""
 
 HOST_STACK_LIMIT = FORCED_IN + WORD_BYTES
-"""Where in the control block the lowest address is kept that recursion may use."""
+"""The offset in the control block of the lowest address that recursion may use."""
 
 
 class LoweringContext:
@@ -82,7 +82,7 @@ class LoweringContext:
         return total
 
     def activity_word(self, storage: Storage, place: int) -> ir.Value:
-        """Where a word of `ACTIVITY` is."""
+        """The address of a word of `ACTIVITY`."""
         indices = [word(0), word(place)]
         return storage.builder.gep(self.activity, indices, self.activity.value_type)
 

@@ -20,7 +20,7 @@ _RARELY = (1, 1 << 20)
 
 
 class FunctionContext:
-    """Where code is appended, and what the values of the IR have become."""
+    """The block that code is appended to, and what the values of the IR have become."""
 
     def __init__(self, shared: LoweringContext, variant: Variant, builder: ir.IRBuilder) -> None:
         """`builder`: in the block of a native function where the body starts."""

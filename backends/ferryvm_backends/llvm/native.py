@@ -96,7 +96,7 @@ def packed(module: Module, stack: int, code: bytes) -> bytes:
 
 
 def fault(payload: bytes) -> str | None:
-    """Why this is nothing that `packed` made; None if it is."""
+    """The reason that this is not a result of `packed`; None if it is."""
     try:
         _noted(cache_entry.unpacked(payload)[0])
     except (ValueError, TypeError, LookupError, RecursionError):

@@ -31,7 +31,7 @@ class Polls:
 
     @functools.cached_property
     def budget(self) -> ir.Value:
-        """Where polls are counted down to the next look at the flag.
+        """The counter of polls until the flag is read next.
 
         That is the first one if the flag is set: else nobody would look where each stay in the code
         is short, or each call of a function in a loop.

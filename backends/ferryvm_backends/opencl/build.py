@@ -101,8 +101,8 @@ def build(device: Device, source: str) -> bytes:
 
 
 def fault(payload: bytes) -> str | None:
-    """Why no driver may be given this binary from a cache; None if it may: drivers crash on what
-    is none. Binaries of forms that are not known here are built by each process."""
+    """The reason that no driver may be given this binary from a cache; None if it may: drivers
+    crash on what is none. Binaries of forms that are not known here are built by each process."""
     is_known = payload == _CACHED_BY_DRIVER or payload.startswith(_FORMS)
     return None if is_known else "it is no binary of a form that is known"
 

@@ -80,7 +80,7 @@ class KernelCode(Code):
 
     @property
     def lost(self) -> str:
-        """Why it cannot be run any more, if it left with LOST."""
+        """The reason that it cannot be run any more, if it left with LOST."""
         error = ctypes.c_int64(self.record.error).value
         if error:
             return f"opencl: {self.session.device} failed: {error_name(error)}"

@@ -36,7 +36,7 @@ class Device:
     platform: str
     platform_version: str
     place: int
-    """Which of its platform's devices it is."""
+    """Its number among the devices of its platform."""
     name: str
     kind: str
     """cpu, gpu, accelerator or other."""
@@ -83,7 +83,7 @@ class Device:
 
     @property
     def problem(self) -> str | None:
-        """Why nothing at all can be run on it."""
+        """The reason that nothing at all can be run on it."""
         if not self.is_little_endian:
             return "it is big-endian"
         if self.address_bits != 64:
@@ -194,7 +194,7 @@ def _or_zero(cl: Any, handle: Any, name: str) -> int:
 
 
 def choose(found: Sequence[Device], wanted: str) -> Device | None:
-    """Which of these devices a name means; None if it means none of them."""
+    """The first of these devices that a name means; None if it means none of them."""
     if not wanted:
         return next((d for d in found if d.is_cpu), found[0] if found else None)
     if ":" not in wanted:
@@ -206,7 +206,7 @@ def choose(found: Sequence[Device], wanted: str) -> Device | None:
 
 
 def same(found: Sequence[Device], identity: tuple[str, int, str]) -> Device | None:
-    """Which of these devices has the identity that another process gave it; None if none has.
+    """The one of these devices with the identity that another process gave it; None if none has it.
 
     PoCL offers what POCL_DEVICES said when the process first listed devices, so the place may
     differ: then the only device of that platform and name is meant.

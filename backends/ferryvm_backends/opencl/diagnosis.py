@@ -198,7 +198,7 @@ def empty_platform_findings(found: Sequence[Device], platforms: Sequence[str]) -
 
 
 def _pocl_cache() -> Path:
-    """Where PoCL keeps what it builds; without that folder it offers nothing."""
+    """The folder in which PoCL keeps what it builds; without it PoCL offers nothing."""
     if named := os.environ.get("POCL_CACHE_DIR"):
         return Path(named)
     if shared := os.environ.get("XDG_CACHE_HOME"):

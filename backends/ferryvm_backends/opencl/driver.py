@@ -94,7 +94,7 @@ def setting_findings(places: Places) -> Iterator[Finding]:
 
 
 def driver_findings(places: Places, platforms: Iterable[str]) -> Iterator[Finding]:
-    """Drivers of which no platform came, though they are there; `platforms`: names of those that
+    """Drivers that are there and offer no platform; `platforms`: names of those that
     are there."""
     libraries = Libraries(places)
     registered = registrations(places)
@@ -163,7 +163,7 @@ def _without_platform(registration: Registration, driver: Driver, places: Places
     return Finding(
         f"driver of {driver.name}",
         {"library": library},
-        f"no platform came of {registration.library}, named by {registration.file}{what}",
+        f"no platform is offered by {registration.library}, named by {registration.file}{what}",
         driver.again,
     )
 

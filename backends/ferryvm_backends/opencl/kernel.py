@@ -19,7 +19,7 @@ _ONE = (1,)
 
 @dataclasses.dataclass(frozen=True)
 class BufferOffset:
-    """Where something begins: a buffer, and an offset in it in bytes."""
+    """The start of something: a buffer, and an offset in it in bytes."""
 
     buffer: Any
     offset: int = 0

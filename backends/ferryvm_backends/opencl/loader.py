@@ -57,7 +57,8 @@ def _ldconfig() -> str:
 
 
 def _why_not_loaded(library: str) -> str:
-    """Why a library cannot be loaded, tried in a process that may die of it; nothing if it can."""
+    """The reason that a library cannot be loaded, tried in a process that may die of it; empty if
+    it can."""
     code = "import ctypes, sys\ntry: ctypes.CDLL(sys.argv[1])\nexcept OSError as e: print(e)"
     try:
         status, said = _output([sys.executable, "-c", code, library])
@@ -75,7 +76,7 @@ def _output(command: list[str]) -> tuple[int, str]:
 
 @dataclasses.dataclass(frozen=True)
 class Places:
-    """Where is looked; tests have their own."""
+    """The folders that are searched; tests have their own."""
 
     vendors: Path = Path("/etc/OpenCL/vendors")
     bundled: Path | None = None
@@ -86,7 +87,7 @@ class Places:
     own: Path = dataclasses.field(
         default_factory=lambda: platformdirs.user_config_path("OpenCL") / "vendors"
     )
-    """Where a user can have .icd files."""
+    """The folder in which a user can have .icd files."""
     ldconfig: Callable[[], str] = _ldconfig
     why_not_loaded: Callable[[str], str] = _why_not_loaded
 

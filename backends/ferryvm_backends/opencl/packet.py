@@ -13,7 +13,7 @@ CONTROL_WORDS = ctypes.sizeof(ControlBlock) // WORD_BYTES
 """Words of a control block."""
 
 ARGUMENT = 9
-"""Which of a kernel's arguments it is."""
+"""The number of a kernel's argument."""
 
 
 class Packet(ctypes.Structure):

@@ -23,7 +23,8 @@ _LARGEST = {True: 8000, False: 600}
 a processor, and on others, whose drivers take long for much code."""
 _MOST_LEVELS = 6
 _MOST_PLACES = 40
-"""Where a kernel can go on by itself; one with more leaves to the interpreter instead."""
+"""The most places at which a kernel can go on by itself; one with more leaves to the interpreter
+instead."""
 
 Improved = Callable[[Region], Module]
 """The IR of a region."""

@@ -38,7 +38,7 @@ class ReferenceEmitter(PythonArithmetic, Emitter[int]):
         self.table = machine.program.table
         self.pc = self.sp = self.fp = 0
         self.next = 0
-        """Where control goes after this instruction."""
+        """The instruction that control goes to after this one."""
         self.jumped = False
         """True if it goes there by a jump, call or return."""
         self.changed = False

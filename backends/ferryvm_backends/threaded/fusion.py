@@ -67,7 +67,7 @@ class _Node:
 
 
 class Fusion:
-    """Which handler to use at each pc."""
+    """The handler of each pc."""
 
     def __init__(self, fused: Sequence[bytes], first: int) -> None:
         """`fused`: opcodes of each group. Its handlers' numbers start at `first`; below are the

@@ -65,7 +65,7 @@ def optimised(region: Region, options: Options, machine: Machine) -> Module:
 
 
 def registers_for_forwarding(machine: Machine, operations: Sequence[Operation]) -> int:
-    """How many values a loop of some operations had better keep from iteration to iteration instead
+    """The number of values that a loop of some operations had better keep across iterations instead
     of loading them: as few as bring the interval between iterations down.
 
     A value that is kept takes registers and ports, one that is loaded a unit and a slot. An

@@ -37,7 +37,7 @@ _ESCAPED = {value[0]: "\\" + letter for letter, value in _ESCAPES.items()}
 
 
 class LiteralFault(Exception):  # noqa: N818 - becomes one line of a SourceError
-    """Why a text is no literal of the wanted kind."""
+    """The reason that a text is no literal of the wanted kind."""
 
 
 def integer(text: str) -> int | None:

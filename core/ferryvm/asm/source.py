@@ -88,7 +88,7 @@ class Source:
                     yield match.group()
 
     def position(self, token: Token) -> Position:
-        """Where a token stands."""
+        """The position of a token."""
         return self._text.position(token.line, token.column)
 
     def fault(self, token: Token, message: str) -> None:

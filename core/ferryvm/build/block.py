@@ -48,7 +48,7 @@ class Block:
 
     @property
     def target(self) -> tuple[Label, Types]:
-        """Where `br` to this block goes, and the operands that it takes along."""
+        """The target of a `br` to this block, and the operands that it takes along."""
         return self.end, self.results
 
     def __enter__(self) -> Self:

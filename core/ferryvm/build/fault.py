@@ -9,7 +9,7 @@ import sys
 from ferryvm.errors import FerryError
 
 _FOLDER = __file__.removesuffix(os.path.basename(__file__))
-"""Where this package is: it ends with a separator."""
+"""The folder of this package; it ends with a separator."""
 
 Place = tuple[str, int]
 """A file of Python and a line in it."""

@@ -80,7 +80,7 @@ class Label:
     def __init__(self, function: object, name: str) -> None:
         self.function, self.name = function, name
         self.pc: int | None = None
-        """Where it was placed."""
+        """The instruction that it was placed in front of."""
         self.shape: Shape | None = None
         """The operands there, as soon as they are known; without floors."""
         self.jumped: Place | None = None

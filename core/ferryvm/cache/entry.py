@@ -36,11 +36,11 @@ _reported: set[str] = set()
 """Messages of this process about a cache that cannot be used."""
 
 Fault = Callable[[bytes], str | None]
-"""Why a payload is not what it should be; None if it may be used."""
+"""The reason that a payload may not be used; None if it may."""
 
 
 def directory() -> Path:
-    """Where entries are kept."""
+    """The folder of the entries."""
     named = os.environ.get(ENVIRONMENT)
     return Path(named) if named else private.user_folder(private.UserFolder.CACHE)
 
@@ -64,8 +64,8 @@ def key(facts: Iterable[str | bytes], sources: Iterable[Path] = ()) -> str:
 
 
 def why_not_usable() -> str:
-    """Why nothing can be kept, `; ` and what to do; nothing if it can. Programs run all the
-    same."""
+    """The reason that nothing can be kept, `; ` and what to do; empty if it can. Programs run all
+    the same."""
     try:
         secret.mac("", "", b"")
         with _folder(_FOLDERS[0], is_made=True) as folder:

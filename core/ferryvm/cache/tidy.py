@@ -52,7 +52,7 @@ def tidy(folder: int) -> None:
 
 
 def _retained(folder: int, now: float) -> Iterator[tuple[float, int, str]]:
-    """When each entry was last read, its bytes and its name, without what is too old to stay."""
+    """The time of the last read of each entry, its bytes and its name, without what is too old to stay."""
     with os.scandir(folder) as files:
         for file in files:
             is_entry = _FILE.fullmatch(file.name) is not None

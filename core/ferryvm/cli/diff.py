@@ -115,7 +115,7 @@ def diff(
 
 @dataclasses.dataclass
 class _Comparing:
-    """How programs are compared, and where that is told."""
+    """A comparison of programs: its settings and its display."""
 
     differ: Differ
     schedule: Schedule

@@ -38,7 +38,7 @@ class _Section:
 
     @property
     def reason(self) -> str:
-        """Why it is not usable, without its name."""
+        """The reason that it is not usable, without its name."""
         return (self.listing.reason or "").removeprefix(f"backend {self.listing.name!r}: ")
 
 

@@ -62,7 +62,7 @@ class Driver:
 
     @property
     def output(self) -> Output:
-        """Where the program writes."""
+        """The `Output` that the program writes to."""
         return self._output
 
     @output.setter

@@ -200,7 +200,7 @@ class Execution:
 
     @property
     def output(self) -> Output:
-        """Where the program writes."""
+        """The `Output` that the program writes to."""
         return self._driver.output
 
     @output.setter

@@ -38,7 +38,7 @@ class Tried:
     region: str
     outcome: str
     reason: str
-    """Why there is no code; empty where there is."""
+    """The reason that there is no code; empty where there is."""
     seconds: float
     """Time of the request, compilation included."""
     steps: dict[str, float]
@@ -63,7 +63,7 @@ class Tried:
     transfer_seconds: float
     """Time of copying, not part of `code_seconds`."""
     crowded: str
-    """Why entries were left at once, and how many; empty where none was."""
+    """The reason that entries were left at once, and how many; empty where none was."""
     fault: str
     """The fault of the backend's metrics; empty if there is none."""
 
@@ -80,7 +80,7 @@ class Explained:
     state: str
     considered: tuple[Considered, ...]
     remark: str
-    """Why no rule decided, or what went wrong outside the backends; empty if neither."""
+    """The reason that no rule decided, or the failure outside the backends; empty if neither."""
     tried: tuple[Tried, ...]
     recompilations: int
     replacements: tuple[str, ...]
@@ -124,7 +124,7 @@ class Explanation:
     status: str
     """`halt`, `fuel`, `trap`, `interrupted` or, where the engine or a host failed, `failed`."""
     counts: str
-    """Why nothing was counted; empty if something was."""
+    """The reason that nothing was counted; empty if something was."""
     seconds: Seconds
     instructions: int | None
     compile_seconds: float
@@ -260,7 +260,7 @@ def _tried(attempt: Attempt, verified: Verified, is_counted: bool) -> Tried:
 
 
 def _crowded(activity: Activity) -> str:
-    """Why code was left as soon as it was entered; empty where it was not."""
+    """The reason that code was left as soon as it was entered; empty where it was not."""
     if not activity.crowded:
         return ""
     return (

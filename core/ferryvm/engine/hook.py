@@ -106,7 +106,7 @@ def _fault(given: object) -> str | None:
 
 
 def checked_reason(reason: object, who: str = "its accepts") -> str:
-    """Why a backend refuses, as its `accepts` said it. Raises BackendError for what is no text."""
+    """The reason of a refusal, as a line. Raises BackendError for what is no text."""
     if not issubclass(type(reason), str):
         raise BackendError(f"{who} returned {shown(reason)}; None or a text is expected")
     assert isinstance(reason, str)

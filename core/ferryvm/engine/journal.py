@@ -42,7 +42,7 @@ class Attempt:
     region: str
     outcome: Outcome
     reason: str
-    """Why it refused, failed or was not asked; empty for one that compiled."""
+    """The reason that it refused, failed or was not asked; empty for one that compiled."""
     began: float
     """Seconds since the journal's start."""
     seconds: float
@@ -74,7 +74,7 @@ class Considered:
 
     region: str
     decision: str
-    """Which rule matched and why, or that none did."""
+    """The rule that matched and why, or that none did."""
     passed: tuple[str, ...]
     """The rules before it, with the reason why each does not match."""
 
@@ -88,9 +88,9 @@ class Placement:
         """The region that was chosen; empty where there is none."""
         self.kind = ""
         self.why = ""
-        """Why the site was looked at: "reached 2000 times"."""
+        """The reason that the site was looked at: "reached 2000 times"."""
         self.decision = ""
-        """Which rule of the policy matched, and why."""
+        """The rule of the policy that matched, and why."""
         self.considered: list[Considered] = []
         """The regions that start here in the order in which the policy was asked, the chosen one
         last."""

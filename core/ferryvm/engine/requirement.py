@@ -46,7 +46,7 @@ class Requirements:
         self._entered: list[ControlBlock] = []
         """Of the machines that are under way, where they may have to be stopped."""
         self.refused: BackendError | None = None
-        """Why what the policy requires could not be had; then nothing is run any more."""
+        """The requirement of the policy that could not be met; then nothing is run any more."""
         self._lock = threading.Lock()
 
     @property

@@ -113,7 +113,7 @@ def _calls(stack: list[Frame]) -> list[str]:
 
 @record.dataclass(frozen=True)
 class Seconds:
-    """Where the time of a run went, in seconds."""
+    """The time of a run by what it was spent on, in seconds."""
 
     load: float
     """Verifying the program and making its memory."""

@@ -167,7 +167,7 @@ def _restore(machine: Machine, sections: Mapping[str, memoryview], name: str) ->
 
 
 def _heap_runs(section: memoryview, hp: int) -> list[tuple[int, memoryview]]:
-    """Where each run of a saved heap begins, and its bytes; they are as `sparse.runs` makes
+    """The start of each run of a saved heap, and its bytes; they are as `sparse.runs` makes
     them."""
     if len(section) < _RUN.size:
         raise _Misfit(f"{len(section)} bytes in section HEAP, {_RUN.size} at least")

@@ -97,7 +97,8 @@ class Stay:
 
 @dataclasses.dataclass
 class _Stop:
-    """Why a run ends that compiled code would have gone on with, and where it then stands."""
+    """The reason that a run ends which compiled code would have gone on with, and where it then
+    stands."""
 
     twin: Machine | None = None
     """The machine whose state is right; None: the one that there is."""

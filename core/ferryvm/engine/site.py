@@ -55,7 +55,7 @@ class Site:
     has_run_long = False
     """Quick code has run long here: it is compiled at the level that its rule wants."""
     error: BackendError | None = None
-    """Why the program may not go on without its code."""
+    """The reason that the program may not go on without its code."""
     job: Job | None = None
 
     def __init__(self, pc: int, counting: bool, threshold: int, delay: float = 0.0) -> None:

@@ -133,7 +133,7 @@ class Tiering:
         """Compiled code stopped in the middle: have code that begins there, unless that was asked
         for before."""
         site = self.sites.setdefault((pc, counting), Site(pc, counting, 1))
-        why = "compiled code stopped there, at the end of its slice of time"
+        why = "compiled code was interrupted there, at the end of its time slice"
         found = self._step(site, SiteEvent.SLICED, why, _COLD)
         if found is not None:
             site.delay = 0.0

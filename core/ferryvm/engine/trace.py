@@ -45,7 +45,7 @@ def events(observer: Observer) -> list[Json]:
 
 
 def _start(event: Json) -> tuple[float, float]:
-    """When it begins; of two that begin together the longer one comes first, as it is around."""
+    """Its start; of two that begin together the longer one comes first, as it is around."""
     at, duration = event["ts"], event.get("dur", 0.0)
     assert isinstance(at, float)
     assert isinstance(duration, float)

@@ -34,7 +34,7 @@ class CallLifter(InstructionLifter):
         return self.invariant("stack_limit", (), (), I64)
 
     def _word_at(self, address: Value) -> int:
-        """Which word of the frame is at an address."""
+        """The word of the frame that is at an address."""
         if not isinstance(address, Operation) or address.name != "add":
             return 0
         offset = address.arguments[1]

@@ -156,7 +156,7 @@ class InstructionLifter(Builder, Emitter[Value]):
         return self.frame_types[self._local_number()]
 
     def _local_place(self) -> int:
-        """Where it is among the words of the frame, which begin with the first parameter."""
+        """Its number among the words of the frame, which begin with the first parameter."""
         number = self._local_number()
         return number if number < self.parameters else number + HEADER_WORDS
 

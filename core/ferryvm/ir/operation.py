@@ -265,7 +265,7 @@ def computed_types(
 
 
 def _fault(name: str, static: tuple[Static, ...], types: list[Type]) -> str | None:
-    """Why there is no such operation for these types, if there is not."""
+    """The reason that there is no such operation for these types; None if there is one."""
     wanted: tuple[bool | None, ...]
     match name:
         case "to_slot" | "from_slot":

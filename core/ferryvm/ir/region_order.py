@@ -172,7 +172,7 @@ class RegionOrder:
         return seen or targets
 
     def onward(self, node: OrderedBlock, pc: int) -> OrderedBlock | None:
-        """Where control is at `pc` when it comes from a node; None outside the region."""
+        """The node of `pc` when control comes from a node; None outside the region."""
         if pc not in self.pcs:
             return None
         level = node.level

@@ -64,7 +64,7 @@ _LITERALS = {
 
 
 class Flow(enum.Enum):
-    """Where control can go after an instruction (traps apart)."""
+    """The successors of an instruction (traps apart)."""
 
     NEXT = "next"
     JUMP = "jump"

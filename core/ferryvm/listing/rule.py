@@ -192,7 +192,7 @@ def known_static_store(s: Surroundings, number: Line, store: Line) -> Sequence[I
 
 @_rule(("local.get", "static.get"), ("local.set", "static.set"))
 def store_to_itself(s: Surroundings, get: Line, set_: Line) -> Sequence[Item] | None:
-    """Storing a variable into itself is nothing."""
+    """A store of a variable into itself is removed."""
     return [] if _type(get) == _type(set_) and get.operand == set_.operand else None
 
 
@@ -213,7 +213,7 @@ def unused_result(s: Surroundings, operation: Line, drop: Line) -> Sequence[Item
 
 @_rule("swap", "swap")
 def swap_back(s: Surroundings, swap: Line, again: Line) -> Sequence[Item]:
-    """Two exchanges are none."""
+    """Two exchanges in a row are removed."""
     return []
 
 
@@ -231,7 +231,7 @@ def swap_before_either_order(s: Surroundings, swap: Line, operation: Line) -> Se
 
 @_rule("nop")
 def no_operation(s: Surroundings, nop: Line) -> Sequence[Item]:
-    """`nop` is nothing."""
+    """`nop` is removed."""
     return []
 
 
@@ -256,7 +256,7 @@ def zero_test_of_widened(s: Surroundings, widening: Line, test: Line) -> Sequenc
 def boolean_unequal_zero(
     s: Surroundings, boolean: Line, zero: Line, compare: Line
 ) -> Sequence[Item] | None:
-    """A boolean says itself whether it is not zero."""
+    """`x != 0` of a boolean is the boolean."""
     return [boolean] if zero.operand == 0 else None
 
 
@@ -299,7 +299,7 @@ def branch_on_negation(s: Surroundings, negation: Line, branch: Line) -> Sequenc
 
 @_rule("i32.const", _BRANCHES)
 def known_branch(s: Surroundings, condition: Line, branch: Line) -> Sequence[Item]:
-    """A branch on a constant is a jump or nothing."""
+    """A branch on a constant becomes a jump or is removed."""
     is_taken = (condition.operand != 0) == (branch.row.mnemonic == "jump_if")
     return [dataclasses.replace(branch, row=BY_MNEMONIC["jump"])] if is_taken else []
 
@@ -324,7 +324,7 @@ def branch_and_jump_alike(s: Surroundings, branch: Line, jump: Line) -> Sequence
 
 @_rule("jump")
 def jump_to_next(s: Surroundings, jump: Line) -> Sequence[Item] | None:
-    """A jump to the next line is nothing."""
+    """A jump to the next line is removed."""
     assert isinstance(jump.operand, str)
     return [] if s.is_followed_by(jump.operand) else None
 
@@ -351,11 +351,11 @@ def jump_to_jump(s: Surroundings, jump: Line) -> Sequence[Item] | None:
 
 @_rule(ENDS, [row.mnemonic for row in INSTRUCTIONS])
 def unreachable_line(s: Surroundings, end: Line, line: Line) -> Sequence[Item]:
-    """Nothing gets to a line right after a jump, return, halt or trap."""
+    """A line right after a jump, return, halt or trap is unreachable and removed."""
     return [end]
 
 
 @_rule(LABEL)
 def unused_label(s: Surroundings, label: Label) -> Sequence[Item] | None:
-    """A label that nothing jumps to only stands in the way."""
+    """A label that nothing jumps to is removed."""
     return None if s.is_used(label.name) else []

@@ -34,7 +34,7 @@ UNLIMITED = (1 << 63) - 1
 
 
 class Status(enum.IntEnum):
-    """Why a backend returned control; docs/architecture.md defines `pc` for each."""
+    """The reason that a backend returned control; docs/architecture.md defines `pc` for each."""
 
     RUNNING = 0
     HALT = 1

@@ -19,7 +19,7 @@ from ferryvm.program import HostImport, Signature
 __all__ = ["STANDARD", "Context", "Determinism", "HostError", "HostFunction", "Output"]
 
 Output = Callable[[bytes], object]
-"""Where a program's output goes."""
+"""The receiver of a program's output."""
 
 
 class Context(enum.Enum):
@@ -28,7 +28,7 @@ class Context(enum.Enum):
     NONE = "none"
     """There is none: it gets the program's arguments alone."""
     OUTPUT = "output"
-    """Where the program writes, an `Output`."""
+    """The `Output` that the program writes to."""
     INSTANCE = "instance"
     """The instance that calls: its memory, its functions, the position of the call."""
 

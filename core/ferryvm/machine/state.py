@@ -186,7 +186,7 @@ class Machine:
 
     @property
     def status(self) -> Status:
-        """Why the machine stopped."""
+        """The reason that the machine stopped."""
         return Status(self.control.status)
 
     @property

@@ -54,7 +54,7 @@ _TYPES = {bool: FactType.BOOLEAN, int: FactType.COUNT, float: FactType.SHARE, st
 
 
 def _owners() -> Iterator[tuple[type, str]]:
-    """Where facts are declared, and what stands before their names."""
+    """The classes that declare facts, and what stands before their names."""
     from ferryvm.policy.machine import MachineFacts
     from ferryvm.region.fact import Facts
 

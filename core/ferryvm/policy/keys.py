@@ -74,7 +74,7 @@ class ChoiceKeys(Table):
     guard_limit: Count = Options.guard_limit
     """Failures of one guard after which the region is compiled again without it."""
     recompile_limit: CountOrNever = Options.recompile_limit
-    """How many times a region is compiled again with what is left of its guesses; then without
+    """The number of times a region is compiled again with what is left of its guesses; then without
     any."""
     retry_after: CountOrNever = Options.retry_after
     """Further counts after which a region that was given up is tried again; 0 is never."""
@@ -99,7 +99,7 @@ class RuleKeys(Table):
     name: str = Rule.name
     """For people: messages and `ferry explain` show it."""
     when: dict[str, Any] = pydantic.Field({})
-    """Which regions the rule is for: [conditions](#conditions) on facts, which must all hold. Left
+    """The regions that it is for: [conditions](#conditions) on facts, which must all hold. Left
     out, all regions."""
     action: Literal["compile", "interpret"] = "compile"
     """`interpret` leaves the region to the interpreter; then there are no `backends`."""

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which rule a region falls under, and why: the first one whose predicate holds."""
+"""The rule that a region falls under: the first one whose predicate holds."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class Decision:
     index: int | None
     """Its index in the policy's rules, from 0."""
     reason: str
-    """Why it matched, or why there is none; one line."""
+    """The reason that it matched, or that there is none; one line."""
     passed: tuple[Passed, ...] = ()
     """The rules before it, or all; the first MOST_EXPLAINED of them."""
     unexplained: int = 0

@@ -101,7 +101,7 @@ _EVERYTHING = When()
 
 @record.dataclass(frozen=True)
 class Rule:
-    """Which regions it is for, and what becomes of them."""
+    """The regions that it is for, and what becomes of them."""
 
     name: str = ""
     """For people; may be empty."""
@@ -113,7 +113,7 @@ class Rule:
 
 @record.dataclass(frozen=True)
 class Policy:
-    """Which backend runs what."""
+    """The choice of a backend for each region."""
 
     interpreter: str = INTERPRETER
     """The backend that runs what is not compiled."""

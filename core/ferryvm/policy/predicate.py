@@ -76,7 +76,7 @@ class Test:
         return found is not None and any(map(methodcaller("holds", found), self.wanted))
 
     def outcomes(self, facts: Mapping[str, Fact]) -> Outcomes:
-        """How it can turn out; `facts` says what values are possible."""
+        """The results that it can have; `facts` says what values are possible."""
         fact = facts.get(self.fact)
         known = self._known
         if known is None or known[0] is not fact:
@@ -145,7 +145,8 @@ class When:
             )
 
     def outcomes(self, facts: Mapping[str, Fact]) -> Outcomes:
-        """How it can turn out; exact for each test, not for tests that contradict each other."""
+        """The results that it can have; exact for each test, not for tests that contradict each
+        other."""
         parts = [test.outcomes(facts) for test in self.tests]
         if self.alternatives:
             either = [one.outcomes(facts) for one in self.alternatives]

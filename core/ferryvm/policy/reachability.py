@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which conditions and rules can never decide anything: probably not what their author meant.
+"""The conditions and rules that can never decide anything: probably not what their author meant.
 
 A condition that contradicts itself is an error. A rule that does nothing because of what stands
 elsewhere in the file is a warning, since that may be on purpose for a while.

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which functions call which, and which of them are part of a recursion.
+"""The call graph of a program, and the functions that are part of a recursion.
 
 An indirect call can reach all functions of the table with its signature, and no others: the
 instruction itself checks it.

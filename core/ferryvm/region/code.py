@@ -35,7 +35,7 @@ class DecodedCode:
         self.immediates: list[int] = program.code.immediates.tolist()
         self.length = len(self.opcodes)
         self.handlers = _handlers(verified, self.opcodes)
-        """Where control can go in the function by an exception of an instruction, by its pc."""
+        """The handlers in the function of exceptions of an instruction, by its pc."""
         self.ends = [
             pc for pc, opcode in enumerate(self.opcodes) if _ENDS[opcode] or pc in self.handlers
         ]
@@ -49,7 +49,7 @@ class DecodedCode:
         """A function's name; with `#` and its number where that alone would not be clear."""
 
     def successors(self, pc: int) -> list[int]:
-        """Where control can go in the function after an instruction: for a branch the next one,
+        """The successors in the function of an instruction: for a branch the next one,
         then the target; then the handlers of its exceptions."""
         flow = FLOWS[self.opcodes[pc]]
         if flow is Flow.JUMP:

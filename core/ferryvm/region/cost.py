@@ -38,7 +38,7 @@ def cost(region: Region) -> Cost:
 
 
 def too_costly(region: Region, limits: Cost | None) -> str | None:
-    """Why a compiler with these limits does not take a region; None if it may."""
+    """The reason that a compiler with these limits does not take a region; None if it may."""
     return cost(region).beyond(limits) if limits is not None else None
 
 

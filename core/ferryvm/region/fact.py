@@ -81,7 +81,7 @@ class Facts:
     around it in the region (of a region that is a loop, of one iteration). Callees do not
     count."""
     hotness: int
-    """How often the profile saw its entry."""
+    """The number of times that the profile saw its entry."""
     mix: dict[str, int]
     """Instructions by chapter of the instruction table; chapters without any are left out."""
 
@@ -144,7 +144,7 @@ def statics(region: Region) -> tuple[frozenset[int], frozenset[int]]:
 
 
 def _with_callees(region: Region, opcodes: collections.Counter[int]) -> collections.Counter[int]:
-    """How often each opcode stands in a region and in what it calls; `opcodes` are its own."""
+    """The number of each opcode in a region and in what it calls; `opcodes` are its own."""
     functions = set(region.callees)
     if region.kind in (RegionKind.FUNCTION, RegionKind.PROGRAM):
         functions.update(region.functions)

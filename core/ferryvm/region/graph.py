@@ -120,7 +120,7 @@ def _blocks(listing: DecodedCode, entry: int) -> dict[int, Block]:
     """All blocks that can be reached from `entry`."""
     ends, successors = listing.ends, listing.successors
     onward: dict[int, list[int]] = {}
-    """Where control goes after each instruction that ends a block."""
+    """The successors of each instruction that ends a block."""
     leaders, worklist = {entry}, [entry]
     while worklist:
         end = ends[bisect.bisect_left(ends, worklist.pop())]

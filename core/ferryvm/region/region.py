@@ -57,7 +57,7 @@ class Region:
     loop: Loop | None = dataclasses.field(default=None, repr=False)
     """The loop that it is, for a loop or a nest."""
     number: int = 0
-    """Which scope of the function it is, from 1; 0 for other kinds."""
+    """The number of the scope in the function, from 1; 0 for other kinds."""
     outside: frozenset[int] = frozenset()
     """Functions that are not compiled with it: it leaves where one of them may be called."""
 

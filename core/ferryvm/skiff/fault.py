@@ -13,7 +13,7 @@ from ferryvm.errors import Diagnostic, Position, SourceError
 
 
 class SourceSpan(NamedTuple):
-    """Where something stands, and how many characters of its first line it takes."""
+    """The position of something, and how many characters of its first line it takes."""
 
     position: Position
     length: int = 1

@@ -95,7 +95,7 @@ def _tokens(text: str, start: int) -> Iterator[tuple[str, int, int]]:
 
 
 def _comment_end(text: str, start: int) -> int | None:
-    """Where the block comment ends whose text begins at `start`; comments nest."""
+    """The end of the block comment whose text begins at `start`; comments nest."""
     depth = 1
     for match in _COMMENT_EDGE.finditer(text, start):
         depth += 1 if match[0] == "#|" else -1

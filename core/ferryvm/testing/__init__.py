@@ -27,7 +27,7 @@ _HOMES = {
     "Verdict": "differential",
     "difference": "state",
 }
-"""Where each name comes from."""
+"""The module of each name."""
 
 __all__ = [
     "Comparison",

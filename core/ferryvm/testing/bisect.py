@@ -101,7 +101,7 @@ class DivergenceMode(enum.Enum):
 
 @dataclasses.dataclass(frozen=True)
 class DivergencePoint:
-    """Where two backends part, in numbers; `Parting` tells what they mean."""
+    """The place where two backends part, in numbers; `Parting` tells what they mean."""
 
     mode: DivergenceMode
     bad: str
@@ -114,7 +114,7 @@ class DivergencePoint:
 
 @dataclasses.dataclass(frozen=True)
 class Parting:
-    """Where two backends part."""
+    """The place where two backends part."""
 
     mode: DivergenceMode
     good: str
@@ -130,7 +130,7 @@ class Parting:
     regions: tuple[Region, ...]
     """Function, loops and block around it, widest first."""
     position: Position | None
-    """Where it stands in the source."""
+    """Its position in the source."""
     difference: Difference
     """Of the states after that instruction; if nothing was counted, of those at the end."""
     good_trace: tuple[TraceLine, ...]
@@ -185,14 +185,14 @@ class Bisector:
     def find(
         self, mode: DivergenceMode | None = None, seed: int = 0, names: tuple[str, ...] = ()
     ) -> Parting | None:
-        """Where they part and what each did there, None if they agree; see `search`."""
+        """The place where they part and what each did there, None if they agree; see `search`."""
         place = self.search(mode, seed, names)
         return None if place is None else self.tell(place)
 
     def search(
         self, mode: DivergenceMode | None = None, seed: int = 0, names: tuple[str, ...] = ()
     ) -> DivergencePoint | None:
-        """Where they part, None if they agree.
+        """The place where they part, None if they agree.
 
         Ways are tried in the order of `DivergenceMode`, or only the one named; `seed`: of the random moves;
         `names`: backends to move between if they are not just the two. Raises RefusalError where a
@@ -271,14 +271,14 @@ class Bisector:
         return self._snapshots[number]
 
     def segment(self, first: int, last: int) -> Difference | None:
-        """How the states differ at boundary `last` if the bad backend runs there from `first`,
-        counting, in one go."""
+        """The difference of the states at boundary `last` if the bad backend runs there from
+        `first`, counting, in one go."""
         trial = self.at(first).fork()
         failure = self._attempt(trial, last - first)
         return judge(self.at(last), trial, failure)
 
     def uncounted(self, first: int) -> Difference | None:
-        """How the ends differ if the bad backend goes on from `first` without counting."""
+        """The difference of the ends if the bad backend goes on from `first` without counting."""
         trial = self.at(first).fork()
         failure = self._attempt(trial, None)
         return judge(self.end, trial, failure)

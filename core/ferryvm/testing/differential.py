@@ -91,7 +91,7 @@ class Comparison:
     """True if it is of the run that counts instructions; where that agrees and the other one does
     not, of that other one."""
     reason: str | None = None
-    """Why it is unsupported, or diverges legally."""
+    """The reason that it is unsupported, or diverges legally."""
 
 
 def judge(expected: Trial, trial: Trial, failure: str | None = None) -> Difference | None:

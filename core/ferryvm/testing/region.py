@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where in a program an instruction is: its function, the loops around it, its basic block."""
+"""The place of an instruction in a program: its function, the loops around it, its basic block."""
 
 from __future__ import annotations
 

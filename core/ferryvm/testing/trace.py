@@ -46,7 +46,7 @@ class TraceLine:
     results: tuple[Word, ...] = ()
     """The results that it pushed."""
     then: str = ""
-    """Where control went if not to the next instruction: `pc 7`, `halt`, `trap: ...`."""
+    """The place that control went to if not the next instruction: `pc 7`, `halt`, `trap: ...`."""
 
     def __str__(self) -> str:
         words = [" ".join(f"{word:#x}" for word in part) for part in (self.operands, self.results)]

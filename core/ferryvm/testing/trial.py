@@ -39,8 +39,8 @@ MALFORMED = "malformed IR: "
 
 
 def failing(failure: str) -> str | None:
-    """How a backend failed that made no code of the program, in the words that failures with one
-    cause have in common; None for other failures, which have an instruction to blame."""
+    """The failure of a backend that made no code of the program, in the words that failures with
+    one cause have in common; None for other failures, which have an instruction to blame."""
     if failure.startswith(IN_PREPARE):
         return "failure in prepare"
     if failure.startswith(IN_COMPILER):

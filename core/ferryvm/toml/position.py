@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where the keys and elements of a TOML document stand in its text.
+"""The positions of the keys and elements of a TOML document in its text.
 
 Readers of TOML give values without places. This walks over a text that one of them has already
 accepted, so it only has to know where things begin and end, and never has to refuse anything. Of a
@@ -53,7 +53,7 @@ class Key(NamedTuple):
     """Without the index of an element, if it is the header of one."""
     place: Place
     first: Place
-    """Where the same key, or what it is in, was first set; `place` if it was not before."""
+    """The first place of the same key, or of what it is in; `place` if it was not set before."""
 
 
 def last_key(text: str, is_complete: bool) -> Key | None:
@@ -114,7 +114,7 @@ class _Walk:
         return places
 
     def place(self, offset: int) -> Place:
-        """Where a character is."""
+        """The place of a character."""
         return self.text.count("\n", 0, offset) + 1, offset - self.text.rfind("\n", 0, offset)
 
     def _skip(self) -> None:

@@ -39,7 +39,7 @@ class SyntaxFault(NamedTuple):
 
 
 def syntax_fault(error: ValueError, text: str, keys: type[Table]) -> SyntaxFault:
-    """Why `tomli.loads` refused a text, which was to have some keys."""
+    """The fault for which `tomli.loads` refused a text, which was to have some keys."""
     message, text = str(error), text.replace("\r\n", "\n")  # as it has counted
     at = _AT.search(message)
     long = None if at else _long_number(text)

@@ -23,7 +23,7 @@ _EXTRA = "extra_forbidden"
 """Pydantic's error type for a key that is not declared."""
 
 _KEY = "[key]"
-"""How pydantic ends the place of a key that a table of any keys does not allow."""
+"""The end of the place that pydantic gives a key which a table of any keys does not allow."""
 
 
 class Table(pydantic.BaseModel):

@@ -14,7 +14,7 @@ from ferryvm.program import Program
 
 
 class VerifyCode(enum.Enum):
-    """Why a program is refused. The value is the stable code that tools can match."""
+    """The reason that a program is refused. The value is the stable code that tools can match."""
 
     NO_CODE = "V01"
     """The program has no functions or no code."""
@@ -66,7 +66,7 @@ class VerifyCode(enum.Enum):
     CLAUSE_NESTING = "V43"
     """Ranges of clauses cross, or an outer clause comes before an inner one."""
     CLAUSE_DEPTH = "V44"
-    """Where an exception can come from there are fewer operands than stay in the handler."""
+    """An instruction that throws has fewer operands in front of it than stay in the handler."""
 
 
 class VerifyError(FerryError):

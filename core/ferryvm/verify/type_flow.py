@@ -36,7 +36,7 @@ _PUSHES = [tuple(_kind_number(t) for t in row.pushes) for row in INSTRUCTIONS]
 _OPEN = [any(n < 0 for n in _POPS[row.opcode] + _PUSHES[row.opcode]) for row in INSTRUCTIONS]
 _FLOWS = [row.flow for row in INSTRUCTIONS]
 _THROWING = frozenset((Flow.CALL, Flow.CALL_INDIRECT, Flow.HOST, Flow.THROW))
-"""How control goes on after instructions that exceptions can come from."""
+"""The flow of control after instructions that exceptions can come from."""
 
 
 def caught_types(program: Program, clause: Clause) -> tuple[Type, ...]:

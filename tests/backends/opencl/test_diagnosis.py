@@ -327,7 +327,7 @@ def test_a_driver_that_is_read_and_offers_no_platform_says_why_if_it_cannot_be_l
     library = machine.put("nvidia/lib64/libnvidia-opencl.so.1")
     file = machine.put("vendors/nvidia.icd", str(library))
     (problem,) = machine.problems()
-    assert problem.problem == f"no platform came of {library}, named by {file}, which loads"
+    assert problem.problem == f"no platform is offered by {library}, named by {file}, which loads"
     assert "nvidia-smi" in problem.remedy
     machine.why_not_loaded = "libcuda.so.1: cannot open shared object file"
     (problem,) = machine.problems()

@@ -157,7 +157,7 @@ def test_a_whole_program_has_kernels_made_where_its_slices_end() -> None:
     expected = Engine("threaded").start(ferryvm.compile(LONG))
     expected.run()
     assert execution.machine.snapshot() == expected.machine.snapshot()
-    assert any("slice of time" in one.why for one in observer.placements)
+    assert any("its time slice" in one.why for one in observer.placements)
 
 
 def test_words_that_a_kernel_wrote_above_the_stack_are_not_taken_for_known(device: Device) -> None:

@@ -81,7 +81,7 @@ def test_good_code_takes_over_in_the_middle_of_a_loop_that_is_entered_once() -> 
     assert (program.region, loop.region, loop.why) == (
         "program",
         "main/loop.1",
-        "compiled code stopped there, at the end of its slice of time",
+        "compiled code was interrupted there, at the end of its time slice",
     )
     assert [one.is_quick for one in program.attempts] == [True] + [False] * (
         len(program.attempts) - 1

@@ -145,7 +145,7 @@ class CopiedLauncher(Trampoline):
             self._set_resident("used", self.field("hp"))
 
     def _compare(self) -> None:
-        """Which words of statics and stack the device has otherwise."""
+        """The words of statics and stack that differ on the device."""
         b = self.builder
         self._host_statics = self.pointer(self.field("statics"))
         self._host_stack = self.pointer(self.field("stack"))

@@ -31,7 +31,7 @@ def status(value: Status) -> ir.Constant:
 
 
 def offset(kind: type[ctypes.Structure], name: str) -> int:
-    """Where a field of a structure is."""
+    """The offset of a field of a structure, in bytes."""
     found: int = getattr(kind, name).offset
     return found
 
@@ -162,7 +162,7 @@ class Trampoline:
         return self.builder.icmp_unsigned("!=", self.get("observed"), word(0))
 
     def forced_place(self, entries: ir.Value) -> ir.Value:
-        """Where forced code gives up next."""
+        """The place at which forced code gives up next."""
         return self.builder.add(self.builder.urem(entries, word(7)), word(1))
 
     def end(self, found: ir.Value) -> None:

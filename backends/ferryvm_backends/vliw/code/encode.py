@@ -47,7 +47,7 @@ def compile_module(module: Module, machine: Machine, is_quick: bool = False) -> 
 
 
 def claimed(code: MachineCode, allocation: Allocation, machine: Machine) -> Claim:
-    """Where blocks and registers are in what `encode` makes."""
+    """The places of blocks and registers in what `encode` makes."""
     files = {file.name: number for number, file in enumerate(machine.files)}
     numbers = {r: Read(files[r.file], number) for r, number in allocation.numbers.items()}
     return Claim(_places(code, allocation)[0], numbers)

@@ -38,7 +38,7 @@ KnownRanges = dict[MachineBlock, tuple[tuple[object, ...], BlockRanges]]
 
 
 class LiveRanges:
-    """When registers are taken."""
+    """The cycles in which registers are taken."""
 
     def __init__(self, found: Schedule, machine: Machine, known: KnownRanges | None = None) -> None:
         """`known`: ranges from before, which are taken for blocks that have not changed."""
@@ -143,7 +143,7 @@ class _BlockAnalysis:
         last = again + passes * length
         needed: dict[Register, Cycles] = defaultdict(int)
         needed_by: dict[MachineBlock, Cycles] = defaultdict(int)
-        """When control may get to a target."""
+        """The cycles in which control may get to a target."""
         writes: dict[Register, dict[int, list[ScheduledOperation]]] = defaultdict(
             lambda: defaultdict(list)
         )

@@ -63,7 +63,7 @@ class Register:
 
 @dataclasses.dataclass(eq=False, slots=True)
 class MemoryOperand:
-    """Where a load or store goes, besides its address."""
+    """The memory that a load or store accesses, besides its address."""
 
     segment: Segment
     offset: int = 0
@@ -84,7 +84,7 @@ class MachineOperation:
     place: MemoryOperand | None = None
     target: MachineBlock | None = None
     others: tuple[MachineBlock, ...] = ()
-    """Where a `jump_to` may go."""
+    """The blocks that a `jump_to` may go to."""
     pc: int = -1
     """The instruction of the program that it was made for."""
     holds: bool | None = None
@@ -123,7 +123,7 @@ class MachineOperation:
         return FileKind.BOOLEAN if is_predicate else FileKind.INTEGER
 
     def targets(self) -> tuple[MachineBlock, ...]:
-        """Where control may go on after it, other than at the next operation."""
+        """The blocks that control may go on at after it, other than the next operation."""
         return self.others if self.target is None else (self.target,)
 
     def __str__(self) -> str:

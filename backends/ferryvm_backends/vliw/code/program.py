@@ -98,7 +98,7 @@ class LoopSummary:
     recurrence_bound: int
     """Cycles of a pass that what one takes from the one before allows, at least (section 2.2)."""
     reason: str = ""
-    """Why it is not pipelined; nothing for one that is."""
+    """The reason that it is not pipelined; empty for one that is."""
 
     @property
     def interval(self) -> int:
@@ -132,6 +132,6 @@ class Program:
     """Those that are one block, in the order of their bundles."""
 
     def timing(self, slot: Slot) -> Timing:
-        """How long an operation takes on its unit. The oracle of the simulators and the prover ask
+        """The timing of an operation on its unit. The oracle of the simulators and the prover ask
         the machine themselves."""
         return self.machine.units[slot.unit].work[work_of(slot.name, slot.static)]

@@ -35,7 +35,7 @@ WORTH_UNROLLING = 0.9
 With 1 it takes 5.7 s, and no loop takes less.
 """
 MISSED_BOUND = 1.05
-"""How many times the bound an interval may be before other unroll factors are tried.
+"""The multiple of the bound that an interval may be before other unroll factors are tried.
 
 If no other factor is tried, 3.4 s, and dct's inner loop takes 3 instead of 2.25.
 """
@@ -45,10 +45,10 @@ LARGEST_RETRIED = 160
 With 0 as where no other factor is tried.
 """
 LONGEST_INTERVAL = 2
-"""How many times the bound an interval may be, if an iteration does not take longer."""
+"""The multiple of the bound that an interval may be, if an iteration does not take longer."""
 LONGER_PART = 16
-"""Where registers are too few the next interval that is tried is longer by this part, then by two
-of it, by three…"""
+"""The part by which the next interval is longer that is tried where registers are too few, then by
+two of it, by three…"""
 LONGER_TRIES = 6
 """Longer intervals that are tried."""
 INVARIANT_PART = 0.75
@@ -70,7 +70,7 @@ it is twice as much each time, and when there is a schedule, the steps back are 
 With 8 it takes 3.2 s, and no loop takes more.
 """
 STEPS_AN_OPERATION, STEPS_BESIDES = 2, 200
-"""How often operations may be placed in an attempt: so often each on average, and so often besides,
+"""The placements that an attempt may take: so many an operation on average, and so many besides,
 since there is time for that with few.
 
 Without those besides 3.0 s; a loop of sort takes 22 instead of 21, one of matmul 9 instead of 8.67.
@@ -81,7 +81,7 @@ CLOSE = 1 / 8
 With 1, all attempts being close, 4.4 s, and no loop takes less.
 """
 STALLED_STEPS, STALLED_PART = 140, 0.8
-"""How often operations are placed, at least and as a part of all, without there being fewer left
+"""The placements, at least and as a part of all operations, without there being fewer left
 than ever before; after that there will hardly be. For attempts that are close.
 
 With at least 60 it takes 3.2 s, and no loop takes more. Whole programs have schedules that were
@@ -106,7 +106,7 @@ FULL_SLOTS = 0.9
 Without these orders the loop of fir takes 57 instead of 55 on single.
 """
 MOST_STEPS = 20_000
-"""How often operations may be placed while a schedule is made shorter."""
+"""The placements that making a schedule shorter may take."""
 PREHEADER_CYCLES = 64
 """Cycles that a move of the preheader is tried in."""
 FORWARDED_EARLIER = 24

@@ -46,7 +46,7 @@ class FileKeys(Table):
     kind: Annotated[FileKind, pydantic.Field(strict=False)]
     """`integer` holds words of 64 bits, `boolean` predicates."""
     count: Count = 1
-    """How many such files there are."""
+    """The number of such files."""
     registers: Annotated[int, pydantic.Field(ge=2, le=1024)]
     """Registers in one file."""
     read_ports: Ports
@@ -58,7 +58,7 @@ class FileKeys(Table):
 
 
 class TimingKeys(Table):
-    """How long an operation takes."""
+    """The cycles that an operation takes."""
 
     latency: Cycles
     """Cycles from its issue to its result."""
@@ -78,7 +78,7 @@ class UnitKeys(Table):
     name: Name
     """As the name of a file."""
     count: Count = 1
-    """How many such units there are."""
+    """The number of such units."""
     work: Annotated[
         dict[
             Annotated[Work, pydantic.Field(strict=False)],

@@ -13,12 +13,12 @@ from ferryvm_backends.vliw.code.program import Read
 
 @dataclasses.dataclass(frozen=True)
 class Claim:
-    """Where the things of the code are in the program."""
+    """The places in the program of the blocks and registers of the code."""
 
     places: dict[MachineBlock, int]
     """The first bundle of each block."""
     numbers: dict[Register, Read]
-    """Where each register stands that is live where a block begins; others may be claimed, too."""
+    """The place of each register that is live where a block begins; others may be claimed, too."""
 
     def of(self, copies: Mapping[MachineBlock, MachineBlock]) -> Claim:
         """Of the copies of blocks alone."""

@@ -35,12 +35,12 @@ class PendingResult:
     """The register that it goes to, if to one."""
     value: Term
     bundle: int
-    """Where it was issued."""
+    """The bundle that it was issued in."""
     guard: Guard | None = None
 
 
 class BranchTarget(enum.Enum):
-    """Where a branch goes that goes to no bundle which the program names."""
+    """The target of a branch that goes to no bundle which the program names."""
 
     STOP = "stop"
     COMPUTED = "computed"
@@ -54,9 +54,9 @@ class PendingBranch:
     """In which control is at its target."""
     target: int | BranchTarget
     bundle: int
-    """Where it was issued."""
+    """The bundle that it was issued in."""
     operand: Term = POISON
-    """Where a computed jump goes."""
+    """The target of a computed jump."""
     is_exit: bool = False
     """True if later branches have no effect."""
 

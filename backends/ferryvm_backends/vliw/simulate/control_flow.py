@@ -67,11 +67,11 @@ class Next(NamedTuple):
 
     states: tuple[FetchState, ...]
     is_dynamic: bool = False
-    """Which one follows is a value: a bundle's number."""
+    """The next one is a value: a bundle's number."""
 
 
 class Onward(NamedTuple):
-    """Where control goes from a state."""
+    """The successors of a state."""
 
     next: Next
     """If no exit is taken in it."""

@@ -41,7 +41,7 @@ class RunMetrics:
 
 
 class Issue:
-    """Which units the bundles of a program keep busy; made once for many runs."""
+    """The units that the bundles of a program keep busy; made once for many runs."""
 
     def __init__(self, program: Program) -> None:
         self.program = program

@@ -44,7 +44,7 @@ class Result:
     metrics: Metrics | None
     """None where the program could not be run on it."""
     reason: str = ""
-    """Why not."""
+    """The reason that there are none."""
 
 
 def measure(program: Verified, variants: Iterable[Variant]) -> Iterator[Result]:

@@ -46,7 +46,7 @@ class Axis:
     name: str
     """As the user wrote it."""
     path: Path
-    """Where it is in the document."""
+    """Its place in the document."""
     values: Sequence[Value]
 
 
@@ -115,7 +115,7 @@ def _axis(text: str, document: Mapping[str, Any]) -> Axis:
 
 
 def _path(name: str, document: Mapping[str, Any]) -> Path:
-    """Where something is in the document. Raises FerryError."""
+    """The place of something in the document. Raises FerryError."""
     groups: dict[str, Path] = {
         table["name"]: (array, index)
         for array in ("file", "unit")

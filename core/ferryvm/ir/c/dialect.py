@@ -47,7 +47,7 @@ class Dialect:
     helpers: Mapping[str, str] = dataclasses.field(compare=False)
     """Definitions by name; one that uses another stands below it."""
     segments: Mapping[str, str] = dataclasses.field(compare=False)
-    """Where a text finds what the control block points to: expressions of the addresses `statics`,
+    """The memory that the control block points to: expressions of the addresses `statics`,
     `stack`, `stack_end` and `heap`, and of arrays of words `functions` and `table`."""
     parameters: str = dataclasses.field(compare=False)
     """The first parameters of every function; one of them is `control`, the control block."""

@@ -10,7 +10,7 @@ from ferryvm.ir.graph import Body, Boolean, Constant, Value
 
 
 class FunctionScope:
-    """Where statements are appended, and the names of what there is."""
+    """The text that statements are appended to, and the names of what there is."""
 
     def __init__(
         self, shared: PrintingContext, body: Body, number: int | None, level: int = 0
@@ -28,7 +28,7 @@ class FunctionScope:
         self.names: dict[Value, str] = {}
         self.types: dict[Value, str] = {}
         self.bases: set[str] = set()
-        """Which of the machine's segments it accesses."""
+        """The segments of the machine that it accesses."""
         self._made = 0
 
     def name(self, letter: str) -> str:

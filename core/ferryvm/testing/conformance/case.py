@@ -54,7 +54,7 @@ class End:
     """Completed by then, in a run that counts; the last one is not."""
 
     def complaint(self, recorder: Recorder, is_counting: bool) -> str | None:
-        """Where the reference's end is not as stated."""
+        """The first difference of the reference's end from the stated one."""
         machine = recorder.machines[0]
         for name, found in _facts(recorder).items():
             stated = getattr(self, name)

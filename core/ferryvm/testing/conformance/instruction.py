@@ -99,8 +99,8 @@ class Piece:
     items: tuple[Item, ...]
     locals: tuple[Type, ...]
     complaint: Callable[[Recorder, int], str | None]
-    """Where the reference's end is not as stated, given what recorded it and the pc of the piece's
-    marked line."""
+    """The difference of the reference's end from the stated one, given what recorded it and the pc
+    of the piece's marked line."""
     marked: Line | None = None
     """The line that is to trap, None if none is."""
     chosen: tuple[GoldenCase, ...] = ()
@@ -220,7 +220,7 @@ def program_of(
 
 
 def pc_of(line: Line | None, functions: Iterable[FunctionListing]) -> int:
-    """Where a line stands in the program of these functions; -1 if nowhere."""
+    """The pc of a line in the program of these functions; -1 if it has none."""
     pc = 0
     for item in itertools.chain(*(function.items for function in functions)):
         if item is line:

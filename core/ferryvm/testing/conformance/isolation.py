@@ -101,7 +101,7 @@ class _Worker:
         return found
 
     def _places(self) -> list[str]:
-        """Where it was when it ended, outside ferryvm and Python's own library."""
+        """The place where it was when it ended, outside ferryvm and Python's own library."""
         own = (sysconfig.get_path("stdlib"), "<")
         _, _, tail = self._process.said.rpartition(_FATAL)
         frames = re.findall(r'^  File "([^"]+)", line (\d+) in (.+)$', tail, re.MULTILINE)

@@ -70,7 +70,7 @@ class _Performer:
         self.script, self.artifact, self.patience = script, artifact, patience
         self.machines: dict[int, Machine] = {}
         self.at: dict[int, int] = {}
-        """Where on the trail a machine is."""
+        """The place of a machine on the trail."""
 
     def do(self, step: Step) -> Mismatch | None:
         script = self.script

@@ -31,7 +31,7 @@ class ScriptState:
     wanted: int | None
     """With GROW."""
     fuel: int | None
-    """Where it is counted."""
+    """None where it is not counted."""
     pc: int
     sp: int
     fp: int
@@ -76,7 +76,7 @@ class Flag(enum.Enum):
 
 
 class TrailPosition(enum.Enum):
-    """Which state of the script's trail an entry must end in."""
+    """The state of the script's trail that an entry must end in."""
 
     SOMEWHERE = "somewhere"
     """Any of them, with status INTERRUPTED. If it counts, the one that its fuel tells."""
@@ -203,7 +203,8 @@ class Script:
     names: dict[int, str] = dataclasses.field(default_factory=dict)
     """Names of words of the stack, for messages, where the verifier's names say too little."""
     complaint: str | None = None
-    """Why the script cannot be trusted: the reference backend does not do what the case states."""
+    """The reason that the script is invalid: the reference backend does not do what the case
+    states."""
 
     @property
     def counts(self) -> bool:
@@ -223,7 +224,8 @@ class Script:
         return max((state.heap_capacity for state in states), default=0)
 
     def obstacle(self, capabilities: Capabilities) -> str | None:
-        """Why a backend with these capabilities need not follow it, None if it has to."""
+        """The reason that a backend with these capabilities need not follow it, None if it has
+        to."""
         if self.counts and not capabilities.fuel:
             return "it does not count instructions"
         if capabilities.heap is not None and self.heap > capabilities.heap:

@@ -70,7 +70,7 @@ class ItemOutcome:
 
     verdict: ItemVerdict
     reason: str = ""
-    """Why it is skipped or refused, or why the author expects it to fail."""
+    """The reason that it is skipped or refused, or that the author expects it to fail."""
     fault: Mismatch | None = None
     script: Script | None = None
     """The script that it comes from."""

@@ -56,7 +56,7 @@ class _Content(pydantic.BaseModel):
     difference: Difference
     parting: Parting | None
     unbisected: str | None = None
-    """Why there is no parting."""
+    """The reason that there is no parting."""
     backends: tuple[str, ...]
     schedule: Schedule
     seed: int

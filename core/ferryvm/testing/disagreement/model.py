@@ -57,13 +57,13 @@ class Disagreement:
     difference: Difference
     """The first field in which the ends differ."""
     parting: Parting | None
-    """Where they part; None if no search found it."""
+    """The place where they part; None if no search found it."""
     origin: str | None = None
-    """Where the program comes from."""
+    """The origin of the program."""
     patience: float = PATIENCE
     """Seconds that a backend got for coming back."""
     unbisected: str | None = None
-    """Why there is no parting; None where there is one."""
+    """The reason that there is no parting; None where there is one."""
     policy: Policy | None = None
     """The policy of the backend `mixed`; None if it is not among the backends."""
 

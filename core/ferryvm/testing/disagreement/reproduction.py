@@ -51,13 +51,13 @@ class Shown:
     comparison: Comparison | None = None
     """The comparison that shows a difference."""
     parting: Parting | None = None
-    """Where they part, if no comparison shows it but entering the bad backend does."""
+    """The place where they part, if no comparison shows it but entering the bad backend does."""
     unstable: str | None = None
     """That a backend went wrong, and did not do so again."""
     schedule: Schedule = Schedule.NONE
     """Of the comparison."""
     legal: str | None = None
-    """Why they diverge legally, if they do."""
+    """The reason that they diverge legally, if they do."""
 
     @property
     def difference(self) -> Difference | None:
@@ -130,7 +130,7 @@ def _search(
 
 
 def _at(bisector: Bisector, saved: Parting) -> Parting | None:
-    """Where they part if the bad backend is entered as it was, None if they do not."""
+    """The place where they part if the bad backend is entered as it was, None if they do not."""
     entered, number = saved.entered, saved.number
     if not 0 <= entered <= number < bisector.boundaries:
         return None

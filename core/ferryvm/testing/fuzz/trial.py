@@ -218,7 +218,7 @@ def _trace(error: Exception) -> str:
 
 
 def _place(error: Exception) -> str:
-    """Where an exception was raised."""
+    """The place where an exception was raised."""
     where = traceback.extract_tb(error.__traceback__)[-1]
     return f"{Path(where.filename).name}:{where.lineno}"
 

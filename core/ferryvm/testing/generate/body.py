@@ -81,7 +81,7 @@ class ProgramContext:
     heap_budget: int
     callees: list[Callee] = dataclasses.field(default_factory=list)
     table: dict[int, int] = dataclasses.field(default_factory=dict)
-    """Where each function stands in the function table."""
+    """The place of each function in the function table."""
     table_size: int = 0
     signatures: dict[tuple[tuple[int, ...], tuple[int, ...]], int] = dataclasses.field(
         default_factory=dict
@@ -89,7 +89,7 @@ class ProgramContext:
     runaway: Callee | None = None
     """A function that calls itself as often as its first argument says, however often."""
     static_counts: list[int] = dataclasses.field(default_factory=list)
-    """Where the number of all statics is a literal, which is known at the end."""
+    """The instructions whose literal is the number of all statics, which is known at the end."""
     counters: int = 0
     """Statics that count loops, after the others."""
     occurred: Counter[Corner] = dataclasses.field(default_factory=Counter)

@@ -67,12 +67,12 @@ class _Unit:
 
     item: Item
     flag: int = -1
-    """Which choice says whether it stays; -1 for a label."""
+    """The choice that says if it stays; -1 for a label."""
     drops: int = 0
     pushes: tuple[Type, ...] = ()
     """Filler that stands for it."""
     literal: int = -1
-    """Which choice is its number, -1 if it has none."""
+    """The choice of its number, -1 if it has none."""
 
 
 class Units:

@@ -53,9 +53,9 @@ class Evidence:
     """A disagreement from near."""
 
     parting: Parting | None
-    """Where the backends part; None where that was not found."""
+    """The place where the backends part; None where it was not found."""
     reason: str | None
-    """Why it was not."""
+    """The reason that it was not."""
     groups: tuple[Group, ...] = ()
     """The state right after the instruction at which they part."""
 
@@ -68,7 +68,8 @@ def gather(
     progress: Callable[[], object] = lambda: None,
     schedule: Schedule = Schedule.RANDOM,
 ) -> Evidence:
-    """Where the backends of a disagreement part, found by bisecting, and the state there."""
+    """The place where the backends of a disagreement part, found by bisecting, and the state
+    there."""
     reason = "running it again, no place was found at which the backends part"
     for bad in comparison.backends:
         if bad == differ.against:

@@ -67,6 +67,6 @@ VALUES: tuple[ValueClass, ...] = (
 
 @functools.lru_cache(1 << 16)
 def classes_of(t: Type, bits: int) -> tuple[int, ...]:
-    """Which of a type's value classes a value is in, by their number among those of the type."""
+    """The class of a value, by its number among the value classes of its type."""
     of_type = [value for value in VALUES if value.is_float is t.is_float]
     return tuple(number for number, value in enumerate(of_type) if value.holds(t, bits))

@@ -65,7 +65,8 @@ def unique_name() -> str:
 
 
 def fault(content: bytes) -> str | None:
-    """Why the loader may not be given this shared object from a cache; None if it may."""
+    """The reason that the loader may not be given this shared object from a cache; None if it
+    may."""
     return binary.fault(content, binary.ObjectType.SHARED)
 
 

@@ -53,7 +53,7 @@ class Emission:
         return self.code.register(FileKind.BOOLEAN if value.type is BOOLEAN else FileKind.INTEGER)
 
     def value(self, value: Value) -> Operand:
-        """Where a value is, or its bits."""
+        """The register of a value, or its bits."""
         if isinstance(value, Constant):
             return value.bits
         return self.values[value]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How the functions of a region call each other, and how they give control back."""
+"""Calls between the functions of a region, and their returns."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class Calling:
             for number, body in module.functions.items()
         }
         self.returns: dict[int, list[MachineBlock]] = {number: [] for number in module.functions}
-        """Where each function may return to."""
+        """The blocks that each function may return to."""
         self.size = 0
         """Bytes that all functions note, each once."""
 

@@ -47,10 +47,10 @@ class _Delay(NamedTuple):
     other: int
     """The number of the operation at the other end."""
     latencies: int
-    """How often the latency of the first one counts: once, or not at all."""
+    """The number of times that the latency of the first one counts: 1 or 0."""
     cycles: int
     distance: int
-    """How many iterations earlier the first one is."""
+    """The number of iterations by which the first one is earlier."""
     is_awaited: bool
     """True if the second one reads the first one's result, of its own iteration."""
 
@@ -87,7 +87,7 @@ class ScheduleAttempt:
         self.order = order
         self.partial = PartialSchedule(search.loop, search.demand, interval, unbypassed)
         self.last: dict[int, int] = {}
-        """Where each operation was placed last."""
+        """The cycle in which each operation was placed last."""
         self.fewest = len(search.loop.nodes)
         """The fewest operations that have been left without a slot."""
         self.was_late = False

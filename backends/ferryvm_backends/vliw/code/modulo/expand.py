@@ -291,7 +291,7 @@ class _Expansion:
         return registers[number % len(registers)]
 
     def _stub(self, node: DependenceNode, number: int) -> MachineBlock:
-        """Where an exit of an iteration goes."""
+        """The target of an exit of an iteration."""
         target = node.operation.target
         assert target is not None
         wanted: list[tuple[Register, Register | int]] = []

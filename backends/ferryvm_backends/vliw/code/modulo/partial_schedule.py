@@ -33,7 +33,7 @@ Operand = tuple[int, int]
 
 
 class IssueSlot(NamedTuple):
-    """Where an operation of the iteration is."""
+    """The cycle and the unit of an operation of the iteration."""
 
     cycle: int
     unit: int
@@ -117,7 +117,7 @@ class LoopDemand:
             )
             for n, uses in enumerate(self.sources)
         ]
-        """How many iterations later each operation reads its own result, at most; 0: it does
+        """The iterations after which each operation reads its own result, at most; 0: it does
         not."""
         self.results = [node.operation.result for node in loop.nodes]
         self.files = {

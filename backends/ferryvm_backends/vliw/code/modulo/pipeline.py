@@ -31,7 +31,7 @@ from ferryvm_backends.vliw.code.unroll import unroll, unroll_factor
 from ferryvm_backends.vliw.machine.model import Machine
 
 QUICK = "the code is made quickly"
-"""Why no loop is pipelined where the level of optimisation is low."""
+"""The reason that no loop is pipelined where the level of optimisation is low."""
 
 
 @dataclasses.dataclass
@@ -45,7 +45,7 @@ class LoopPlan:
     bounds: Bounds
     pipelined: Pipelined | None = None
     reason: str = ""
-    """Why it is not pipelined."""
+    """The reason that it is not pipelined."""
     interval: int = 0
     """Cycles from one iteration to the next, of one that is."""
     invariant_part: float = tuning.INVARIANT_PART
@@ -88,7 +88,7 @@ class _Option:
 
 
 def _best_bound(options: list[_Option]) -> int:
-    """Which has the best bound, if more iterations have to make it better by much."""
+    """The index of the best bound, if more iterations have to make it better by much."""
     best = 0
     for number, option in enumerate(options):
         if option.rate < tuning.WORTH_UNROLLING * options[best].rate:
@@ -214,7 +214,7 @@ class PipelinableLoops:
         return best
 
     def _others(self, options: list[_Option], number: int, first: int, rate: float) -> list[int]:
-        """Which numbers of iterations may do better than what was found with one of them."""
+        """The numbers of iterations that may do better than what was found with one of them."""
         found = []
         more = options[number + 1 : number + 2] if number >= first else []
         if more and len(more[0].loop.nodes) <= tuning.LARGEST_RETRIED:

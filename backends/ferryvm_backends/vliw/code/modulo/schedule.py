@@ -75,7 +75,7 @@ class _IntervalSearch:
         self.unbypassed, self.failures = unbypassed, failures
         self.graph, self.search = edges(loop, machine), LoopSearch(loop, machine)
         self.steps = 0
-        """How often operations may have been placed."""
+        """The number of times that operations may have been placed."""
         self.hopeless: set[int] = set()
         """Intervals of which no attempt came close to a schedule."""
 
