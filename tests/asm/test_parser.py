@@ -200,7 +200,7 @@ def test_all_faults_are_told_at_once_in_the_order_of_the_text() -> None:
 @pytest.mark.parametrize(
     ("text", "fault"),
     [
-        ("", "1:1 no function: a program starts with .function main"),
+        ("", "1:1 no function: a program starts with its first one, .function NAME"),
         ("nop", "1:1 nop stands outside a function; begin one with .function"),
         (":a", "1:1 :a stands outside a function; begin one with .function"),
         (".local i64", "1:1 .local stands outside a function; begin one with .function"),

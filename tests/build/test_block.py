@@ -1,13 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
 """Structured control means what it means in WebAssembly, over flat code that the verifier takes."""
 
+import contextlib
+import functools
 import random
+from collections.abc import Callable
 
 import pytest
 
 import ferryvm
-from ferryvm.build import F64, I32, I64, Block, Function, Program, Signature
-from ferryvm.isa import Type
+from ferryvm.build import F64, I32, I64, Block, BuildError, Function, Program, Signature
+from ferryvm.build.body import method_name
+from ferryvm.isa import INSTRUCTIONS, Immediate, Type
 from ferryvm.verify import verify
 
 
@@ -273,3 +277,48 @@ def test_what_the_builder_takes_the_verifier_takes(seed: int) -> None:
     choice.bring([I64])
     verify(choice.p.build())
     verify(choice.p.build(optimize=True))
+
+
+def _try(*attempts: Callable[[], None]) -> None:
+    """The first of these calls that the builder takes."""
+    for attempt in attempts:
+        with contextlib.suppress(BuildError):
+            attempt()
+            return
+
+
+@pytest.mark.parametrize("seed", range(100))
+def test_flat_code_that_the_builder_takes_the_verifier_takes(seed: int) -> None:
+    chance = random.Random(seed)
+    p = Program()
+    f = p.function("f", [I32], [I64])
+    labels = [f.label() for _ in range(6)]
+    unplaced = list(labels)
+    chance.shuffle(unplaced)
+    rows = [row for row in INSTRUCTIONS if row.immediate is Immediate.NONE]
+    for _ in range(200):
+        row, label = chance.choice(rows), chance.choice(labels)
+        constant = chance.choice([f.i64_const, f.i32_const, f.f64_const])
+        jumps = [functools.partial(jump, label) for jump in (f.jump_if, f.jump_unless)]
+        choices = [
+            getattr(f, method_name(row)),
+            functools.partial(constant, 1),
+            functools.partial(chance.choice(jumps)),
+            functools.partial(f.local_get, f.parameters[0]),
+            functools.partial(f.jump_table, *chance.choices(labels, k=3)),
+            functools.partial(f.jump, label) if chance.random() < 0.1 else f.drop,
+        ]
+        if unplaced and chance.random() < 0.1:
+            with contextlib.suppress(BuildError):
+                f.place(unplaced[-1])
+                unplaced.pop()
+        chance.shuffle(choices)
+        _try(*choices)
+    for _ in f.stack:
+        f.drop()
+    f.i64_const(1)
+    f.return_()
+    for label in unplaced:
+        f.place(label)
+        f.trap()
+    verify(p.build())

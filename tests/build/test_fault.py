@@ -172,7 +172,14 @@ def test_faults_of_programs() -> None:
         (lambda: p.static("s", I64, 2.5), "static 's': an int is expected, found 2.5"),
         (lambda: p.static("s", I32, 1 << 32), "static 's': 4294967296 is out of range"),
         (lambda: p.static("s", F64, "x"), "static 's': a float is expected, found 'x'"),
-        (lambda: p.host("h", [], [I64, I64]), "host import 'h': one result or none"),
+        (lambda: p.host("h", [], [I64, I64]), "host import 'h': 2 types, at most 1 are"),
+        (lambda: p.function("many", [I64] * 1001), "function 'many': 1001 types, at most 1000"),
+        (lambda: p.tag("many", [I64] * 5), "tag 'many': 5 types, at most 4 are allowed"),
+        (
+            lambda: p.data(4, b"123") or p.data(0, b"12345"),
+            "5 bytes of data at 0: 3 bytes are at 4",
+        ),
+        (lambda: p.data((1 << 32) - 1, b"12"), "address of data: 4294967295 is out of range"),
         (lambda: p.data(-1, b""), "address of data: -1 is out of range"),
         (lambda: p.data(0, "text"), "data at 0: bytes are expected, found 'text'"),
         (lambda: p.start(f), "start takes a function without parameters"),
@@ -184,3 +191,11 @@ def test_faults_of_programs() -> None:
         with pytest.raises(BuildError, match=re.escape(message)):
             call()  # type: ignore[no-untyped-call]  # a lambda
     assert isinstance(p.build(), Encoded)
+
+
+def test_a_function_has_no_more_locals_than_the_verifier_allows() -> None:
+    f = Program().function("f", [I64])
+    for _ in range(1 << 15):
+        f.local(None, I64)
+    with pytest.raises(BuildError, match="there are 32768 locals, which is the most"):
+        f.local(None, I64)

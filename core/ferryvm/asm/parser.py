@@ -192,7 +192,8 @@ class Parser:
         self._read()
         self._resolve()
         if not self.order and not self.source.diagnostics:
-            self.source.fault(Token("", 1, 1), "no function: a program starts with .function main")
+            message = "no function: a program starts with its first one, .function NAME"
+            self.source.fault(Token("", 1, 1), message)
         self.source.check()
         return self.listing
 

@@ -16,6 +16,7 @@ from ferryvm.isa import BY_MNEMONIC, Type
 from ferryvm.isa.frame import return_immediate
 from ferryvm.listing import FunctionCode, FunctionListing
 from ferryvm.program import Signature
+from ferryvm.verify.structure import MAX_LOCALS, MAX_PARAMETERS, MAX_RESULTS
 
 _RETURN = BY_MNEMONIC["return"].opcode
 
@@ -23,14 +24,16 @@ Parameters = Mapping[str, Type] | Sequence[Type]
 """Types of parameters, with names or without."""
 
 
-def types_of(what: str, types: object) -> tuple[Type, ...]:
-    """The types, checked; `what`: whose they are, in messages."""
+def types_of(what: str, types: object, most: int = MAX_RESULTS) -> tuple[Type, ...]:
+    """The types, checked, at most so many; `what`: whose they are, in messages."""
     if isinstance(types, Type):
         return (types,)
     found = tuple(types) if isinstance(types, (list, tuple)) else None
     if found is None or not all(isinstance(each, Type) for each in found):
         allowed = "a list of I32, I64, F32, F64 is expected"
         raise BuildError(f"{what}: {allowed}, found {types!r}")
+    if len(found) > most:
+        raise BuildError(f"{what}: {len(found)} types, at most {most} are allowed")
     return found
 
 
@@ -57,7 +60,7 @@ class Function(Instructions):
         types: object = parameters
         if isinstance(parameters, Mapping):
             names, types = list(parameters), list(parameters.values())
-        signature = Signature(types_of(what, types), types_of(what, results))
+        signature = Signature(types_of(what, types, MAX_PARAMETERS), types_of(what, results))
         super().__init__(program, name, signature, bottom, effect(signature))
         self._types: list[Type] = []
         """Types of the locals."""
@@ -75,8 +78,12 @@ class Function(Instructions):
     # --- locals and labels ------------------------------------------------------------------
 
     def local(self, name: str | None, type: Type) -> Local:
-        """A new local, which starts as zero; without a name it is known by the object alone."""
+        """A new local, which starts as zero; without a name it is known by the object alone.
+
+        Raises BuildError for a name that is taken, and past the most that a function may have."""
         (checked,) = types_of(f"function {self.name!r}: local {name!r}", [type])
+        if len(self._types) == MAX_LOCALS:
+            raise self._fault(f"there are {MAX_LOCALS} locals, which is the most")
         local = self._declare(name, checked, len(self.parameters) + len(self._types))
         self._types.append(checked)
         return local

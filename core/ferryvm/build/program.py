@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import bisect
 import operator
 from collections.abc import Mapping, Sequence
 
@@ -14,10 +15,11 @@ from ferryvm.build.symbol import Host, Static, Tag
 from ferryvm.isa import BY_MNEMONIC, Type
 from ferryvm.listing import FunctionCode, FunctionListing, Listing
 from ferryvm.listing.encode import encode
-from ferryvm.program import Data, HostImport, Signature
+from ferryvm.program import MAX_TAG_VALUES, Data, HostImport, Signature
 from ferryvm.program import Program as Encoded
 from ferryvm.program import Static as EncodedStatic
 from ferryvm.program import Tag as EncodedTag
+from ferryvm.verify.structure import MAX_DATA_END
 
 _FIRST_EFFECT = 1 << 16
 """Above all opcodes: numbers of the effects of calls."""
@@ -35,6 +37,8 @@ class Program:
         self._functions: dict[str, Function] = {}
         self._statics: list[EncodedStatic] = []
         self._data: list[Data] = []
+        self._extents: list[tuple[int, int]] = []
+        """Start and end of the bytes of data, in order."""
         self._table: list[str] = []
         self._hosts: dict[str, HostImport] = {}
         self._tags: dict[str, EncodedTag] = {}
@@ -70,24 +74,31 @@ class Program:
         Raises BuildError for a name that is taken."""
         _check_name("host import", name, self._hosts)
         what = f"host import {name!r}"
-        signature = Signature(types_of(what, parameters), types_of(what, results))
-        if len(signature.results) > 1:
-            raise BuildError(f"{what}: one result or none is expected, found {results!r}")
+        signature = Signature(types_of(what, parameters), types_of(what, results, 1))
         self._hosts[name] = HostImport(name, signature)
         return Host(self, name, signature, self._effect(signature))
 
     def tag(self, name: str, parameters: Sequence[Type] = ()) -> Tag:
         """A new kind of exception, with the types of its values."""
         _check_name("tag", name, self._tags)
-        types = types_of(f"tag {name!r}", parameters)
+        types = types_of(f"tag {name!r}", parameters, MAX_TAG_VALUES)
         self._tags[name] = EncodedTag(name, types)
         return Tag(self, name, types)
 
     def data(self, address: int, content: bytes) -> None:
-        """Initial bytes of the heap, from `address` on. Raises BuildError for what is no bytes."""
+        """Initial bytes of the heap, from `address` on. Raises BuildError where others are."""
         if not isinstance(content, (bytes, bytearray, memoryview)):
             raise BuildError(f"data at {address!r}: bytes are expected, found {content!r}")
-        self._data.append(Data(_in_range("address of data", address, 0, 1 << 32), bytes(content)))
+        start = _in_range("address of data", address, 0, MAX_DATA_END - len(content) + 1)
+        end = start + len(content)
+        at = bisect.bisect_left(self._extents, (start, end))
+        for there, past in self._extents[max(0, at - 1) : at + 1]:
+            if start < past and there < end:
+                found = f"{past - there} bytes are at {there} already"
+                raise BuildError(f"{len(content)} bytes of data at {start}: {found}")
+        if content:
+            self._extents.insert(at, (start, end))
+        self._data.append(Data(start, bytes(content)))
 
     def table(self, *functions: Function) -> int:
         """Add functions to the table that `call_indirect` takes them from; number of the first."""
