@@ -166,6 +166,15 @@ def test_a_program_can_be_built_grow_and_be_built_again() -> None:
     assert ferryvm.run(p.build()).value == 2
 
 
+def test_the_start_function_named_last_counts() -> None:
+    p = Program()
+    for number in (1, 2):
+        f = p.function(f"f{number}", results=[I64])
+        f.i64_const(number)
+        p.start(f)
+    assert ferryvm.run(p.build()).value == 2
+
+
 def test_positions_are_the_source_map_and_a_trap_names_one() -> None:
     p = Program()
     f = p.function("f", results=[I64])

@@ -116,14 +116,13 @@ class Program:
     def start(self, function: Function) -> None:
         """Make this the function that the program calls at its start; when it returns, that halts.
 
-        It takes no parameters. The last one of its results is the program's value. A program without
-        a start function starts by halting: it is there to be called. Raises BuildError.
+        It takes no parameters; the last one of its results is the program's value. A program without
+        a start function halts at once: it is there for its exports. The last call counts: each input
+        of a session has a start function of its own. Raises BuildError.
         """
         own = self._own("start", function)
         if own.signature.parameters:
             raise BuildError(f"start takes a function without parameters, found {own!r}")
-        if self._start is not None:
-            raise BuildError(f"start: the program starts with {self._start!r} already")
         self._start = function
 
     def _own(self, what: str, function: object) -> Function:
