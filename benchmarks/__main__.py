@@ -308,7 +308,7 @@ def load_command(rounds: int, instructions: int, json_path: str | None) -> None:
 @click.option("--instructions", default=1_000_000, show_default=True, type=click.IntRange(min=100))
 @JSON
 def embedding_command(rounds: int, instructions: int, json_path: str | None) -> None:
-    """Making programs of many small functions, by the builder and from text, and starting them."""
+    """Making and starting large programs, calls between Python and programs, exceptions."""
     _finish("embedding", embedding.measure(rounds, instructions, _progress), json_path)
 
 
