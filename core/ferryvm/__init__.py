@@ -23,6 +23,8 @@ if TYPE_CHECKING:
         UncaughtError,
     )
     from ferryvm.engine.host_declaration import f32, f64, host, i32, i64
+    from ferryvm.engine.host_log import HostLog
+    from ferryvm.engine.host_tape import ReplayError
     from ferryvm.engine.instance import CallError, Instance, OutOfFuelError
     from ferryvm.errors import FerryError, SourceError
     from ferryvm.machine.host import HostFunction
@@ -37,10 +39,12 @@ _HOMES = {
     "Execution": "engine",
     "FerryError": "errors",
     "HostFunction": "machine.host",
+    "HostLog": "engine.host_log",
     "Instance": "engine.instance",
     "Program": "program",
     "ProgramInterrupted": "engine",
     "RunResult": "engine",
+    "ReplayError": "engine.host_tape",
     "SourceError": "errors",
     "OutOfFuelError": "engine.instance",
     "TrapError": "engine",
@@ -61,10 +65,12 @@ __all__ = [
     "Execution",
     "FerryError",
     "HostFunction",
+    "HostLog",
     "Instance",
     "OutOfFuelError",
     "Program",
     "ProgramInterrupted",
+    "ReplayError",
     "RunResult",
     "SourceError",
     "TrapError",

@@ -15,7 +15,7 @@ Python is done in ours; native code that is entered directly sets it by itself.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import ParamSpec, TypeVar
+from typing import TYPE_CHECKING, ParamSpec, TypeVar
 
 from ferryvm.backend import Artifact, BackendError, DirectEntry, Interpreter, RefusalError
 from ferryvm.engine.exit_check import ExitChecker
@@ -28,6 +28,9 @@ from ferryvm.machine.control import EXIT_ID, INTERRUPT, Status
 from ferryvm.machine.host import STANDARD, Context, HostFunction, Output
 from ferryvm.machine.state import Machine
 from ferryvm.machine.unwind import catch_raised, catch_thrown, unwind
+
+if TYPE_CHECKING:
+    from ferryvm.engine.host_tape import HostTape
 
 _ENDS = (Status.HALT, Status.TRAP, Status.INTERRUPTED, Status.FUEL)
 """Statuses that end a run."""
@@ -47,15 +50,25 @@ _HOST = int(Status.HOST)  # compared with what native code returned, at every ho
 class Driver:
     """A machine with the host functions that its program calls."""
 
-    def __init__(self, machine: Machine, hosts: Sequence[HostFunction], output: Output) -> None:
-        """`hosts`: by the number of the import; `output`: where the program writes."""
+    def __init__(
+        self,
+        machine: Machine,
+        hosts: Sequence[HostFunction],
+        output: Output,
+        tape: HostTape | None = None,
+    ) -> None:
+        """`hosts`: by the number of the import; `output`: where the program writes; `tape`: of the
+        log that host calls are recorded in or played from."""
         self.machine = machine
         self.broken = ""
         """The fault of a backend that left the machine in no state of its program."""
+        self.heap_for: Callable[[int], bool] = lambda _end: False
+        """Makes bytes of the heap usable; False if a limit forbids it."""
         self.instance: Callable[[], object] = lambda: None
         """Gives the instance to host functions that ask for it."""
         self.entries = 0
         """Number of times that a drive began: a host function may have begun one."""
+        self.tape = tape
         self._hosts = hosts
         self._checker = ExitChecker(machine)
         self.output = output
@@ -233,7 +246,10 @@ class Driver:
                 context = self._output
             elif host.context is Context.INSTANCE:
                 context = self.instance()
-            self._performing[number] = bound(self.machine, host, context)
+            performing = bound(self.machine, host, context)
+            if self.tape is not None:
+                performing = self.tape.logged(self.machine, host, performing, self.heap_for)
+            self._performing[number] = performing
             self._performing[number]()
 
         return perform

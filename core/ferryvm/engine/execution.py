@@ -46,6 +46,8 @@ from ferryvm.verify import Verified, verify
 
 if TYPE_CHECKING:
     from ferryvm.engine.host_declaration import Hosts
+    from ferryvm.engine.host_log import HostLog
+    from ferryvm.engine.host_tape import HostTape
     from ferryvm.engine.instance import Instance
 
 
@@ -86,12 +88,21 @@ class Engine:
         self.output = output
 
     @in_ours
-    def start(self, program: Program | Verified, after: Execution | None = None) -> Execution:
+    def start(
+        self,
+        program: Program | Verified,
+        after: Execution | None = None,
+        *,
+        record: HostLog | None = None,
+        replay: HostLog | None = None,
+    ) -> Execution:
         """A program at its start. Raises VerifyError, AddressSpaceError where the limits ask for
         more than there is, or for host functions as `bind`.
 
         `after`: an earlier execution whose heap, and whose statics by number, this one goes on
-        with; how an interactive session continues.
+        with; how an interactive session continues. `record`: a log that host calls are added to;
+        `replay`: one that they are played from, a ReplayError where the program calls otherwise.
+        One log may be both: what it has is played, what comes after it is recorded.
         """
         if not isinstance(program, Program | Verified):
             kind = type(program).__name__
@@ -102,7 +113,7 @@ class Engine:
         if after is not None:
             with after._alone():
                 machine.inherit(after.machine)
-        return Execution(self, machine, time.perf_counter() - began)
+        return Execution(self, machine, time.perf_counter() - began, _tape(record, replay))
 
     def _verified(self, program: Program | Verified) -> Verified:
         """The program, verified; with entry stubs where a host function may want to call it."""
@@ -116,11 +127,18 @@ class Engine:
                 return verify(changed)
         return program if isinstance(program, Verified) else verify(program)
 
-    def instantiate(self, program: Program, hosts: Hosts | None = None) -> Instance:
+    def instantiate(
+        self,
+        program: Program,
+        hosts: Hosts | None = None,
+        *,
+        record: HostLog | None = None,
+        replay: HostLog | None = None,
+    ) -> Instance:
         """The program with its start function run, for calls of its exported functions.
 
-        `hosts`: host functions for this program, beside the engine's. Raises as `start` and
-        `Execution.run`.
+        `hosts`: host functions for this program, beside the engine's; `record`, `replay`: as
+        `start`. Raises as `start` and `Execution.run`.
         """
         from ferryvm.engine.entry_stub import with_entry_stubs
 
@@ -128,13 +146,20 @@ class Engine:
         if hosts is not None:
             engine = copy.copy(self)
             engine.hosts = {**self.hosts, **_offered(hosts)}
-        execution = engine.start(with_entry_stubs(program))
+        execution = engine.start(with_entry_stubs(program), record=record, replay=replay)
         execution.run()
         return execution.instance
 
     @in_ours
-    def resume(self, path: str | Path) -> Execution:
-        """The execution that was saved in a file.
+    def resume(
+        self,
+        path: str | Path,
+        *,
+        record: HostLog | None = None,
+        replay: HostLog | None = None,
+    ) -> Execution:
+        """The execution that was saved in a file. `record`, `replay`: as `start`, for the calls
+        from here on.
 
         Raises ImageError for a file that is no state of its program or needs more than the limits;
         for the rest as `start`.
@@ -143,7 +168,8 @@ class Engine:
         from ferryvm.engine import saved  # most runs neither save nor resume
 
         machine, instructions = saved.load(Path(path), self.limits)
-        execution = Execution(self, machine, time.perf_counter() - began)
+        tape = _tape(record, replay)
+        execution = Execution(self, machine, time.perf_counter() - began, tape)
         execution.machine.control.instructions = instructions or 0
         execution._all_counted = instructions is not None
         return execution
@@ -168,22 +194,44 @@ def _offered(hosts: Hosts | None) -> Mapping[str, HostFunction]:
     return offered(hosts)
 
 
+def _tape(record: HostLog | None, replay: HostLog | None) -> HostTape | None:
+    if record is None and replay is None:
+        return None
+    from ferryvm.engine.host_tape import HostTape  # few runs are recorded
+
+    log = record if replay is None else replay
+    assert log is not None
+    if record is not None and record is not log:
+        raise FerryError("record and replay are two logs; one is allowed, or the same for both")
+    return HostTape(log, plays=replay is not None, records=record is not None)
+
+
 class Execution:
     """One program under way; between runs its `machine` can be read, saved or moved."""
 
-    def __init__(self, engine: Engine, machine: Machine, load_seconds: float) -> None:
+    def __init__(
+        self,
+        engine: Engine,
+        machine: Machine,
+        load_seconds: float,
+        tape: HostTape | None = None,
+    ) -> None:
         self.engine = engine
         self.machine = machine
         self.statistics = Statistics(engine.backend.name, Seconds(load_seconds, 0.0, 0.0), None)
         """Metrics of the last run, also of one that ended in a trap."""
-        hosts = bind(machine.program.hosts, engine.hosts)
+        imports, offered = machine.program.hosts, engine.hosts
+        hosts = bind(imports, tape.offered(imports, offered) if tape else offered)
+        self.tape = tape
+        """The position in the log that host calls are recorded in or played from."""
         self._load_seconds = load_seconds
         self._collected: list[bytes] = []
         self._prepared: dict[tuple[str, frozenset[Forcing]], tuple[Interpreter, Artifact]] = {}
         self._last: Artifact | None = None
         """The artifact that ran last."""
         self._all_counted = True
-        self._driver = Driver(machine, hosts, engine.output or self._collected.append)
+        self._driver = Driver(machine, hosts, engine.output or self._collected.append, tape)
+        self._driver.heap_for = self.make_usable
         self._driver.instance = lambda: self.instance
         self.busy = threading.Lock()
         """Held while a thread runs, saves or copies it."""
@@ -251,20 +299,23 @@ class Execution:
     def again(self) -> Execution:
         """The same program at its start, in memory of its own; backends need not prepare it again.
 
-        The copy writes where the engine says. Raises AddressSpaceError.
+        The copy writes where the engine says, plays the log that this one plays, and is not
+        recorded. Raises AddressSpaceError.
         """
-        return self._like(Machine(self.machine.verified, self.machine.memory.limits))
+        tape = self.tape.again() if self.tape and self.tape.plays else None
+        return self._like(Machine(self.machine.verified, self.machine.memory.limits), tape)
 
     def fork(self) -> Execution:
         """A copy of this execution as it stands; otherwise as `again`."""
         with self._alone():
-            twin = self._like(self.machine.copy())
+            tape = self.tape.fork() if self.tape and self.tape.plays else None
+            twin = self._like(self.machine.copy(), tape)
             twin._all_counted = self._all_counted
             twin._collected += self._collected
             return twin
 
-    def _like(self, machine: Machine) -> Execution:
-        twin = Execution(self.engine, machine, 0.0)
+    def _like(self, machine: Machine, tape: HostTape | None) -> Execution:
+        twin = Execution(self.engine, machine, 0.0, tape)
         twin._prepared = self._prepared
         return twin
 

@@ -1,0 +1,307 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Host calls of one execution against a log: played from it, recorded in it, or both.
+
+    next call ──> in the log, plays    arguments compared; the recorded outcome is its own
+             ├──> past the end, records   performed, and added
+             └──> past the end            ReplayError
+
+Functions that write output or work on the instance are performed in a replay as well, since their
+effects are the point of the call; their results are compared. An execution without a tape performs
+its calls directly, at no cost.
+"""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from ferryvm.engine.host_log import (
+    RAISED,
+    Effect,
+    HostLog,
+    Raised,
+    described_call,
+    is_same_value,
+)
+from ferryvm.engine.result import UncaughtError
+from ferryvm.errors import FerryError
+from ferryvm.failure import class_name, text_of
+from ferryvm.isa.type import format_value
+from ferryvm.machine.host import Context, Determinism, HostError, HostFunction
+from ferryvm.program import HostImport
+
+if TYPE_CHECKING:
+    from ferryvm.engine.host_call import Perform
+    from ferryvm.machine.state import Machine
+
+
+class ReplayError(FerryError):
+    """A program called a host function in another way than the log says."""
+
+    def __init__(self, machine: Machine, number: int, expected: str, found: str) -> None:
+        place = machine.position or f"pc {machine.control.pc}"
+        super().__init__(f"{place}: host call {number + 1} is {found}, the log has {expected}")
+        self.number, self.expected, self.found = number, expected, found
+
+
+class HostTape:
+    """The position of one execution in a log."""
+
+    def __init__(self, log: HostLog, *, plays: bool, records: bool) -> None:
+        self.log = log
+        self.plays, self.records = plays, records
+        self.position = self.first = 0 if plays else len(log)
+        """Number of the next call, and that of the first one of this execution."""
+
+    def again(self) -> HostTape:
+        """A tape that plays the same calls from the start."""
+        twin = HostTape(self.log, plays=True, records=False)
+        twin.position = twin.first = self.first
+        return twin
+
+    def fork(self) -> HostTape:
+        """A tape that plays on from here."""
+        twin = self.again()
+        twin.position = self.position
+        return twin
+
+    def offered(
+        self, imports: tuple[HostImport, ...], offered: Mapping[str, HostFunction]
+    ) -> Mapping[str, HostFunction]:
+        """The functions that are there, and stand-ins for those whose calls are in the log."""
+        log = self.log if self.log.source is None else self.log.source
+        found = {one.name: offered[one.name] for one in imports if one.name in offered}
+        for name, signature in imports:
+            for function in log.functions if self.plays or self.log.source else ():
+                if function.imported == (name, signature) and not function.is_performed:
+                    found.setdefault(name, _stand_in(name, signature))
+        return {**offered, **found}
+
+    def logged(
+        self,
+        machine: Machine,
+        host: HostFunction,
+        perform: Perform,
+        make_usable: Callable[[int], bool],
+    ) -> Perform:
+        """The function that performs calls of a host function with this tape."""
+        log, control, memory = self.log, machine.control, machine.memory
+        imported = HostImport(host.name, host.signature)
+        count, has_result = len(host.signature.parameters), bool(host.signature.results)
+        is_performed = host.context is Context.OUTPUT or (
+            host.context is Context.INSTANCE and host.determinism is not Determinism.REPLAYABLE
+        )
+        function = log.number_of(imported, is_performed)
+        changes_memory = host.context is Context.INSTANCE and not is_performed
+        from_source = log.source is not None and not is_performed
+
+        def play(source: HostLog, number: int, first: int) -> None:
+            """Give a call the outcome that a log has."""
+            effect = source.effects.get(number)
+            if effect is not None:
+                _apply(effect, machine, make_usable)
+            if source.state(number) == RAISED:
+                raise raised_again(source.raised[number])
+            if has_result:
+                memory.stack[first] = source.result(number)
+            control.sp = first + has_result
+            control.pc += 1
+
+        def record(first: int, arguments: array[int]) -> None:
+            """Perform a call and add it to the log."""
+            number = log.begin(function, arguments)
+            self.position = number + 1
+            before = _memory(machine) if changes_memory else None
+            effect = None
+            try:
+                if from_source:
+                    given, at = self._from_source(imported, len(log.of_function[function]) - 1)
+                    effect = given.effects.get(at)
+                    play(given, at, first)
+                else:
+                    perform()
+            except Exception as error:
+                if host.context is Context.OUTPUT or not _is_outcome(error):
+                    self._give_up(number)
+                else:
+                    log.end(number, 0, _raised(error))
+                raise
+            except BaseException:
+                self._give_up(number)
+                raise
+            if before is not None:
+                if len(log) > number + 1:
+                    inner = log.functions[log.function(number + 1)].imported.name
+                    self._give_up(number)
+                    raise HostError(
+                        f"host function {host.name} is replayable, so the program must not call "
+                        f"host functions within it; it called {inner}"
+                    )
+                effect = effect or _effect(before, machine)
+            log.end(number, memory.stack[first] if has_result else 0, None, effect)
+
+        def call() -> None:
+            sp, number = control.sp, self.position
+            first = sp - count
+            arguments = array("Q", memory.stack[first:sp])
+            if number >= len(log) or not self.plays:
+                if not self.records:
+                    found = described_call(imported, tuple(arguments))
+                    raise ReplayError(machine, number, "no more calls", found)
+                record(first, arguments)
+                return
+            self._check(machine, number, imported, function, arguments)
+            self.position = number + 1
+            if not is_performed:
+                play(log, number, first)
+                return
+            pc = control.pc
+            try:
+                perform()
+            except BaseException as error:
+                if not (isinstance(error, Exception) and _is_outcome(error)):
+                    self.position = number
+                raise
+            if has_result and log.state(number) != RAISED:
+                t, result = host.signature.results[0], memory.stack[first]
+                if not is_same_value(t, log.result(number), result):
+                    control.pc = pc
+                    shown = described_call(imported, tuple(arguments))
+                    raise ReplayError(
+                        machine, number, str(log[number]), f"{shown} = {format_value(t, result)}"
+                    )
+
+        return call
+
+    def _check(
+        self,
+        machine: Machine,
+        number: int,
+        imported: HostImport,
+        function: int,
+        arguments: array[int],
+    ) -> None:
+        """Check that the log has this call next. Raises ReplayError."""
+        log = self.log
+        if log.function(number) == function:
+            expected = log.arguments(number)
+            if expected == arguments:
+                return
+            types = imported.signature.parameters
+            if all(map(is_same_value, types, expected, arguments)):
+                return
+        there = log[number]
+        shown = described_call(there.function, there.arguments)
+        found = described_call(imported, tuple(arguments))
+        if shown == found:  # another signature
+            shown, found = f"{shown} {there.function.signature}", f"{found} {imported.signature}"
+        raise ReplayError(machine, number, shown, found)
+
+    def _give_up(self, number: int) -> None:
+        """Forget a call that stopped before it had an outcome: the program makes it again."""
+        self.log.cut(number)
+        self.position = number
+
+    def _from_source(self, imported: HostImport, count: int) -> tuple[HostLog, int]:
+        """The log and the number of the call whose outcome that call of a function gets."""
+        source = self.log.source
+        assert source is not None
+        for known, numbers in zip(source.functions, source.of_function, strict=True):
+            if known.imported == imported and count < len(numbers):
+                return source, numbers[count]
+        raise HostError(f"the log has {count} calls of {imported.name}, and the program makes more")
+
+
+def _is_outcome(error: Exception) -> bool:
+    """True if an exception is what the host function says, rather than a stop on its way."""
+    return isinstance(error, UncaughtError) or not isinstance(error, FerryError)
+
+
+def _stand_in(name: str, signature: object) -> HostFunction:
+    """A host function whose calls a log has."""
+
+    def absent(*_arguments: object) -> object:
+        raise HostError(f"host function {name} is not here, and its calls in the log are over")
+
+    imported = HostImport(name, signature)  # type: ignore[arg-type]  # it comes from an import
+    return HostFunction(name, imported.signature, absent, determinism=Determinism.REPLAYABLE)
+
+
+def _raised(error: Exception) -> Raised:
+    """The part of an exception that a log has."""
+    classes = [class_name(each) for each in type(error).__mro__]
+    return Raised(tuple(classes[: classes.index("Exception")]) or ("Exception",), text_of(error))
+
+
+def raised_again(raised: Raised) -> Exception:
+    """An exception as a log has it: of a class that is derived from what Python itself has of its
+    classes, with the others' names between."""
+    import builtins
+
+    kind: type[Exception] = Exception
+    for name in reversed(raised.classes):
+        known = getattr(builtins, name, None)
+        if isinstance(known, type) and issubclass(known, kind):
+            kind = known
+        else:
+            kind = type(name, (kind,), {})
+    text = raised.text
+
+    def tell(_self: object) -> str:
+        return text
+
+    def begin(_self: object, *_arguments: object) -> None:
+        pass
+
+    final: Exception = type(raised.classes[0], (kind,), {"__init__": begin, "__str__": tell})(text)
+    return final
+
+
+_Memory = tuple[int, bytes, bytes]
+
+
+def _memory(machine: Machine) -> _Memory:
+    """The heap in use, and the statics."""
+    memory, hp = machine.memory, machine.control.hp
+    return hp, bytes(memory.heap[:hp]), memory.statics.tobytes()
+
+
+def _effect(before: _Memory, machine: Machine) -> Effect | None:
+    """The changes of memory since then; None if there are none."""
+    hp, heap, statics = before
+    after_hp, after_heap, after_statics = _memory(machine)
+    if (hp, heap, statics) == (after_hp, after_heap, after_statics):
+        return None
+    old = np.frombuffer(heap.ljust(after_hp, b"\0"), np.uint8)
+    changed = np.flatnonzero(old != np.frombuffer(after_heap, np.uint8))
+    breaks = np.flatnonzero(np.diff(changed) > 1)
+    starts = [int(changed[n]) for n in (0, *(breaks + 1))] if len(changed) else []
+    ends = [int(changed[n]) + 1 for n in (*breaks, -1)] if len(changed) else []
+    runs = tuple((s, after_heap[s:e]) for s, e in zip(starts, ends, strict=True))
+    left, right = np.frombuffer(statics, np.uint64), np.frombuffer(after_statics, np.uint64)
+    words = tuple((int(n), int(right[n])) for n in np.flatnonzero(left != right))
+    return Effect(after_hp, runs, words)
+
+
+def _apply(effect: Effect, machine: Machine, make_usable: Callable[[int], bool]) -> None:
+    """Change the memory of a program as a host function did. Raises HostError where it has not
+    enough."""
+    control, memory = machine.control, machine.memory
+    if effect.hp > control.hp:
+        if not make_usable(effect.hp):
+            raise HostError(f"a host call of the log needs a heap of {effect.hp} bytes")
+        control.hp = effect.hp
+    statics = machine.program.statics
+    ends = [offset + len(content) for offset, content in effect.heap]
+    if max(ends, default=0) > control.hp or any(
+        number >= len(statics) or word & ~statics[number].type.mask
+        for number, word in effect.statics
+    ):
+        raise HostError("a host call of the log changes memory that the program does not have")
+    for offset, content in effect.heap:
+        memory.heap[offset : offset + len(content)] = content
+    for number, word in effect.statics:
+        memory.statics[number] = word
