@@ -379,3 +379,18 @@ def test_functions_tell_their_signatures() -> None:
     assert "Defined at calls.fasm:" in (instance.both.__doc__ or "")
     assert {"add", "spin", "call"} <= set(dir(instance))
     assert list(instance.exports)[:2] == ["add", "scale"]
+
+
+def test_instance_goes_on_with_what_an_earlier_one_left(instance: Instance) -> None:
+    instance.both(1, 1.0)
+    offset = instance.allocate(8)
+    instance.heap[offset] = 7
+    engine = ferryvm.Engine("threaded")
+    later = engine.instantiate(PROGRAM, hosts=[ask], after=instance)
+    later.both(1, 1.0)
+    assert (later.static("calls"), instance.static("calls")) == (2, 1)
+    assert later.heap[offset] == 7
+    with pytest.raises(ferryvm.OutOfFuelError):
+        instance.call("spin", 1000, fuel=10)
+    with pytest.raises(ferryvm.CallError, match="a call is under way"):
+        engine.instantiate(PROGRAM, hosts=[ask], after=instance)

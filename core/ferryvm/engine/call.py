@@ -228,6 +228,12 @@ class Calls:
                 self._restore(self._idle())
             self.execution.save_to(path)
 
+    def check_idle(self) -> None:
+        """Raise CallError where a call is under way: running, or stopped."""
+        with self._entered() as is_nested:
+            if is_nested or self._stopped:
+                raise CallError("a call is under way; what it leaves is not known yet")
+
     def take_up(self, targets: Sequence[Target]) -> None:
         """Find the call that is under way on the stack of a machine that was loaded."""
         machine, words = self.machine, self.machine.memory.stack

@@ -15,7 +15,7 @@ import threading
 import time
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from ferryvm.backend import (
     Artifact,
@@ -132,13 +132,15 @@ class Engine:
         program: Program,
         hosts: Hosts | None = None,
         *,
+        after: Instance | None = None,
         record: HostLog | None = None,
         replay: HostLog | None = None,
     ) -> Instance:
         """The program with its start function run, for calls of its exported functions.
 
-        `hosts`: host functions for this program, beside the engine's; `record`, `replay`: as
-        `start`. Raises as `start` and `Execution.run`.
+        `hosts`: host functions for this program, beside the engine's. `after`: an earlier instance,
+        idle, whose heap and statics this one begins with; `record`, `replay`: as `start`. Raises as
+        `start` and `Execution.run`, CallError where `after` is running.
         """
         from ferryvm.engine.entry_stub import with_entry_stubs
 
@@ -146,7 +148,8 @@ class Engine:
         if hosts is not None:
             engine = copy.copy(self)
             engine.hosts = {**self.hosts, **_offered(hosts)}
-        execution = engine.start(with_entry_stubs(program), record=record, replay=replay)
+        earlier = None if after is None else cast("Execution", after.idle_execution())
+        execution = engine.start(with_entry_stubs(program), earlier, record=record, replay=replay)
         execution.run()
         return execution.instance
 

@@ -181,6 +181,12 @@ class Instance:
                 return number, static.type
         raise UnknownNameError("static", name, [static.name for static in statics])
 
+    def idle_execution(self) -> Runner:
+        """The execution behind it, for `Engine.instantiate`; raises CallError where a call is under
+        way."""
+        self._calls.check_idle()
+        return self._execution
+
     def save(self, path: str | Path) -> None:
         """Write the state to a file, a call that has stopped included; `Engine.resume_instance`
         goes on with it. Raises ImageError; CallError inside a host function."""
