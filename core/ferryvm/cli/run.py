@@ -36,6 +36,8 @@ _UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
 
 
 if TYPE_CHECKING:
+    from ferryvm.engine.host_log import HostLog
+
     _Parameter = click.ParamType[int]
 else:
     _Parameter = click.ParamType  # older releases of click are not generic at run time
@@ -72,6 +74,12 @@ def _options(command: Callable[..., None]) -> Callable[..., None]:
             click.option("--save", type=click.Path(path_type=Path, dir_okay=False),
                          metavar="STATE", help="Where to save the state when the program stops "
                          "before its end (fuel, Ctrl-C)."),
+            click.option("--record", type=click.Path(path_type=Path, dir_okay=False),
+                         metavar="LOG", help="Write the calls of host functions, with their "
+                         "results, to a file; see --replay."),
+            click.option("--replay", type=click.Path(path_type=Path, dir_okay=False),
+                         metavar="LOG", help="Take the results of host functions from a file that "
+                         "--record wrote; another call than its next one is an error."),
             click.option("--stats", metavar="FILE", help="Write metrics as JSON; - for stdout."),
             click.option("--stack-limit", type=Size(), default=Limits().stack, metavar="SIZE",
                          help="Bytes of stack (64M)."),
@@ -101,8 +109,9 @@ def run(
     if options["save"] is not None:  # a state may replace the state that it came from
         refuse_same_file(file, options["save"])
 
-    def start(engine: Engine) -> Execution:
-        return engine.start(ferryvm.read(file, peephole, language))
+    def start(engine: Engine, record: HostLog | None, replay: HostLog | None) -> Execution:
+        program = ferryvm.read(file, peephole, language)
+        return engine.start(program, record=record, replay=replay)
 
     _run(file, start, _engine(stack_limit, heap_limit, **options), began, **options)
 
@@ -114,7 +123,11 @@ def resume(state: Path, stack_limit: int, heap_limit: int, **options: Any) -> No
     """Go on with a saved STATE, on any backend."""
     began = time.perf_counter()
     engine = _engine(stack_limit, heap_limit, **options)
-    _run(state, lambda engine: engine.resume(state), engine, began, **options)
+
+    def start(engine: Engine, record: HostLog | None, replay: HostLog | None) -> Execution:
+        return engine.resume(state, record=record, replay=replay)
+
+    _run(state, start, engine, began, **options)
 
 
 def _engine(
@@ -125,17 +138,18 @@ def _engine(
     device: str | None,
     save: Path | None,
     trace: Path | None,
+    record: Path | None,
     **_others: Any,
 ) -> Engine:
     limits = Limits(stack=stack, heap=heap)
-    has_to_end = save is not None or trace is not None
+    has_to_end = any(path is not None for path in (save, trace, record))
     output = waiting_output(1) if has_to_end else functools.partial(write, 1)
     return make_engine(backend, policy, device, limits=limits, output=output)
 
 
 def _run(
     file: Path,
-    start: Callable[[Engine], Execution],
+    start: Callable[[Engine, HostLog | None, HostLog | None], Execution],
     engine: Engine,
     began: float,
     trace: Path | None,
@@ -143,23 +157,58 @@ def _run(
     count: bool,
     save: Path | None,
     stats: str | None,
+    record: Path | None,
+    replay: Path | None,
     **_others: Any,
 ) -> None:
     if save is not None:
         check_writable(save)
+    if record is not None and replay is not None:
+        raise click.UsageError("--record and --replay: one of them is allowed")
+    if record is not None:
+        refuse_same_file(file, record)
+        check_writable(record)
     if stats is not None and stats != "-":
         refuse_same_file(file, Path(stats))
         check_writable(Path(stats))
     if trace is not None:
         refuse_same_file(file, trace)
         check_writable(trace)
-    if save is not None or trace is not None:
+    if save is not None or trace is not None or record is not None:
         termination.keep_state()
+    recorded = played = None
+    if record is not None or replay is not None:
+        from ferryvm.engine.host_log import HostLog
+
+        recorded = HostLog() if record is not None else None
+        played = HostLog.load(replay) if replay is not None else None
     with _traced(engine, trace):
         with naming(file):
-            execution = start(engine)
+            execution = start(engine, recorded, played)
         load_seconds = time.perf_counter() - began
-        _drive(execution, load_seconds, fuel, count, save, stats)
+        with _recorded(recorded, record):
+            _drive(execution, load_seconds, fuel, count, save, stats)
+    if played is not None and execution.tape is not None:
+        _check_played(played, execution.tape.position, execution.machine.status, replay)
+
+
+@contextlib.contextmanager
+def _recorded(log: HostLog | None, path: Path | None) -> Iterator[None]:
+    """Write the log of a run, however that ends."""
+    try:
+        yield
+    finally:
+        if log is not None and path is not None:
+            with termination.deferred():
+                log.save(path)
+
+
+def _check_played(log: HostLog, position: int, status: Status, path: Path | None) -> None:
+    """Raise FerryError where a program has halted, and the log goes on."""
+    left = len(log) - position
+    if left and status is Status.HALT:
+        more = "1 more host call" if left == 1 else f"{left} more host calls"
+        raise FerryError(f"{path}: has {more} than the program made; the next is {log[position]}")
 
 
 @contextlib.contextmanager
