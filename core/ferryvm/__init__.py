@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from ferryvm.engine.host_log import HostLog
     from ferryvm.engine.host_tape import ReplayError
     from ferryvm.engine.instance import CallError, Instance, OutOfFuelError
+    from ferryvm.engine.native_declaration import native_host
     from ferryvm.errors import FerryError, SourceError
     from ferryvm.machine.host import HostFunction
     from ferryvm.program import Program
@@ -56,6 +57,7 @@ _HOMES = {
     "host": "engine.host_declaration",
     "i32": "engine.host_declaration",
     "i64": "engine.host_declaration",
+    "native_host": "engine.native_declaration",
 }
 """The module of each name that is not defined here."""
 
@@ -86,6 +88,7 @@ __all__ = [
     "i32",
     "i64",
     "load",
+    "native_host",
     "read",
     "run",
     "save",

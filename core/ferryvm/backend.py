@@ -23,6 +23,7 @@ from ferryvm.cost import Cost
 from ferryvm.errors import FerryError
 from ferryvm.machine.control import Status
 from ferryvm.machine.state import Machine
+from ferryvm.program import Signature
 from ferryvm.verify import Verified
 
 if TYPE_CHECKING:
@@ -175,6 +176,12 @@ class Artifact(abc.ABC):
     def direct(self, machine: Machine, counting: bool) -> DirectEntry | None:
         """A faster `enter` for one machine, None if there is none now. It serves until its `finish`
         is called or the machine is entered in another way."""
+        return None
+
+    def native_callers(self, imports: Mapping[int, Signature]) -> Mapping[int, int] | None:
+        """Addresses of callers for these host imports, which are native functions from here on; see
+        `ferryvm.machine.native`. None, the default, if host calls always leave with HOST. Raises
+        BackendError if they cannot be made."""
         return None
 
     def count(self, pc: int, times: int, counting: bool) -> None:

@@ -27,6 +27,7 @@ from ferryvm.backend import (
 )
 from ferryvm.machine.control import Status
 from ferryvm.machine.state import Machine
+from ferryvm.program import Signature
 from ferryvm.verify import Verified
 
 if TYPE_CHECKING:
@@ -77,6 +78,9 @@ class ArtifactWrapper(Artifact):
 
     def __init__(self, inner: Artifact) -> None:
         self.inner = inner
+
+    def native_callers(self, imports: Mapping[int, Signature]) -> Mapping[int, int] | None:
+        return self.inner.native_callers(imports)
 
     @property
     def waited(self) -> float:  # type: ignore[override]  # it is the inner one that waits

@@ -17,14 +17,15 @@ from __future__ import annotations
 import abc
 import threading
 from array import array
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 from ferryvm.backend import Artifact, BackendError, DirectEntry
 from ferryvm.isa.type import WORD_BYTES
 from ferryvm.machine.control import ControlBlock, Status
 from ferryvm.machine.state import Machine
 from ferryvm.machine.unwind import unwind
-from ferryvm.program import RECORD_BYTES
+from ferryvm.program import RECORD_BYTES, Signature
+from ferryvm_backends._llvm import native_caller
 
 MOST_TIMES = (1 << 63) - 1
 """The largest number of times that a cell can count to."""
@@ -179,6 +180,9 @@ class FormArtifact(Artifact):
         if status is Status.HOT:
             self._form(counting).leave_hot(control.pc)
         return status
+
+    def native_callers(self, imports: Mapping[int, Signature]) -> Mapping[int, int] | None:
+        return {number: native_caller.address(each) for number, each in imports.items()}
 
     def count(self, pc: int, times: int, counting: bool) -> None:
         self._form(counting).count(pc, times)

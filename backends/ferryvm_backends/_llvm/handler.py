@@ -23,6 +23,7 @@ from ferryvm.isa import Immediate, Instruction, Trap, Type
 from ferryvm.isa.emitter import Emitter, FunctionField
 from ferryvm.isa.type import WORD_BYTES
 from ferryvm.machine.control import DESCRIPTOR_WORDS, ControlBlock, Status
+from ferryvm.machine.native import NATIVE_WORDS, NativeField
 from ferryvm.program import RECORD_BYTES
 from ferryvm_backends._llvm import ir
 from ferryvm_backends._llvm.arithmetic import WORD, Arithmetic, word
@@ -31,6 +32,8 @@ CELL_BYTES = RECORD_BYTES
 BYTE = ir.IntType(8)
 POINTER = ir.PointerType()
 INT32 = ir.IntType(32)
+NATIVE_CALLER = ir.FunctionType(ir.VoidType(), [WORD, POINTER])
+"""A caller of native functions: of a function's address, and of its first argument's."""
 
 
 @dataclasses.dataclass
@@ -227,8 +230,36 @@ class HandlerBuilder(Arithmetic, Emitter[ir.Value]):
         self._open = False
 
     def host(self, number: ir.Value) -> None:
+        rows = self._pointer(self._control_field("natives"))
+        size = (WORD_BYTES * NATIVE_WORDS).bit_length() - 1
+        row = self._offset(rows, self.builder.shl(number, word(size)))
+        caller = self._load(self._offset(row, WORD_BYTES * NativeField.CALLER))
+        with self.builder.if_then(self.builder.icmp_unsigned("!=", caller, word(0))):
+            self._call_native(row, caller)
         self._leave(Status.HOST, exit_id=number)
         self._open = False
+
+    def _call_native(self, row: ir.Value, caller: ir.Value) -> None:
+        """End the block by calling the function of a row of `control.natives`, and going on."""
+        builder = self.builder
+
+        def field(which: NativeField) -> ir.Value:
+            return self._load(self._offset(row, WORD_BYTES * which))
+
+        def words(which: NativeField) -> ir.Value:
+            return builder.shl(field(which), word(3))
+
+        end = self._spill(*self._before)
+        first = self._offset(end, builder.sub(word(0), words(NativeField.PARAMETERS)))
+        # Not the status of an earlier host call, in which the program could be called again.
+        self._set_control_field("status", word(Status.RUNNING))
+        function = field(NativeField.FUNCTION)
+        builder.call(ir.Callee(self._pointer(caller), NATIVE_CALLER), [function, first])
+        if self.counting:
+            self._set_control_field("fuel", builder.sub(self._control_field("fuel"), word(1)))
+        after = self._offset(first, words(NativeField.RESULTS))
+        following = self._offset(self._ip, CELL_BYTES)
+        self._dispatch(dataclasses.replace(self.registers, ip=following, sp=after))
 
     def throw(self) -> None:
         self._leave(Status.THROW)

@@ -292,7 +292,8 @@ class Calls:
             raise CallError("this instance is in use by another thread; each thread needs its own")
         if self.machine.control.status != Status.HOST:
             raise CallError(
-                "this instance is in use; it can be called again from a host function only"
+                "this instance is in use; it can be called again from a host function only, "
+                "and not from a native one"
             )
         if self._nested >= MOST_NESTED:
             raise CallError(

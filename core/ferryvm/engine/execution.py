@@ -38,6 +38,7 @@ from ferryvm.machine.control import UNLIMITED, Status
 from ferryvm.machine.host import STANDARD, Context, HostFunction, Output, bind
 from ferryvm.machine.host_stack import check_size, floor, with_headroom
 from ferryvm.machine.memory import Limits
+from ferryvm.machine.native import NativeFunction
 from ferryvm.machine.state import Machine
 from ferryvm.policy import Policy, default
 from ferryvm.program import Program
@@ -227,6 +228,14 @@ class Execution:
         hosts = bind(imports, tape.offered(imports, offered) if tape else offered)
         self.tape = tape
         """The position in the log that host calls are recorded in or played from."""
+        self._natives = {
+            number: host.function
+            for number, host in enumerate(hosts)
+            if isinstance(host.function, NativeFunction) and tape is None
+        }
+        """The C functions that native code may call, by number of the import; none where calls are
+        recorded or played."""
+        self._natives_bound_for: Artifact | None = None
         self._load_seconds = load_seconds
         self._collected: list[bytes] = []
         self._prepared: dict[tuple[str, frozenset[Forcing]], tuple[Interpreter, Artifact]] = {}
@@ -379,6 +388,7 @@ class Execution:
         self.machine.control.interrupt = 0  # from here on, whoever sets it means this run
         began = time.perf_counter()
         chosen, artifact = self._prepare(backend, forcing)
+        self._bind_natives(artifact)
         self._last = artifact
         prepare_seconds = time.perf_counter() - began
         if counting and not chosen.capabilities.fuel:
@@ -414,6 +424,7 @@ class Execution:
         backend, artifact = self._prepared[key]
         self._running = backend, artifact, False
         self._all_counted = False
+        self._bind_natives(artifact)
         self._driver.limit_heap(backend)
         stay(self.machine.control)
         return artifact.direct(self.machine, False)
@@ -429,6 +440,16 @@ class Execution:
             self._prepared[key] = backend, artifact
             set_again()
         return self._prepared[key]
+
+    def _bind_natives(self, artifact: Artifact) -> None:
+        """Let native code call native functions by their addresses where the backend does that."""
+        if not self._natives or self._natives_bound_for is artifact:
+            return
+        imports = {number: function.signature for number, function in self._natives.items()}
+        callers = artifact.native_callers(imports) or {}
+        for number, function in self._natives.items():
+            self.machine.bind_native(number, function, callers.get(number, 0))
+        self._natives_bound_for = artifact
 
     def _measure(
         self, backend: Interpreter, artifact: Artifact, counting: bool, prepare_seconds: float

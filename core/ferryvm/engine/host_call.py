@@ -11,15 +11,17 @@ function has returned a result of the right type: one that fails leaves the prog
 
 from __future__ import annotations
 
+import ctypes
 import functools
 from collections.abc import Callable
 
 from ferryvm.engine.number import TypedViews
 from ferryvm.failure import shown
 from ferryvm.float_environment import ours
-from ferryvm.isa.type import Type
-from ferryvm.machine.control import PC, SP
+from ferryvm.isa.type import WORD_BYTES, Type
+from ferryvm.machine.control import PC, SP, Status
 from ferryvm.machine.host import Context, HostError, HostFunction
+from ferryvm.machine.native import NativeFunction
 from ferryvm.machine.state import Machine
 from ferryvm.program import Signature
 
@@ -29,6 +31,8 @@ Perform = Callable[[], None]
 
 def bound(machine: Machine, function: HostFunction, context: object) -> Perform:
     """The function that performs calls of a host function; `context`: its first argument."""
+    if isinstance(function.function, NativeFunction):
+        return _native(machine, function.function)
     return _maker(function.signature, function.context is not Context.NONE)(
         machine.memory.control_words,
         TypedViews(machine.memory.stack),
@@ -37,6 +41,32 @@ def bound(machine: Machine, function: HostFunction, context: object) -> Perform:
         _misfit,
         ours,
     )
+
+
+def _native(machine: Machine, function: NativeFunction) -> Perform:
+    """The function that performs calls of a native function: word for word, for a NaN's bits."""
+    control, memory = machine.control, machine.memory
+    count, call = len(function.types), function.c_function
+    has_result = bool(function.signature.results)
+
+    def perform() -> None:
+        first = control.sp - count
+        address = memory.stack_address + WORD_BYTES * first
+        # The program cannot be called in it, as where native code calls it.
+        control.status = Status.RUNNING
+        with ours():
+            result = call(
+                *(t.from_address(address + WORD_BYTES * n) for n, t in enumerate(function.types))
+            )
+        control.status = Status.HOST
+        if has_result:
+            memory.stack[first] = 0
+            size = ctypes.sizeof(result)
+            ctypes.memmove(address, ctypes.addressof(result), size)
+        control.sp = first + has_result
+        control.pc += 1
+
+    return perform
 
 
 @functools.cache

@@ -79,13 +79,18 @@ def host(
 
     def declare(function: Callable[..., object]) -> HostFunction:
         declared = _declare(function, name, signature, summary)
-        if pure and replayable:
-            raise HostError(f"host function {declared.name} is pure and replayable: one is allowed")
-        kinds = {Determinism.PURE: pure, Determinism.REPLAYABLE: replayable}
-        kind = next((kind for kind, is_it in kinds.items() if is_it), Determinism.PLAIN)
+        kind = determinism(declared.name, pure, replayable)
         return dataclasses.replace(declared, determinism=kind)
 
     return declare if function is None else declare(function)
+
+
+def determinism(name: str, pure: bool, replayable: bool) -> Determinism:
+    """The kind of calls that a host function is declared to have. Raises HostError."""
+    if pure and replayable:
+        raise HostError(f"host function {name} is pure and replayable: one is allowed")
+    kinds = {Determinism.PURE: pure, Determinism.REPLAYABLE: replayable}
+    return next((kind for kind, is_it in kinds.items() if is_it), Determinism.PLAIN)
 
 
 Hosts: TypeAlias = (

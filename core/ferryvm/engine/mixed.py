@@ -36,6 +36,7 @@ from ferryvm.errors import FerryError
 from ferryvm.machine.control import Status
 from ferryvm.machine.state import Machine
 from ferryvm.policy import Policy
+from ferryvm.program import Signature
 from ferryvm.verify import Verified
 
 if TYPE_CHECKING:
@@ -174,6 +175,10 @@ class MixedArtifact(Artifact):
     @property
     def compiled(self) -> float:  # type: ignore[override]  # counted where backends are asked
         return self._compilers.seconds
+
+    def native_callers(self, imports: Mapping[int, Signature]) -> Mapping[int, int] | None:
+        # A shadow would call them a second time.
+        return self._inner.native_callers(imports) if self._shadow is None else None
 
     def enter(self, machine: Machine, counting: bool) -> Status:
         if self._shadow is not None:

@@ -61,7 +61,7 @@ _MEETS = frozenset([Status.HALT, Status.HOST, Status.TRAP, Status.GROW])
 _UNCHANGED = (
     *("abi_version", "instructions", "heap_capacity", "heap_limit", "static_count", "table_size"),
     *("statics", "stack", "stack_end", "heap", "code", "functions", "table"),
-    *("counters", "entries", "originals"),
+    *("counters", "entries", "originals", "natives"),
 )
 """Fields of the control block that compiled code leaves alone."""
 

@@ -21,7 +21,7 @@ __all__ = [
     "Status",
 ]
 
-ABI_VERSION = 5
+ABI_VERSION = 6
 """Version of the layout of the control block."""
 
 
@@ -100,6 +100,7 @@ class ControlBlock(ctypes.Structure):
     originals: int
     scratch: ctypes.Array[ctypes.c_uint64]
     host_stack: int
+    natives: int
 
     _fields_ = [
         ("abi_version", ctypes.c_uint32),  # ABI_VERSION
@@ -134,6 +135,7 @@ class ControlBlock(ctypes.Structure):
         ("originals", ctypes.c_uint64),  # by pc: what cells hide, in the backend's own form
         ("scratch", ctypes.c_uint64 * SCRATCH_WORDS),  # compiled code's own while it runs
         ("host_stack", ctypes.c_uint64),  # lowest address of the thread's stack to be used; or 0
+        ("natives", ctypes.c_uint64),  # rows by host import, see `ferryvm.machine.native`
     ]
 
 

@@ -25,6 +25,7 @@ from ferryvm.machine.control import (
     Status,
 )
 from ferryvm.machine.memory import AddressSpaceError, Limits, Memory
+from ferryvm.machine.native import NATIVE_WORDS, NativeField, NativeFunction
 from ferryvm.program import Program
 from ferryvm.verify import Verified
 
@@ -81,6 +82,8 @@ class Machine:
         """The words of each function's descriptor."""
         self._descriptors = array("Q", [word for row in self.descriptors for word in row])
         self._table = array("Q", (*program.table, 0))  # an empty one would have no address
+        self.natives = array("Q", bytes(WORD_BYTES * NATIVE_WORDS * len(program.hosts)))
+        """Rows by host import, see `ferryvm.machine.native`; zero: it is left with HOST."""
         self.raised: list[BaseException] = []
         """Exceptions that host functions raised and the program caught, by their handles."""
         self.control = self.memory.control
@@ -110,6 +113,17 @@ class Machine:
         control.heap = memory.heap_address
         control.functions, _ = self._descriptors.buffer_info()
         control.table, _ = self._table.buffer_info()
+        control.natives, _ = self.natives.buffer_info()
+
+    def bind_native(self, number: int, function: NativeFunction, caller: int) -> None:
+        """Let native code call a function for the host import of that number by `caller`, an
+        address; 0: by none."""
+        row = [0] * NATIVE_WORDS
+        if caller:
+            row[NativeField.FUNCTION], row[NativeField.CALLER] = function.address, caller
+            row[NativeField.PARAMETERS] = len(function.signature.parameters)
+            row[NativeField.RESULTS] = len(function.signature.results)
+        self.natives[NATIVE_WORDS * number : NATIVE_WORDS * (number + 1)] = array("Q", row)
 
     def inherit(self, earlier: Machine) -> None:
         """Take over an earlier machine's heap and the values of its statics.

@@ -1,0 +1,66 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Callers of native functions: from stack words to the C ABI and back, one for each signature.
+
+    stack words   │ x │ y │   ──> function(x, y) ──>   │ result │ y │     in the first one's place
+
+Each is code of its own, made when a function of its signature is first bound and kept as long as
+the process: machines refer to it by address. (The alternative, a caller for all signatures as
+libffi is one, looks at each argument's type at each call.)
+"""
+
+from __future__ import annotations
+
+import functools
+
+from ferryvm import cache
+from ferryvm.isa.type import WORD_BYTES
+from ferryvm.program import Signature
+from ferryvm_backends._llvm import cache_entry, ir, native
+from ferryvm_backends._llvm.arithmetic import LLVM_TYPE, StraightLineArithmetic, word
+from ferryvm_backends._llvm.handler import BYTE, NATIVE_CALLER, POINTER
+from ferryvm_backends._llvm.loader import NativeCode
+
+_SYMBOL = "ferry_native_caller"
+
+
+def address(signature: Signature) -> int:
+    """The address of the caller for functions of a signature. Raises BackendError."""
+    return _loaded(signature).address(_SYMBOL)
+
+
+@functools.cache
+def _loaded(signature: Signature) -> NativeCode:
+    def build() -> bytes:
+        from ferryvm_backends._llvm.build import compile_quickly  # it takes LLVM
+
+        return cache_entry.packed(b"", compile_quickly(_module(signature)))
+
+    key = cache.key([native.key("ferryvm_backends._llvm"), str(signature)])
+    payload = cache.Entry("native-caller", key).get(build, cache_entry.fault)
+    return native.load(cache_entry.unpacked(payload)[1])
+
+
+def native_type(signature: Signature) -> ir.FunctionType:
+    """The C function's type."""
+    result = LLVM_TYPE[signature.results[0]] if signature.results else ir.VoidType()
+    return ir.FunctionType(result, [LLVM_TYPE[t] for t in signature.parameters])
+
+
+def _module(signature: Signature) -> ir.Module:
+    module = ir.Module(_SYMBOL)
+    caller = ir.Function(module, NATIVE_CALLER, _SYMBOL)
+    builder = ir.IRBuilder(caller.append_basic_block())
+    arithmetic = StraightLineArithmetic(builder)
+    function, first = caller.args
+    arguments = []
+    for number, t in enumerate(signature.parameters):
+        where = builder.gep(first, [word(WORD_BYTES * number)], source_etype=BYTE)
+        slot = builder.load(where, typ=ir.IntType(64), align=WORD_BYTES)
+        arguments.append(arithmetic.from_slot(t, slot))
+    callee = ir.Callee(builder.inttoptr(function, POINTER), native_type(signature))
+    result = builder.call(callee, arguments)
+    if signature.results:
+        slot = arithmetic.to_slot(signature.results[0], result)
+        builder.store(slot, first, align=WORD_BYTES)
+    builder.ret_void()
+    return module

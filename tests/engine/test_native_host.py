@@ -1,0 +1,356 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Native host functions: C functions that native code calls by address."""
+
+from __future__ import annotations
+
+import ctypes
+import dataclasses
+import itertools
+import math
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import ferryvm
+from ferryvm import CallError, HostFunction, native_host
+from ferryvm.engine.host_declaration import parse_signature
+from ferryvm.isa import Type
+from ferryvm.machine.host import Determinism, HostError
+from ferryvm.machine.native import NATIVE_WORDS, NativeField
+
+BACKENDS = ["reference", "threaded", "switch"]
+_C = {
+    Type.I32: ctypes.c_int32,
+    Type.I64: ctypes.c_int64,
+    Type.F32: ctypes.c_float,
+    Type.F64: ctypes.c_double,
+}
+SIGNATURES = [
+    "()",
+    "() -> (i32)",
+    "() -> (f32)",
+    "(i32) -> (i32)",
+    "(i64) -> (i64)",
+    "(f32) -> (f32)",
+    "(f64) -> (f64)",
+    "(i32 f32 i64 f64)",
+    "(f64 i32) -> (f32)",
+    "(i64 i64 i64 i64 i64 i64 i64 i64 i64) -> (i64)",
+    "(f64 f64 f64 f64 f64 f64 f64 f64 f64 f64) -> (f64)",
+    "(i32 f32 i32 f64 i64 f32 i32 f64 i64 f32 i32 f64 i64 f32 i32 f64 i64 f32 i32 f64) -> (f64)",
+    "(f32 i32 i32 i32 i32 i32 i32 i32 f32 f32 f32 f32 f32 f32 f32 f32 i32) -> (i32)",
+]
+
+
+def _function(signature: str, body: Callable[..., Any], name: str = "f") -> HostFunction:
+    found = parse_signature(signature)
+    results = [_C[t] for t in found.results]
+    kind = ctypes.CFUNCTYPE(results[0] if results else None, *(_C[t] for t in found.parameters))
+    return native_host(name, signature, kind(body))
+
+
+def _program(signature: str) -> ferryvm.Program:
+    """Exports `call`, which calls the import `f` with its own arguments between two others."""
+    found = parse_signature(signature)
+    loads = "".join(f"    local.get {n}\n" for n in range(len(found.parameters)))
+    under = "    i64.const 77\n"
+    keep = ""
+    if found.results:
+        keep = f".local kept {found.results[0]}\n"
+        after = "    local.set kept\n    drop\n    local.get kept\n"
+    else:
+        after = "    drop\n"
+    body = f"{keep}{under}{loads}    host f\n{after}    return\n"
+    return ferryvm.assemble(
+        f".host f {signature}\n.export call\n.function start\n    halt\n"
+        f".function call {signature}\n{body}"
+    )
+
+
+def _arguments(signature: str) -> list[float]:
+    values: list[float] = []
+    for number, t in enumerate(parse_signature(signature).parameters):
+        if t.is_float:
+            values.append((-1) ** number * (number + 0.5))
+        else:
+            values.append((-1) ** number * ((1 << (t.bits - 2)) + number))
+    return values
+
+
+@pytest.mark.parametrize("signature", SIGNATURES)
+@pytest.mark.parametrize("fuel", [None, 1000])
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_arguments_and_result(backend: str, fuel: int | None, signature: str) -> None:
+    seen: list[tuple[float, ...]] = []
+    results = parse_signature(signature).results
+    result = None if not results else -2.25 if results[0].is_float else -(1 << 30)
+
+    def body(*arguments: float) -> float | None:
+        seen.append(arguments)
+        return result
+
+    host = _function(signature, body)
+    instance = ferryvm.Engine(backend).instantiate(_program(signature), hosts=[host])
+    arguments = _arguments(signature)
+    for _ in range(2):
+        assert instance.call("call", *arguments, fuel=fuel) == result
+    assert seen == [tuple(arguments)] * 2
+
+
+@pytest.mark.parametrize("backend", BACKENDS[1:])
+def test_it_is_called_without_leaving(backend: str) -> None:
+    function = _function("(i64) -> (i64)", lambda n: n + 1)
+    execution = ferryvm.Engine(backend, hosts=[function]).start(_program("(i64) -> (i64)"))
+    assert not any(execution.machine.natives)
+    execution.run()
+    row = execution.machine.natives[:NATIVE_WORDS]
+    assert row[NativeField.FUNCTION]
+    assert row[NativeField.CALLER]
+    assert [*row[2:]] == [1, 1]
+
+
+def test_one_under_way_goes_on_in_a_backend_that_leaves() -> None:
+    program = ferryvm.assemble(LOOP)
+    function = _function("(i64 f64) -> (f64)", lambda n, total: total + n)
+    instance = ferryvm.Engine("threaded", hosts=[function]).instantiate(program)
+    assert instance.call("sum", 5) == 15.0
+    assert instance.call("sum", 5, backend="reference") == 15.0
+    assert instance.call("sum", 5, backend="switch") == 15.0
+    assert instance.call("sum", 5) == 15.0
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+@pytest.mark.parametrize("bits", [0x7F800001, 0xFFC12345, 0x80000000, 0x00000001])
+def test_bits_of_floats_stay(backend: str, bits: int) -> None:
+    function = native_host("f", "(f32 f32) -> (f32)", ctypes.CDLL(None).copysignf)
+    program = ferryvm.assemble(
+        f"""
+.host f (f32 f32) -> f32
+.function main
+    i32.const {bits}
+    f32.reinterpret_i32
+    i32.const {bits}
+    f32.reinterpret_i32
+    host f
+    i32.reinterpret_f32
+    halt
+"""
+    )
+    result = ferryvm.Engine(backend, hosts=[function]).start(program).run()
+    assert result.value is not None
+    assert int(result.value) & 0xFFFFFFFF == bits
+
+
+LOOP = """
+.host f (i64 f64) -> f64
+.export sum
+.function start
+    halt
+.function sum (n i64) -> f64
+.local total f64
+:top
+    local.get n
+    local.get total
+    host f
+    local.set total
+    local.get n
+    i64.const 1
+    i64.sub
+    local.set n
+    local.get n
+    i64.const 0
+    i64.ne
+    jump_if top
+    local.get total
+    return
+"""
+
+
+@pytest.mark.parametrize(("first", "second"), [*itertools.permutations(BACKENDS, 2)])
+def test_a_saved_call_goes_on_elsewhere(first: str, second: str, tmp_path: Path) -> None:
+    program = ferryvm.assemble(LOOP)
+    seen: list[int] = []
+
+    def body(n: int, total: float) -> float:
+        seen.append(n)
+        return total + n
+
+    function = _function("(i64 f64) -> (f64)", body)
+    instance = ferryvm.Engine(first, hosts=[function]).instantiate(program)
+    fuel = 30
+    for fuel in range(1, 30):
+        with pytest.raises(ferryvm.OutOfFuelError):
+            instance.call("sum", 5, fuel=fuel)
+        instance.save(tmp_path / "state")
+        assert instance.suspended is not None
+        instance.suspended.abandon()
+        again = ferryvm.Engine(second, hosts=[function]).resume_instance(tmp_path / "state")
+        assert again.suspended is not None
+        seen.clear()
+        assert again.suspended.resume() == 15.0
+    assert seen[-1] == 1
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_fuel_is_counted_as_by_the_reference(backend: str) -> None:
+    function = _function("(i64 f64) -> (f64)", lambda n, total: total + n)
+    engine = ferryvm.Engine(backend, hosts=[function])
+    execution = engine.start(
+        ferryvm.assemble(
+            ".host f (i64 f64) -> f64\n.function main\n    i64.const 3\n    f64.const 1.5\n"
+            "    host f\n    halt\n"
+        )
+    )
+    result = execution.run(count=True)
+    assert (result.value, execution.instructions) == (4.5, 4)
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_a_native_function_cannot_call_the_program(backend: str) -> None:
+    """Its exact state is not in memory then."""
+    errors: list[Exception] = []
+
+    def body(n: int) -> int:
+        try:
+            instance.call("call", n)
+        except CallError as error:
+            errors.append(error)
+        return n
+
+    instance = ferryvm.Engine(backend).instantiate(
+        _program("(i64) -> (i64)"), hosts=[_function("(i64) -> (i64)", body)]
+    )
+    assert instance.call("call", 7) == 7
+    assert instance.call("call", 8) == 8
+    message = (
+        "this instance is in use; it can be called again from a host function only, "
+        "and not from a native one"
+    )
+    assert [str(error) for error in errors] == [message] * 2
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_it_is_called_inside_a_call_of_a_host_function(backend: str) -> None:
+    program = ferryvm.assemble(
+        """
+.host f (i64) -> i64
+.host back (i64) -> i64
+.export outer
+.export inner
+.function start
+    halt
+.function outer (i64) -> i64
+    local.get 0
+    host back
+    local.get 0
+    host f
+    i64.add
+    return
+.function inner (i64) -> i64
+    local.get 0
+    host f
+    return
+"""
+    )
+
+    @ferryvm.host
+    def back(instance: ferryvm.Instance, x: ferryvm.i64) -> ferryvm.i64:
+        result: int = instance.inner(x) * 1000
+        return result
+
+    hosts = [back, _function("(i64) -> (i64)", lambda n: n + 1)]
+    instance = ferryvm.Engine(backend).instantiate(program, hosts=hosts)
+    assert instance.call("outer", 4) == 5005
+
+
+def test_pointers_of_all_kinds() -> None:
+    sqrt = ctypes.CDLL(None).sqrt
+    address = ctypes.cast(sqrt, ctypes.c_void_p).value
+
+    class Compiled:
+        """As a Numba cfunc."""
+
+    compiled: Any = Compiled()
+    compiled.address = address
+    for pointer in (sqrt, address, ctypes.c_void_p(address), compiled):
+        function = native_host("f", "(f64) -> (f64)", pointer)
+        assert function(2.25) == 1.5
+        instance = ferryvm.Engine("threaded").instantiate(
+            _program("(f64) -> (f64)"), hosts=[function]
+        )
+        assert instance.call("call", 2.0) == math.sqrt(2.0)
+
+
+@pytest.mark.parametrize(
+    ("pointer", "message"),
+    [
+        (0, "its pointer is 0; the address of a function is expected"),
+        (-1, "its pointer is -1"),
+        (1 << 64, "its pointer is 18446744073709551616"),
+        (ctypes.c_void_p(None), "its pointer is 0"),
+        (ctypes.CFUNCTYPE(None)(), "its pointer is 0"),
+        (True, r"its pointer is True \(bool\); a ctypes or cffi function"),
+        (math.sqrt, r"its pointer is <built-in function sqrt> \(builtin_function_or_method\)"),
+        (ctypes.pythonapi.PyErr_CheckSignals, "needs the GIL, programs call without it"),
+        (
+            ctypes.CFUNCTYPE(ctypes.c_double, ctypes.c_int32)(lambda n: n),
+            r"is to be \(f64\) -> \(f64\), but its pointer is c_double \(c_int\)",
+        ),
+        (
+            ctypes.CFUNCTYPE(ctypes.c_float, ctypes.c_double)(lambda n: n),
+            r"but its pointer is c_float \(c_double\)",
+        ),
+    ],
+)
+def test_what_is_no_pointer_is_refused(pointer: object, message: str) -> None:
+    with pytest.raises(HostError, match=f"^native host function f.*{message}"):
+        native_host("f", "(f64) -> (f64)", pointer)
+
+
+@pytest.mark.parametrize(
+    ("signature", "message"),
+    [
+        ("f64 -> f64", "has no parentheses"),
+        ("(double) -> (f64)", "there is no type 'double'"),
+        ("(f64) -> (f64 f64)", "2 results, at most 1"),
+    ],
+)
+def test_wrong_signatures_are_refused(signature: str, message: str) -> None:
+    with pytest.raises(HostError, match=message):
+        native_host("f", signature, ctypes.CDLL(None).sqrt)
+
+
+def test_it_is_declared_pure_or_replayable() -> None:
+    sqrt = ctypes.CDLL(None).sqrt
+    pure = native_host("f", "(f64) -> (f64)", sqrt, pure=True)
+    assert pure.determinism is Determinism.PURE
+    with pytest.raises(HostError, match="pure and replayable"):
+        native_host("f", "(f64) -> (f64)", sqrt, pure=True, replayable=True)
+
+
+def test_a_program_with_another_signature_is_refused() -> None:
+    function = native_host("f", "(f64) -> (f64)", ctypes.CDLL(None).sqrt)
+    with pytest.raises(HostError, match="the program imports it as"):
+        ferryvm.Engine("threaded").instantiate(_program("(f32) -> (f32)"), hosts=[function])
+
+
+def test_recorded_calls_are_played() -> None:
+    seen: list[float] = []
+
+    def body(n: float) -> float:
+        seen.append(n)
+        return n / 2
+
+    program = ferryvm.assemble(
+        ".host f (f64) -> f64\n.function main\n    f64.const 5\n    host f\n    halt\n"
+    )
+    function = dataclasses.replace(
+        _function("(f64) -> (f64)", body), determinism=Determinism.REPLAYABLE
+    )
+    log = ferryvm.HostLog()
+    engine = ferryvm.Engine("threaded", hosts=[function])
+    assert engine.start(program, record=log).run().value == 2.5
+    assert ferryvm.Engine("switch").start(program, replay=log).run().value == 2.5
+    assert seen == [5.0]
