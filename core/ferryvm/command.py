@@ -9,8 +9,7 @@ from __future__ import annotations
 
 from ferryvm.atomic_file import replace_file
 from ferryvm.cli.file import check_writable, naming, refuse_same_file
-from ferryvm.cli.run import with_source_line
-from ferryvm.cli.run_failure import Trapped
+from ferryvm.cli.run_failure import Trapped, with_source_line
 from ferryvm.cli.show import print_table
 
 __all__ = [

@@ -20,17 +20,20 @@ if TYPE_CHECKING:
 
     from ferryvm.front_end import FrontEnd
     from ferryvm.machine.control import Status
+    from ferryvm.machine.host import HostFunction
     from ferryvm.region.region import Region
 
 __all__ = [
     "BackendEntry",
     "CommandEntry",
     "FactValue",
+    "HostEntry",
     "LanguageEntry",
     "PlacementEvent",
     "TransferEvent",
     "ferryvm_backends",
     "ferryvm_commands",
+    "ferryvm_hosts",
     "ferryvm_languages",
     "ferryvm_placement",
     "ferryvm_policy_facts",
@@ -66,6 +69,14 @@ class LanguageEntry(NamedTuple):
     load: Callable[[], FrontEnd]
     summary: str = ""
     """A description in one line, for `ferry languages`."""
+
+
+class HostEntry(NamedTuple):
+    """A host function's name and its loader: it can be listed without being imported."""
+
+    name: str
+    load: Callable[[], HostFunction]
+    """Gives what `ferryvm.host` makes of a function."""
 
 
 FactValue = bool | int | float | str
@@ -141,6 +152,15 @@ def ferryvm_languages() -> list[LanguageEntry]:
     """The languages of this plugin; called if no built-in language matches a program.
 
     `load` is called for the first program in the language.
+    """
+    raise NotImplementedError  # a specification: plugins implement it
+
+
+@hookspec
+def ferryvm_hosts() -> list[HostEntry]:
+    """The host functions of this plugin; called if a program imports one that is not standard.
+
+    `load` is called when a program first imports that one.
     """
     raise NotImplementedError  # a specification: plugins implement it
 

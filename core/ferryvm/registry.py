@@ -26,6 +26,7 @@ from ferryvm.errors import FerryError, UnknownNameError
 from ferryvm.failure import kind_of, one_line, shown
 from ferryvm.foreign import ForeignError
 from ferryvm.hooks import BackendEntry
+from ferryvm.host_registry import HostRegistry
 from ferryvm.plugin import VARIABLE, Plugin, PluginFault, Plugins
 
 __all__ = ["Availability", "Listing", "Registry", "UnknownBackendError"]
@@ -89,6 +90,8 @@ class Registry:
         """`discover`: load the entry points of installed distributions; `tell`: log their faults,
         besides recording them."""
         self.plugins = Plugins(discover, tell)
+        self.hosts = HostRegistry(self.plugins)
+        """The host functions that every engine of this registry offers."""
         self._entries: dict[str, tuple[BackendEntry, Plugin]] = {}
         self._taken: list[tuple[str, Plugin, str]] = []
         """Backends whose name another one has: name, plugin, reason."""
@@ -102,6 +105,7 @@ class Registry:
         plugin = Plugin(name)
         self.plugins.register(implementation, plugin)
         self._collect(plugin)
+        self.hosts.look_again(plugin)
         if len(self.plugins.faults) + len(self._taken) > before:
             taken = [reason for _, other, reason in self._taken if other is plugin]
             raise BackendError(taken[0] if taken else self.plugins.faults[-1].message)

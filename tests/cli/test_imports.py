@@ -45,6 +45,8 @@ FOR_OTHERS = {
     "ferryvm.policy.match": "what got hot",
     "ferryvm.engine.saved": "states",
     "ferryvm.engine.explain": "ferry explain",
+    "ferryvm.engine.host_declaration": "host functions of one's own",
+    "ferryvm.engine.host_module": "--hosts",
     "ferryvm.engine.shadow": "policies with a shadow",
     "ferryvm_backends.llvm": "what got hot",
     "ferryvm_backends.opencl": "who asks for it",

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """The `ferry` command.
 
-Exit codes: 0 the command did what it was asked; 1 the program trapped; 2 something was unusable (a
-file, a name, an option), told in one line on standard error; 130 interrupted. SIGTERM, SIGHUP and
-SIGPIPE end the process as themselves.
+Exit codes: 0 the command did what it was asked; 1 the program trapped, or a host function that it
+called failed; 2 something was unusable (a file, a name, an option), told in one line on standard
+error; 130 interrupted. SIGTERM, SIGHUP and SIGPIPE end the process as themselves.
 """
 
 from __future__ import annotations

@@ -15,8 +15,9 @@ import click
 import ferryvm
 from ferryvm.cli.duration import check_seconds
 from ferryvm.cli.file import naming
+from ferryvm.cli.host import add_hosts, hosts_option
 from ferryvm.cli.language import language_option
-from ferryvm.cli.run import with_source_line
+from ferryvm.cli.run_failure import with_source_line
 from ferryvm.errors import FerryError
 from ferryvm.registry import Registry
 
@@ -55,6 +56,7 @@ def read_case(
     bad: str | None,
     schedule: str | None,
     language: str | None = None,
+    hosts: tuple[str, ...] = (),
 ) -> BisectionInput:
     """The input that a program or a disagreement file stands for, with the named backends.
 
@@ -69,7 +71,9 @@ def read_case(
             if bad is None:
                 raise FerryError("is a program; name the backend under suspicion with --bad")
             program = verify(ferryvm.read(file, language=language))
-            differ, chosen = Differ([bad], good or "reference", Registry()), schedule or "random"
+            registry = Registry()
+            add_hosts(registry, hosts)
+            differ, chosen = Differ([bad], good or "reference", registry), schedule or "random"
             return BisectionInput(program, differ, bad, Schedule(chosen))
         if file.suffix == ".ferry":
             raise FerryError("is a saved state, no disagreement; `ferry resume` goes on with it")
@@ -79,7 +83,9 @@ def read_case(
         names = one.backends if bad in one.backends and good == one.good else (bad,)
         changed = dataclasses.replace(one, good=good, bad=bad, backends=names)
         moving = one.schedule if schedule is None else Schedule(schedule)
-        return BisectionInput(program, changed.differ(), bad, moving, one.seed, one)
+        differ = changed.differ()
+        add_hosts(differ.registry, hosts)
+        return BisectionInput(program, differ, bad, moving, one.seed, one)
 
 
 @contextlib.contextmanager
@@ -109,6 +115,7 @@ def spinning(text: str) -> Iterator[Callable[[str], None]]:
     help="Give up after so long.",
 )
 @schedule_option
+@hosts_option
 def bisect(
     file: Path,
     good: str | None,
@@ -116,6 +123,7 @@ def bisect(
     language: str | None,
     seconds: float,
     schedule: str | None,
+    hosts: tuple[str, ...],
 ) -> None:
     """Find the first instruction at which a backend parts from a good one.
 
@@ -125,7 +133,7 @@ def bisect(
     from ferryvm.testing.bisect import Bisector, LateError, UnpreparedError
 
     check_seconds("--seconds", seconds)
-    case = read_case(file, good, bad, schedule, language)
+    case = read_case(file, good, bad, schedule, language, hosts)
     with naming(file), spinning(f"{file}: searching") as show:
         steps = itertools.count(1)
         unprepared: UnpreparedError | None = None

@@ -40,7 +40,7 @@ _COMMANDS = {
     "reduce": "reduce.reduce",
     "repl": "repl.repl",
     "isa": "show.isa",
-    "hosts": "show.hosts",
+    "hosts": "host.hosts",
     "backends": "backends.backends",
     "doctor": "doctor.doctor",
     "policy": "policy.policy",

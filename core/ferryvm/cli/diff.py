@@ -13,6 +13,7 @@ import click
 import ferryvm
 from ferryvm.cli.duration import check_seconds
 from ferryvm.cli.file import check_writable, naming, refuse_same_file
+from ferryvm.cli.host import add_hosts, hosts_option
 from ferryvm.cli.language import language_option
 from ferryvm.cli.show import against_option, backends_option, chosen_backends, print_table
 from ferryvm.errors import FerryError
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
 @language_option
 @backends_option
 @against_option
+@hosts_option
 @click.option(
     "--schedule",
     default="none",
@@ -65,6 +67,7 @@ def diff(
     language: str | None,
     backends: str,
     against: str,
+    hosts: tuple[str, ...],
     schedule: str,
     seed: int,
     force_hot: bool,
@@ -86,6 +89,7 @@ def diff(
     from ferryvm.testing import Differ, Schedule, Verdict
 
     registry = Registry()
+    add_hosts(registry, hosts)
     names = chosen_backends(registry, backends)
     forced = {Forcing.HOT: force_hot, Forcing.DEOPT: force_deopt}
     forcing = frozenset(kind for kind, is_wanted in forced.items() if is_wanted)

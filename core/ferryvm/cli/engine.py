@@ -12,6 +12,7 @@ import click
 
 from ferryvm.cli import termination
 from ferryvm.cli.device import check_device_option
+from ferryvm.cli.host import add_hosts
 from ferryvm.engine import Engine
 from ferryvm.machine.host import Output
 from ferryvm.machine.memory import Limits
@@ -35,17 +36,19 @@ def make_engine(
     *,
     limits: Limits | None = None,
     output: Output | None = None,
+    hosts: tuple[str, ...] = (),
     default: Policy | None = None,
 ) -> Engine:
     """The engine for a backend or a policy, of which one may be given.
 
-    `default`: instead of the engine's own choice where neither is. Raises UsageError for both, or
-    for a device without a backend, PolicyError, and as `Engine`.
+    `hosts`: as `--hosts` names them; `default`: instead of the engine's own choice where neither is. Raises UsageError for both, or
+    for a device without a backend, PolicyError, HostError, and as `Engine`.
     """
     check_device_option(backend, device)
     if backend is not None and policy is not None:
         raise click.UsageError("--backend and --policy: one of them is allowed")
     registry = Registry()
+    add_hosts(registry, hosts)
     chosen = None
     if policy is not None:
         from ferryvm import policy as policies

@@ -16,9 +16,9 @@ import ferryvm
 from ferryvm.cli.device import device_option
 from ferryvm.cli.engine import make_engine, policy_option, write
 from ferryvm.cli.file import naming
+from ferryvm.cli.host import hosts_option
 from ferryvm.cli.language import language_option
-from ferryvm.cli.run import with_source_line
-from ferryvm.cli.run_failure import Interrupted, Trapped
+from ferryvm.cli.run_failure import Interrupted, Trapped, host_failure, with_source_line
 from ferryvm.engine import Engine, ProgramInterrupted, TrapError
 from ferryvm.engine.journal import Outcome
 
@@ -36,6 +36,7 @@ _INDENT = 4
 @policy_option
 @click.option("--backend", metavar="NAME", help="One backend instead of a policy.")
 @device_option
+@hosts_option
 @click.option(
     "--count", is_flag=True, help="Count instructions exactly: slower, and shares of them."
 )
@@ -46,6 +47,7 @@ def explain(
     policy: Path | None,
     backend: str | None,
     device: str | None,
+    hosts: tuple[str, ...],
     count: bool,
     as_json: bool,
 ) -> None:
@@ -59,7 +61,7 @@ def explain(
     from ferryvm.policy import default
 
     output = functools.partial(write, 2)
-    engine = make_engine(backend, policy, device, output=output, default=default())
+    engine = make_engine(backend, policy, device, output=output, hosts=hosts, default=default())
     observer = Observer()
     observer.watch(engine)
     with naming(file):
@@ -74,6 +76,8 @@ def explain(
     except TrapError as error:
         status = "trap"
         raise Trapped(with_source_line(str(error), error.position)) from None
+    except Exception as error:  # noqa: BLE001 - a host function may raise anything
+        raise host_failure(execution.machine, error) or error from None
     finally:
         explanation = explained(execution, observer, status)
         if as_json:

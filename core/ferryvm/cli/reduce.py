@@ -13,6 +13,7 @@ from ferryvm.atomic_file import replace_file
 from ferryvm.cli.bisect import BisectionInput, read_case, schedule_option, spinning
 from ferryvm.cli.duration import check_seconds
 from ferryvm.cli.file import check_writable, naming, refuse_same_file
+from ferryvm.cli.host import hosts_option
 from ferryvm.cli.language import language_option
 from ferryvm.errors import FerryError
 
@@ -44,6 +45,7 @@ _LONGEST_BISECT = 60.0
     help="Stop with the smallest program found by then.",
 )
 @schedule_option
+@hosts_option
 def reduce(
     file: Path,
     good: str | None,
@@ -52,6 +54,7 @@ def reduce(
     output: Path | None,
     seconds: float,
     schedule: str | None,
+    hosts: tuple[str, ...],
 ) -> None:
     """Shrink a program on which two backends disagree while the same disagreement stays.
 
@@ -76,7 +79,7 @@ def reduce(
         )
     for path in (output, saved):
         check_writable(path)
-    case = read_case(file, good, bad, schedule, language)
+    case = read_case(file, good, bad, schedule, language, hosts)
     with naming(file), spinning(f"{file}: reducing") as show:
 
         def improved(program: Program) -> None:

@@ -16,10 +16,13 @@ from typing import TYPE_CHECKING
 import click
 
 from ferryvm.cli import termination
+from ferryvm.cli.host import add_hosts, hosts_option
+from ferryvm.cli.run_failure import host_failure
 from ferryvm.engine import Engine, Execution, ProgramInterrupted
 from ferryvm.engine.runnable import MIXED
 from ferryvm.errors import FerryError, UnknownNameError
 from ferryvm.isa.type import format_value
+from ferryvm.registry import Registry
 
 if TYPE_CHECKING:
     from prompt_toolkit import PromptSession
@@ -42,13 +45,16 @@ class Repl:
         write: Callable[[str], object],
         complain: Callable[[str], object],
         language: str = "skiff",
+        hosts: tuple[str, ...] = (),
     ) -> None:
-        """`write` takes values and help, `complain` what went wrong. Raises FerryError for a
-        language that has no sessions."""
+        """`write` takes values and help, `complain` what went wrong; `hosts`: as `--hosts` names
+        them. Raises HostError, and FerryError for a language that has no sessions."""
         from ferryvm.language import installed
 
         self.session = installed().named(language).session()
-        self.engine = Engine(backend, output=self._output)
+        registry = Registry()
+        add_hosts(registry, hosts)
+        self.engine = Engine(backend, output=self._output, registry=registry)
         self.write, self.complain = write, complain
         self.failures = 0
         self.execution: Execution | None = None
@@ -73,6 +79,14 @@ class Repl:
             termination.forget()
             self.failures += 1
             self.complain(str(error))
+        except Exception as error:
+            failure = (
+                None if self.execution is None else host_failure(self.execution.machine, error)
+            )
+            if failure is None:
+                raise
+            self.failures += 1
+            self.complain(failure.message)
         return True
 
     def _run(self, text: str) -> None:
@@ -109,14 +123,15 @@ class Repl:
     metavar="NAME",
     help="Language of the inputs; see `ferry languages`.",
 )
-def repl(backend: str | None, language: str) -> int:
+@hosts_option
+def repl(backend: str | None, language: str, hosts: tuple[str, ...]) -> int:
     """Type Skiff, or another language, and see what it does.
 
     Inputs may also come through a pipe; the exit code is then 2 if one of them failed.
     """
     is_typed = sys.stdin is not None and sys.stdin.isatty()
     complain = functools.partial(click.echo, err=not is_typed)
-    session = Repl(backend, click.echo, complain, language)
+    session = Repl(backend, click.echo, complain, language, hosts)
     for text in _typed(session, language) if is_typed else _piped(session):
         if not session.enter(text):
             break

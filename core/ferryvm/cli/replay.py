@@ -10,6 +10,7 @@ import click
 
 from ferryvm.cli.bisect import read_case, show_parting, show_traces, spinning
 from ferryvm.cli.file import naming
+from ferryvm.cli.host import hosts_option
 from ferryvm.errors import FerryError
 
 if TYPE_CHECKING:
@@ -22,7 +23,8 @@ _LONGEST_BISECT = 60.0
 
 @click.command()
 @click.argument("file", type=click.Path(path_type=Path))
-def replay(file: Path) -> int:
+@hosts_option
+def replay(file: Path, hosts: tuple[str, ...]) -> int:
     """Run the comparison of FILE, a saved disagreement, again.
 
     Exit code 1: the disagreement shows again; 0: the backends agree now; 2: something was
@@ -33,7 +35,7 @@ def replay(file: Path) -> int:
 
     if installed().is_program(file):
         raise FerryError(f"{file}: is a program; `ferry diff` compares backends on it")
-    case = read_case(file, None, None, None)
+    case = read_case(file, None, None, None, hosts=hosts)
     one = case.disagreement
     assert one is not None
     _tell_versions(

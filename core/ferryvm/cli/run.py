@@ -22,15 +22,13 @@ from ferryvm.cli import termination
 from ferryvm.cli.device import device_option
 from ferryvm.cli.engine import make_engine, policy_option, waiting_output, write
 from ferryvm.cli.file import check_writable, naming, refuse_same_file
+from ferryvm.cli.host import hosts_option
 from ferryvm.cli.language import language_option
-from ferryvm.cli.run_failure import Interrupted, Trapped
+from ferryvm.cli.run_failure import Interrupted, Trapped, host_failure, with_source_line
 from ferryvm.engine import Engine, Execution, ProgramInterrupted, RunResult, TrapError
-from ferryvm.errors import Diagnostic, FerryError, Position
+from ferryvm.errors import FerryError
 from ferryvm.machine.control import UNLIMITED, Status
 from ferryvm.machine.memory import Limits
-
-_LARGEST_SOURCE = 16 << 20
-"""Bytes of a source file that is read again to show a line of it."""
 
 _UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
 
@@ -65,6 +63,7 @@ def _options(command: Callable[..., None]) -> Callable[..., None]:
                          help="One backend alone; see `ferry backends`."),
             device_option,
             policy_option,
+            hosts_option,
             click.option("--trace", type=click.Path(path_type=Path, dir_okay=False),
                          metavar="FILE", help="Write compilations and transfers as a trace for "
                          "Perfetto or about:tracing; slows transfers down."),
@@ -139,12 +138,13 @@ def _engine(
     save: Path | None,
     trace: Path | None,
     record: Path | None,
+    hosts: tuple[str, ...],
     **_others: Any,
 ) -> Engine:
     limits = Limits(stack=stack, heap=heap)
     has_to_end = any(path is not None for path in (save, trace, record))
     output = waiting_output(1) if has_to_end else functools.partial(write, 1)
-    return make_engine(backend, policy, device, limits=limits, output=output)
+    return make_engine(backend, policy, device, limits=limits, output=output, hosts=hosts)
 
 
 def _run(
@@ -249,34 +249,17 @@ def _drive(
     except TrapError as error:
         _report(stats, execution, load_seconds, Status.TRAP, trap=error.kind.name)
         raise Trapped(with_source_line(str(error), error.position)) from None
-    except OSError:  # what it prints cannot be written: it stands at that call
-        _save(execution, save)
-        raise
+    except Exception as error:
+        failure = host_failure(execution.machine, error)
+        if failure is None and not isinstance(error, OSError):
+            raise
+        _save(execution, save)  # it stands at that call
+        raise failure or error from None
     if result.status is Status.FUEL:
         where = execution.machine.position or f"pc {execution.machine.control.pc}"
         click.echo(f"ferry: {where}: out of fuel after {fuel} instructions", err=True)
         _save(execution, save)
     _report(stats, execution, load_seconds, result.status, result)
-
-
-def with_source_line(message: str, position: Position | None) -> str:
-    """`message` with the line that it is about below its first one, where that can be read."""
-    if position is None:
-        return message
-    path = Path(position.file)
-    # An image may name any file at all: nothing endless, nothing huge.
-    if not path.is_file() or path.stat().st_size > _LARGEST_SOURCE:
-        return message
-    try:
-        lines = path.read_text(encoding="utf-8-sig").split("\n")
-    except (OSError, UnicodeDecodeError):
-        return message
-    if position.line > len(lines):
-        return message
-    head, _, rest = message.partition("\n")
-    text = head.removeprefix(f"{position}: ")
-    shown = Diagnostic(position, text, lines[position.line - 1].rstrip("\r"))
-    return f"{shown}\n{rest}"
 
 
 def _save(execution: Execution, path: Path | None) -> None:

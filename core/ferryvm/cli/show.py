@@ -41,19 +41,6 @@ def _describe(row: Instruction) -> str:
     return f"{row.mnemonic}  {row.effect}\n{row.summary}{immediate}\nmeaning:\n{lines}"
 
 
-@click.command()
-def hosts() -> None:
-    """List the host functions that every program can import: name, signature and what it does."""
-    from rich.table import Table
-
-    from ferryvm.machine.host import STANDARD
-
-    table = Table("name", "signature", "summary", box=None)
-    for function in STANDARD.values():
-        table.add_row(function.name, str(function.signature), function.summary)
-    print_table(table)
-
-
 def print_table(table: Table) -> None:
     """Print a table on standard output."""
     from rich.console import Console

@@ -34,8 +34,9 @@ from ferryvm.errors import FerryError
 from ferryvm.failure import described, is_ctrl_c, shown
 from ferryvm.float_environment import in_ours, set_again
 from ferryvm.foreign import ForeignError, contained
+from ferryvm.host_registry import Layered
 from ferryvm.machine.control import UNLIMITED, Status
-from ferryvm.machine.host import STANDARD, Context, HostFunction, Output, bind
+from ferryvm.machine.host import Context, HostFunction, Output, bind
 from ferryvm.machine.host_stack import check_size, floor, with_headroom
 from ferryvm.machine.memory import Limits
 from ferryvm.machine.native import NativeFunction
@@ -69,8 +70,8 @@ class Engine:
     ) -> None:
         """`backend`: one by name; without one `policy` says which, or the default policy.
         `device`: what the backend of that name compiles for; empty: what it takes by itself.
-        `hosts`: host functions offered beside the standard ones; `output`: where programs write,
-        collected for the result if None.
+        `hosts`: host functions offered beside those of the registry, whose names they may take;
+        `output`: where programs write, collected for the result if None.
 
         Raises UnknownNameError or BackendError if there is no such usable backend, and FerryError
         for a device that it cannot compile for.
@@ -85,7 +86,7 @@ class Engine:
         else:
             self.backend = with_headroom(lambda: mixed(self.registry, policy or default()))
         self.limits = limits or Limits()
-        self.hosts = {**STANDARD, **_offered(hosts)}
+        self.hosts = _layered(hosts, self.registry.hosts)
         self.output = output
 
     @in_ours
@@ -148,7 +149,7 @@ class Engine:
         engine = self
         if hosts is not None:
             engine = copy.copy(self)
-            engine.hosts = {**self.hosts, **_offered(hosts)}
+            engine.hosts = _layered(hosts, self.hosts)
         earlier = None if after is None else cast("Execution", after.idle_execution())
         execution = engine.start(with_entry_stubs(program), earlier, record=record, replay=replay)
         execution.run()
@@ -190,12 +191,12 @@ class Engine:
         return instance
 
 
-def _offered(hosts: Hosts | None) -> Mapping[str, HostFunction]:
+def _layered(hosts: Hosts | None, others: Mapping[str, HostFunction]) -> Mapping[str, HostFunction]:
     if not hosts:
-        return {}
+        return others
     from ferryvm.engine.host_declaration import offered  # few runs have host functions of their own
 
-    return offered(hosts)
+    return Layered(offered(hosts), others)
 
 
 def _tape(record: HostLog | None, replay: HostLog | None) -> HostTape | None:

@@ -18,9 +18,11 @@ from ferryvm.backend import (
     RefusalError,
 )
 from ferryvm.engine import Execution, ProgramInterrupted, TrapError
+from ferryvm.errors import FerryError
 from ferryvm.failure import described, one_line
 from ferryvm.float_environment import CONTROL
 from ferryvm.machine.control import Status
+from ferryvm.machine.host import HostError
 from ferryvm.testing.environment import STICKY, control_word, environment
 from ferryvm.testing.state import StoppedState
 from ferryvm.testing.watchdog import PATIENCE, watched
@@ -146,6 +148,12 @@ class Trial:
             return self.execution.run(fuel, backend=backend, forcing=forcing).status
         except TrapError:
             return Status.TRAP
+        except Exception as error:
+            if self.status is not Status.HOST or isinstance(error, FerryError):
+                raise
+            machine = self.execution.machine
+            name = machine.program.hosts[machine.control.exit_id].name
+            raise HostError(f"host function {name} raised {described(error)}") from error
         finally:
             self.seconds += self.execution.statistics.seconds.run
 

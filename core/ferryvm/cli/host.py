@@ -1,0 +1,69 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The option `--hosts`, and `ferry hosts`."""
+
+from __future__ import annotations
+
+import sys
+from io import TextIOWrapper
+
+import click
+
+from ferryvm.host_registry import HostListing
+from ferryvm.registry import Registry
+
+hosts_option = click.option(
+    "--hosts",
+    multiple=True,
+    metavar="MODULE:NAME",
+    help="Offer host functions of a Python module or FILE.py; may be given several times.",
+)
+"""For commands that run programs; `add_hosts` reads it."""
+
+
+def add_hosts(registry: Registry, texts: tuple[str, ...]) -> None:
+    """Offer what `--hosts` names to the engines of a registry. Raises HostError."""
+    if not texts:
+        return
+    from ferryvm.engine import host_module  # few runs have host functions of their own
+
+    host_module.add(registry.hosts, texts)
+    if isinstance(sys.stdout, TextIOWrapper):
+        sys.stdout.reconfigure(write_through=True)  # what they print stays in order
+
+
+@click.command()
+@hosts_option
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+def hosts(hosts: tuple[str, ...], as_json: bool) -> None:
+    """List the host functions that programs can import: the standard ones, those of plugins, and
+    what --hosts names."""
+    registry = Registry()
+    add_hosts(registry, hosts)
+    lines = registry.hosts.listings
+    if as_json:
+        import json
+
+        click.echo(json.dumps({"hosts": [_as_json(line) for line in lines]}, indent=2))
+        return
+    from rich.table import Table
+
+    from ferryvm.cli.show import print_table
+
+    table = Table("name", "signature", "source", "summary", box=None)
+    for line in lines:
+        signature, summary = "?", line.reason
+        if line.function is not None:
+            signature, summary = str(line.function.signature), line.function.summary
+        table.add_row(line.name, signature, line.source, summary)
+    print_table(table)
+
+
+def _as_json(line: HostListing) -> dict[str, object]:
+    function = line.function
+    return {
+        "name": line.name,
+        "signature": None if function is None else str(function.signature),
+        "summary": None if function is None else function.summary,
+        "source": line.source,
+        "reason": line.reason or None,
+    }
