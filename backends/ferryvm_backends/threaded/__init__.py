@@ -59,7 +59,7 @@ class ThreadedArtifact(FormArtifact):
         self._immediates = code.immediates.tolist()
         self._targets = [pc for pc, opcode in enumerate(self._opcodes) if opcode in _TARGETS]
         self._calls = [pc for pc, opcode in enumerate(self._opcodes) if opcode in _CALLS]
-        self._descriptors = descriptors(verified)
+        self._verified = verified
         self._of_forms: list[array[int]] = []
         """The descriptors of each form, which its cells point to."""
 
@@ -86,7 +86,7 @@ class ThreadedArtifact(FormArtifact):
 
     def _own_descriptors(self, base: int) -> int:
         """The address of descriptors whose entries are cells of the form at `base`."""
-        words = array("Q", [word for row in self._descriptors for word in row])
+        words = array("Q", [word for row in descriptors(self._verified) for word in row])
         entries = slice(FunctionField.ENTRY, None, DESCRIPTOR_WORDS)
         words[entries] = array("Q", [base + RECORD_BYTES * pc for pc in words[entries]])
         self._of_forms.append(words)
