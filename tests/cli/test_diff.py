@@ -6,8 +6,11 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 
+from ferryvm.cli import command
 from ferryvm.machine.host import STANDARD
+from ferryvm.testing import differential
 
 from ..command import ferry
 
@@ -42,10 +45,12 @@ def test_a_limit_of_time_says_what_was_not_compared(long: str) -> None:
     assert following == "ferry: next.skiff: not compared: the time of --seconds is over"
 
 
-def test_progress_is_silent_where_nobody_looks(long: str) -> None:
-    limit = ("--instructions", "1500000")
-    _, _, err = ferry("diff", long, "--backends", "switch", *limit)
-    assert len(err.splitlines()) == 1
+def test_progress_is_silent_where_nobody_looks(long: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(differential, "_EXPECTED_CHUNK", 1000)
+    words = ["diff", long, "--backends", "switch", "--instructions", "1500"]
+    for added, lines in (([], 1), (["--progress"], 3)):
+        result = CliRunner().invoke(command.ferry, [*words, *added])
+        assert len(result.stderr.splitlines()) == lines, result.stderr
 
 
 @pytest.mark.parametrize("seconds", ["nan", "0", "-1"])

@@ -441,10 +441,11 @@ def test_a_difference_before_the_time_is_over_is_found() -> None:
 
 def test_progress_says_who_runs_and_how_far_it_is() -> None:
     differ, told = Differ(["switch"]), []
-    differ.chunk = 100_000
-    differ.compare(LONG, progress=lambda: told.append(differ.in_progress))
-    ends = differ.finish(differ.start(LONG)).instructions
-    assert told[:2] == [("reference", 100_000), ("reference", 200_000)]
+    differ.chunk = 10_000
+    program = verify(ferryvm.compile("(define i 0) (while (< i 5000) (set! i (+ i 1))) (print! i)"))
+    differ.compare(program, progress=lambda: told.append(differ.in_progress))
+    ends = differ.finish(differ.start(program)).instructions
+    assert told[:2] == [("reference", 10_000), ("reference", 20_000)]
     assert told[-1] == ("switch", ends)
 
 

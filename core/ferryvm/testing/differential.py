@@ -31,6 +31,9 @@ from ferryvm.verify import Verified, verify
 _CHUNK = 10_000_000
 """Instructions after which progress is told."""
 
+_EXPECTED_CHUNK = 1_000_000
+"""The same for the backend that the others are held against."""
+
 Progress = Callable[[], object]
 
 _NEVER = Deadline(None)
@@ -127,7 +130,7 @@ class Differ:
         self.limits = limits
         self.most = most
         self.patience = patience
-        self.chunk = 1_000_000
+        self.chunk = _EXPECTED_CHUNK
         """Instructions that the one which all are held against runs at a time."""
         self.in_progress = against, 0
         """The backend that runs, and the instructions of the program that it has completed."""
