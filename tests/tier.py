@@ -33,6 +33,19 @@ def sample(values: Iterable[Any], default: int) -> list[Any]:
     return [value if number < default else nightly(value) for number, value in enumerate(values)]
 
 
+def crossed(rows: Iterable[Any], columns: Iterable[Any], always: int) -> list[Any]:
+    """Pairs as parameters: the default tier has each row with the first so many columns, and each
+    of the other columns with one row, by rotation."""
+    rows = list(rows)
+    return [
+        (row, column)
+        if place < always or (place + number) % len(rows) == 0
+        else nightly((row, column))
+        for number, row in enumerate(rows)
+        for place, column in enumerate(columns)
+    ]
+
+
 def nightly(value: Any) -> Any:
     """A parameter, or a tuple of parameters, that is in the second tier."""
     values = value if isinstance(value, tuple) else (value,)

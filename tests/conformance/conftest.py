@@ -13,8 +13,16 @@ import pytest
 
 from ..tier import NIGHTLY
 
-PARTS = {"opencl": 8, "vliw": 8, "llvm": 8, "reference": 8, "switch": 4, "threaded": 4}
+BACKENDS = ("llvm", "opencl", "reference", "switch", "threaded", "vliw")
+"""Those of the tree; other backends in tests run all that they are given."""
+
+PARTS = 8
 """Of how many manners of a case the default tier has one."""
+
+DEEP = {"call/deep/plain": ("opencl", "switch", "threaded")}
+"""Cases that the default tier has on some backends only, since they take seconds on others. All of
+them have as many frames in `call/overflow`; tests/engine/test_recursion.py goes deeper with llvm and
+comes back; what the reference does is what is expected of the others."""
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -23,11 +31,13 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     cases: defaultdict[tuple[str, str, str], list[pytest.Item]] = defaultdict(list)
     for item in items:
         check = item.callspec.params.get("ferry_case") if hasattr(item, "callspec") else None
-        if check and check.backend.name in PARTS:
+        if check and check.backend.name in BACKENDS:
             cases[check.backend.name, check.item.group, check.item.name].append(item)
-    for number, ((backend, *_), manners) in enumerate(cases.items()):
+            if check.backend.name not in DEEP.get(check.item.label, BACKENDS):
+                item.add_marker(NIGHTLY)
+    for number, manners in enumerate(cases.values()):
         # A case with few manners has one of them all the same.
-        parts = min(PARTS[backend], len(manners))
+        parts = min(PARTS, len(manners))
         for turn, item in enumerate(manners):
             if (number + turn) % parts:
                 item.add_marker(NIGHTLY)

@@ -20,6 +20,8 @@ from ferryvm.testing.fuzz import Campaign, CampaignPlan
 from ferryvm.testing.generate import LIMITS, generate
 from ferryvm.testing.generate.weights import Weights
 
+from ..tier import sample
+
 SEED = 20261127
 SPECULATION = Path(__file__).with_name("speculation.toml")
 SHADOW = Path(__file__).with_name("shadow.toml")
@@ -29,15 +31,16 @@ WITH_GUARDS = (58, 63, 66)
 """Numbers of programs made with the weights in which a guard fails."""
 
 
+@pytest.mark.parametrize("programs", sample([14, 20], 1))
 @pytest.mark.parametrize(
     ("policy", "forcing"), [(SPECULATION, frozenset()), (SHADOW, frozenset([Forcing.HOT]))]
 )
 def test_random_programs_run_alike_under_the_policy(
-    policy: Path, forcing: frozenset[Forcing]
+    policy: Path, forcing: frozenset[Forcing], programs: int
 ) -> None:
     schedules = (Schedule.NONE, Schedule.RANDOM)
     plan = CampaignPlan(SEED, ("mixed",), policy=str(policy), schedules=schedules, forcing=forcing)
-    report = Campaign(plan, 1, 20).run()
+    report = Campaign(plan, 1, programs).run()
     assert not report.findings, [str(group[0]) for group in report.groups]
     assert not report.uncompared
     assert report.compiled > 10

@@ -16,7 +16,7 @@ from ferryvm.ir.passes.value_numbering import number_values
 from ferryvm.testing.generate import ProgramKind, generate
 from ferryvm.verify import verify
 
-from ..tier import sample
+from ..tier import crossed, sample
 from .change import changed
 from .comparison import compare, visits
 from .test_unroll import PROGRAMS
@@ -94,15 +94,18 @@ def test_addresses_that_share_what_they_are_computed_of_are_added_to_one_by_one(
     assert loop.count("heap_load") == loop.count("= add")
 
 
-@pytest.mark.parametrize(("length", "n"), [(40, 7), (6, 7), (1, 2), (40, 0)])
-@pytest.mark.parametrize("name", PROGRAMS)
-def test_states_are_the_same(name: str, length: int, n: int) -> None:
+SIZES = [(40, 7), (6, 7), (1, 2), (40, 0)]
+
+
+@pytest.mark.parametrize(("name", "size"), crossed(PROGRAMS, SIZES, 2))
+def test_states_are_the_same(name: str, size: tuple[int, int]) -> None:
+    length, n = size
     text = PROGRAMS[name].format(length=length, n=n)
     for found, machine in visits(verify(ferryvm.compile(text))):
         compare(found, machine, _added)
 
 
-@pytest.mark.parametrize("number_", sample(range(40), 10))
+@pytest.mark.parametrize("number_", sample(range(40), 5))
 def test_states_of_random_programs_are_the_same(number_: int) -> None:
     for found, machine in visits(verify(generate(85, number_, ProgramKind.BYTECODE))):
         compare(found, machine, _added)

@@ -139,11 +139,15 @@ class Loops:
                 return f"({operator} {self.value(depth - 1)} {self.value(depth - 1)})"
 
 
-@pytest.mark.parametrize("budget", sample([3, 1], 1))
-def test_random_loops_end_alike(budget: int, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    ("budget", "programs"), sample([(3, PROGRAMS // 2), (3, PROGRAMS), (1, PROGRAMS)], 1)
+)
+def test_random_loops_end_alike(
+    budget: int, programs: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(poll, "POLL_BUDGET", budget)
     traps = in_strips = 0
-    for number in range(budget * PROGRAMS, (budget + 1) * PROGRAMS):
+    for number in range(budget * PROGRAMS, budget * PROGRAMS + programs):
         program = Loops(number).program()
         expected = ended(Engine("reference"), program)
         assert ended(Engine(policy=COMPILED), program) == expected, (SEED, number)
@@ -151,5 +155,5 @@ def test_random_loops_end_alike(budget: int, monkeypatch: pytest.MonkeyPatch) ->
         module = lift(region(verify(program), "program"))
         optimise(module)
         in_strips += sum(1 for body in module.bodies for _ in strip_mined_loops(body))
-    assert 0 < traps < PROGRAMS
-    assert in_strips > PROGRAMS // 4
+    assert 0 < traps < programs
+    assert in_strips > programs // 4

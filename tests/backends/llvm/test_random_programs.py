@@ -20,9 +20,13 @@ from ferryvm.testing.generate import LIMITS, ProgramKind, generate
 from ferryvm.testing.schedule import Schedule
 from ferryvm.verify import Verified, verify
 
+from ...tier import sample
+
 SEED = int(os.environ.get("FERRYVM_FUZZ_SEED", "20261121"))  # campaigns take others
 PROGRAMS = 4
 """A program has a dozen regions, each compiled in two forms: one takes half a second."""
+
+COUNTS = pytest.mark.parametrize("count", sample([PROGRAMS // 2, PROGRAMS], 1))
 
 
 @functools.cache
@@ -30,14 +34,15 @@ def programs(kind: ProgramKind, count: int, first: int) -> Sequence[Verified]:
     return [verify(generate(SEED, number, kind)) for number in range(first, first + count)]
 
 
+@COUNTS
 @pytest.mark.rotate("forcing", "kind")
 @pytest.mark.parametrize("forcing", [(), (Forcing.HOT,), (Forcing.HOT, Forcing.DEOPT)])
 @pytest.mark.parametrize("kind", [ProgramKind.BYTECODE, ProgramKind.SKIFF])
 def test_random_programs_run_alike_counting_and_not(
-    kind: ProgramKind, forcing: tuple[Forcing, ...]
+    kind: ProgramKind, forcing: tuple[Forcing, ...], count: int
 ) -> None:
     differ = Differ(["llvm"], limits=LIMITS, forcing=frozenset(forcing))
-    for program in programs(kind, PROGRAMS, 100 * len(forcing)):
+    for program in programs(kind, count, 100 * len(forcing)):
         for comparison in differ.compare(program):
             assert comparison.verdict is Verdict.AGREE, (SEED, comparison)
 

@@ -133,15 +133,16 @@ SUM = """
 """
 
 
+@pytest.mark.parametrize("places", sample([8, 20], 1))
 @pytest.mark.rotate("kind", "machine", most=3)
 @pytest.mark.parametrize("machine", sorted(shipped()))
 @pytest.mark.parametrize("kind", KERNEL_MUTATIONS)
-def test_a_damaged_kernel_is_found(machine: str, kind: str) -> None:
+def test_a_damaged_kernel_is_found(machine: str, kind: str, places: int) -> None:
     given = proved(whole(SUM), find(machine))
     assert any(loop.stages > 1 and loop.copies > 1 for loop in given.program.loops)
     _, fetched = _outcome(given, given.program, 1 << 40)
     changes = [p for p in KERNEL_MUTATIONS[kind](given.program) if given.differing(p) <= fetched]
-    chosen = random.Random(3).sample(changes, min(20, len(changes)))
+    chosen = random.Random(3).sample(changes, min(places, len(changes)))
     matter, found, missed = judge(given, ((kind, program) for program in chosen))
     assert not missed
     assert 1 < matter <= found
