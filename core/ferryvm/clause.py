@@ -40,6 +40,7 @@ class ClauseForest:
         """The starts of stretches with the same innermost clause."""
         self.innermost = [-1]
         """The innermost clause of each stretch, -1 if there is none."""
+        self._chains: dict[int, tuple[Clause, ...]] = {}
         order = sorted(range(len(clauses)), key=lambda n: (clauses[n].start, -clauses[n].end, -n))
         enclosing: list[int] = []
         for number in order:
@@ -64,16 +65,20 @@ class ClauseForest:
     def __bool__(self) -> bool:
         return bool(self.clauses)
 
-    def numbers(self, pc: int) -> Iterator[int]:
+    def _numbers(self, pc: int) -> Iterator[int]:
         """Numbers of the clauses that cover the instruction at `pc`, inner ones first."""
         number = self.innermost[bisect.bisect_right(self.starts, pc) - 1]
         while number >= 0:
             yield number
             number = self.outward[number]
 
-    def covering(self, pc: int) -> Iterator[Clause]:
+    def covering(self, pc: int) -> tuple[Clause, ...]:
         """The clauses that cover the instruction at `pc`, inner ones first."""
-        return (self.clauses[number] for number in self.numbers(pc))
+        found = self._chains.get(pc)
+        if found is None:
+            found = tuple(self.clauses[number] for number in self._numbers(pc))
+            self._chains[pc] = found
+        return found
 
     def _close(self, enclosing: list[int], pc: int) -> None:
         """Remove the clauses that end at `pc` or before it."""
