@@ -14,6 +14,7 @@ import enum
 from collections import Counter
 from collections.abc import Iterator
 
+from ferryvm.program import Clause
 from ferryvm.testing.generate.catalogue import CONST, OPCODE
 from ferryvm.testing.generate.chance import Chance
 from ferryvm.testing.generate.tables import Tables
@@ -79,6 +80,8 @@ class ProgramContext:
     """Number and parameter type of each host function."""
     is_risky: bool
     heap_budget: int
+    clauses: list[Clause] = dataclasses.field(default_factory=list)
+    """Inner ones first, without their depths."""
     callees: list[Callee] = dataclasses.field(default_factory=list)
     table: dict[int, int] = dataclasses.field(default_factory=dict)
     """The place of each function in the function table."""
@@ -151,6 +154,8 @@ class Body:
         self.exits: list[tuple[Label, Label]] = []
         """Of the loops around, where the stack is as it is here: ways out, and to the next turn."""
         self.nesting = 0
+        self.caught: set[int] = set()
+        """Tags that statements around here catch."""
 
     # --- code -------------------------------------------------------------------------------
 

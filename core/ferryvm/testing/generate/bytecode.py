@@ -7,6 +7,7 @@ generated, and everything that could run on is counted (see `body`).
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 from collections import Counter
 
@@ -15,7 +16,7 @@ import numpy.typing as npt
 
 from ferryvm.isa.frame import HEADER_WORDS
 from ferryvm.isa.type import WORD_BYTES
-from ferryvm.program import Code, Data, Function, Program, Signature, Static
+from ferryvm.program import Clause, Code, Data, Function, Program, Signature, Static
 from ferryvm.testing.generate.body import (
     GET,
     JUMP,
@@ -27,6 +28,7 @@ from ferryvm.testing.generate.body import (
 )
 from ferryvm.testing.generate.catalogue import OPCODE
 from ferryvm.testing.generate.chance import Chance
+from ferryvm.testing.generate.exception import TAGS
 from ferryvm.testing.generate.function import Functions
 from ferryvm.testing.generate.layout import HOSTS, Layout
 from ferryvm.testing.generate.literal import F32, F64, I64, TYPES
@@ -34,6 +36,7 @@ from ferryvm.testing.generate.statement import Statements
 from ferryvm.testing.generate.tables import Tables
 from ferryvm.testing.generate.trap import LIMITS
 from ferryvm.testing.generate.weights import Weights, default
+from ferryvm.verify import verify
 
 MOST_INSTRUCTIONS = 20_000
 """Instructions within which a random program ends."""
@@ -180,7 +183,7 @@ class _Maker:
         ]
         counters = [Static(f"counter{n}", TYPES[I64]) for n in range(plan.counters)]
         by_place = {place: number for number, place in plan.table.items()}
-        return Program(
+        program = Program(
             code=self._code(first),
             functions=tuple(functions),
             signatures=tuple(signatures),
@@ -188,7 +191,27 @@ class _Maker:
             data=(Data(0, layout.data),),
             table=tuple(by_place[place] for place in range(plan.table_size)),
             hosts=HOSTS,
+            tags=TAGS,
         )
+        return self._with_clauses(program, first) if plan.clauses else program
+
+    def _with_clauses(self, program: Program, first: int) -> Program:
+        """The program with its clauses, whose depths are the operands where their ranges start."""
+        verified, size = verify(program), len(program.code)
+
+        def moved(pc: int) -> int:
+            return (pc - first) % size
+
+        clauses = []
+        # Main, which was made last, stands in front.
+        made = self.plan.clauses
+        mains = [clause for clause in made if clause.start >= first]
+        for start, end, handler, _, tag, record in [*mains, *made[: len(made) - len(mains)]]:
+            at = moved(start)
+            if start < end and verified.is_reachable(at):
+                depth = verified.depth(at)
+                clauses.append(Clause(at, moved(end - 1) + 1, moved(handler), depth, tag, record))
+        return dataclasses.replace(program, clauses=tuple(clauses))
 
     def _headers(
         self, opcodes: npt.NDArray[np.uint16], immediates: npt.NDArray[np.uint64]

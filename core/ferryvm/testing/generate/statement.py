@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from ferryvm.testing.generate.body import DROP, DUP, GET, SET, STATIC_GET, STATIC_SET, SWAP
 from ferryvm.testing.generate.catalogue import OPCODE, Guard
-from ferryvm.testing.generate.corner import Corners
+from ferryvm.testing.generate.exception import Exceptions
 from ferryvm.testing.generate.literal import I64
 
 _STATIC_STORE, _NOP = OPCODE["static.store"], OPCODE["nop"]
@@ -14,7 +14,7 @@ _DEEPEST = 8
 """Statements within statements; weights alone would not keep them from nesting without end."""
 
 
-class Statements(Corners):
+class Statements(Exceptions):
     """Each method whose name starts with `statement_` is a kind of statement."""
 
     def block(self, statements: int) -> None:
