@@ -23,11 +23,28 @@ TAGS = (
 )
 """The tags of random programs."""
 
+_DEEPEST = 3
+"""Statements around a statement with handlers, which are long."""
+
 _THROW, _THROW_RECORD = OPCODE["throw"], OPCODE["throw_record"]
 
 
 class Exceptions(Corners):
     """Each method whose name starts with `statement_` is a kind of statement."""
+
+    def statement_update(self) -> None:
+        """A variable changed by an operation."""
+        raise NotImplementedError
+
+    def trap_record(self) -> int | None:
+        """A throw of a record: of no tag, or of one, which is caught or not."""
+        chance = self.chance
+        none = (len(TAGS), (1 << 64) - 1, (1 << 64) - 2, 1 << 63, 1 << 32)
+        self.const(I64, chance.below(len(TAGS)) if chance.flip(0.4) else chance.pick(none))
+        for _ in range(MAX_TAG_VALUES):
+            self.leaf(I64)
+        self.put(_THROW_RECORD)
+        return None
 
     def statement_throw(self) -> None:
         """A throw under a condition."""
@@ -48,15 +65,17 @@ class Exceptions(Corners):
     def statement_try(self) -> None:
         """Statements with handlers for some tags, for all, or for all with a record."""
         chance = self.chance
+        if not self.has_capacity or self.nesting > _DEEPEST:
+            self.statement_update()
+            return
         tags: list[int | None] = [n for n in range(len(TAGS)) if chance.flip(0.3)]
         if not tags or chance.flip(0.3):
             tags.append(None)
         known = set(range(len(TAGS))) if None in tags else {n for n in tags if n is not None}
         around, self.caught = self.caught, self.caught | known
         start = len(self.ops)
-        self.block(3)
-        if chance.flip(0.7):
-            self.statement_throw()
+        self.block(2)
+        self.statement_throw()  # without one, nothing would get to the handlers
         self.caught = around
         end = len(self.ops)
         done: Label = []
@@ -68,14 +87,14 @@ class Exceptions(Corners):
             if tag is not None:
                 for t in reversed(TAGS[tag].parameters):
                     self.store_result(NUMBER[t])
-            elif is_record and (self.is_risky or len(around) == len(TAGS)) and chance.flip(0.5):
+            elif is_record and (self.is_risky or len(around) == len(TAGS)) and chance.flip(0.7):
                 self.put(_THROW_RECORD)
                 continue
             elif is_record:
                 for _ in range(MAX_TAG_VALUES):
                     self.put(DROP)
                 self.store_result(I64)
-            if chance.flip(0.4):
+            if self.has_capacity and chance.flip(0.4):
                 self.block(1)
             self.jump(JUMP, done)
         self.place(done)

@@ -152,6 +152,7 @@ class _Setup:
             self.data,
             table if set(table) <= known else [],
             list(self.program.hosts),
+            tags=list(self.program.tags),
         )
 
 

@@ -11,10 +11,12 @@ from __future__ import annotations
 from ferryvm.errors import FerryError
 from ferryvm.isa import BY_MNEMONIC, Flow, Immediate
 from ferryvm.isa.frame import number_of, return_counts
-from ferryvm.listing import FunctionListing, Item, Label, Line, Listing
-from ferryvm.program import Program
+from ferryvm.listing import ClauseListing, FunctionListing, Item, Label, Line, Listing
+from ferryvm.program import Clause, Program
 from ferryvm.testing.trace import instruction_at
 from ferryvm.verify import Verified
+
+_THROWING = (Flow.CALL, Flow.CALL_INDIRECT, Flow.HOST, Flow.THROW)
 
 Relisted = tuple[Listing, list[list[int]]]
 """A listing, and for each function the pc that each of its items has in the program; of a label
@@ -38,13 +40,14 @@ def relist(verified: Verified) -> Relisted:
         if verified.is_reachable(pc):
             mine[verified.owner(pc)].append(pc)
     for number, function in enumerate(program.functions):
-        items, pcs = _items(verified, names, mine[number], function.entry)
+        items, pcs, clauses = _items(verified, names, mine[number], function.entry)
         listing.functions.append(
             FunctionListing(
                 names[number],
                 program.signature(number),
                 function.locals,
                 items,
+                clauses,
                 parameters=function.parameters,
             )
         )
@@ -87,8 +90,8 @@ def line_of(verified: Verified, names: list[str], pc: int) -> Line:
 
 def _items(
     verified: Verified, names: list[str], mine: list[int], entry: int
-) -> tuple[list[Item], list[int]]:
-    """The code of one function, which starts at its entry, with the pc of each item."""
+) -> tuple[list[Item], list[int], list[ClauseListing]]:
+    """The code of one function, which starts at its entry, with the pc of each item; its clauses."""
     program = verified.program
     order = [pc for pc in mine if pc >= entry] + [pc for pc in mine if pc < entry]
     tables = {
@@ -106,12 +109,18 @@ def _items(
         raise FerryError("a jump goes into a jump table")
     if entry in mine and entry - 1 in mine and not _ends(program, entry - 1):
         targets.add(entry)  # what stood before the entry comes last now, and has to go there
+    runs = _runs(verified, order)
+    targets.update(clause.handler for clause, _, _ in runs)
     labels = {target: f"L{number}" for number, target in enumerate(sorted(targets))}
+    starts, ends = {first for _, first, _ in runs}, {last for _, _, last in runs}
     items: list[Item] = []
     pcs: list[int] = []
     for pc in order:
         if pc in labels:
             items.append(Label(labels[pc]))
+            pcs.append(pc)
+        if pc in starts:
+            items.append(Label(f"from{pc}"))
             pcs.append(pc)
         if pc in tables:
             continue
@@ -124,10 +133,39 @@ def _items(
             line = Line(line.row, tuple(labels[program.code.immediates[at]] for at in jumps))
         items.append(line)
         pcs.append(pc)
+        if pc in ends:
+            items.append(Label(f"to{pc}"))
+            pcs.append(pc)
         if pc == entry - 1 and not _ends(program, pc):
             items.append(Line(BY_MNEMONIC["jump"], labels[entry]))
             pcs.append(pc)
-    return items, pcs
+    tags = program.tags
+    clauses = [
+        ClauseListing(
+            f"from{first}",
+            f"to{last}",
+            labels[clause.handler],
+            clause.depth,
+            None if clause.tag is None else tags[clause.tag].name,
+            clause.record,
+        )
+        for clause, first, last in runs
+    ]
+    return items, pcs, clauses
+
+
+def _runs(verified: Verified, order: list[int]) -> list[tuple[Clause, int, int]]:
+    """Each clause with the first and the last instruction that can throw to it, once for each run
+    of them: code in front of the entry comes last in `order`."""
+    found: dict[tuple[Clause, bool], list[int]] = {}
+    entry = order[0] if order else 0
+    for pc in order:
+        if instruction_at(verified.program, pc)[0].flow in _THROWING:
+            for clause in verified.clauses.covering(pc):
+                found.setdefault((clause, pc < entry), []).append(pc)
+    order_of = {clause: number for number, clause in enumerate(verified.program.clauses)}
+    runs = [(clause, min(pcs), max(pcs)) for (clause, _), pcs in found.items()]
+    return sorted(runs, key=lambda run: order_of[run[0]])
 
 
 def _table(program: Program, pc: int) -> range:

@@ -3,10 +3,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from ferryvm.isa import Flow, Immediate
-from ferryvm.listing import FunctionListing, Item, Label, Line, Listing
+from ferryvm.listing import ClauseListing, FunctionListing, Item, Label, Line, Listing
 from ferryvm.testing.reduction.cut import plain
 
 _ENDS = (Flow.JUMP, Flow.TABLE, Flow.RETURN, Flow.STOP, Flow.THROW)
@@ -24,10 +24,12 @@ def targets(items: Iterator[Item]) -> set[str]:
     return found
 
 
-def reachable(items: list[Item]) -> list[Item]:
+def reachable(items: list[Item], clauses: Sequence[ClauseListing] = ()) -> list[Item]:
     """The items without lines right after a way out and without labels that nothing uses."""
+    handlers = {clause.handler for clause in clauses}
+    bounds = {name for clause in clauses for name in (clause.start, clause.end)}
     while True:
-        used = targets(iter(items))
+        used = targets(iter(items)) | handlers
         result: list[Item] = []
         goes_on = True
         for item in items:
@@ -35,6 +37,8 @@ def reachable(items: list[Item]) -> list[Item]:
                 if item.name in used:
                     result.append(item)
                     goes_on = True
+                elif item.name in bounds:
+                    result.append(item)
             elif goes_on:
                 result.append(item)
                 goes_on = item.row.flow not in _ENDS
@@ -43,6 +47,17 @@ def reachable(items: list[Item]) -> list[Item]:
         if len(result) == len(items):
             return result
         items = result
+
+
+def covering(clauses: Sequence[ClauseListing], items: Sequence[Item]) -> list[ClauseListing]:
+    """The clauses that cover a line."""
+    lines, at = 0, dict[str, int]()
+    for item in items:
+        if isinstance(item, Label):
+            at[item.name] = lines
+        else:
+            lines += 1
+    return [clause for clause in clauses if at[clause.start] < at[clause.end]]
 
 
 def called(
@@ -76,6 +91,13 @@ def uses_host(functions: list[FunctionListing], name: str) -> bool:
         isinstance(item, Line) and item.row.flow is Flow.HOST and item.operand == name
         for function in functions
         for item in function.items
+    )
+
+
+def uses_tags(function: FunctionListing) -> bool:
+    """True if the function throws or catches: all tags stay then, since records have numbers."""
+    return bool(function.clauses) or any(
+        isinstance(item, Line) and item.row.flow is Flow.THROW for item in function.items
     )
 
 

@@ -16,7 +16,7 @@ from collections.abc import Iterator, Sequence
 from ferryvm.isa import Flow, Immediate, Type
 from ferryvm.isa.frame import number_of
 from ferryvm.isa.type import WORD_BYTES
-from ferryvm.listing import FunctionListing, Item, Label, Line, Listing
+from ferryvm.listing import ClauseListing, FunctionListing, Item, Label, Line, Listing
 from ferryvm.listing.encode import encode
 from ferryvm.program import Data, Program, Static
 from ferryvm.testing.reduction.cut import constant, plain
@@ -24,10 +24,12 @@ from ferryvm.testing.reduction.number import literal, most, simplicity
 from ferryvm.testing.reduction.relist import relist
 from ferryvm.testing.reduction.tidy import (
     called,
+    covering,
     reachable,
     targets,
     uses_host,
     uses_table,
+    uses_tags,
     without_locals,
     without_statics,
 )
@@ -86,6 +88,9 @@ class Units:
         self._functions = [
             self._units(verified, number) for number in range(len(self.listing.functions))
         ]
+        self._clauses = [
+            [self._slots.flag() for _ in function.clauses] for function in self.listing.functions
+        ]
         self._statics = [self._slots.flag() for _ in self.listing.statics]
         self._locals = [
             [self._slots.flag() for _ in function.locals] for function in self.listing.functions
@@ -141,6 +146,8 @@ class Units:
                 pops, pushes = len(of.parameters), of.results
             case Flow.RETURN:
                 return 0, ()
+            case Flow.THROW if row.immediate is Immediate.TAG:
+                pops = len(program.tags[immediate].parameters)
         taken = before[len(before) - pops :]
         if row.mnemonic == "local.get":
             number = number_of(immediate, verified.parameters(pc))
@@ -180,12 +187,17 @@ class Units:
 
     def build(self, chosen: Sequence[int]) -> Program:
         """The program that these choices make. Raises EncodeError where that is none."""
-        functions = {
-            listing.name: FunctionListing(
-                listing.name, listing.signature, listing.locals, _code(units, chosen)
+        functions = {}
+        for function, units, flags in zip(
+            self.listing.functions, self._functions, self._clauses, strict=True
+        ):
+            clauses = [
+                clause for clause, flag in zip(function.clauses, flags, strict=True) if chosen[flag]
+            ]
+            items = _code(units, chosen, clauses)
+            functions[function.name] = FunctionListing(
+                function.name, function.signature, function.locals, items, covering(clauses, items)
             )
-            for listing, units in zip(self.listing.functions, self._functions, strict=True)
-        }
         table = [
             name for name, flag in zip(self.listing.table, self._table, strict=True) if chosen[flag]
         ]
@@ -202,6 +214,7 @@ class Units:
             data=self._chosen_data(chosen),
             table=table if any(uses_table(function) for function in used) else [],
             hosts=[host for host in self.listing.hosts if uses_host(used, host.name)],
+            tags=self.listing.tags if any(uses_tags(function) for function in used) else [],
         )
         names = [function.name for function in self.listing.functions]
         for function in used:
@@ -229,11 +242,15 @@ def _fixed(types: Sequence[object]) -> tuple[Type, ...]:
     return tuple(t for t in types if isinstance(t, Type))
 
 
-def _code(units: list[_Unit], chosen: Sequence[int]) -> list[Item]:
+def _code(
+    units: list[_Unit], chosen: Sequence[int], clauses: Sequence[ClauseListing]
+) -> list[Item]:
     """The lines that stay, with filler, without what nothing gets to."""
     items: list[Item] = []
     fillers: list[bool] = []
     used = targets(unit.item for unit in units if unit.flag < 0 or chosen[unit.flag])
+    for clause in clauses:
+        used |= {clause.start, clause.end, clause.handler}
 
     def emit(item: Item, is_filler: bool = False) -> None:
         items.append(item)
@@ -254,7 +271,7 @@ def _code(units: list[_Unit], chosen: Sequence[int]) -> list[Item]:
                     emit(plain("drop"), True)
             for t in unit.pushes:
                 emit(constant(t, 0), True)
-    return reachable(items)
+    return reachable(items, clauses)
 
 
 def _pushes(item: Item) -> bool:
