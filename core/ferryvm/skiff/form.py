@@ -23,6 +23,7 @@ from ferryvm.skiff.tree import (
     Broken,
     Call,
     Choice,
+    Finally,
     Function,
     Get,
     Literal,
@@ -32,6 +33,8 @@ from ferryvm.skiff.tree import (
     Not,
     Print,
     Set,
+    Throw,
+    Try,
     Variable,
     VectorLength,
     VectorRef,
@@ -42,6 +45,14 @@ from ferryvm.skiff.tree import (
 from ferryvm.skiff.type import ERROR, RESULTS, Unknown
 
 BOOLEANS = {"#t": Number("#t", 1, Type.I32), "#f": Number("#f", 0, Type.I32)}
+
+
+def _is_marked(datum: Datum, mark: str) -> bool:
+    """True for a list that begins with the mark."""
+    if not (isinstance(datum, Sequence) and datum.items):
+        return False
+    head = datum.items[0]
+    return isinstance(head, Atom) and head.text == mark
 
 
 def function_name(datum: Datum) -> Atom | None:
@@ -72,6 +83,8 @@ class FormParser:
             "cond": self._cond,
             "while": self._while,
             "begin": self._begin,
+            "throw": self._throw,
+            "try": self._try,
             "let": self._let,
             "and": self._logic,
             "or": self._logic,
@@ -278,6 +291,44 @@ class FormParser:
 
     def _begin(self, datum: Sequence) -> Node:
         return Block(datum.place, self.forms_in(datum.items[1:]), "begin")
+
+    def _throw(self, datum: Sequence) -> Node:
+        if len(datum.items) != 2:
+            return self.usage(datum)
+        return Throw(datum.place, self.form(datum.items[1]))
+
+    def _try(self, datum: Sequence) -> Node:
+        forms = list(datum.items[1:])
+        cleanup = forms.pop() if forms and _is_marked(forms[-1], "finally") else None
+        catch = forms.pop() if forms and _is_marked(forms[-1], "catch") else None
+        if not forms or (catch is None and cleanup is None):
+            return self.usage(datum)
+        for form in forms:
+            if _is_marked(form, "catch") or _is_marked(form, "finally"):
+                return self.usage(datum)
+        node: Node = Block(datum.place, self.forms_in(forms), "try")
+        if catch is not None:
+            assert isinstance(catch, Sequence)
+            node = self._catch(node, datum, catch)
+        if cleanup is not None:
+            assert isinstance(cleanup, Sequence)
+            done = Block(cleanup.place, self.forms_in(cleanup.items[1:]), "finally")
+            node = Finally(datum.place, node, done)
+        return node
+
+    def _catch(self, body: Node, datum: Sequence, catch: Sequence) -> Node:
+        names = catch.items[1] if len(catch.items) > 1 else None
+        if not isinstance(names, Sequence) or len(names.items) != 1:
+            return self.usage(datum)
+        assert isinstance(body, Block)
+        name = self.scope.name(names.items[0], "variable")
+        if name is None:
+            return self.silently_broken(datum.place)
+        self.scope.inner.append({})
+        variable = self.scope.define(name, names.items[0].place)
+        handler = Block(catch.place, self.forms_in(catch.items[2:]), "catch")
+        self.scope.inner.pop()
+        return Try(datum.place, body, variable, handler)
 
     def _logic(self, datum: Sequence) -> Node:
         head = datum.items[0]

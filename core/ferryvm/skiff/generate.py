@@ -16,18 +16,23 @@ another thing for NaN).
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import contextlib
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from ferryvm.isa import BY_MNEMONIC, Type
-from ferryvm.listing import FunctionListing, Item, Label, Line, Listing
+from ferryvm.listing import ClauseListing, FunctionListing, Item, Label, Line, Listing
 from ferryvm.listing import Operand as Immediate
-from ferryvm.program import HostImport, Signature, Static
+from ferryvm.program import HostImport, Signature, Static, Tag
 from ferryvm.skiff import tree
 from ferryvm.skiff.number import number_bits
 from ferryvm.skiff.operator import ELEMENTS, Element, converter
 from ferryvm.skiff.tree import Function, Node, Tree, Variable
 from ferryvm.skiff.type import NOTHING, Named, VectorOf, default, find, machine_type
+from ferryvm.verify.type_flow import RECORD_TYPES
+
+TAG = "error"
+"""The tag of the exceptions of Skiff."""
 
 
 def generate(program: Tree) -> Listing:
@@ -38,10 +43,14 @@ def generate(program: Tree) -> Listing:
         main.name += "_"
     hosts: dict[str, HostImport] = {}
     listing = Listing()
+    tag = Tag(TAG, (machine_type(program.exception),))
     for static in program.statics:
         listing.statics.append(Static(static.name, machine_type(static.type)))
     for function in program.functions:
-        listing.functions.append(_Generator(function, hosts).generate(is_main=function is main))
+        generator = _Generator(function, hosts)
+        listing.functions.append(generator.generate(is_main=function is main))
+        if generator.throws:
+            listing.tags = [tag]
     listing.hosts = list(hosts.values())
     listing.exports = {function.name: function.name for function in program.functions[1:]}
     return listing
@@ -57,6 +66,11 @@ class _Generator:
         self.hosts = hosts
         self.items: list[Item] = []
         self.labels = 0
+        self.depth = 0
+        """Operands on the stack."""
+        self.clauses: list[ClauseListing] = []
+        self.throws = False
+        """True if something throws or catches."""
         self.rules: dict[type[Node], Callable[[Any], None]] = {
             tree.Literal: self._literal,
             tree.Get: self._get,
@@ -64,6 +78,9 @@ class _Generator:
             tree.Block: self._block,
             tree.Choice: self._choice,
             tree.While: self._while,
+            tree.Throw: self._throw,
+            tree.Try: self._try,
+            tree.Finally: self._finally,
             tree.Logic: self._logic,
             tree.Not: self._not,
             tree.Operation: self._operation,
@@ -98,13 +115,15 @@ class _Generator:
         signature = Signature(types[:count], results)
         names = tuple(variable.name for variable in function.locals[:count])
         return FunctionListing(
-            function.name, signature, types[count:], self.items, parameters=names
+            function.name, signature, types[count:], self.items, self.clauses, parameters=names
         )
 
     # Building blocks
 
     def emit(self, node: Node, mnemonic: str, immediate: Immediate = None) -> None:
         """Add an instruction that comes from a node."""
+        row = BY_MNEMONIC[mnemonic]
+        self.depth += len(row.pushes) - len(row.pops)
         self.items.append(Line(BY_MNEMONIC[mnemonic], immediate, node.place.position))
 
     def label(self, kind: str) -> str:
@@ -120,6 +139,7 @@ class _Generator:
         """Call a host function of one parameter."""
         self.hosts.setdefault(name, HostImport(name, Signature((type_,))))
         self.emit(node, "host", name)
+        self.depth -= 1
 
     def constant(self, node: Node, type_: Type, bits: int) -> None:
         """Push a constant."""
@@ -127,7 +147,9 @@ class _Generator:
 
     def value(self, node: Node) -> None:
         """Code that leaves a node's value."""
+        depth = self.depth
         self.rules[type(node)](node)
+        self.depth = depth + (not _is_nothing(node))
 
     def statement(self, node: Node) -> None:
         """Code that leaves nothing."""
@@ -138,6 +160,10 @@ class _Generator:
             self._jit_mark(node, "leave_jit")
         elif isinstance(node, tree.Choice):
             self._arms(node, self.statement)
+        elif isinstance(node, tree.Try):
+            self._guarded(node, self.statement)
+        elif isinstance(node, tree.Finally):
+            self._cleaned(node, self.statement)
         else:
             self.value(node)
             if not _is_nothing(node):
@@ -196,7 +222,7 @@ class _Generator:
         self._arms(node, self.statement if _is_nothing(node) else self.value)
 
     def _arms(self, node: tree.Choice, emit: Callable[[Node], None]) -> None:
-        end = self.label("end")
+        end, depth = self.label("end"), self.depth
         for number, (condition, body) in enumerate(node.arms):
             is_last = number == len(node.arms) - 1 and node.otherwise is None
             otherwise = end if is_last else self.label("else")
@@ -205,6 +231,7 @@ class _Generator:
             if not is_last:
                 self.emit(node, "jump", end)
                 self.place(otherwise)
+                self.depth = depth
         if node.otherwise is not None:
             emit(node.otherwise)
         self.place(end)
@@ -216,11 +243,13 @@ class _Generator:
                 self.statement(child)
             self._tail(node.body[-1], emit, results)
         elif isinstance(node, tree.Choice):
+            depth = self.depth
             for condition, body in node.arms:
                 otherwise = self.label("else")
                 self.branch(condition, otherwise, False)
                 self._tail(body, emit, results)
                 self.place(otherwise)
+                self.depth = depth
             if node.otherwise is not None:
                 self._tail(node.otherwise, emit, results)
             else:
@@ -238,6 +267,54 @@ class _Generator:
         self.place(test)
         self.branch(node.condition, top, True)
 
+    def _throw(self, node: tree.Throw) -> None:
+        self.throws = True
+        self.value(node.value)
+        self.emit(node, "throw", TAG)
+
+    def _try(self, node: tree.Try) -> None:
+        self._guarded(node, self.statement if _is_nothing(node) else self.value)
+
+    def _finally(self, node: tree.Finally) -> None:
+        self._cleaned(node, self.statement if _is_nothing(node) else self.value)
+
+    def _guarded(self, node: tree.Try, emit: Callable[[Node], None]) -> None:
+        done, depth = self.label("done"), self.depth
+        with self._covered("catch", TAG) as handler:
+            emit(node.body)
+        self.emit(node, "jump", done)
+        self.place(handler)
+        self.depth = depth + 1
+        self._access(node, node.variable, "set")
+        emit(node.handler)
+        self.place(done)
+
+    def _cleaned(self, node: tree.Finally, emit: Callable[[Node], None]) -> None:
+        done, depth = self.label("done"), self.depth
+        with self._covered("finally", None) as handler:
+            emit(node.body)
+        after = self.depth
+        self.statement(node.cleanup)
+        self.emit(node, "jump", done)
+        self.place(handler)
+        self.depth = depth + len(RECORD_TYPES)
+        self.statement(node.cleanup)
+        self.emit(node, "throw_record")
+        self.place(done)
+        self.depth = after
+
+    @contextlib.contextmanager
+    def _covered(self, kind: str, tag: str | None) -> Iterator[str]:
+        """Code whose exceptions go on at the label, with the operands of before."""
+        self.throws = True
+        start, end, handler = self.label("try"), self.label("end"), self.label(kind)
+        depth, first = self.depth, len(self.items)
+        self.place(start)
+        yield handler
+        self.place(end)
+        if any(isinstance(item, Line) for item in self.items[first:]):
+            self.clauses.append(ClauseListing(start, end, handler, depth, tag, tag is None))
+
     def _logic(self, node: tree.Logic) -> None:
         """The boolean as a number, where one is asked for."""
         false, end = self.label("false"), self.label("end")
@@ -245,6 +322,7 @@ class _Generator:
         self.constant(node, Type.I32, 1)
         self.emit(node, "jump", end)
         self.place(false)
+        self.depth -= 1
         self.constant(node, Type.I32, 0)
         self.place(end)
 

@@ -31,6 +31,7 @@ from ferryvm.skiff.type import (
     INTEGERS,
     NOTHING,
     NUMBERS,
+    RESULTS,
     VALUES,
     Named,
     SkiffType,
@@ -68,7 +69,12 @@ def infer(program: Tree, faults: Faults) -> None:
     inference.settle_views()
     for variable in program.statics:
         variable.type = default(variable.type)
+    program.exception = default(inference.exception)
     inference.check_literals()
+
+
+_COMPOUND = (Block, Choice, tree.Try, tree.Finally)
+"""Forms whose value is another form's."""
 
 
 def yields_nothing(node: Node) -> bool:
@@ -78,6 +84,10 @@ def yields_nothing(node: Node) -> bool:
     if isinstance(node, Choice):
         arms = [body for _, body in node.arms]
         return node.otherwise is None or any(map(yields_nothing, [*arms, node.otherwise]))
+    if isinstance(node, tree.Try):
+        return yields_nothing(node.body) or yields_nothing(node.handler)
+    if isinstance(node, tree.Finally):
+        return yields_nothing(node.body)
     if isinstance(node, tree.Call):
         return find(node.function.result) == NOTHING
     if isinstance(node, tree.Direct):
@@ -90,12 +100,17 @@ class _Inference:
         self.faults = faults
         self.views: list[tuple[SkiffType, SkiffType, SourceSpan]] = []
         self.literals: list[tree.Literal] = []
+        self.exception: SkiffType = Unknown(VALUES)
+        """Of every exception of the program."""
         self.rules: dict[type[Node], Callable[[Any], SkiffType]] = {
             tree.Broken: lambda node: ERROR,
             tree.Literal: self._literal,
             tree.Get: lambda node: node.variable.type,
             tree.Set: self._set,
             tree.While: self._while,
+            tree.Throw: self._throw,
+            tree.Try: self._try,
+            tree.Finally: self._finally,
             tree.Logic: self._logic,
             tree.Not: self._not,
             tree.Operation: self._operation,
@@ -144,12 +159,19 @@ class _Inference:
                 self.statement(body)
             if node.otherwise is not None:
                 self.statement(node.otherwise)
+        elif isinstance(node, tree.Try):
+            self._caught(node)
+            self.statement(node.body)
+            self.statement(node.handler)
+        elif isinstance(node, tree.Finally):
+            self.statement(node.body)
+            self.statement(node.cleanup)
         else:
             self.value(node)
 
     def value(self, node: Node) -> SkiffType:
         """The type of a form whose value is used if it has one."""
-        if isinstance(node, Block | Choice) and yields_nothing(node):
+        if isinstance(node, _COMPOUND) and yields_nothing(node):
             self.statement(node)
             node.type = NOTHING
         elif isinstance(node, Block):
@@ -204,6 +226,36 @@ class _Inference:
                 self.faults.add(body.place, message)
                 return ERROR
         assert result is not None
+        return result
+
+    def _throw(self, node: tree.Throw) -> SkiffType:
+        found = self.operand(node.value)
+        if not unify(self.exception, found):
+            message = f"exceptions here are {describe(self.exception)}, found {describe(found)}"
+            self.faults.add(node.value.place, message)
+        return Unknown(RESULTS)
+
+    def _caught(self, node: tree.Try) -> None:
+        if not unify(node.variable.type, self.exception):
+            message = (
+                f"exceptions here are {describe(self.exception)}, "
+                f"found {describe(node.variable.type)}"
+            )
+            self.faults.add(node.variable.place, message)
+
+    def _try(self, node: tree.Try) -> SkiffType:
+        self._caught(node)
+        result = self.value(node.body)
+        found = self.value(node.handler)
+        if not unify(result, found):
+            message = f"'try' is {describe(result)}, its handler is {describe(found)}"
+            self.faults.add(node.handler.place, message)
+            return ERROR
+        return result
+
+    def _finally(self, node: tree.Finally) -> SkiffType:
+        result = self.value(node.body)
+        self.statement(node.cleanup)
         return result
 
     def _literal(self, node: tree.Literal) -> SkiffType:
@@ -382,6 +434,8 @@ def _choices(type_: SkiffType) -> int:
 
 _NAMES: dict[type[Node], str] = {
     tree.While: "while",
+    tree.Try: "try",
+    tree.Finally: "try",
     tree.Print: "print!",
     tree.WriteByte: "write-byte!",
     tree.VectorSet: "vector-set!",

@@ -25,6 +25,8 @@ FORMS = {
     "cond": "(cond (condition form ...) ... [(else form ...)])",
     "while": "(while condition form ...)",
     "begin": "(begin form ...)",
+    "throw": "(throw value)",
+    "try": "(try form ... [(catch (name) form ...)] [(finally form ...)]), with at least one of both",
     "let": "(let ((name value) ...) form ...)",
     "and": "(and condition ...)",
     "or": "(or condition ...)",
@@ -39,7 +41,7 @@ FORMS = {
 }
 """The special forms and how each is written."""
 
-_MARKS = {"else", "->"}
+_MARKS = {"else", "->", "catch", "finally"}
 BUILT_IN = {*FORMS, *OPERATORS, *CONVERSIONS, *DIRECT, *ELEMENTS, *_MARKS}
 
 Global = Variable | Function

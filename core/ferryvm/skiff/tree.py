@@ -101,6 +101,28 @@ class While(Node):
 
 
 @record.dataclass(eq=False)
+class Throw(Node):
+    value: Node
+
+
+@record.dataclass(eq=False)
+class Try(Node):
+    """A body with a handler, which has the exception's value in a variable."""
+
+    body: Block
+    variable: Variable
+    handler: Block
+
+
+@record.dataclass(eq=False)
+class Finally(Node):
+    """A body, and what is done after it, also when an exception leaves it."""
+
+    body: Node
+    cleanup: Block
+
+
+@record.dataclass(eq=False)
 class Logic(Node):
     """`and`, or `or`."""
 
@@ -182,3 +204,5 @@ class Tree:
 
     functions: list[Function]
     statics: list[Variable]
+    exception: SkiffType = dataclasses.field(default_factory=lambda: Unknown(VALUES))
+    """Of all values that are thrown."""
