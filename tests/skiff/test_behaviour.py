@@ -27,6 +27,20 @@ VALUES: list[tuple[str, int | float | None]] = [
     ("(begin 1 2 3)", 3),
     ("(let ((a 1) (b 2)) (+ a b))", 3),
     ("(enter-jit ((+ 1 1)))", 2),
+    # exceptions
+    ("(try (throw 3) (catch (e) (+ e 1)))", 4),
+    ("(try 5 (catch (e) (+ e 1)))", 5),
+    ("(+ 1 (* 2 (try (throw 3) (catch (e) e))))", 7),
+    ("(define (f x) (if (< x 0) (throw x) (* x 2))) (try (+ (f 4) (f -3)) (catch (e) e))", -3),
+    ("(try (try (throw 1.5) (catch (e) (throw (* e 2.0)))) (catch (e) (+ e 0.25)))", 3.25),
+    ("(define n 0) (try (try (throw 7) (finally (set! n 1))) (catch (e) (+ e n)))", 8),
+    ("(define n 0) (+ (try 5 (finally (set! n 10))) n)", 15),
+    ("(define n 0) (try (throw 1) (catch (e) (set! n e)) (finally (set! n (+ n 10)))) n", 11),
+    (
+        "(define s 0) (define i 0) (while (< i 5) (set! s (+ s (try (if (= i 3) (throw 100) i)"
+        " (catch (e) e)))) (set! i (+ i 1))) s",
+        107,
+    ),
     # arithmetic
     ("(+ 1)", 1),
     ("(- 1)", -1),
