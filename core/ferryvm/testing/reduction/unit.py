@@ -11,6 +11,7 @@ word. Filler that undoes itself, code that nothing gets to, and functions that n
 from __future__ import annotations
 
 import dataclasses
+import itertools
 from collections.abc import Iterator, Sequence
 
 from ferryvm.isa import Flow, Immediate, Type
@@ -75,6 +76,12 @@ class _Unit:
     """Filler that stands for it."""
     literal: int = -1
     """The choice of its number, -1 if it has none."""
+    is_barrier: bool = False
+    """True if it keeps control from a handler, where the stack is another one."""
+
+    def remains(self, chosen: Sequence[int]) -> bool:
+        """True if it stays."""
+        return self.flag < 0 or self.is_barrier or chosen[self.flag] != 0
 
 
 class Units:
@@ -126,6 +133,9 @@ class Units:
                 continue
             unit.drops, unit.pushes = self._filler(verified, pc, item)
             unit.flag = self._slots.flag()
+        handlers = {clause.handler for clause in self.listing.functions[number].clauses}
+        for unit, after in itertools.pairwise(units):
+            unit.is_barrier = isinstance(after.item, Label) and after.item.name in handlers
         return units
 
     def _filler(self, verified: Verified, pc: int, line: Line) -> tuple[int, tuple[Type, ...]]:
@@ -248,7 +258,7 @@ def _code(
     """The lines that stay, with filler, without what nothing gets to."""
     items: list[Item] = []
     fillers: list[bool] = []
-    used = targets(unit.item for unit in units if unit.flag < 0 or chosen[unit.flag])
+    used = targets(unit.item for unit in units if unit.remains(chosen))
     for clause in clauses:
         used |= {clause.start, clause.end, clause.handler}
 
@@ -260,7 +270,7 @@ def _code(
         if unit.flag < 0:
             if isinstance(unit.item, Label) and unit.item.name in used:
                 emit(unit.item)
-        elif chosen[unit.flag]:
+        elif unit.remains(chosen):
             emit(unit.item if unit.literal < 0 else _with_literal(unit.item, chosen[unit.literal]))
         else:
             for _ in range(unit.drops):
