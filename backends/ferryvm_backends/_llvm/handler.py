@@ -19,6 +19,7 @@ import dataclasses
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
+from ferryvm import record
 from ferryvm.isa import Immediate, Instruction, Trap, Type
 from ferryvm.isa.emitter import Emitter, FunctionField
 from ferryvm.isa.type import WORD_BYTES
@@ -36,7 +37,7 @@ NATIVE_CALLER = ir.FunctionType(ir.VoidType(), [WORD, POINTER])
 """A caller of native functions: of a function's address, and of its first argument's."""
 
 
-@dataclasses.dataclass
+@record.dataclass
 class Registers:
     """The machine registers that handlers pass along; all are byte pointers."""
 

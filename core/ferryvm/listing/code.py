@@ -15,6 +15,7 @@ from __future__ import annotations
 import bisect
 import dataclasses
 
+from ferryvm import record
 from ferryvm.errors import Position
 from ferryvm.program import Signature
 
@@ -23,7 +24,7 @@ Relocation = tuple[int, str | Signature]
 instruction tells the kind of, or a signature."""
 
 
-@dataclasses.dataclass(slots=True)
+@record.dataclass
 class Positions:
     """Positions of instructions, as parallel lists: an object for each would keep the garbage
     collector busy."""
@@ -64,7 +65,7 @@ class Positions:
         return Positions([*self.pcs], [*self.files], [*self.lines], [*self.columns])
 
 
-@dataclasses.dataclass(slots=True)
+@record.dataclass
 class FunctionCode:
     """Instructions of a function, with names where numbers depend on other functions."""
 

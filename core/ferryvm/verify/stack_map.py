@@ -7,8 +7,7 @@ at joins cost the same however deep a stack is. A type is a small number in them
 
 from __future__ import annotations
 
-import dataclasses
-
+from ferryvm import record
 from ferryvm.isa import Type
 
 KINDS = tuple(Type)
@@ -56,7 +55,7 @@ class Stacks:
         return result[::-1]
 
 
-@dataclasses.dataclass
+@record.dataclass
 class StackMap:
     """The operand stack that control brings to each instruction, and the frames that this takes."""
 
