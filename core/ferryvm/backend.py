@@ -294,6 +294,9 @@ class Options:
     quick: bool = False
     """For tests: compile quickly, to code that may be slow. The compiler's own passes run as usual;
     a library such as LLVM runs at its lowest level."""
+    natives: frozenset[int] = frozenset()
+    """Host imports that are native functions: code may call them by `control.natives`, and leaves
+    with HOST where the row there is zero."""
     recompile_after: int = 0
     """Work, see `Tiers`, each time after which the code leaves with LONG, where it may run that
     long; 0: it never does. Only for a compiler that has tiers."""

@@ -49,16 +49,18 @@ def lifted(
     least: int = 0,
     unrolled: bool = False,
     remarks: bool = False,
+    natives: bool = False,
 ) -> Module:
     """The region IR, improved by the passes that every compiler shares.
 
-    `least`: the lowest level at which they are run; `unrolled`, `remarks`: as for
+    `least`: the lowest level at which they are run; `natives`: the target lowers `call_host`, so
+    that native functions are called; `unrolled`, `remarks`: as for
     `ferryvm.ir.passes.optimise`.
     """
     from ferryvm.ir.lift import lift
     from ferryvm.ir.passes import optimise
 
-    module = lift(region, options.counting, options.unseen)
+    module = lift(region, options.counting, options.unseen, options.natives if natives else ())
     level = max(options.optimize, least)
     optimise(
         module, level, region.verified, unrolled=unrolled, check=options.check, remarks=remarks
@@ -74,10 +76,12 @@ def code_facts(region: Region, options: Options) -> list[str | bytes]:
     """
     from ferryvm.region.fingerprint import fingerprint
 
+    hosts = region.verified.program.hosts
     chosen = (
         options.optimize,
         options.counting,
         sorted(options.unseen),
+        [(number, str(hosts[number].signature)) for number in sorted(options.natives)],
         options.guard_limit,
         options.recompile_after,
         options.observe,

@@ -7,6 +7,7 @@ import ctypes
 import dataclasses
 import itertools
 import math
+from array import array
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -15,12 +16,17 @@ import pytest
 
 import ferryvm
 from ferryvm import CallError, HostFunction, native_host
+from ferryvm.backend import Options
+from ferryvm.compiler import lifted
 from ferryvm.engine.host_declaration import parse_signature
+from ferryvm.ir.verify import verify_module
 from ferryvm.isa import Type
 from ferryvm.machine.host import Determinism, HostError
 from ferryvm.machine.native import NATIVE_WORDS, NativeField
+from ferryvm.region.region import regions
+from ferryvm.verify import verify
 
-BACKENDS = ["reference", "threaded", "switch"]
+BACKENDS = ["reference", "threaded", "switch", "llvm"]
 _C = {
     Type.I32: ctypes.c_int32,
     Type.I64: ctypes.c_int64,
@@ -118,6 +124,7 @@ def test_one_under_way_goes_on_in_a_backend_that_leaves() -> None:
     assert instance.call("sum", 5) == 15.0
     assert instance.call("sum", 5, backend="reference") == 15.0
     assert instance.call("sum", 5, backend="switch") == 15.0
+    assert instance.call("sum", 5, backend="llvm") == 15.0
     assert instance.call("sum", 5) == 15.0
 
 
@@ -168,7 +175,9 @@ LOOP = """
 """
 
 
-@pytest.mark.parametrize(("first", "second"), [*itertools.permutations(BACKENDS, 2)])
+@pytest.mark.parametrize(
+    ("first", "second"), [*itertools.pairwise([*BACKENDS, "threaded", "reference"])]
+)
 def test_a_saved_call_goes_on_elsewhere(first: str, second: str, tmp_path: Path) -> None:
     program = ferryvm.assemble(LOOP)
     seen: list[int] = []
@@ -354,3 +363,118 @@ def test_recorded_calls_are_played() -> None:
     assert engine.start(program, record=log).run().value == 2.5
     assert ferryvm.Engine("switch").start(program, replay=log).run().value == 2.5
     assert seen == [5.0]
+
+
+def test_compiled_code_leaves_where_nothing_is_bound() -> None:
+    seen: list[int] = []
+
+    def body(n: int, total: float) -> float:
+        seen.append(n)
+        return total + n
+
+    function = _function("(i64 f64) -> (f64)", body)
+    instance = ferryvm.Engine("llvm", hosts=[function]).instantiate(ferryvm.assemble(LOOP))
+    assert instance.call("sum", 5) == 15.0
+    natives = instance._execution.machine.natives
+    natives[:] = array("Q", bytes(8 * len(natives)))
+    assert instance.call("sum", 5) == 15.0
+    assert seen == [5, 4, 3, 2, 1] * 2
+
+
+HEAP = """
+.host f (i64) -> i64
+.export sum
+.function start
+    i64.const 16
+    heap.alloc
+    drop
+    halt
+.function sum (address i64, n i64) -> i64
+.local total i64
+:top
+    i64.const 0
+    i64.const 7
+    i64.store
+    local.get address
+    host f
+    i64.const 0
+    i64.load
+    i64.add
+    local.get total
+    i64.add
+    local.set total
+    local.get n
+    i64.const 1
+    i64.sub
+    local.set n
+    local.get n
+    i64.const 0
+    i64.ne
+    jump_if top
+    local.get total
+    return
+"""
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_it_may_change_the_heap(backend: str) -> None:
+    def body(address: int) -> int:
+        cell = ctypes.c_int64.from_address(address)
+        old = cell.value
+        cell.value = 100
+        return old
+
+    function = _function("(i64) -> (i64)", body)
+    instance = ferryvm.Engine(backend, hosts=[function]).instantiate(ferryvm.assemble(HEAP))
+    assert instance.call("sum", instance.heap.ctypes.data, 1000) == 107 * 1000
+
+
+CAUGHT = """
+.host f (i64) -> i64
+.tag python.ZeroDivisionError i64
+.export call
+.function start
+    halt
+.function call (n i64) -> i64
+:try
+    local.get n
+    host f
+:end
+    return
+:handler
+    drop
+    i64.const -1
+    return
+.catch python.ZeroDivisionError from try to end using handler
+"""
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_a_call_under_a_clause(backend: str) -> None:
+    """A Python function can stand in its place."""
+    program = ferryvm.assemble(CAUGHT)
+    native = _function("(i64) -> (i64)", lambda n: 100 // n)
+    assert ferryvm.Engine(backend).instantiate(program, hosts=[native]).call("call", 4) == 25
+
+    @ferryvm.host(name="f")
+    def plain(n: ferryvm.i64) -> ferryvm.i64:
+        return 100 // n
+
+    instance = ferryvm.Engine(backend).instantiate(program, hosts=[plain])
+    assert (instance.call("call", 4), instance.call("call", 0)) == (25, -1)
+
+
+@pytest.mark.parametrize("counting", [False, True])
+def test_compiled_code_calls_it_and_goes_on(counting: bool) -> None:
+    """In the compiled loop there is a call and no exit."""
+    verified = verify(ferryvm.assemble(LOOP))
+    (found,) = [region for region in regions(verified) if region.name == "sum/loop.1"]
+    module = lifted(
+        found, Options(natives=frozenset({0}), counting=counting, check=True), natives=True
+    )
+    names = [operation.name for block in module.root.blocks for operation in block.operations]
+    assert names.count("call_host") == 1
+    assert "host" not in [block.end.name for block in module.root.blocks]
+    plain = lifted(found, Options(natives=frozenset({0}), counting=counting, check=True))
+    assert "host" in [block.end.name for block in plain.root.blocks]
+    verify_module(module, verified)

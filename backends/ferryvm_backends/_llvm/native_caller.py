@@ -11,9 +11,10 @@ libffi is one, looks at each argument's type at each call.)
 from __future__ import annotations
 
 import functools
+from collections.abc import Sequence
 
 from ferryvm import cache
-from ferryvm.isa.type import WORD_BYTES
+from ferryvm.isa.type import WORD_BYTES, Type
 from ferryvm.program import Signature
 from ferryvm_backends._llvm import cache_entry, ir, native
 from ferryvm_backends._llvm.arithmetic import LLVM_TYPE, StraightLineArithmetic, word
@@ -40,10 +41,10 @@ def _loaded(signature: Signature) -> NativeCode:
     return native.load(cache_entry.unpacked(payload)[1])
 
 
-def native_type(signature: Signature) -> ir.FunctionType:
-    """The C function's type."""
-    result = LLVM_TYPE[signature.results[0]] if signature.results else ir.VoidType()
-    return ir.FunctionType(result, [LLVM_TYPE[t] for t in signature.parameters])
+def native_type(parameters: Sequence[Type], results: Sequence[Type]) -> ir.FunctionType:
+    """The type of a C function."""
+    result = LLVM_TYPE[results[0]] if results else ir.VoidType()
+    return ir.FunctionType(result, [LLVM_TYPE[t] for t in parameters])
 
 
 def _module(signature: Signature) -> ir.Module:
@@ -57,7 +58,8 @@ def _module(signature: Signature) -> ir.Module:
         where = builder.gep(first, [word(WORD_BYTES * number)], source_etype=BYTE)
         slot = builder.load(where, typ=ir.IntType(64), align=WORD_BYTES)
         arguments.append(arithmetic.from_slot(t, slot))
-    callee = ir.Callee(builder.inttoptr(function, POINTER), native_type(signature))
+    type_ = native_type(signature.parameters, signature.results)
+    callee = ir.Callee(builder.inttoptr(function, POINTER), type_)
     result = builder.call(callee, arguments)
     if signature.results:
         slot = arithmetic.to_slot(signature.results[0], result)

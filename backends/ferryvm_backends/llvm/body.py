@@ -16,6 +16,7 @@ from ferryvm_backends.llvm.access import Access
 from ferryvm_backends.llvm.call import Calls
 from ferryvm_backends.llvm.context import INT32, LoweringContext, llvm_type, status_constant
 from ferryvm_backends.llvm.function import FunctionContext
+from ferryvm_backends.llvm.host_call import HostCalls
 from ferryvm_backends.llvm.poll import Polls
 from ferryvm_backends.llvm.side_exit import SideExits
 from ferryvm_backends.llvm.strip_mining import StripMinedLoop, strip_mined_loops
@@ -54,7 +55,9 @@ class _BodyLowering:
         self.exits = SideExits(function)
         self.polls = Polls(function, self.exits)
         calls = Calls(function, self.exits)
-        self.rules = Rules(Access(function), self.exits, self.polls, calls)
+        self.rules = Rules(
+            Access(function), self.exits, self.polls, calls, HostCalls(function, self.exits)
+        )
         entry, *others = self.body.blocks
         if not self.body.is_root:
             arguments = function.native.args[2:]  # after control block and frame

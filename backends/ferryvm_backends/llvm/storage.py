@@ -12,7 +12,7 @@ from ferryvm_backends._llvm import ir
 from ferryvm_backends._llvm.arithmetic import WORD, word
 from ferryvm_backends._llvm.handler import BYTE, POINTER
 
-_FIXED = frozenset({"statics", "stack", "stack_end", "heap", "functions", "table"})
+_FIXED = frozenset({"statics", "stack", "stack_end", "heap", "functions", "table", "natives"})
 """Fields that nothing changes while native code runs."""
 
 

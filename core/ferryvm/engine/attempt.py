@@ -61,6 +61,8 @@ class Compilers:
         self._strict = strict
         self._forcing, self._shadow = forcing, shadow
         self._said: set[str] = set()
+        self.natives: frozenset[int] = frozenset()
+        """The host imports that are native functions."""
         self.seconds = 0.0
         """Time of all attempts."""
 
@@ -220,6 +222,7 @@ class Compilers:
             self._forcing,
             wanted.device,
             self._strict,
+            natives=self.natives,
             recompile_after=recompile_after,
         )
 

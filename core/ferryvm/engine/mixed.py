@@ -177,8 +177,11 @@ class MixedArtifact(Artifact):
         return self._compilers.seconds
 
     def native_callers(self, imports: Mapping[int, Signature]) -> Mapping[int, int] | None:
-        # A shadow would call them a second time.
-        return self._inner.native_callers(imports) if self._shadow is None else None
+        if self._shadow is not None:
+            return None  # it would call them a second time
+        callers = self._inner.native_callers(imports)
+        self._compilers.natives = frozenset(callers or ())
+        return callers
 
     def enter(self, machine: Machine, counting: bool) -> Status:
         if self._shadow is not None:

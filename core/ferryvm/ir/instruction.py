@@ -119,7 +119,18 @@ class InstructionLifter(Builder, Emitter[Value]):
         self._stop("halt")
 
     def host(self, number: Value) -> None:
-        self._stop("host", self.immediate)
+        if self.order.leaves_for_host(self.pc):
+            self._stop("host", self.immediate)
+            return
+        signature, words = self.program.hosts[self.immediate].signature, self.variables.words
+        first = len(words) - len(signature.parameters)
+        arguments = tuple(words[first:])
+        del words[first:]
+        result = signature.results[0] if signature.results else None
+        call = Operation("call_host", result, (self.immediate,), arguments, self._here())
+        self.emit(call)
+        if result is not None:
+            words.append(call)
 
     def throw(self) -> None:
         clause = caught_locally(self.verified, self.pc)

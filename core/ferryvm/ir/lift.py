@@ -13,6 +13,8 @@ Around a call those statics are stored that the callee may see.
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 from ferryvm.ir.graph import Block, Body, FrameState, Module, Operation, Terminator
 from ferryvm.ir.lifter import BodyLifter
 from ferryvm.ir.passes.dead_code import remove_dead_code
@@ -23,11 +25,16 @@ from ferryvm.region.region import Region, RegionKind
 __all__ = ["lift"]
 
 
-def lift(region: Region, counting: bool = False, unseen: UnseenEdges = frozenset()) -> Module:
+def lift(
+    region: Region,
+    counting: bool = False,
+    unseen: UnseenEdges = frozenset(),
+    natives: Collection[int] = (),
+) -> Module:
     """The IR of a region and of every function that it calls, tidied.
 
     `counting`: blocks pay fuel for their instructions; `unseen`: edges that are left out, with a
-    guard in their place.
+    guard in their place; `natives`: host imports that are called where they can be.
     """
     verified = region.verified
     called = set(region.callees)
@@ -38,13 +45,13 @@ def lift(region: Region, counting: bool = False, unseen: UnseenEdges = frozenset
         called.add(region.function)
         root = _stub(region)
     else:
-        root = BodyLifter(verified, RegionOrder.of_region(region, unseen), True, counting).run(
-            region.name
-        )
+        order = RegionOrder.of_region(region, unseen, natives)
+        root = BodyLifter(verified, order, True, counting).run(region.name)
     functions = {}
     for number in sorted(called):
         function = verified.program.functions[number]
-        order = RegionOrder(verified, number, function.entry, region.pcs_of(number), unseen)
+        pcs = region.pcs_of(number)
+        order = RegionOrder(verified, number, function.entry, pcs, unseen, natives)
         functions[number] = BodyLifter(verified, order, False, counting).run(function.name)
     module = Module(region.name, root, functions, counting)
     for body in module.bodies:

@@ -21,10 +21,6 @@ from ferryvm.verify import Verified
 
 _CALLS = (Flow.CALL, Flow.CALL_INDIRECT)
 
-_UNPAID = (Flow.STOP, Flow.HOST)
-"""Instructions that the engine pays, or that are never paid."""
-
-
 Slot = tuple[int, Type]
 """A word of the frame but its header, by number and type."""
 
@@ -162,7 +158,9 @@ class BodyLifter(CallLifter):
         flow = self.row(pc).flow
         if flow is Flow.THROW:  # where it leaves, who goes on pays
             return caught_locally(self.verified, pc) is None
-        return flow in _UNPAID
+        if flow is Flow.HOST:
+            return self.order.leaves_for_host(pc)
+        return flow is Flow.STOP
 
     def end(self, name: str, arguments: tuple[Value, ...], targets: tuple[int, ...]) -> None:
         self.is_open = False

@@ -167,6 +167,7 @@ _DECLARED = {
     "call_indirect": Shape(
         Role.CALLS, (AttributeKind.FUNCTIONS, AttributeKind.NUMBER), None, AnyType.RESULT, True
     ),
+    "call_host": Shape(Role.CHECKS, _NUMBER, None, AnyType.RESULT, True),
     # ends of blocks
     "jump": Shape(Role.ENDS, edges=1),
     "branch": Shape(Role.ENDS, (), (BOOLEAN,), edges=2),
@@ -214,8 +215,10 @@ PURE = frozenset(name for name, shape in SHAPES.items() if shape.role is Role.CO
 FIXED = frozenset(name for name, shape in SHAPES.items() if shape.role is Role.FIXED)
 """Names of operations that read what does not change while a body runs."""
 
-CALLS = frozenset(name for name, shape in SHAPES.items() if shape.role is Role.CALLS)
-"""Names of operations that call a function."""
+CALLS = frozenset(name for name, shape in SHAPES.items() if shape.role is Role.CALLS) | {
+    "call_host"
+}
+"""Names of operations that call a function, of the program or of the host."""
 HEAP_CHANGES = CALLS | {"heap_store", "canonicalise"}
 """Names of operations that may change the heap."""
 CONDITIONAL_EXITS = frozenset({"trap_if", "grow_if", "guard"})

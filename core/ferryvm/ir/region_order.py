@@ -72,12 +72,14 @@ class RegionOrder:
         entry: int,
         pcs: Collection[int] | None = None,
         unseen: UnseenEdges = frozenset(),
+        natives: Collection[int] = (),
     ) -> None:
-        """`pcs`: the instructions that belong to the region; all of the function's if None."""
-        self._unseen = unseen
+        """`pcs`: the instructions that belong to the region; all of the function's if None.
+        `natives`: host imports whose calls control comes back from."""
+        self._unseen, self._natives, self._code = unseen, natives, code(verified)
         self.function, self.entry = function, entry
         self._graph = graph(verified, function)
-        self._opcodes = code(verified).opcodes
+        self._opcodes = self._code.opcodes
         self.pcs = pcs if pcs is not None else self._all()
         self._partial: list[Loop] = []
         """Loops around the entry that belong to the region, outermost first, but one that starts
@@ -96,9 +98,11 @@ class RegionOrder:
             self._make_reducible()
 
     @classmethod
-    def of_region(cls, region: Region, unseen: UnseenEdges = frozenset()) -> RegionOrder:
+    def of_region(
+        cls, region: Region, unseen: UnseenEdges = frozenset(), natives: Collection[int] = ()
+    ) -> RegionOrder:
         """The traversal of a region."""
-        return cls(region.verified, region.function, region.entry, region.pcs, unseen)
+        return cls(region.verified, region.function, region.entry, region.pcs, unseen, natives)
 
     def _all(self) -> set[int]:
         found: set[int] = set()
@@ -142,19 +146,26 @@ class RegionOrder:
     def last(self, node: OrderedBlock) -> int:
         """pc of the last instruction of a node: of its block, or before what is not in the region.
 
-        A host call ends it too: control comes back to an interpreter.
+        A host call at which control leaves ends it too: it comes back to an interpreter.
         """
         end = self._graph.block(node.pc).last
         pc = node.pc
-        while pc < end and FLOWS[self._opcodes[pc]] is not Flow.HOST and pc + 1 in self.pcs:
+        while pc < end and not self.leaves_for_host(pc) and pc + 1 in self.pcs:
             pc += 1
         return pc
+
+    def leaves_for_host(self, pc: int) -> bool:
+        """True for a host call at which control leaves: of no native function, or one around which
+        a clause stands, to which the host function may go that is called in its place."""
+        if FLOWS[self._opcodes[pc]] is not Flow.HOST:
+            return False
+        return self._code.immediates[pc] not in self._natives or pc in self._code.handlers
 
     def _successors(self, node: Stop) -> list[Stop]:
         if isinstance(node, Dispatch):
             return [*node.targets]
         last = self.last(node)
-        if FLOWS[self._opcodes[last]] is Flow.HOST:
+        if self.leaves_for_host(last):
             return []
         block = self._graph.block(node.pc)
         targets = block.successors if last == block.last else (last + 1,)

@@ -297,6 +297,8 @@ class _Check:
                 raise self._fault(str(error)) from None
         elif shape.role is Role.CALLS:
             wanted, result = self._call_types(operation)
+        elif operation.name == "call_host":
+            wanted, result = self._host_types(operation)
         elif operation.name == "canonicalise":
             wanted = self._stored_types(operation)
         elif operation.name == "return":
@@ -346,6 +348,15 @@ class _Check:
             raise self._fault("functions of one signature expected")
         parameters, results = found.pop()
         return (*first, *parameters), results[0] if results else None
+
+    def _host_types(self, operation: Operation) -> tuple[tuple[ValueType, ...], ValueType | None]:
+        if self.verified is None:  # nothing says what it takes
+            return self._own_types(operation), operation.type
+        number, hosts = operation.fact(0, int), self.verified.program.hosts
+        if number >= len(hosts):
+            raise self._fault(f"a host import below {len(hosts)} expected, found {number}")
+        signature = hosts[number].signature
+        return signature.parameters, signature.results[0] if signature.results else None
 
     @staticmethod
     def _own_types(operation: Operation) -> tuple[ValueType, ...]:
