@@ -16,7 +16,7 @@ MODULE = '''
 import beside
 from ferryvm import Instance, host, i64
 
-@host
+@host(pure=True)
 def twice(x: i64) -> i64:
     """Double a number."""
     return beside.TWO * x
@@ -158,7 +158,9 @@ def test_what_a_function_raises_is_told_with_the_place_of_the_call() -> None:
     assert last == "    in main at f.fasm:6:5"
     assert ferry("explain", *given).code == 1
     code, _, err = ferry("diff", *given, "--backends", "switch")
-    assert (code, err) == (2, f"ferry: f.fasm: {what} (mine.py:15 in fails)\n")
+    what = "it may have effects of its own; declare it pure=True or replayable=True if it has none"
+    message = f"ferry: f.fasm: host function fails is not comparable: {what}\n"
+    assert (code, err) == (2, message)
 
 
 def test_all_functions_are_listed_with_their_sources() -> None:

@@ -121,7 +121,7 @@ def _recorded(case: BisectionInput, found: Reduction, origin: str) -> Disagreeme
 
     of, bad = case.differ, found.signature.bad
     names = [bad], of.against, of.registry
-    differ = Differ(*names, of.limits, of.most, of.forcing, of.patience)
+    differ = Differ(*names, of.limits, of.most, of.forcing, of.patience, of.hosts, of.results)
     program = verify(found.program)
     is_odd = found.signature.environment != USUAL
     shown = disagreement.showing(differ, program, case.seed, is_odd)

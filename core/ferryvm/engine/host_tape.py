@@ -55,6 +55,8 @@ class HostTape:
         self.plays, self.records = plays, records
         self.position = self.first = 0 if plays else len(log)
         """Number of the next call, and that of the first one of this execution."""
+        self.raised: BaseException | None = None
+        """The exception that a host function raised last."""
 
     def again(self) -> HostTape:
         """A tape that plays the same calls from the start."""
@@ -104,7 +106,8 @@ class HostTape:
             if effect is not None:
                 _apply(effect, machine, make_usable)
             if source.state(number) == RAISED:
-                raise raised_again(source.raised[number])
+                self.raised = raised_again(source.raised[number])
+                raise self.raised
             if has_result:
                 memory.stack[first] = source.result(number)
             control.sp = first + has_result
@@ -128,6 +131,7 @@ class HostTape:
                     self._give_up(number)
                 else:
                     log.end(number, 0, _raised(error))
+                    self.raised = error
                 raise
             except BaseException:
                 self._give_up(number)
@@ -164,6 +168,8 @@ class HostTape:
             except BaseException as error:
                 if not (isinstance(error, Exception) and _is_outcome(error)):
                     self.position = number
+                else:
+                    self.raised = error
                 raise
             if has_result and log.state(number) != RAISED:
                 t, result = host.signature.results[0], memory.stack[first]

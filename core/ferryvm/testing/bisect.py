@@ -172,15 +172,15 @@ class Bisector:
         self.varies_environment = schedule is Schedule.ENVIRONMENT
         self.environment = environment
         self.patience = differ.patience if patience is None else patience
-        start = differ.start(program)
-        self._snapshots = {0: start}
+        self.end = differ.start(program)
+        """The good trial at the program's end: it records the host calls that all others play."""
+        self._snapshots = {0: self.end.again()}
         """Good trials at some boundaries."""
-        self.end = start.fork()
-        """The good trial at the program's end."""
         while self.end.run(self.good, _GOOD_CHUNK):
             self._check()
-        self.boundaries = self.end.instructions + (self.end.status is Status.TRAP)
-        """Number of the last boundary; a trap has one of its own after it."""
+        is_failed = self.end.status is Status.TRAP or self.end.raised is not None
+        self.boundaries = self.end.instructions + is_failed
+        """Number of the last boundary; a trap has one of its own after it, as has an exception."""
 
     def find(
         self, mode: DivergenceMode | None = None, seed: int = 0, names: tuple[str, ...] = ()

@@ -16,8 +16,11 @@ from ferryvm import asm
 from ferryvm.backend import Forcing, RefusalError
 from ferryvm.deadline import Deadline
 from ferryvm.engine import Engine
+from ferryvm.engine.host_declaration import Hosts
+from ferryvm.engine.host_log import HostLog
 from ferryvm.errors import FerryError
 from ferryvm.machine.difference import Difference
+from ferryvm.machine.host import Context, Determinism
 from ferryvm.machine.memory import Limits
 from ferryvm.registry import Registry
 from ferryvm.testing.divergence import LEGAL
@@ -99,12 +102,23 @@ class Comparison:
 
 def judge(expected: Trial, trial: Trial, failure: str | None = None) -> Difference | None:
     """The first difference of a trial from the expected one; its failure, if any, is one."""
+    if trial.other_call is not None:
+        return trial.other_call
     if failure is None:
         try:
-            return difference(expected.execution.machine, expected.state(), trial.state())
+            found = difference(expected.execution.machine, expected.state(), trial.state())
+            return found or _host_difference(expected, trial)
         except ValueError as error:
             failure = str(error)
     return Difference("failure", "none", failure)
+
+
+def _host_difference(expected: Trial, trial: Trial) -> Difference | None:
+    if expected.calls != trial.calls:
+        return Difference("host calls", str(expected.calls), str(trial.calls))
+    if expected.raised != trial.raised:
+        return Difference("exception", expected.raised or "none", trial.raised or "none")
+    return None
 
 
 class Differ:
@@ -119,10 +133,14 @@ class Differ:
         most: int = MOST_INSTRUCTIONS,
         forcing: frozenset[Forcing] = frozenset(),
         patience: float = PATIENCE,
+        hosts: Hosts | None = None,
+        log: HostLog | None = None,
     ) -> None:
         """`most`: instructions after which a program that still runs is compared as it stands;
         `forcing`: what all but `against` are forced to; `patience`: seconds that a backend may
-        take for 10 million instructions, or for the rest of a program, before it is stopped.
+        take for 10 million instructions, or for the rest of a program, before it is stopped;
+        `hosts`: host functions beside those of the registry; `log`: results that stand for calls of
+        host functions, which then need not be there.
 
         Raises UnknownNameError or BackendError if one of the backends cannot be had.
         """
@@ -143,7 +161,10 @@ class Differ:
         self._forcing = dict.fromkeys(self.backends, forcing)
         for name in (against, *self.backends):
             self.registry.get(name)
-        self._engine = Engine(against, limits=limits, registry=self.registry)
+        self.hosts, self.log = hosts, log
+        self._engine = Engine(against, limits=limits, hosts=hosts, registry=self.registry)
+        self._recorded: tuple[Verified, HostLog] | None = None
+        """The program that came last, and its host calls as the good backend made them."""
         if not self.backends:
             raise FerryError(f"nothing to compare with {against!r}: name another backend")
 
@@ -201,10 +222,36 @@ class Differ:
         progress()
 
     def start(self, program: Verified) -> Trial:
-        """A trial of the program at its start."""
-        trial = Trial(self._engine.start(program), self.most)
+        """A trial of the program at its start, which records its host calls; those made from it
+        play them. Raises FerryError for a host function that cannot be compared."""
+        log = self.log_of(program)
+        trial = Trial(self._engine.start(program, record=log, replay=log), self.most)
         trial.forcing = self._forcing
         return trial
+
+    def log_of(self, program: Verified) -> HostLog | None:
+        """The host calls of a program; None for one that only writes, which is compared as output.
+
+        Raises FerryError for a host function that has a result and effects of its own."""
+        found = [(one, self._engine.hosts.get(one.name)) for one in program.program.hosts]
+        if all(host is not None and host.context is Context.OUTPUT for _, host in found):
+            return None
+        for imported, host in found:
+            if host is None or host.determinism is not Determinism.PLAIN:
+                continue
+            if imported.signature.results or host.context is Context.INSTANCE:
+                raise FerryError(
+                    f"host function {imported.name} is not comparable: it may have effects of its "
+                    "own; declare it pure=True or replayable=True if it has none"
+                )
+        if self._recorded is None or self._recorded[0] is not program:
+            self._recorded = program, HostLog(self.log)
+        return self._recorded[1]
+
+    @property
+    def results(self) -> HostLog | None:
+        """Results that can stand for host calls of programs that derive from the last one."""
+        return self.log or (self._recorded and self._recorded[1])
 
     def _alone(self, name: str, expected: Trial, progress: Progress) -> Comparison:
         trial, failure = expected.again(), None

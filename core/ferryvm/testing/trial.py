@@ -18,10 +18,12 @@ from ferryvm.backend import (
     RefusalError,
 )
 from ferryvm.engine import Execution, ProgramInterrupted, TrapError
+from ferryvm.engine.host_tape import ReplayError
 from ferryvm.errors import FerryError
-from ferryvm.failure import described, one_line
+from ferryvm.failure import class_name, described, one_line, text_of
 from ferryvm.float_environment import CONTROL
 from ferryvm.machine.control import Status
+from ferryvm.machine.difference import Difference
 from ferryvm.machine.host import HostError
 from ferryvm.testing.environment import STICKY, control_word, environment
 from ferryvm.testing.state import StoppedState
@@ -69,6 +71,10 @@ class Trial:
         """Behaviour that backends are forced to, by name."""
         self.start: Trial | None = None
         """The state that `again` begins with; None for the start of the program."""
+        self.raised: str | None = None
+        """The exception of a host function that ended it."""
+        self.other_call: Difference | None = None
+        """The first host call that is not the one in the log."""
         self.environment = CONTROL
         """Control word of the floating-point environment that the thread has around a run."""
         self.seconds = 0.0
@@ -94,6 +100,7 @@ class Trial:
         trial.output += self.output
         trial.remaining, trial.is_counted = self.remaining, self.is_counted
         trial.forcing, trial.seconds = self.forcing, self.seconds
+        trial.raised, trial.other_call = self.raised, self.other_call
         return trial
 
     @property
@@ -118,8 +125,13 @@ class Trial:
 
     @property
     def is_over(self) -> bool:
-        """True if the program halted or trapped."""
-        return self.status in (Status.HALT, Status.TRAP)
+        """True if the program halted or trapped, or a host function raised what it does not catch."""
+        return self.raised is not None or self.status in (Status.HALT, Status.TRAP)
+
+    @property
+    def calls(self) -> int:
+        """Host calls so far; 0 where they are not in a log."""
+        return self.execution.tape.position if self.execution.tape else 0
 
     def end_here(self) -> None:
         """Make where it stands its end: what goes on from its start ends there, too."""
@@ -148,10 +160,18 @@ class Trial:
             return self.execution.run(fuel, backend=backend, forcing=forcing).status
         except TrapError:
             return Status.TRAP
+        except ReplayError as error:
+            self.other_call = Difference(
+                f"host call {error.number + 1}", error.expected, error.found
+            )
+            raise
         except Exception as error:
+            machine, tape = self.execution.machine, self.execution.tape
+            if tape is not None and tape.raised is error:
+                self.raised = f"{class_name(type(error))}: {text_of(error)}"
+                return Status.HOST
             if self.status is not Status.HOST or isinstance(error, FerryError):
                 raise
-            machine = self.execution.machine
             name = machine.program.hosts[machine.control.exit_id].name
             raise HostError(f"host function {name} raised {described(error)}") from error
         finally:

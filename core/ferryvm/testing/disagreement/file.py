@@ -14,6 +14,8 @@ import pydantic
 from ferryvm import asm, image
 from ferryvm.atomic_file import replace_file
 from ferryvm.backend import Forcing
+from ferryvm.engine import host_log_file
+from ferryvm.engine.host_log import HostLog
 from ferryvm.errors import FerryError
 from ferryvm.input_file import read_bytes
 from ferryvm.machine.control import UNLIMITED
@@ -21,7 +23,6 @@ from ferryvm.machine.difference import Difference
 from ferryvm.machine.memory import Limits
 from ferryvm.policy import Policy
 from ferryvm.policy.writer import write
-from ferryvm.program import Program
 from ferryvm.testing.bisect import Parting
 from ferryvm.testing.disagreement.model import BACKEND, Disagreement
 from ferryvm.testing.environment import ENVIRONMENTS
@@ -71,6 +72,8 @@ class _Content(pydantic.BaseModel):
     """The program as assembly, for the reader."""
     image: tuple[str, ...]
     """The program itself: lines of base64."""
+    log: tuple[str, ...] | None = None
+    """The host calls of the program, as the file of a log: lines of base64."""
 
 
 def save(disagreement: Disagreement, path: str | Path) -> None:
@@ -85,7 +88,7 @@ def to_text(disagreement: Disagreement) -> str:
     """The content of the file."""
     one = disagreement
     policy = None if one.policy is None else tuple(write(one.policy).splitlines())
-    encoded = base64.b64encode(image.to_bytes(one.program)).decode()
+    log = None if one.log is None else _lines(host_log_file.to_bytes(one.log))
     try:
         listing = asm.disassemble(one.program).splitlines()
     except FerryError as error:  # an image that no assembler laid out
@@ -109,11 +112,19 @@ def to_text(disagreement: Disagreement) -> str:
         limits=one.limits,
         versions=dict(one.versions),
         listing=tuple(listing),
-        image=tuple(
-            encoded[at : at + _BASE64_COLUMNS] for at in range(0, len(encoded), _BASE64_COLUMNS)
-        ),
+        image=_lines(image.to_bytes(one.program)),
+        log=log,
     )
-    return _pretty(content.model_dump(mode="json")) + "\n"
+    without = {"log"} if log is None else None
+    return _pretty(content.model_dump(mode="json", exclude=without)) + "\n"
+
+
+def _lines(content: bytes) -> tuple[str, ...]:
+    """Bytes as lines of base64."""
+    encoded = base64.b64encode(content).decode()
+    return tuple(
+        encoded[at : at + _BASE64_COLUMNS] for at in range(0, len(encoded), _BASE64_COLUMNS)
+    )
 
 
 def _pretty(value: Any, indent: int = 0) -> str:
@@ -145,7 +156,8 @@ def from_text(content: bytes, name: str) -> Disagreement:
             known = ", ".join(ENVIRONMENTS)
             found = f"{one.parting.environment!r:.60}"
             raise FerryError(f"parting.environment: found {found} (allowed: {known})")
-        program, policy = _program(one), _policy(one)
+        program, policy = image.from_bytes(_bytes(one.image, "image"), "image"), _policy(one)
+        log = None if one.log is None else _log(one.log)
     except pydantic.ValidationError as error:
         raise DisagreementError(f"{name}: {_first(error)}") from None
     except FerryError as error:
@@ -167,6 +179,7 @@ def from_text(content: bytes, name: str) -> Disagreement:
         one.patience,
         one.unbisected,
         policy,
+        log,
     )
 
 
@@ -194,9 +207,12 @@ def _policy(one: _Content) -> Policy | None:
     return read("\n".join(one.policy), "policy", names)
 
 
-def _program(one: _Content) -> Program:
+def _log(lines: tuple[str, ...]) -> HostLog:
+    return host_log_file.from_bytes(_bytes(lines, "log"), "log")
+
+
+def _bytes(lines: tuple[str, ...], name: str) -> bytes:
     try:
-        content = base64.b64decode("".join(one.image), validate=True)
+        return base64.b64decode("".join(lines), validate=True)
     except (binascii.Error, ValueError):
-        raise FerryError("image: not base64") from None
-    return image.from_bytes(content, "image")
+        raise FerryError(f"{name}: not base64") from None

@@ -11,6 +11,7 @@ from importlib import metadata
 import ferryvm
 from ferryvm.backend import Forcing
 from ferryvm.deadline import Deadline
+from ferryvm.engine.host_log import HostLog
 from ferryvm.engine.runnable import MIXED
 from ferryvm.errors import FerryError
 from ferryvm.failure import described
@@ -66,6 +67,8 @@ class Disagreement:
     """The reason that there is no parting; None where there is one."""
     policy: Policy | None = None
     """The policy of the backend `mixed`; None if it is not among the backends."""
+    log: HostLog | None = None
+    """The host calls of the program on the good backend; None if it only writes."""
 
     @property
     def good_trace(self) -> tuple[TraceLine, ...]:
@@ -80,7 +83,7 @@ class Disagreement:
     def differ(self, registry: Registry | None = None) -> Differ:
         """A `Differ` that compares the same backends in the same way. Raises as `Differ`."""
         names = self.backends, self.good, registry or MixedRegistry(self.policy)
-        return Differ(*names, self.limits, self.most, self.forcing, self.patience)
+        return Differ(*names, self.limits, self.most, self.forcing, self.patience, log=self.log)
 
 
 def record(
@@ -139,6 +142,7 @@ def record(
         differ.patience,
         None if parting else reason,
         policy_of(differ.registry) if MIXED in names else None,
+        differ.log_of(program),
     )
 
 

@@ -92,7 +92,9 @@ class Interest:
         program."""
         of = differ
         names = [bad], of.against, of.registry
-        self.differ = Differ(*names, of.limits, of.most, of.forcing, _PATIENCE)
+        self.differ = Differ(
+            *names, of.limits, of.most, of.forcing, _PATIENCE, of.hosts, of.results
+        )
         self.bad, self.wanted, self.seed = bad, wanted, seed
         self.check, self.improved = check, improved
         self.best: Program | None = None
