@@ -37,11 +37,12 @@ def make_engine(
     limits: Limits | None = None,
     output: Output | None = None,
     hosts: tuple[str, ...] = (),
+    arguments: tuple[str, ...] = (),
     default: Policy | None = None,
 ) -> Engine:
     """The engine for a backend or a policy, of which one may be given.
 
-    `hosts`: as `--hosts` names them; `default`: instead of the engine's own choice where neither is. Raises UsageError for both, or
+    `hosts`: as `--hosts` names them; `arguments`: the program's; `default`: instead of the engine's own choice where neither is. Raises UsageError for both, or
     for a device without a backend, PolicyError, HostError, and as `Engine`.
     """
     check_device_option(backend, device)
@@ -62,6 +63,7 @@ def make_engine(
         device=device or "",
         limits=limits,
         output=output,
+        arguments=arguments,
         registry=registry,
     )
 

@@ -55,6 +55,10 @@ class Size(_Parameter):
         return int(match[1]) * _UNITS[match[2]]
 
 
+_arguments = click.argument("arguments", nargs=-1, type=click.UNPROCESSED)
+"""The program's own, after `--`."""
+
+
 def _options(command: Callable[..., None]) -> Callable[..., None]:
     """The options that `run` and `resume` share."""
     for option in reversed(
@@ -92,6 +96,7 @@ def _options(command: Callable[..., None]) -> Callable[..., None]:
 
 @click.command()
 @click.argument("file", type=click.Path(path_type=Path))
+@_arguments
 @click.option("--peephole/--no-peephole", default=None, help="Optimise (Skiff on, assembly off).")
 @language_option
 @_options
@@ -103,7 +108,8 @@ def run(
     heap_limit: int,
     **options: Any,
 ) -> None:
-    """Run FILE, a program (.skiff, .fasm, .fvm, or a plugin's language) from its start."""
+    """Run FILE, a program (.skiff, .fasm, .fvm, or a plugin's language) from its start. ARGUMENTS, after `--`, are
+    the program's."""
     began = time.perf_counter()
     if options["save"] is not None:  # a state may replace the state that it came from
         refuse_same_file(file, options["save"])
@@ -117,9 +123,10 @@ def run(
 
 @click.command()
 @click.argument("state", type=click.Path(path_type=Path))
+@_arguments
 @_options
 def resume(state: Path, stack_limit: int, heap_limit: int, **options: Any) -> None:
-    """Go on with a saved STATE, on any backend."""
+    """Go on with a saved STATE, on any backend. ARGUMENTS, after `--`, are the program's."""
     began = time.perf_counter()
     engine = _engine(stack_limit, heap_limit, **options)
 
@@ -139,12 +146,21 @@ def _engine(
     trace: Path | None,
     record: Path | None,
     hosts: tuple[str, ...],
+    arguments: tuple[str, ...],
     **_others: Any,
 ) -> Engine:
     limits = Limits(stack=stack, heap=heap)
     has_to_end = any(path is not None for path in (save, trace, record))
     output = waiting_output(1) if has_to_end else functools.partial(write, 1)
-    return make_engine(backend, policy, device, limits=limits, output=output, hosts=hosts)
+    return make_engine(
+        backend,
+        policy,
+        device,
+        limits=limits,
+        output=output,
+        hosts=hosts,
+        arguments=arguments,
+    )
 
 
 def _run(

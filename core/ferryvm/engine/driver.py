@@ -27,6 +27,7 @@ from ferryvm.isa import Trap
 from ferryvm.machine.control import EXIT_ID, INTERRUPT, Status
 from ferryvm.machine.host import STANDARD, Context, HostFunction, Output
 from ferryvm.machine.state import Machine
+from ferryvm.machine.system import STANDARD_READER, System, WaitInterrupted
 from ferryvm.machine.unwind import catch_raised, catch_thrown, unwind
 
 if TYPE_CHECKING:
@@ -66,6 +67,10 @@ class Driver:
         """Makes bytes of the heap usable; False if a limit forbids it."""
         self.instance: Callable[[], object] = lambda: None
         """Gives the instance to host functions that ask for it."""
+        self.reader = STANDARD_READER
+        """The input of the program."""
+        self.arguments: Sequence[str] = ()
+        """The program's arguments."""
         self.entries = 0
         """Number of times that a drive began: a host function may have begun one."""
         self.tape = tape
@@ -129,6 +134,9 @@ class Driver:
                 number = halves[EXIT_ID]
                 try:
                     self._performing[number]()
+                except WaitInterrupted:
+                    control.status = Status.INTERRUPTED
+                    return Status.INTERRUPTED
                 except Exception as error:
                     if not self._catch(error, number):
                         raise
@@ -244,6 +252,8 @@ class Driver:
             context: object = None
             if host.context is Context.OUTPUT:
                 context = self._output
+            elif host.context is Context.SYSTEM:
+                context = System(self.machine, self._output, self.reader, self.arguments)
             elif host.context is Context.INSTANCE:
                 context = self.instance()
             performing = bound(self.machine, host, context)

@@ -13,7 +13,7 @@ import copy
 import functools
 import threading
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
@@ -36,11 +36,12 @@ from ferryvm.float_environment import in_ours, set_again
 from ferryvm.foreign import ForeignError, contained
 from ferryvm.host_registry import Layered
 from ferryvm.machine.control import UNLIMITED, Status
-from ferryvm.machine.host import Context, HostFunction, Output, bind
+from ferryvm.machine.host import Context, HostFunction, Input, Output, bind
 from ferryvm.machine.host_stack import check_size, floor, with_headroom
 from ferryvm.machine.memory import Limits
 from ferryvm.machine.native import NativeFunction
 from ferryvm.machine.state import Machine
+from ferryvm.machine.system import STANDARD_READER, Reader
 from ferryvm.policy import Policy, default
 from ferryvm.program import Program
 from ferryvm.registry import Registry
@@ -66,12 +67,15 @@ class Engine:
         limits: Limits | None = None,
         hosts: Hosts | None = None,
         output: Output | None = None,
+        input: Input | None = None,
+        arguments: Sequence[str] = (),
         registry: Registry | None = None,
     ) -> None:
         """`backend`: one by name; without one `policy` says which, or the default policy.
         `device`: what the backend of that name compiles for; empty: what it takes by itself.
         `hosts`: host functions offered beside those of the registry, whose names they may take;
-        `output`: where programs write, collected for the result if None.
+        `output`: where programs write, collected for the result if None; `input`: where they read,
+        standard input if None; `arguments`: what they are given.
 
         Raises UnknownNameError or BackendError if there is no such usable backend, and FerryError
         for a device that it cannot compile for.
@@ -88,6 +92,8 @@ class Engine:
         self.limits = limits or Limits()
         self.hosts = _layered(hosts, self.registry.hosts)
         self.output = output
+        self.reader = STANDARD_READER if input is None else Reader(input)
+        self.arguments = tuple(arguments)
 
     @in_ours
     def start(
@@ -246,6 +252,7 @@ class Execution:
         self._driver = Driver(machine, hosts, engine.output or self._collected.append, tape)
         self._driver.heap_for = self.make_usable
         self._driver.instance = lambda: self.instance
+        self._driver.reader, self._driver.arguments = engine.reader, engine.arguments
         self.busy = threading.Lock()
         """Held while a thread runs, saves or copies it."""
         self.owner = 0

@@ -21,7 +21,7 @@ from typing import Annotated, TypeAlias, overload
 
 from ferryvm.errors import FerryError
 from ferryvm.isa.type import Type
-from ferryvm.machine.host import Context, Determinism, HostError, HostFunction, Output
+from ferryvm.machine.host import Context, Determinism, HostError, HostFunction, Output, System
 from ferryvm.program import Signature
 
 __all__ = ["Hosts", "f32", "f64", "host", "i32", "i64"]
@@ -193,6 +193,8 @@ def _context(parameters: list[inspect.Parameter] | None, name: str) -> Context:
     wanted = parameters[0].annotation
     if wanted == Output:
         return Context.OUTPUT
+    if wanted is System:
+        return Context.SYSTEM
     if getattr(wanted, "is_instance", False):
         return Context.INSTANCE
     return Context.NONE

@@ -47,6 +47,10 @@ class ReplayError(FerryError):
         self.number, self.expected, self.found = number, expected, found
 
 
+_WITH_MEMORY = (Context.INSTANCE, Context.SYSTEM)
+"""Contexts through which a host function can change the program's heap."""
+
+
 class HostTape:
     """The position of one execution in a log."""
 
@@ -94,10 +98,10 @@ class HostTape:
         imported = HostImport(host.name, host.signature)
         count, has_result = len(host.signature.parameters), bool(host.signature.results)
         is_performed = host.context is Context.OUTPUT or (
-            host.context is Context.INSTANCE and host.determinism is not Determinism.REPLAYABLE
+            host.context in _WITH_MEMORY and host.determinism is not Determinism.REPLAYABLE
         )
         function = log.number_of(imported, is_performed)
-        changes_memory = host.context is Context.INSTANCE and not is_performed
+        changes_memory = host.context in _WITH_MEMORY and not is_performed
         from_source = log.source is not None and not is_performed
 
         def play(source: HostLog, number: int, first: int) -> None:

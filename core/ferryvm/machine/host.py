@@ -9,14 +9,25 @@ with its arguments still on the stack.
 from __future__ import annotations
 
 import enum
+import time
 from collections.abc import Callable, Mapping
 
 from ferryvm import record
-from ferryvm.errors import FerryError, UnknownNameError
+from ferryvm.errors import UnknownNameError
 from ferryvm.isa.type import F32, F64, I32, I64, Type, format_number
+from ferryvm.machine.system import HostError, Input, System
 from ferryvm.program import HostImport, Signature
 
-__all__ = ["STANDARD", "Context", "Determinism", "HostError", "HostFunction", "Output"]
+__all__ = [
+    "STANDARD",
+    "Context",
+    "Determinism",
+    "HostError",
+    "HostFunction",
+    "Input",
+    "Output",
+    "System",
+]
 
 Output = Callable[[bytes], object]
 """The receiver of a program's output."""
@@ -29,6 +40,8 @@ class Context(enum.Enum):
     """There is none: it gets the program's arguments alone."""
     OUTPUT = "output"
     """The `Output` that the program writes to."""
+    SYSTEM = "system"
+    """The `System` around the program: heap, output, input, arguments."""
     INSTANCE = "instance"
     """The instance that calls: its memory, its functions, the position of the call."""
 
@@ -69,10 +82,6 @@ class HostFunction:
         return self.function(*arguments)
 
 
-class HostError(FerryError):
-    """A host function cannot be used: its declaration, its signature, or what it returned."""
-
-
 def _print(t: Type) -> HostFunction:
 
     def print_value(output: Output, value: float) -> None:
@@ -87,6 +96,48 @@ def _write_byte(output: Output, value: int) -> None:
     output(bytes((value & 0xFF,)))
 
 
+def _write_bytes(system: System, address: int, size: int) -> None:
+    content = bytes(system.heap(address, size))
+    if content:
+        system.output(content)
+
+
+def _read_byte(system: System) -> int:
+    found = system.read(1)
+    return found[0] if found else -1
+
+
+def _read_line(system: System, address: int, most: int) -> int:
+    space = system.heap(address, most)
+    found = system.read(most, b"\n")
+    space[: len(found)] = found
+    return len(found) if found or not most else -1
+
+
+def _argument_count(system: System) -> int:
+    return len(system.arguments)
+
+
+def _argument(system: System, number: int, address: int, most: int) -> int:
+    space = system.heap(address, most)
+    if not 0 <= number < len(system.arguments):
+        return -1
+    found = system.arguments[number]
+    space[: len(found)] = found[:most]
+    return len(found)
+
+
+def _system(
+    function: Callable[..., object],
+    types: tuple[Type, ...],
+    results: tuple[Type, ...],
+    summary: str,
+    determinism: Determinism = Determinism.REPLAYABLE,
+) -> HostFunction:
+    name, signature = function.__name__.removeprefix("_"), Signature(types, results)
+    return HostFunction(name, signature, function, summary, Context.SYSTEM, determinism)
+
+
 STANDARD: Mapping[str, HostFunction] = {
     function.name: function
     for function in (
@@ -97,6 +148,36 @@ STANDARD: Mapping[str, HostFunction] = {
             _write_byte,
             "write the low 8 bits as a byte",
             Context.OUTPUT,
+        ),
+        _system(
+            _write_bytes,
+            (I64, I64),
+            (),
+            "write bytes of the heap: address, size",
+            Determinism.PLAIN,
+        ),
+        _system(_read_byte, (), (I32,), "the next byte of the input; -1 at its end"),
+        _system(
+            _read_line,
+            (I64, I64),
+            (I64,),
+            "read a line with its end, or its first bytes: address, most bytes; the bytes read, -1 "
+            "at the end of the input",
+        ),
+        _system(_argument_count, (), (I64,), "the number of arguments of the program"),
+        _system(
+            _argument,
+            (I64, I64, I64),
+            (I64,),
+            "write the first bytes of an argument to the heap: number from 0, address, most bytes; "
+            "its length, -1 if there is none",
+        ),
+        HostFunction(
+            "clock_ns",
+            Signature((), (I64,)),
+            time.monotonic_ns,
+            "nanoseconds of a clock that never goes back",
+            determinism=Determinism.REPLAYABLE,
         ),
     )
 }
