@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from benchmarks.embedding import calling, making
+from benchmarks.embedding import calling, making, native
 
 __all__ = ["measure"]
 
@@ -16,4 +16,5 @@ def measure(rounds: int, instructions: int, progress: Callable[[str], None]) -> 
     return {
         **making.measure(rounds, instructions, progress),
         **calling.measure(3 * rounds, progress),
+        **native.measure(3 * rounds, progress),
     }

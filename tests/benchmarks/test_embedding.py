@@ -2,7 +2,7 @@
 """The programs of the embedding benchmark are the same, built and assembled, and run."""
 
 import pytest
-from benchmarks.embedding import calling, making
+from benchmarks.embedding import calling, making, native
 
 import ferryvm
 
@@ -44,3 +44,12 @@ def test_programs_of_the_calls_do_what_is_timed() -> None:
     assert instance.add(1, 2) == 3
     assert (instance.ask(3), instance.throw(3), instance.plain(3)) == (1, 6, 6)
     assert instance.deep(2) == 1
+
+
+def test_native_calls_are_timed_and_held_to_their_targets(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(native, "CALLS", 50)
+    monkeypatch.setattr(native, "TARGETS_NS", {"native threaded": -1e9, "native llvm": 1e9})
+    figures = native.measure(1, lambda _: None)
+    for name in ("C", "threaded", "llvm"):
+        assert figures[f"native {name} (ns)"] > 0
+    assert figures["native missed"] == "native threaded"
