@@ -199,8 +199,8 @@ class Artifact(abc.ABC):
         """Call the native function at `address` when control reaches `pc`.
 
         It is a C function `uint32_t f(ControlBlock *)` that returns a status, as `enter` does. On
-        LEAVE the interpreter continues at `control.pc`, and ignores the cell there once; `enter`
-        returns any other status.
+        LEAVE the interpreter continues at `control.pc`, and ignores the cell there once; on THROW
+        it continues at the handler, if there is one. `enter` returns any other status.
         """
         raise NotImplementedError(f"{type(self).__name__} has no cells")
 

@@ -11,8 +11,7 @@ import pytest
 
 import ferryvm
 from ferryvm import HostFunction, HostLog, Instance, ReplayError, f64, host, i32, i64
-from ferryvm.engine import host_log_file
-from ferryvm.engine.host_log import is_same_value
+from ferryvm.engine.call_log import is_same_value
 from ferryvm.image.container import ImageError
 from ferryvm.isa.type import F32, F64, I64
 
@@ -153,7 +152,7 @@ def test_exceptions_of_host_functions_play_again(backend: str) -> None:
     with pytest.raises(LostError):
         execution.run()
     assert [str(call) for call in log] == ["ask() raised LostError: 'gone'"]
-    again = host_log_file.from_bytes(host_log_file.to_bytes(log), "log")
+    again = HostLog.from_bytes(log.to_bytes(), "log")
     with pytest.raises(KeyError) as caught:
         ferryvm.Engine(backend).start(plain, replay=again).run()
     assert (type(caught.value).__name__, str(caught.value)) == ("LostError", "'gone'")
@@ -187,7 +186,7 @@ def test_writes_of_a_replayable_function_play_again(backend: str) -> None:
     log = HostLog()
     first = ferryvm.Engine(backend, hosts=[read]).start(ferryvm.assemble(READING), record=log)
     assert first.run().value == (1 << 24) + (2 << 32)
-    log = host_log_file.from_bytes(host_log_file.to_bytes(log), "log")
+    log = HostLog.from_bytes(log.to_bytes(), "log")
     again = ferryvm.Engine(backend).start(ferryvm.assemble(READING), replay=log)
     assert again.run().value == (1 << 24) + (2 << 32)
     assert bytes(again.machine.memory.heap[:24]) == bytes(first.machine.memory.heap[:24])
@@ -239,7 +238,7 @@ def test_calls_within_calls_are_recorded_after_the_outer_one(backend: str) -> No
     engine = ferryvm.Engine(backend, hosts=[outer, clock()])
     engine.start(ferryvm.assemble(NESTED), record=log).run()
     assert [str(call) for call in log] == ["outer() = 101", "tick() = 100"]
-    log = host_log_file.from_bytes(host_log_file.to_bytes(log), "log")
+    log = HostLog.from_bytes(log.to_bytes(), "log")
     ferryvm.Engine(backend, hosts=[outer]).start(ferryvm.assemble(NESTED), replay=log).run()
     with pytest.raises(ferryvm.FerryError, match="outer"):
         ferryvm.Engine(backend).start(ferryvm.assemble(NESTED), replay=log)
@@ -260,7 +259,7 @@ def test_instance_records_and_plays() -> None:
 @pytest.mark.parametrize("number", range(40))
 def test_damaged_file_is_one_clear_line(number: int, tmp_path: Path) -> None:
     log, _ = recorded()
-    content = bytearray(host_log_file.to_bytes(log))
+    content = bytearray(log.to_bytes())
     chance = random.Random(number)
     if number % 2:
         content[chance.randrange(len(content))] ^= 1 << chance.randrange(8)

@@ -38,7 +38,7 @@ def twice(x: i64) -> i64:
     return 2 * x
 
 
-def test_a_plugin_is_asked_and_its_function_loaded_when_a_program_imports_it() -> None:
+def test_ferryvm_hosts_is_asked_and_its_function_loaded_when_a_program_imports_it() -> None:
     asked: list[str] = []
 
     def hosts() -> list[HostEntry]:

@@ -24,7 +24,7 @@ from ferryvm.registry import Availability, Listing, Registry
 
 from .. import command
 from ..double.distribution import GOOD, plant
-from . import test_hook
+from . import test_hook, test_host
 
 ROOT = Path(__file__).parents[2]
 REMEDY = "update or uninstall {0}, or leave it out of FERRYVM_PLUGINS"
@@ -82,8 +82,8 @@ BROKEN = {
         """,
         (
             "plugin bad:bad implements ferryvm_backend, which is no hook; did you mean "
-            "'ferryvm_backends'? (known: ferryvm_backends, ferryvm_commands, ferryvm_languages, "
-            "ferryvm_placement, ferryvm_policy_facts, ferryvm_transfer)"
+            "'ferryvm_backends'? (known: ferryvm_backends, ferryvm_commands, ferryvm_hosts, "
+            "ferryvm_languages, ferryvm_placement, ferryvm_policy_facts, ferryvm_transfer)"
         ),
     ),
     "wants an argument that there is not": (
@@ -369,7 +369,8 @@ def test_every_hook_is_documented_and_has_a_test_of_its_name() -> None:
     assert specs
     page = (ROOT / "docs" / "plugins.md").read_text(encoding="utf-8")
     headings = re.findall(r"^### `(\w+)", page, re.MULTILINE)
-    tests = {name for name, _ in inspect.getmembers(test_hook, inspect.isfunction)}
+    modules = (test_hook, test_host)
+    tests = {name for one in modules for name, _ in inspect.getmembers(one, inspect.isfunction)}
     for name, spec in specs.items():
         assert (spec.__doc__ or "").strip(), f"{name} has no documentation"
         assert name in headings, f"docs/plugins.md has no heading for {name}"

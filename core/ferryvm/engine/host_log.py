@@ -1,187 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A log of host calls: in order the function, the bits of its arguments, and its outcome.
-
-    words   … │ function, state │ argument bits … │ result bits │ …      one call
-    starts    the index in words at which each call begins
-
-Calls are compact numbers, not objects: a program may make millions. What few calls have (an
-exception, bytes written to the program's heap) stands beside them by the number of the call. A call
-that has begun and not returned yet is in the log, so that the calls within it come after it.
-"""
+"""The log of host calls that users keep: recorded in one run, played in others, saved in a file."""
 
 from __future__ import annotations
 
-from array import array
-from collections.abc import Iterator
 from pathlib import Path
-from typing import NamedTuple
 
-from ferryvm.errors import FerryError
-from ferryvm.isa.type import Type, format_value
-from ferryvm.program import HostImport
-
-MOST_WORDS = 1 << 26
-"""Words of the calls of a log; there is no reading a longer file."""
-
-_STATE = 32
-"""Bit at which the state begins in the first word of a call."""
-
-BEGUN, RETURNED, RAISED = range(3)
-"""The states of a call."""
+from ferryvm.engine.call_log import CallLog
 
 
-class Raised(NamedTuple):
-    """An exception that a host function raised."""
-
-    classes: tuple[str, ...]
-    """Names of its class and their bases, up to `Exception`: what a program catches it by."""
-    text: str
-
-    def __str__(self) -> str:
-        return f"{self.classes[0]}: {self.text}" if self.text else self.classes[0]
-
-
-class Effect(NamedTuple):
-    """The changes that a host function made to the memory of the program."""
-
-    hp: int
-    """End of the heap in use, afterwards."""
-    heap: tuple[tuple[int, bytes], ...]
-    """Runs of new bytes, by offset."""
-    statics: tuple[tuple[int, int], ...]
-    """New words, by number of the static."""
-
-
-class LoggedFunction(NamedTuple):
-    """A function that calls of a log are of."""
-
-    imported: HostImport
-    is_performed: bool
-    """True if it is called in a replay, too: it writes output, or works on the instance."""
-
-
-class HostCall(NamedTuple):
-    """One call of a log."""
-
-    function: HostImport
-    arguments: tuple[int, ...]
-    """Bits of the arguments."""
-    outcome: int | Raised | None
-    """Bits of the result, or the exception; None if there is neither."""
-
-    def __str__(self) -> str:
-        """The call as a line: `clock_ns() = 17`."""
-        shown = described_call(self.function, self.arguments)
-        if self.outcome is None:
-            return shown
-        if isinstance(self.outcome, Raised):
-            return f"{shown} raised {self.outcome}"
-        return f"{shown} = {format_value(self.function.signature.results[0], self.outcome)}"
-
-
-def described_call(function: HostImport, arguments: tuple[int, ...]) -> str:
-    """A call as text: `read(3, 0.5)`."""
-    types = function.signature.parameters
-    shown = ", ".join(format_value(t, a) for t, a in zip(types, arguments, strict=True))
-    return f"{function.name}({shown})"
-
-
-class HostLog:
+class HostLog(CallLog):
     """Host calls of a run: recorded by `Engine.start(..., record=log)`, played by `replay=log`."""
-
-    def __init__(self, source: HostLog | None = None) -> None:
-        """`source`: a log whose results stand for calls that are recorded here, function by
-        function: the first call of a function gets the first result there, and so on."""
-        self.source = source
-        self.functions: list[LoggedFunction] = []
-        self.words = array("Q")
-        self.starts = array("Q")
-        self.raised: dict[int, Raised] = {}
-        self.effects: dict[int, Effect] = {}
-        self.of_function: list[array[int]] = []
-        """For each function the numbers of its calls."""
-
-    def __len__(self) -> int:
-        return len(self.starts)
-
-    def __iter__(self) -> Iterator[HostCall]:
-        return map(self.__getitem__, range(len(self)))
-
-    def __getitem__(self, number: int) -> HostCall:
-        number = range(len(self))[number]
-        imported = self.functions[self.function(number)].imported
-        outcome: int | Raised | None = self.raised.get(number)
-        if outcome is None and imported.signature.results:
-            outcome = self.result(number) if self.state(number) == RETURNED else None
-        return HostCall(imported, tuple(self.arguments(number)), outcome)
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, HostLog) and list(self) == list(other)
-
-    __hash__ = None  # type: ignore[assignment]  # it changes
-
-    def number_of(self, imported: HostImport, is_performed: bool) -> int:
-        """The number of a function, which is listed if it was not."""
-        for number, known in enumerate(self.functions):
-            if known.imported == imported:
-                return number
-        self.functions.append(LoggedFunction(imported, is_performed))
-        self.of_function.append(array("Q"))
-        return len(self.functions) - 1
-
-    def function(self, number: int) -> int:
-        """The number of the function of a call."""
-        return self.words[self.starts[number]] & ((1 << _STATE) - 1)
-
-    def state(self, number: int) -> int:
-        """The state of a call."""
-        return self.words[self.starts[number]] >> _STATE
-
-    def arguments(self, number: int) -> array[int]:
-        """The bits of a call's arguments."""
-        start = self.starts[number] + 1
-        function = self.functions[self.function(number)].imported
-        return self.words[start : start + len(function.signature.parameters)]
-
-    def result(self, number: int) -> int:
-        """The bits of a call's result; 0 if it has none."""
-        following = self.starts[number + 1] if number + 1 < len(self) else len(self.words)
-        return self.words[following - 1]
-
-    def begin(self, function: int, arguments: array[int]) -> int:
-        """The number of a new call. Raises FerryError where the log is full."""
-        number = len(self.starts)
-        if len(self.words) + len(arguments) + 2 > MOST_WORDS:
-            raise FerryError(f"the log of host calls is full: it has {number} calls")
-        self.starts.append(len(self.words))
-        self.words.append(function | BEGUN << _STATE)
-        self.words.extend(arguments)
-        self.words.append(0)
-        self.of_function[function].append(number)
-        return number
-
-    def end(
-        self, number: int, result: int, raised: Raised | None = None, effect: Effect | None = None
-    ) -> None:
-        """Set the outcome of a call that has begun."""
-        start = self.starts[number]
-        state = RETURNED if raised is None else RAISED
-        self.words[start] = self.function(number) | state << _STATE
-        following = self.starts[number + 1] if number + 1 < len(self) else len(self.words)
-        self.words[following - 1] = result
-        if raised is not None:
-            self.raised[number] = raised
-        if effect is not None:
-            self.effects[number] = effect
-
-    def cut(self, number: int) -> None:
-        """Remove a call that was given up, and those after it."""
-        for last in range(len(self) - 1, number - 1, -1):
-            self.of_function[self.function(last)].pop()
-            self.raised.pop(last, None)
-            self.effects.pop(last, None)
-            del self.words[self.starts[last] :]
-            self.starts.pop()
 
     def save(self, path: str | Path) -> None:
         """Write the log to a file. Raises ImageError where that cannot be done."""
@@ -194,13 +22,21 @@ class HostLog:
         """The log in a file. Raises ImageError for one that is no log, or damaged."""
         from ferryvm.engine import host_log_file
 
-        return host_log_file.load(Path(path))
+        log = HostLog()
+        host_log_file.load(log, Path(path))
+        return log
 
+    def to_bytes(self) -> bytes:
+        """The content of the log's file."""
+        from ferryvm.engine import host_log_file
 
-def is_same_value(t: Type, left: int, right: int) -> bool:
-    """True if two bit patterns are the same value: any NaN is the same as another."""
-    if left == right or not t.is_float:
-        return left == right
-    infinity = 0x7FF << 52 if t is Type.F64 else 0xFF << 23
-    magnitude = (1 << (t.bits - 1)) - 1
-    return left & magnitude > infinity and right & magnitude > infinity
+        return host_log_file.to_bytes(self)
+
+    @staticmethod
+    def from_bytes(content: bytes, name: str) -> HostLog:
+        """The log in the content of a file called `name`. Raises ImageError."""
+        from ferryvm.engine import host_log_file
+
+        log = HostLog()
+        host_log_file.read_into(log, content, name)
+        return log

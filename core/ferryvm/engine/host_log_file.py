@@ -16,15 +16,15 @@ from array import array
 from pathlib import Path
 
 from ferryvm.atomic_file import replace_file
-from ferryvm.engine.host_declaration import parse_signature
-from ferryvm.engine.host_log import (
+from ferryvm.engine.call_log import (
     MOST_WORDS,
     RAISED,
     RETURNED,
+    CallLog,
     Effect,
-    HostLog,
     Raised,
 )
+from ferryvm.engine.host_declaration import parse_signature
 from ferryvm.image.container import (
     MOST_BYTES,
     ImageError,
@@ -46,7 +46,7 @@ LOG = ImageKind(
 )
 
 
-def save(log: HostLog, path: Path) -> None:
+def save(log: CallLog, path: Path) -> None:
     """Write a log. Raises ImageError where the file cannot be written."""
     try:
         replace_file(path, to_bytes(log))
@@ -54,12 +54,13 @@ def save(log: HostLog, path: Path) -> None:
         raise ImageError(f"{path}: cannot be written: {error.strerror}") from None
 
 
-def load(path: Path) -> HostLog:
-    """The log in a file. Raises ImageError, naming the file and the fault."""
-    return from_bytes(read(LOG, path, MOST_BYTES), str(path))
+def load(log: CallLog, path: Path) -> None:
+    """Fill an empty log with the one in a file. Raises ImageError, naming the file and the
+    fault."""
+    read_into(log, read(LOG, path, MOST_BYTES), str(path))
 
 
-def to_bytes(log: HostLog) -> bytes:
+def to_bytes(log: CallLog) -> bytes:
     """The content of a log's file. A call that has not returned, and those in it, are left out."""
     end = next((n for n in range(len(log)) if log.state(n) not in (RETURNED, RAISED)), len(log))
     functions, raised, effects = Writer(), Writer(), Writer()
@@ -103,18 +104,16 @@ def to_bytes(log: HostLog) -> bytes:
     )
 
 
-def from_bytes(content: bytes, name: str) -> HostLog:
-    """The log in the content of a file called `name`. Raises ImageError."""
+def read_into(log: CallLog, content: bytes, name: str) -> None:
+    """Fill an empty log with the one in the content of a file called `name`. Raises ImageError."""
     sections = unpack(LOG, content, name)
-    log = HostLog()
     _read_functions(log, Reader(sections["FUNC"], f"{name}: section FUNC"))
     raised = _read_raised(Reader(sections["RAIS"], f"{name}: section RAIS"))
     _read_calls(log, raised, sections["CALL"], f"{name}: section CALL")
     _read_effects(log, Reader(sections["MEMO"], f"{name}: section MEMO"))
-    return log
 
 
-def _read_functions(log: HostLog, reader: Reader) -> None:
+def _read_functions(log: CallLog, reader: Reader) -> None:
     for number in range(reader.count(24)):
         name, text, is_performed = reader.text(), reader.text(), reader.number()
         try:
@@ -140,7 +139,7 @@ def _read_raised(reader: Reader) -> dict[int, Raised]:
     return found
 
 
-def _read_calls(log: HostLog, raised: dict[int, Raised], content: bytes, where: str) -> None:
+def _read_calls(log: CallLog, raised: dict[int, Raised], content: bytes, where: str) -> None:
     if len(content) % 8 or len(content) // 8 > MOST_WORDS:
         raise ImageError(f"{where}: {len(content)} bytes; whole words, {MOST_WORDS} at most")
     words = array("Q", content)
@@ -167,7 +166,7 @@ def _read_calls(log: HostLog, raised: dict[int, Raised], content: bytes, where: 
         raise ImageError(f"{where}: an exception is of a call that there is not")
 
 
-def _read_effects(log: HostLog, reader: Reader) -> None:
+def _read_effects(log: CallLog, reader: Reader) -> None:
     for _ in range(reader.count(32)):
         number, hp = reader.number(), reader.number()
         heap = tuple((reader.number(), reader.blob()) for _ in range(reader.count(16)))

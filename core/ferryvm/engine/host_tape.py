@@ -18,10 +18,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ferryvm.engine.host_log import (
+from ferryvm.engine.call_log import (
     RAISED,
+    CallLog,
     Effect,
-    HostLog,
     Raised,
     described_call,
     is_same_value,
@@ -54,7 +54,7 @@ _WITH_MEMORY = (Context.INSTANCE, Context.SYSTEM)
 class HostTape:
     """The position of one execution in a log."""
 
-    def __init__(self, log: HostLog, *, plays: bool, records: bool) -> None:
+    def __init__(self, log: CallLog, *, plays: bool, records: bool) -> None:
         self.log = log
         self.plays, self.records = plays, records
         self.position = self.first = 0 if plays else len(log)
@@ -104,7 +104,7 @@ class HostTape:
         changes_memory = host.context in _WITH_MEMORY and not is_performed
         from_source = log.source is not None and not is_performed
 
-        def play(source: HostLog, number: int, first: int) -> None:
+        def play(source: CallLog, number: int, first: int) -> None:
             """Give a call the outcome that a log has."""
             effect = source.effects.get(number)
             if effect is not None:
@@ -215,7 +215,7 @@ class HostTape:
         self.log.cut(number)
         self.position = number
 
-    def _from_source(self, imported: HostImport, count: int) -> tuple[HostLog, int]:
+    def _from_source(self, imported: HostImport, count: int) -> tuple[CallLog, int]:
         """The log and the number of the call whose outcome that call of a function gets."""
         source = self.log.source
         assert source is not None

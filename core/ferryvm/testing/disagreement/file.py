@@ -14,7 +14,6 @@ import pydantic
 from ferryvm import asm, image
 from ferryvm.atomic_file import replace_file
 from ferryvm.backend import Forcing
-from ferryvm.engine import host_log_file
 from ferryvm.engine.host_log import HostLog
 from ferryvm.errors import FerryError
 from ferryvm.input_file import read_bytes
@@ -88,7 +87,7 @@ def to_text(disagreement: Disagreement) -> str:
     """The content of the file."""
     one = disagreement
     policy = None if one.policy is None else tuple(write(one.policy).splitlines())
-    log = None if one.log is None else _lines(host_log_file.to_bytes(one.log))
+    log = None if one.log is None else _lines(one.log.to_bytes())
     try:
         listing = asm.disassemble(one.program).splitlines()
     except FerryError as error:  # an image that no assembler laid out
@@ -208,7 +207,7 @@ def _policy(one: _Content) -> Policy | None:
 
 
 def _log(lines: tuple[str, ...]) -> HostLog:
-    return host_log_file.from_bytes(_bytes(lines, "log"), "log")
+    return HostLog.from_bytes(_bytes(lines, "log"), "log")
 
 
 def _bytes(lines: tuple[str, ...], name: str) -> bytes:
