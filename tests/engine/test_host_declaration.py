@@ -170,6 +170,25 @@ def test_values_of_each_type_cross_both_ways(
     assert given == [seen]
 
 
+@pytest.mark.parametrize("answer", [1e39, "1", None])
+def test_result_that_is_no_f32_is_told(backend: str, answer: object) -> None:
+    declared = host(name="give", signature="() -> (f32)")(lambda: answer)
+    text = """
+.host give () -> (f32)
+.export f
+.function begin
+    halt
+.function f () -> (f32)
+    host give
+    return
+"""
+    instance = ferryvm.Engine(backend).instantiate(ferryvm.assemble(text), hosts=[declared])
+    with pytest.raises(
+        HostError, match=f"give returned {answer!r}; a number for an f32".replace("+", ".")
+    ):
+        instance.f()
+
+
 def test_determinism_is_plain_unless_declared() -> None:
     @host
     def plain(x: i64) -> i64:

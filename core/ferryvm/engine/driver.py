@@ -132,16 +132,17 @@ class Driver:
                     control.status = Status.INTERRUPTED
                     return Status.INTERRUPTED
                 number = halves[EXIT_ID]
+                control.fuel -= counting  # first: what the function calls shares the fuel
                 try:
                     self._performing[number]()
                 except WaitInterrupted:
+                    control.fuel += counting
                     control.status = Status.INTERRUPTED
                     return Status.INTERRUPTED
-                except Exception as error:
-                    if not self._catch(error, number):
+                except BaseException as error:
+                    if not (isinstance(error, Exception) and self._catch(error, number)):
+                        control.fuel += counting
                         raise
-                if counting:
-                    control.fuel -= 1
                 if self.entries != entries:  # it called back: another form may be bound
                     entries, direct = self.entries, None
                 continue

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import ctypes
 import functools
+import struct
 from collections.abc import Callable
 
 from ferryvm.engine.number import TypedViews
@@ -40,6 +41,8 @@ def bound(machine: Machine, function: HostFunction, context: object) -> Perform:
         context,
         _misfit,
         ours,
+        struct.Struct("<f").pack_into,
+        struct.error,
     )
 
 
@@ -78,9 +81,9 @@ def _maker(signature: Signature, has_context: bool) -> Callable[..., Perform]:
         at = f"sp - {count - number}" if t.bits == 64 else f"2 * (sp - {count - number})"
         arguments.append(f"{t}[{at}]")
     lines = [
-        "def make(control, views, host, context, misfit, ours):",
+        "def make(control, views, host, context, misfit, ours, pack, error):",
         "    i32, i64, f32, f64 = views.i32, views.i64, views.f32, views.f64",
-        "    function = host.function",
+        "    function, content = host.function, views.content",
         "    def perform():",
         f"        sp = control[{SP}]",
     ]
@@ -102,9 +105,11 @@ def _maker(signature: Signature, has_context: bool) -> Callable[..., Perform]:
         first = f"sp - {count}" if count else "sp"
         lines += [
             "        try:",
-            "            with ours():" if t is Type.F32 else "            if True:",
-            f"                {t}[{first if t.bits == 64 else f'2 * ({first})'}] = result",
-            "        except (TypeError, ValueError, OverflowError):",
+            # A memoryview would round what is too large for an f32 to infinity.
+            f"            with ours(): pack(content, 8 * ({first}), result)"
+            if t is Type.F32
+            else f"            {t}[{first if t.bits == 64 else f'2 * ({first})'}] = result",
+            "        except (TypeError, ValueError, OverflowError, error):",
             "            raise misfit(host, result) from None",
         ]
         if t.bits == 32:

@@ -57,7 +57,7 @@ class Instance:
             if stub is not None:
                 self._targets[export.name] = target = self._target(export, stub)
                 self._exports[export.name] = self._function(export, target)
-        taken = set(dir(type(self)))
+        taken = set(object.__dir__(self))
         for name, function in self._exports.items():
             if name not in taken:
                 self.__dict__[name] = function

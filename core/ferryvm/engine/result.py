@@ -61,8 +61,12 @@ def trap_raised(machine: Machine) -> BaseException:
 
 
 def add_frames(machine: Machine, error: BaseException) -> None:
-    """Add the calls under way to an exception's notes, innermost first."""
-    for line in _calls(machine.frames()):
+    """Add the calls under way to an exception's notes, innermost first, unless it has them from a
+    host call inside of these."""
+    lines, notes = _calls(machine.frames()), getattr(error, "__notes__", ())
+    if notes and notes[-1] == lines[-1] and lines[0] in notes:
+        return
+    for line in lines:
         error.add_note(line)
 
 
