@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import dis
 import inspect
 import math
 import os
@@ -11,10 +12,13 @@ import threading
 import time
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import ferryvm
 from ferryvm import Instance, host, i64
+from ferryvm.engine.call import Calls
+from ferryvm.engine.execution import Execution
 from ferryvm.machine.memory import Limits
 
 TEXT = """
@@ -122,6 +126,10 @@ def ask(instance: Instance, x: i64) -> i64:
         raise LookupError("nothing to answer")
     if x == -2:
         return int(instance.divide(1, 0))
+    if x == -11:
+        raise ValueError(0)
+    if x < -11:
+        return int(instance.asking(x + 1))
     if x > 0:
         return int(instance.asking(x - 1))
     return 100
@@ -154,12 +162,14 @@ def test_what_does_not_fit_is_told_and_changes_nothing(instance: Instance) -> No
         ("narrow", (1 << 31,), r"narrow: argument 1 is 2147483648; .* to 2147483647 for an i32"),
         ("scale", (None, 1.0), "scale: argument 1 is None; a number for an f64 is expected"),
         ("scale", (1.0, 1e300), "scale: argument 2 is 1e\\+300; a number for an f32"),
+        ("add", (1, np.array([3])), r"add: argument 2 is array\(\[3\]\); an int from"),
         ("add", (1,), r"add\(i64, i64\) -> i64 takes 2 arguments, found 1"),
     ]
     for _ in range(2):
         for name, arguments, message in cases:
             with pytest.raises(ferryvm.CallError, match=message):
                 instance.call(name, *arguments)  # type: ignore[arg-type] # the fault to be found
+        assert instance.add(1, 2) == 3  # from here on, calls take the short way
     with pytest.raises(TypeError, match=r"add\(\) takes 2 positional arguments but 3 were given"):
         instance.add(1, 2, 3)
     with pytest.raises(ferryvm.FerryError, match="no exported function 'ad'; did you mean 'add'"):
@@ -167,6 +177,54 @@ def test_what_does_not_fit_is_told_and_changes_nothing(instance: Instance) -> No
     with pytest.raises(AttributeError, match="exports no 'begin'"):
         instance.begin()
     assert instance.add(1, 2) == 3
+
+
+@pytest.mark.parametrize("name", ["_calls", "_exports", "__dict__", "call", "class"])
+def test_export_of_any_name_leaves_the_instance_whole(name: str) -> None:
+    program = ferryvm.assemble(TEXT.replace("narrow", name))
+    instance = ferryvm.Engine("threaded").instantiate(program, hosts=[ask])
+    for _ in range(2):
+        assert instance.call(name, -5) == -5
+        assert instance.call("add", 1, 2) == instance.add(1, 2) == 3
+    assert name in instance.exports
+
+
+def test_notes_name_each_call_once(instance: Instance) -> None:
+    with pytest.raises(ValueError, match="0") as caught:
+        instance.asking(-13)
+    names = [note.split()[1] for note in caught.value.__notes__]
+    assert names == ["asking", "<call"] * 3 + ["begin"]
+
+
+def test_no_signal_handler_runs_between_taking_an_instance_and_the_block(
+    instance: Instance,
+) -> None:
+    """It would raise KeyboardInterrupt there, and the instance would be in use for ever."""
+    for function in (instance.add, Calls.call, Calls._entered, Execution._alone):
+        code = function.__code__
+        found = list(dis.get_instructions(code))
+        taken = next(n for n, one in enumerate(found) if one.opname == "DELETE_ATTR")
+        # Python looks for signals at calls and backward jumps; then comes the block.
+        assert found[taken].argval == "free"
+        assert found[taken + 1].opname in ("NOP", "JUMP_FORWARD")
+
+
+def test_nested_calls_share_the_fuel(instance: Instance) -> None:
+    needed = next(fuel for fuel in range(100) if _answers(instance, fuel))
+    reference = ferryvm.Engine("reference").instantiate(PROGRAM, hosts=[ask])
+    assert not _answers(reference, needed - 1)
+    assert _answers(reference, needed)
+
+
+def _answers(instance: Instance, fuel: int) -> bool:
+    """True if a call with a call inside it ends with this fuel."""
+    try:
+        assert instance.call("asking", 1, fuel=fuel) == 102
+    except ferryvm.OutOfFuelError:
+        if instance.suspended is not None:
+            instance.suspended.abandon()
+        return False
+    return True
 
 
 def test_trap_shows_both_sides_and_leaves_the_instance_usable(instance: Instance) -> None:

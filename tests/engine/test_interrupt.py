@@ -13,9 +13,10 @@ import time
 import pytest
 
 import ferryvm
+from ferryvm.engine import interrupt
 from ferryvm.engine.mixed import MixedArtifact
 from ferryvm.isa import I64
-from ferryvm.machine.control import Status
+from ferryvm.machine.control import ControlBlock, Status
 from ferryvm.machine.host import HostFunction
 from ferryvm.program import Program, Signature
 
@@ -186,3 +187,18 @@ def test_forked_child_is_stopped_by_its_own_signals() -> None:
         assert pipe.read() == b"interrupted"
     assert os.waitpid(child, 0)[1] == 0
     assert ferryvm.run(ferryvm.compile("(+ 1 2)"), "switch").value == 3
+
+
+def test_signal_of_the_past_does_not_stop_the_next_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The watcher may read it late: here it does not read at all."""
+    monkeypatch.setattr(interrupt, "start", lambda _watch: None)
+    watcher = interrupt._Watcher()
+    monkeypatch.setattr(interrupt, "_watcher", watcher)
+    control = ControlBlock()
+    watcher._resident[0] = control
+    os.write(watcher.writer, bytes([signal.SIGINT]))
+    interrupt.settle(control)
+    watcher._read()
+    assert control.interrupt == 0
+    os.close(watcher.reader)
+    os.close(watcher.writer)

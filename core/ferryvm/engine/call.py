@@ -16,10 +16,11 @@ import dataclasses
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import Protocol
+from typing import Protocol, TypeVar
 
 from ferryvm.backend import DirectEntry
 from ferryvm.engine.marshal import CallError, Value, check, frame_struct, values
+from ferryvm.engine.possession import Possession
 from ferryvm.engine.result import ProgramInterrupted, shown_stack, trap_raised
 from ferryvm.errors import FerryError
 from ferryvm.float_environment import ours
@@ -29,6 +30,8 @@ from ferryvm.isa.type import WORD_BYTES
 from ferryvm.machine.control import Status
 from ferryvm.machine.state import Machine
 from ferryvm.program import Signature
+
+_R = TypeVar("_R")
 
 _HALT = BY_MNEMONIC["halt"].opcode
 
@@ -95,7 +98,7 @@ class Runner(Protocol):
     """The parts of `ferryvm.engine.execution.Execution` that calls use; it imports them."""
 
     machine: Machine
-    busy: threading.Lock
+    busy: Possession
     owner: int
 
     @property
@@ -130,7 +133,7 @@ class Calls:
     def __init__(self, execution: Runner) -> None:
         """`execution`: a program that stands at its start function's `halt`."""
         self.execution, self.machine = execution, execution.machine
-        self.acquire, self.release = execution.busy.acquire, execution.busy.release
+        self.busy = execution.busy
         has_started = self.machine.control.status == Status.HALT
         self.idle = self._registers() if has_started else None
         """The registers while no call is under way; None where the program is not at its end, so
@@ -158,16 +161,32 @@ class Calls:
         backend: str | None = None,
     ) -> Value:
         """Call a function in any situation; as `Instance.call`."""
-        with self._entered() as is_nested:
-            if is_nested and (fuel is not None or backend is not None):
-                raise CallError(
-                    f"{target.name}: a call in a host function takes its caller's fuel and backend"
-                )
-            return self._call(target, arguments, is_nested, fuel, backend)
+        # As `_entered`, with few frames: calls inside calls must not reach Python's limit.
+        try:
+            del self.busy.free
+        except AttributeError:
+            self._check_nested()
+        else:
+            try:
+                self.execution.owner = threading.get_ident()
+                self.execution.check_usable()
+                return self._call(target, arguments, False, fuel, backend)
+            finally:
+                self.execution.owner = 0
+                self.busy.free = True
+        if fuel is not None or backend is not None:
+            raise CallError(
+                f"{target.name}: a call in a host function takes its caller's fuel and backend"
+            )
+        self._nested += 1
+        try:
+            return self._call(target, arguments, True, fuel, backend)
+        finally:
+            self._nested -= 1
 
     def finish(self, target: Target, status: int) -> Value:
-        """Go on with a call that `run` left with a status that is not HALT. The caller holds the
-        lock."""
+        """Go on with a call that `run` left with a status that is not HALT. The caller has
+        the execution."""
         call = Call(self, target, self._idle())
         with self._popped(call):
             direct: DirectEntry | None = self._direct
@@ -200,22 +219,29 @@ class Calls:
 
     def resume(self, call: Call, fuel: int | None, backend: str | None) -> Value:
         """Go on with the call that stopped last."""
-        with self._entered() as is_nested:
+
+        def enter(is_nested: bool) -> Value:
             self._take(call, is_nested)
             with self._popped(call):
                 found = self.execution.go(fuel, backend)
                 return self._ended(call, found, is_nested=False)
 
+        return self._entered(enter)
+
     def abandon(self, call: Call) -> None:
         """Take the call that stopped last off the stack."""
-        with self._entered() as is_nested:
+
+        def enter(is_nested: bool) -> None:
             self._take(call, is_nested)
             self._restore(call.before)
             self._arm()
 
+        self._entered(enter)
+
     def save(self, path: Path) -> None:
         """Write the state to a file."""
-        with self._entered() as is_nested:
+
+        def enter(is_nested: bool) -> None:
             if is_nested:
                 raise CallError(
                     "the state cannot be saved inside a host function: Python is under way"
@@ -228,11 +254,16 @@ class Calls:
                 self._restore(self._idle())
             self.execution.save_to(path)
 
+        self._entered(enter)
+
     def check_idle(self) -> None:
         """Raise CallError where a call is under way: running, or stopped."""
-        with self._entered() as is_nested:
+
+        def enter(is_nested: bool) -> None:
             if is_nested or self._stopped:
                 raise CallError("a call is under way; what it leaves is not known yet")
+
+        self._entered(enter)
 
     def take_up(self, targets: Sequence[Target]) -> None:
         """Find the call that is under way on the stack of a machine that was loaded."""
@@ -263,7 +294,8 @@ class Calls:
 
     def allocate(self, size: int) -> int:
         """The offset of new bytes in the heap."""
-        with self._entered():
+
+        def enter(_is_nested: bool) -> int:
             control = self.machine.control
             start = control.hp
             end = start + -(-size // WORD_BYTES) * WORD_BYTES
@@ -273,20 +305,29 @@ class Calls:
             control.hp = end
             return start
 
+        return self._entered(enter)
+
     # --- parts ------------------------------------------------------------------------------
 
-    @contextlib.contextmanager
-    def _entered(self) -> Iterator[bool]:
-        """Keep other threads out; True where a host function of this thread's run calls."""
-        if self.acquire(blocking=False):
+    def _entered(self, action: Callable[[bool], _R]) -> _R:
+        """The result of an action that other threads are kept out of; it gets True where a host
+        function of this thread's run calls."""
+        try:
+            del self.busy.free
+        except AttributeError:
+            self._check_nested()
+            return action(True)
+        try:
             self.execution.owner = threading.get_ident()
-            try:
-                self.execution.check_usable()
-                yield False
-            finally:
-                self.execution.owner = 0
-                self.release()
-            return
+            self.execution.check_usable()
+            return action(False)
+        finally:
+            self.execution.owner = 0
+            self.busy.free = True
+
+    def _check_nested(self) -> None:
+        """Raise CallError where the execution is somebody's, but not that of a host function of this
+        thread's run."""
         owner = self.execution.owner or self.thread
         if owner != threading.get_ident():
             raise CallError("this instance is in use by another thread; each thread needs its own")
@@ -299,11 +340,6 @@ class Calls:
             raise CallError(
                 f"host functions have called back {MOST_NESTED} times inside each other"
             )
-        self._nested += 1
-        try:
-            yield True
-        finally:
-            self._nested -= 1
 
     def _call(
         self,

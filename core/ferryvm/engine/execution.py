@@ -8,14 +8,13 @@ Engine ── start, resume ──> Execution ── run ──> prepare ──>
 
 from __future__ import annotations
 
-import contextlib
 import copy
 import functools
 import threading
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, TypeVar, cast
 
 from ferryvm.backend import (
     Artifact,
@@ -26,7 +25,8 @@ from ferryvm.backend import (
     RefusalError,
 )
 from ferryvm.engine.driver import Driver
-from ferryvm.engine.interrupt import interruptible, stay
+from ferryvm.engine.interrupt import interruptible, settle, stay
+from ferryvm.engine.possession import Possession
 from ferryvm.engine.preparation import prepare
 from ferryvm.engine.result import ProgramInterrupted, RunResult, Seconds, Statistics, trap_raised
 from ferryvm.engine.runnable import mixed, runnable
@@ -52,6 +52,8 @@ if TYPE_CHECKING:
     from ferryvm.engine.host_log import HostLog
     from ferryvm.engine.host_tape import HostTape
     from ferryvm.engine.instance import Instance
+
+_R = TypeVar("_R")
 
 
 class Engine:
@@ -119,8 +121,7 @@ class Engine:
         verified = self._verified(program)
         machine = Machine(verified, self.limits)
         if after is not None:
-            with after._alone():
-                machine.inherit(after.machine)
+            after._alone(functools.partial(machine.inherit, after.machine))
         return Execution(self, machine, time.perf_counter() - began, _tape(record, replay))
 
     def _verified(self, program: Program | Verified) -> Verified:
@@ -253,8 +254,8 @@ class Execution:
         self._driver.heap_for = self.make_usable
         self._driver.instance = lambda: self.instance
         self._driver.reader, self._driver.arguments = engine.reader, engine.arguments
-        self.busy = threading.Lock()
-        """Held while a thread runs, saves or copies it."""
+        self.busy = Possession()
+        """Taken while a thread runs, saves or copies it."""
         self.owner = 0
         """The thread that holds it, where it may be asked."""
 
@@ -298,8 +299,7 @@ class Execution:
     @in_ours
     def save(self, path: str | Path) -> None:
         """Write the state to a file; any backend can go on from it. Raises ImageError."""
-        with self._alone():
-            self.save_to(Path(path))
+        self._alone(lambda: self.save_to(Path(path)))
 
     def save_to(self, path: Path) -> None:
         """As `save`, whose caller has the execution for itself."""
@@ -327,30 +327,36 @@ class Execution:
 
     def fork(self) -> Execution:
         """A copy of this execution as it stands; otherwise as `again`."""
-        with self._alone():
-            tape = self.tape.fork() if self.tape and self.tape.plays else None
-            twin = self._like(self.machine.copy(), tape)
-            twin._all_counted = self._all_counted
-            twin._collected += self._collected
-            return twin
+        return self._alone(self._forked)
+
+    def _forked(self) -> Execution:
+        tape = self.tape.fork() if self.tape and self.tape.plays else None
+        twin = self._like(self.machine.copy(), tape)
+        twin._all_counted = self._all_counted
+        twin._collected += self._collected
+        return twin
 
     def _like(self, machine: Machine, tape: HostTape | None) -> Execution:
         twin = Execution(self.engine, machine, 0.0, tape)
         twin._prepared = self._prepared
         return twin
 
-    @contextlib.contextmanager
-    def _alone(self) -> Iterator[None]:
-        """Keep other threads, and host functions of this run, from entering meanwhile."""
-        if not self.busy.acquire(blocking=False):
-            raise FerryError("this execution is running; it cannot be run or saved meanwhile")
-        self.owner = threading.get_ident()
+    def _alone(self, action: Callable[[], _R]) -> _R:
+        """The result of an action that other threads, and host functions of this run, do not enter
+        meanwhile."""
         try:
+            del self.busy.free
+        except AttributeError:
+            raise FerryError(
+                "this execution is running; it cannot be run or saved meanwhile"
+            ) from None
+        try:
+            self.owner = threading.get_ident()
             self.check_usable()
-            yield
+            return action()
         finally:
             self.owner = 0
-            self.busy.release()
+            self.busy.free = True
 
     def check_usable(self) -> None:
         """Raise BackendError where a backend has left the machine in no state of its program."""
@@ -374,8 +380,7 @@ class Execution:
         what a host function raises, and on Ctrl-C KeyboardInterrupt where the program ended before
         it was seen; after each of them the execution stands at an instruction and can be looked at.
         """
-        with self._alone():
-            return self._result(self.go(fuel, backend, count, forcing))
+        return self._alone(lambda: self._result(self.go(fuel, backend, count, forcing)))
 
     @in_ours
     def go(
@@ -394,6 +399,7 @@ class Execution:
         check_size()
         self.machine.control.host_stack = floor()
         self.machine.control.interrupt = 0  # from here on, whoever sets it means this run
+        settle(self.machine.control)
         began = time.perf_counter()
         chosen, artifact = self._prepare(backend, forcing)
         self._bind_natives(artifact)
@@ -417,6 +423,7 @@ class Execution:
         """Go on where `direct.run` left with a status, if it is to be seen to; otherwise as
         `go`."""
         chosen, artifact, _ = self._running
+        settle(self.machine.control)
         with interruptible(self.machine.control):
             return self._driver.drive(chosen, artifact, False, direct, left)
 

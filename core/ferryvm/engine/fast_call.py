@@ -44,8 +44,7 @@ def made(calls: Calls, target: Target) -> Callable[..., Any]:
     return _maker(names, signature)(
         calls=calls,
         target=target,
-        acquire=calls.acquire,
-        release=calls.release,
+        busy=calls.busy,
         ident=threading.get_ident,
         pack=frame_struct(signature).pack_into,
         unpack=struct.Struct("<" + "".join(_RESULTS[t] for t in types)).unpack_from,
@@ -60,7 +59,7 @@ def made(calls: Calls, target: Target) -> Callable[..., Any]:
         halves=memory.control_halves,
         address=machine.address,
         at=frame + HEADER_WORDS,
-        error=struct.error,
+        errors=(struct.error, OverflowError, TypeError),
         ours=ours,
         words=memory.control_words,
         halt=target.halt,
@@ -103,23 +102,28 @@ def _make(*, {", ".join(_PARTS)}):
         with ours():
             return read()
     def function({given}{"/" if names else ""}):
-        if _ident() != _calls.thread or not _acquire(False):
+        try:
+            del _busy.free
+        except AttributeError:
             return _calls.call(_target, ({given}))
         try:
-            {pack}
-            _block[_place] = _registers
-            _halves[{INTERRUPT}] = 0
-            _status = _calls.run(_address)
-            if _status == {int(Status.HALT)} and _words[{PC}] == _halt:
-                return {result}
-            return _calls.finish(_target, _status)
-        except _error:
-            raise _calls.misfit(_target, ({given})) from None
+            if _ident() == _calls.thread:
+                try:
+                    {pack}
+                except _errors:
+                    raise _calls.misfit(_target, ({given})) from None
+                _block[_place] = _registers
+                _halves[{INTERRUPT}] = 0
+                _status = _calls.run(_address)
+                if _status == {int(Status.HALT)} and _words[{PC}] == _halt:
+                    return {result}
+                return _calls.finish(_target, _status)
         except KeyboardInterrupt:
             _calls.interrupted(_target)
             raise
         finally:
-            _release()
+            _busy.free = True
+        return _calls.call(_target, ({given}))
     return function
 """
     scope: dict[str, Any] = {}
@@ -129,7 +133,7 @@ def _make(*, {", ".join(_PARTS)}):
 
 
 _PARTS = (
-    "calls", "target", "acquire", "release", "ident", "pack", "unpack", "stack", "views", "offset",
-    "return_pc", "distance", "block", "place", "registers", "halves", "address", "at", "error",
-    "ours", "words", "halt",
+    "calls", "target", "busy", "ident", "pack", "unpack", "stack", "views", "offset", "return_pc",
+    "distance", "block", "place", "registers", "halves", "address", "at", "errors", "ours", "words",
+    "halt",
 )  # fmt: skip

@@ -68,6 +68,12 @@ class _Watcher:
             with contextlib.suppress(OSError):  # full or closed: as the C handler would ignore
                 os.write(self._other, others)
 
+    def settle(self, control: ControlBlock) -> None:
+        """Read what has come in, and clear the flag of `control`."""
+        with self._lock:
+            self._read()
+            control.interrupt = 0
+
     def stay(self, control: ControlBlock) -> None:
         """Set the flag of `control` at each signal from now on, while it lives."""
         old_descriptor = signal.set_wakeup_fd(self.writer, warn_on_full_buffer=False)
@@ -119,6 +125,16 @@ os.register_at_fork(after_in_child=_forget)
 def is_main() -> bool:
     """True in the main thread, which alone takes signals."""
     return threading.current_thread() is threading.main_thread()
+
+
+def settle(control: ControlBlock) -> None:
+    """Clear `control.interrupt` where a signal has set it that came before, in front of a run.
+
+    Python's handler has told of that signal already; but the watcher may not have read it yet, and
+    would stop the run for it. Does nothing outside of the main thread.
+    """
+    if _watcher is not None and is_main():
+        _watcher.settle(control)
 
 
 def stay(control: ControlBlock) -> None:
