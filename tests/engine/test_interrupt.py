@@ -202,3 +202,28 @@ def test_signal_of_the_past_does_not_stop_the_next_run(monkeypatch: pytest.Monke
     assert control.interrupt == 0
     os.close(watcher.reader)
     os.close(watcher.writer)
+
+
+FORKING = """
+import os, signal, sys
+import ferryvm
+from ferryvm.engine import interrupt
+reader, writer = os.pipe()
+os.set_blocking(writer, False)
+signal.set_wakeup_fd(writer)
+instance = ferryvm.Engine("threaded").instantiate(ferryvm.assemble(
+    ".export f\\n.function begin\\nhalt\\n.function f () -> (i64)\\ni64.const 7\\nreturn"))
+assert instance.f() == 7
+os.close(writer)
+child = os.fork()
+if child == 0:
+    os._exit(0 if interrupt._watcher is None and instance.f() == 7 else 1)
+sys.exit(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+"""
+
+
+def test_fork_after_the_earlier_wakeup_descriptor_was_closed() -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", FORKING], capture_output=True, text=True, timeout=60, check=False
+    )
+    assert (done.returncode, done.stderr) == (0, "")

@@ -109,7 +109,10 @@ def _forget() -> None:
     if _watcher is not None:
         was_active = _watcher._watched is not None
         if not was_active and _watcher._resident and is_main():
-            signal.set_wakeup_fd(_watcher._other)
+            try:
+                signal.set_wakeup_fd(_watcher._other)
+            except (OSError, ValueError):  # who had it has closed it, as an event loop does
+                signal.set_wakeup_fd(-1)
         os.close(_watcher.reader)
         os.close(_watcher.writer)
         old, _watcher = _watcher, None
