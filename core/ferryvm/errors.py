@@ -101,6 +101,8 @@ class UnknownNameError(FerryError):
 
 def suggestion(name: str, known: Iterable[str]) -> str:
     """`; did you mean 'x'?` for the nearest known name, or nothing."""
+    if not isinstance(name, str):  # a caller without type checks
+        return ""
     import difflib  # only to tell of a fault
 
     names = list(known)

@@ -11,6 +11,7 @@ import signal
 import threading
 import time
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -225,6 +226,21 @@ def _answers(instance: Instance, fuel: int) -> bool:
             instance.suspended.abandon()
         return False
     return True
+
+
+def test_what_is_of_the_wrong_type_is_named() -> None:
+    instance: Any = ferryvm.Engine("threaded").instantiate(PROGRAM, hosts=[ask])
+    for call, message in (
+        (lambda: instance.call(3), "no exported function 3"),
+        (lambda: instance.call("add", 1, 2, fuel="x"), "fuel is 'x'; 0 to"),
+        (lambda: instance.call("add", 1, 2, fuel=1.5), "fuel is 1.5; 0 to"),
+        (lambda: instance.call("add", 1, 2, backend=3), "no backend 3"),
+        (lambda: instance.allocate(1.5), "1.5 bytes cannot be allocated; an int"),
+        (lambda: instance.static(3), "no static 3"),
+    ):
+        with pytest.raises(ferryvm.FerryError, match=message):
+            call()
+        assert instance.add(1, 2) == 3
 
 
 def test_trap_shows_both_sides_and_leaves_the_instance_usable(instance: Instance) -> None:

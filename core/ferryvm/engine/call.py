@@ -23,6 +23,7 @@ from ferryvm.engine.marshal import CallError, Value, check, frame_struct, values
 from ferryvm.engine.possession import Possession
 from ferryvm.engine.result import ProgramInterrupted, shown_stack, trap_raised
 from ferryvm.errors import FerryError
+from ferryvm.failure import shown
 from ferryvm.float_environment import ours
 from ferryvm.isa import BY_MNEMONIC
 from ferryvm.isa.frame import HEADER_WORDS
@@ -294,6 +295,8 @@ class Calls:
 
     def allocate(self, size: int) -> int:
         """The offset of new bytes in the heap."""
+        if not hasattr(size, "__index__"):
+            raise CallError(f"{shown(size)} bytes cannot be allocated; an int is expected")
 
         def enter(_is_nested: bool) -> int:
             control = self.machine.control

@@ -393,8 +393,8 @@ class Execution:
         """Go on as `run`, whose caller has the execution for itself; the status in which it
         stopped. Raises FerryError for fuel that cannot be, RefusalError for a backend that cannot
         count, BackendError and what a host function raises."""
-        if fuel is not None and not 0 <= fuel <= UNLIMITED:
-            raise FerryError(f"fuel is {fuel}; 0 to {UNLIMITED} is allowed")
+        if fuel is not None and not (isinstance(fuel, int) and 0 <= fuel <= UNLIMITED):
+            raise FerryError(f"fuel is {shown(fuel)}; 0 to {UNLIMITED} is allowed")
         counting = count or fuel is not None
         check_size()
         self.machine.control.host_stack = floor()
