@@ -140,7 +140,7 @@ class Runs:
                 count,
             )
             for loop in program.loops
-            if (count := int(bundles[loop.begin : loop.end].sum()))
+            if (count := int(bundles[loop.start : loop.end].sum()))
         ]
         return sorted(found, key=lambda each: -each.cycles)
 

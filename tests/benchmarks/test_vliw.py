@@ -43,7 +43,7 @@ EACH = pytest.mark.parametrize("program", PROGRAMS, ids=lambda program: program.
 def loop(function: str = "dot", interval: int = 4, bound: int = 4, reason: str = "") -> LoopFigure:
     """A loop's figure."""
     made = dataclasses.replace(
-        LOOP, end=LOOP.begin + 3 * interval, resource_bound=bound, reason=reason
+        LOOP, end=LOOP.start + 3 * interval, resource_bound=bound, reason=reason
     )
     return LoopFigure(made, function, f"{function}.skiff:9:3", 600)
 
@@ -184,8 +184,8 @@ def test_loops_that_were_run_are_told_with_their_cycles() -> None:
     watched.run()
     code = watched.code()
     size = len(code.program.bundles)
-    whole = dataclasses.replace(LOOP, begin=0, end=size, copies=1, pc=watched.entry)
-    empty = dataclasses.replace(whole, begin=size)
+    whole = dataclasses.replace(LOOP, start=0, end=size, copies=1, pc=watched.entry)
+    empty = dataclasses.replace(whole, start=size)
     code.program = dataclasses.replace(code.program, loops=(whole, empty))
     round_ = Whole(watched).round(KERNEL, None)
     (only,) = round_.loops

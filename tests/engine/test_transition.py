@@ -157,7 +157,7 @@ def test_a_site_where_code_was_cut_off_is_queued_at_once() -> Execution:
     text = "(define i 0) (while (< i 300) (set! i (+ i 1))) (print! i) i"
     execution = start(ferryvm.compile(text), policy("wrong"), with_wrong(cut_off))
     assert execution.run().value == 300
-    assert placements(execution)[-1].why.startswith("compiled code stopped there")
+    assert placements(execution)[-1].why.startswith("compiled code was interrupted there")
     return execution
 
 

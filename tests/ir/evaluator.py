@@ -164,6 +164,11 @@ class Evaluator(PythonArithmetic):
     def _do_check_entry(self, frame: _Frame, operation: Operation) -> None:
         self._do_poll(frame, operation)
 
+    def _do_call_host(self, frame: _Frame, operation: Operation, *_arguments: int) -> None:
+        """Leave for the engine, as where no native function is bound."""
+        self.control.exit_id = operation.static[0]  # type: ignore[assignment]  # a number
+        self._leave_if(frame, operation, 1, Status.HOST)
+
     def _do_pay(self, frame: _Frame, operation: Operation) -> None:
         count, wanted = operation.static
         assert isinstance(count, int)

@@ -16,6 +16,8 @@ from ferryvm.region.region import region
 from ferryvm.testing.generate import generate
 from ferryvm.verify import Verified, verify
 
+from .reach import reached_pcs
+
 _BOUND = {
     "frame_pointer",
     "function",
@@ -258,7 +260,7 @@ def test_function_effects_of_random_programs_are_the_least_that_close(number: in
         assert (function in calls.recursive) == is_recursive
         expected = Effects()
         for member in calls.reached([function]):
-            for pc in region_pcs(verified, member):
+            for pc in reached_pcs(verified, member):
                 row = INSTRUCTIONS[verified.program.code.opcodes[pc]]
                 immediate = verified.program.code.immediates[pc]
                 read = {immediate} if row.mnemonic == "static.get" else set()
@@ -268,7 +270,3 @@ def test_function_effects_of_random_programs_are_the_least_that_close(number: in
         assert found.kinds == expected.kinds
         assert found.numbered_reads == expected.numbered_reads
         assert found.numbered_writes == expected.numbered_writes
-
-
-def region_pcs(verified: Verified, function: int) -> list[int]:
-    return [pc for pc in range(len(verified.program.code)) if verified.owner(pc) == function]

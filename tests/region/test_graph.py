@@ -18,6 +18,8 @@ from ferryvm.region.region import candidates, regions
 from ferryvm.testing.generate import ProgramKind, generate
 from ferryvm.verify import Verified, verify
 
+from .reach import reached_pcs
+
 MAIN = ".function main\n"
 BRANCH = "i32.const 1\njump_if {}\n"
 
@@ -232,9 +234,8 @@ def test_random_program_agrees_with_the_definitions(number: int) -> None:
         inside = [
             pc for block in found.blocks.values() for pc in range(block.first, block.last + 1)
         ]
-        assert sorted(inside) == [
-            pc for pc in range(len(verified.program.code)) if verified.owner(pc) == function
-        ]
+        assert sorted(inside) == reached_pcs(verified, function)
+        assert all(verified.owner(pc) == function for pc in inside)
 
 
 @pytest.mark.parametrize("number", range(60))

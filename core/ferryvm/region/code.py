@@ -79,8 +79,10 @@ def _handlers(verified: Verified, opcodes: list[int]) -> dict[int, tuple[int, ..
         flow = FLOWS[opcode]
         if not verified.is_reachable(pc) or flow not in (*_CALLS, Flow.THROW):
             continue
-        own = caught_locally(verified, pc)
-        covering = [own] if own is not None else verified.clauses.covering(pc)
+        covering = verified.clauses.covering(pc)
+        if INSTRUCTIONS[opcode].immediate is Immediate.TAG:  # it throws that and nothing else
+            own = caught_locally(verified, pc)
+            covering = () if own is None else (own,)
         handlers = tuple(dict.fromkeys(clause.handler for clause in covering))
         if handlers:
             found[pc] = handlers

@@ -170,7 +170,8 @@ class Trial:
             if tape is not None and tape.raised is error:
                 self.raised = f"{class_name(type(error))}: {text_of(error)}"
                 return Status.HOST
-            if self.status is not Status.HOST or isinstance(error, FerryError):
+            is_host = self.execution.machine.control.status == Status.HOST
+            if not is_host or isinstance(error, FerryError):
                 raise
             name = machine.program.hosts[machine.control.exit_id].name
             raise HostError(f"host function {name} raised {described(error)}") from error

@@ -131,6 +131,8 @@ OTHERWISE = {
     "observe": True,
     "quick": True,
     "forcing": frozenset([Forcing.DEOPT]),
+    "recompile_after": 7,
+    "natives": frozenset([0]),
 }
 
 

@@ -28,7 +28,7 @@ from ...double.campaign_compiler import NAMES, TURN
 
 pytestmark = pytest.mark.usefixtures("bad_backends")
 
-SEED = 4
+SEED = 5
 PROGRAMS = 10
 
 POLICY = """
