@@ -43,7 +43,7 @@ from ferryvm.verify import verify
 MOST_LINES = 1500
 """Instructions of a program at which no further piece is added."""
 
-MOST_CASES = 120
+MOST_CASES = 80
 """Golden cases at which no further instruction joins a batch."""
 
 
