@@ -117,7 +117,6 @@ PROGRAM = """
     call ten
     drop
 :end
-:caught_end
     i64.const 0
     return
 :caught

@@ -269,29 +269,22 @@ class Calls:
     def take_up(self, targets: Sequence[Target]) -> None:
         """Find the call that is under way on the stack of a machine that was loaded."""
         machine, words = self.machine, self.machine.memory.stack
-        fp, above = machine.control.fp, None
+        control, owner = machine.control, machine.verified.owner
+        pc, fp, above = control.pc, control.fp, None
+        function = -1  # of the frame at `above`
         while distance := words[fp + 1]:  # the outermost frame has none
-            above, fp = fp, fp - distance
+            above, function = fp, owner(pc)
+            pc, fp = words[fp] - 1, fp - distance
         if above is None:
-            if machine.control.status != Status.HALT:
+            if control.status != Status.HALT:
                 raise CallError("this state stands in the start function: go on with Engine.resume")
             return
-        pc = words[above] - 1
-        target = next((one for one in targets if self._is_at(one, above)), None)
+        target = next((one for one in targets if owner(one.entry) == function), None)
         if target is None or machine.program.code.opcodes[pc] != _HALT:
             raise CallError("this state is no call of an instance: go on with Engine.resume")
         sp = above - len(target.signature.parameters)
         self.idle = Registers(pc, sp, fp, int(Status.HALT), 0, 0)
         self._stop(Call(self, target, self.idle))
-
-    def _is_at(self, target: Target, frame: int) -> bool:
-        """True if the frame at a word of the stack is one of this stub."""
-        verified, control = self.machine.verified, self.machine.control
-        owner = verified.owner(target.entry)
-        words, fp, pc = self.machine.memory.stack, control.fp, control.pc
-        while fp != frame:
-            fp, pc = fp - words[fp + 1], words[fp] - 1
-        return verified.owner(pc) == owner
 
     def allocate(self, size: int) -> int:
         """The offset of new bytes in the heap."""

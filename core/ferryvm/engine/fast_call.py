@@ -17,7 +17,7 @@ import threading
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from ferryvm.engine.marshal import frame_struct
+from ferryvm.engine.marshal import frame_struct, values_struct
 from ferryvm.engine.number import TypedViews
 from ferryvm.float_environment import ours
 from ferryvm.isa.frame import HEADER_WORDS
@@ -38,7 +38,6 @@ def made(calls: Calls, target: Target) -> Callable[..., Any]:
         return lambda *arguments: calls.call(target, arguments)
     first = idle.sp
     frame = first + len(signature.parameters)
-    types = signature.results
     memory = machine.memory
     names = tuple(parameter_names(target.parameters, len(signature.parameters)))
     return _maker(names, signature)(
@@ -47,7 +46,7 @@ def made(calls: Calls, target: Target) -> Callable[..., Any]:
         busy=calls.busy,
         ident=threading.get_ident,
         pack=frame_struct(signature).pack_into,
-        unpack=struct.Struct("<" + "".join(_RESULTS[t] for t in types)).unpack_from,
+        unpack=values_struct(signature.results).unpack_from,
         stack=memory.stack.cast("B"),
         views=TypedViews(memory.stack),
         offset=8 * first,
@@ -64,9 +63,6 @@ def made(calls: Calls, target: Target) -> Callable[..., Any]:
         words=memory.control_words,
         halt=target.halt,
     )
-
-
-_RESULTS = {Type.I64: "q", Type.F64: "d", Type.I32: "i4x", Type.F32: "f4x"}
 
 
 def parameter_names(known: Sequence[str], count: int) -> list[str]:

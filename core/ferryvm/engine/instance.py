@@ -21,9 +21,9 @@ from typing import TYPE_CHECKING, Any
 from ferryvm.engine.call import Call, Calls, OutOfFuelError, Runner, Target
 from ferryvm.engine.entry_stub import stub_name
 from ferryvm.engine.fast_call import made, parameter_names
-from ferryvm.engine.marshal import CallError, Value, described_parameters
+from ferryvm.engine.marshal import CallError, Value, bits_of, described_parameters
 from ferryvm.errors import Position, UnknownNameError
-from ferryvm.isa.type import Type
+from ferryvm.isa.type import Type, to_python
 from ferryvm.program import Export
 
 if TYPE_CHECKING:
@@ -162,15 +162,11 @@ class Instance:
 
     def static(self, name: str) -> int | float:
         """The value of a static. Raises UnknownNameError."""
-        from ferryvm.isa.type import to_python
-
         number, t = self._static(name)
         return to_python(t, self._execution.machine.memory.statics[number])
 
     def set_static(self, name: str, value: float) -> None:
         """Set a static. Raises UnknownNameError, CallError for a value that is not of its type."""
-        from ferryvm.engine.marshal import bits_of
-
         number, t = self._static(name)
         self._execution.machine.memory.statics[number] = bits_of(t, value, f"static {name}")
 

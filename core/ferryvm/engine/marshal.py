@@ -28,7 +28,12 @@ class CallError(FerryError, TypeError):
 
 def frame_struct(signature: Signature) -> struct.Struct:
     """Arguments of a signature, return pc and distance, as words of the stack."""
-    return struct.Struct("<" + "".join(_FORMATS[t] for t in signature.parameters) + "QQ")
+    return struct.Struct(values_struct(signature.parameters).format + "QQ")
+
+
+def values_struct(types: Sequence[Type]) -> struct.Struct:
+    """Values of these types, as words of the stack."""
+    return struct.Struct("<" + "".join(_FORMATS[t] for t in types))
 
 
 def check(

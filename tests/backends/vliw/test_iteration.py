@@ -81,7 +81,7 @@ def test_a_store_waits_for_the_exits_of_the_rounds_before() -> None:
 
 def _through(store: int, load: int, step: int = 8, segment: Segment = HEAP) -> set[int]:
     """The distances by which loads wait for stores, at these offsets from an address that changes
-    by a step in each round."""
+    by a step in each iteration."""
     loop = Loop()
     at = loop.register()
     loop.store(at, loop.load(at, load), store, segment)

@@ -121,7 +121,7 @@ class PipelinableLoops:
 
     @property
     def reloaded(self) -> int:
-        """Registers that are loaded in each round."""
+        """Registers that are loaded in each iteration."""
         return sum(len(p.reloads.stores) for p in self.plans.values() if p.reloads is not None)
 
     @property
