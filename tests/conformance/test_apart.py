@@ -16,7 +16,7 @@ from click.testing import CliRunner, Result
 from ferryvm.cli.command import ferry
 from ferryvm.errors import FerryError
 
-from ..double.distribution import plant_backend
+from ..double.distribution import plant_backend, state_of_its_own
 
 HARM = """
 def harm(real, machine, counting):
@@ -38,6 +38,8 @@ def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     folder = tmp_path / "site"
     folder.mkdir()
     monkeypatch.syspath_prepend(folder)
+    # A process that ends while it loads leaves a note there, which the next command reports.
+    monkeypatch.setenv("XDG_STATE_HOME", state_of_its_own(tmp_path / "state"))
     return folder
 
 

@@ -14,6 +14,8 @@ import shutil
 import textwrap
 from pathlib import Path
 
+from ferryvm.cache import key_path
+
 GOOD = """
 from ferryvm.backend import Interpreter
 from ferryvm.hooks import BackendEntry, hookimpl
@@ -103,3 +105,13 @@ def compiler(name: str, body: str) -> str:
         "def ferryvm_backends():\n"
         f"    return [BackendEntry({name!r}, Faulty)]\n"
     )
+
+
+def state_of_its_own(folder: Path) -> str:
+    """A state directory that holds nothing but the secret of the cache that all tests share: with
+    another one commands would refuse its entries, and replace them by theirs."""
+    secret = folder / "ferryvm" / key_path().name
+    if not secret.exists():
+        secret.parent.mkdir(mode=0o700, parents=True)
+        shutil.copy2(key_path(), secret)
+    return str(folder)

@@ -7,7 +7,6 @@ from __future__ import annotations
 import json
 import os
 import re
-import shutil
 import signal
 import subprocess
 import sys
@@ -20,7 +19,6 @@ import pytest
 import ferryvm
 from ferryvm import crash_note, process, time_limit
 from ferryvm.backend import Artifact, Backend, BackendError, Capabilities
-from ferryvm.cache import key_path
 from ferryvm.cli.plugin_command import Brought
 from ferryvm.delivery import Delivery
 from ferryvm.hooks import BackendEntry, CommandEntry
@@ -30,23 +28,13 @@ from ferryvm.plugin import Plugin, Plugins
 from ferryvm.registry import Availability
 
 from .. import command
-from ..double.distribution import GOOD, plant
+from ..double.distribution import GOOD, plant, state_of_its_own
 from ..double.interpreter import Minimal
 from ..double.registry import plugin as plugin_of
 from ..double.registry import registry
 from .test_hook import hooked, policy, run
 
 ROOT = Path(__file__).parents[2]
-
-
-def state_of_its_own(folder: Path) -> str:
-    """A state directory that holds nothing but the secret of the cache that all tests share: with
-    another one commands would refuse its entries, and replace them by theirs."""
-    secret = folder / "ferryvm" / key_path().name
-    if not secret.exists():
-        secret.parent.mkdir(mode=0o700, parents=True)
-        shutil.copy2(key_path(), secret)
-    return str(folder)
 
 
 def ferry(site: Path, *arguments: str, **environment: str) -> tuple[int, str, str]:
