@@ -27,19 +27,18 @@ from ferryvm.verify import verify
 from ..conftest import BACKENDS
 from ..tier import crossed
 
-PREDICATE_FORMS = {
-    "jump_if": "{}; jump_if yes; i32.const 0; halt; :yes; i32.const 1",
-    "jump_unless": "{}; jump_unless no; i32.const 1; halt; :no; i32.const 0",
-    "eqz jump_if": "{}; i32.eqz; jump_if no; i32.const 1; halt; :no; i32.const 0",
-    "eqz jump_unless": "{}; i32.eqz; jump_unless yes; i32.const 0; halt; :yes; i32.const 1",
-    "eqz eqz": "{}; i32.eqz; i32.eqz",
-    "select": "i32.const 1; i32.const 0; {}; select",
-}
+PREDICATE_FORMS = (
+    "{}; jump_if yes; i32.const 0; halt; :yes; i32.const 1",
+    "{}; jump_unless no; i32.const 1; halt; :no; i32.const 0",
+    "{}; i32.eqz; jump_if no; i32.const 1; halt; :no; i32.const 0",
+    "{}; i32.eqz; jump_unless yes; i32.const 0; halt; :yes; i32.const 1",
+    "{}; i32.eqz; i32.eqz",
+    "i32.const 1; i32.const 0; {}; select",
+)
 """Uses of a predicate that give its own value."""
 
 STATICS = {t: 1 + 2 * number for number, t in enumerate(Type)}
 """The number of the first of two statics of each type; static 0 is the number of a piece."""
-
 
 BOOLEANS = (((Type.I32, 0),), ((Type.I32, 1),))
 
@@ -81,7 +80,7 @@ def pieces(t: Type) -> list[Piece]:
         if is_numeric and row.immediate is Immediate.NONE and operand_types(row)[0] is t:
             found.append(plain)
             if all(case.outcome.stack in BOOLEANS for case in plain.cases):
-                found += [Piece(row, form) for form in PREDICATE_FORMS.values()]
+                found += [Piece(row, form) for form in PREDICATE_FORMS]
     return found
 
 

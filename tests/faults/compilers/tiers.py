@@ -4,10 +4,11 @@
     python -m tests.faults.compilers.tiers [--faults A,B] [--tier default] [--jobs N] [--json FILE]
 
 For each fault the tests of its compiler run with the fault planted: first the default tier, then,
-where that does not find it, the nightly one. Found means that a test fails, or that the tests
-do not end; an error at collection or in a fixture is no finding. What the page or the table of faults says is no test of a compiler, so tests/faults is left
-out. A fault that a file of results has already is not looked for again. Exit code 1 if the default
-tier finds less than 90 % of what both find.
+where that does not find it, the nightly one. Found means that a test fails, or that the tests do
+not end; an error at collection or in a fixture is no finding. What the page or the table of faults
+says is no test of a compiler, so tests/faults is left out. A fault that a file of results has
+already is not looked for again. Exit code 1 if the default tier finds less than 90 % of what both
+find.
 """
 
 from __future__ import annotations
