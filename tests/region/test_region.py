@@ -11,6 +11,7 @@ import ferryvm
 import ferryvm.region as package
 from ferryvm.errors import UnknownNameError
 from ferryvm.program import Function
+from ferryvm.region.fact import facts
 from ferryvm.region.region import RegionKind, candidates, region, regions
 from ferryvm.testing.generate import ProgramKind as Generated
 from ferryvm.testing.generate import generate
@@ -263,3 +264,29 @@ def test_package_gives_every_name_that_it_lists() -> None:
         assert getattr(package, name).__name__ == name
     with pytest.raises(AttributeError, match=r"module 'ferryvm\.region' has no attribute 'regoin'"):
         package.regoin  # noqa: B018 - the look-up is what raises
+
+
+def test_scope_that_no_exception_gets_to_is_no_region() -> None:
+    program = assembled("""
+.tag thrown
+.tag other i64
+.function main
+:try
+    throw thrown
+:end
+:unreached
+    enter_jit
+    drop
+    leave_jit
+    halt
+:handler
+    enter_jit
+    nop
+    leave_jit
+    halt
+.catch thrown from try to end using handler
+.catch other from try to end using unreached
+""")
+    found = regions(program)
+    assert names(found) == ["program", "main", "main/scope.1"]
+    assert [facts(each).instructions for each in found] == [5, 5, 2]

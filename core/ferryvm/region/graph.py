@@ -101,13 +101,21 @@ class Graph:
         """The innermost loop around an instruction. Raises ValueError as `block`."""
         return self.loop(self.block(pc).first)
 
+    def has(self, pc: int) -> bool:
+        """True if the instruction is of the function, and control can reach it."""
+        return self._block(pc) is not None
+
     def block(self, pc: int) -> Block:
         """The block that an instruction of the function is in. Raises ValueError for others."""
-        place = bisect.bisect_right(self._firsts, pc) - 1
-        found = self.blocks[self._firsts[place]] if place >= 0 else None
-        if found is None or pc > found.last:
+        found = self._block(pc)
+        if found is None:
             raise ValueError(f"pc {pc} is not in function {self.name!r}, or cannot be reached")
         return found
+
+    def _block(self, pc: int) -> Block | None:
+        place = bisect.bisect_right(self._firsts, pc) - 1
+        found = self.blocks[self._firsts[place]] if place >= 0 else None
+        return None if found is None or pc > found.last else found
 
 
 @memoised

@@ -13,6 +13,7 @@ import collections
 
 from ferryvm.isa import BY_MNEMONIC
 from ferryvm.region.code import code
+from ferryvm.region.graph import graph
 from ferryvm.region.loop_head import ENTER, scope_marks
 from ferryvm.region.memo import memoised
 from ferryvm.verify import Verified
@@ -24,7 +25,10 @@ _DEEPEST = 100
 
 
 def scope_entries(verified: Verified, function: int) -> tuple[int, ...]:
-    """pcs of the function's `enter_jit` instructions, in rising order."""
+    """pcs of the function's `enter_jit` instructions that its control-flow graph has, in rising order.
+
+    A handler that no exception gets to is not in the graph, though the verifier follows each clause.
+    """
     return _entries(verified).get(function, ())
 
 
@@ -32,7 +36,9 @@ def scope_entries(verified: Verified, function: int) -> tuple[int, ...]:
 def _entries(verified: Verified) -> dict[int, tuple[int, ...]]:
     found: dict[int, list[int]] = {}
     for pc in scope_marks(verified):
-        found.setdefault(verified.owner(pc), []).append(pc)
+        function = verified.owner(pc)
+        if graph(verified, function).has(pc):
+            found.setdefault(function, []).append(pc)
     return {function: tuple(pcs) for function, pcs in found.items()}
 
 
