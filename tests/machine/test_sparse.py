@@ -79,7 +79,7 @@ def test_pages_that_nobody_touched_are_not_looked_at() -> None:
     memory = Memory(0, 1 << 30, Limits(heap=1 << 30))
     memory.heap[(1 << 29) + 5] = 1
     base = memory.heap_address
-    (found,) = resident.touched(base, base + (1 << 30))
+    (found,) = resident.resident_ranges(base, base + (1 << 30))
     assert found[0] <= base + (1 << 29) + 5 < found[1]
     assert found[1] - found[0] <= 1 << 21  # a page, be it a large one
     at = (1 << 29) // GRANULE * GRANULE
@@ -98,7 +98,7 @@ def test_ranges_end_where_they_are_asked_to(touch: tuple[int, int]) -> None:
     wanted = (base + 3, base + 8 * mmap.PAGESIZE - 5)
     low = max(base + first * mmap.PAGESIZE, wanted[0])
     high = min(base + (first + count) * mmap.PAGESIZE, wanted[1])
-    assert list(resident.touched(*wanted)) == [(low, high)]
+    assert list(resident.resident_ranges(*wanted)) == [(low, high)]
 
 
 @pytest.mark.parametrize("content", [None, bytes(1 << 16)])

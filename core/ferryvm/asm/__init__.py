@@ -19,7 +19,7 @@ __all__ = ["assemble", "disassemble", "parse", "parse_classic", "write"]
 
 @in_ours
 def parse(text: str, file: str = "<string>") -> Listing:
-    """The listing that a text stands for; its first token tells the form.
+    """The listing of an assembly text; its first token determines the form.
 
     Raises SourceError with every fault in the text.
     """
@@ -39,7 +39,7 @@ def _classic(source: Source) -> Listing:
 
 @in_ours
 def assemble(text: str, file: str = "<string>", optimize: bool = False) -> Program:
-    """The program that a text stands for, not verified; `optimize` applies the peephole.
+    """The program of an assembly text, not verified; `optimize` applies the peephole.
 
     Raises SourceError with every fault in the text.
     """

@@ -2,9 +2,9 @@
 """The classic listing form: upper-case mnemonics over one word type, tokens anywhere.
 
     PUSH_WORD 1          PUSH_WORD       both are one instruction; `:name` is a label,
-                         1               `name` as an operand goes to it
+                         1               `name` as an operand refers to it
 
-A listing says nothing about functions; `ferryvm.asm.inference` finds them. This module holds the
+A listing does not declare functions; `ferryvm.asm.inference` finds them. This module holds the
 mnemonics and reads tokens into steps, one step a mnemonic.
 """
 
@@ -20,7 +20,8 @@ from ferryvm.asm.source import Source, StatementFault, Token, near
 from ferryvm.isa import BY_MNEMONIC
 
 DEFAULT_STATICS = 256
-"""Statics of a listing that numbers some of them at run time and does not say how many."""
+"""The number of statics of a listing that computes numbers of statics at run time and does not
+declare how many there are."""
 
 MOST_WORDS = 1 << 16
 """Numbers of statics and of a frame's words are below this."""
@@ -48,7 +49,7 @@ class Mnemonic:
     pushes: int
     code: str
     numbered: str = ""
-    """The code when a static's number follows; it then pops one word less."""
+    """The code if a static's number follows; it then pops one word less."""
 
 
 def _comparison(condition: str) -> Mnemonic:
@@ -117,7 +118,7 @@ class Steps:
 
     steps: list[Step] = dataclasses.field(default_factory=list)
     labels: dict[str, int] = dataclasses.field(default_factory=dict)
-    """Index of the step that each label stands before; past the end for the last ones."""
+    """Index of the step that each label precedes; past the end for labels at the end."""
     statics: int | None = None
     """The number of statics that `.statics` declares."""
 
@@ -127,7 +128,7 @@ _DIRECTIVES = (".classic", ".statics")
 
 
 def is_classic(source: Source) -> bool:
-    """True if a text is in the classic form: its first token but labels tells."""
+    """True if a text is in the classic form, which its first token after labels determines."""
     for token in source.first_tokens():
         if not token.startswith(":"):
             return token in _DIRECTIVES or _CLASSIC_WORD.fullmatch(token) is not None
@@ -142,7 +143,7 @@ def read(source: Source) -> Steps:
 
 
 class _Reader:
-    """Tokens to steps."""
+    """Turns tokens into steps."""
 
     def __init__(self, source: Source) -> None:
         self.source = source
@@ -188,7 +189,7 @@ class _Reader:
                 f"expected a mnemonic or :label after {before}, found the number {token.text}",
             )
         else:
-            # What follows it on the line can only be its operand: no second fault for that.
+            # The rest of the line can only be its operand: report no second fault for it.
             following = self._peek()
             if (
                 following is not None
@@ -289,7 +290,7 @@ class _Reader:
                 self.source.fault(step.label_token, f"no label {step.label!r}{hint}")
 
     def _fold_frame_numbers(self) -> None:
-        """Give LOAD_WORD and STORE_WORD the number that is pushed right before them."""
+        """Make a number pushed right before LOAD_WORD or STORE_WORD the instruction's operand."""
         folded: list[Step] = []
         for step in self.result.steps:
             if MNEMONICS[step.name].kind is OperandKind.FRAME and step.number is None:

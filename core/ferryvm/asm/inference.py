@@ -3,11 +3,11 @@
 
     steps ──follow control from main and from every called label──> bodies ──emit──> Listing
 
-A small abstract interpretation: an operand stack is a list of words and marks, and each step
-of a body is visited once, with the one stack that every way to it must agree on. What a call
-leaves depends on the callee's RETURN, which may not have been seen yet (recursion): such a way
-waits until it has been. A body is all that control reaches from its label, so functions may stand
-anywhere in the text, and a piece that two of them reach is in both.
+This is a small abstract interpretation: an operand stack is a list of words and marks, and each
+step of a body is visited once, with one stack on which all paths to it must agree. The results of a
+call depend on the callee's RETURN, which may not have been visited yet (recursion): such a path is
+suspended until it has been. A body consists of all steps that control reaches from its label, so
+functions may stand anywhere in the text, and steps that two functions reach are in both.
 """
 
 from __future__ import annotations
@@ -44,10 +44,10 @@ def infer(source: Source, steps: Steps) -> Listing:
 
 
 def _analyse(source: Source, steps: Steps) -> _Analysis:
-    """The analysis that finds no fault, or the first one with its faults noted.
+    """The analysis that finds no fault, or the first one with its faults recorded.
 
-    A function of which no RETURN can be reached but through a call of itself never returns; what
-    stands after its call must still agree on a stack, so 0 results are assumed, then 1.
+    A function whose RETURNs are reachable only through a call of itself never returns. The code
+    after its call must still agree on a stack, so 0 results are assumed, then 1.
     """
     assumed: dict[str, int] = {}
     first = analysis = _Analysis(source, steps, assumed)
@@ -65,7 +65,7 @@ def _analyse(source: Source, steps: Steps) -> _Analysis:
 
 
 def _statics(source: Source, steps: Steps) -> int:
-    """Number of statics: as stated, or one more than the highest constant number."""
+    """Number of statics: as declared, or one more than the highest constant number."""
     highest, is_computed = -1, False
     for index, step in enumerate(steps.steps):
         if MNEMONICS[step.name].kind is not OperandKind.STATIC:
@@ -88,7 +88,7 @@ def _statics(source: Source, steps: Steps) -> int:
 
 
 class _Stack:
-    """An operand stack; equal ones are one object, which `_Stacks` sees to."""
+    """An operand stack. `_Stacks` interns stacks, so equal ones are one object."""
 
     __slots__ = ("above_mark", "below", "depth", "has_mark", "is_mark")
 
@@ -96,9 +96,9 @@ class _Stack:
         self.below, self.is_mark = below, is_mark
         self.has_mark: bool = is_mark or (below is not None and below.has_mark)
         self.depth: int = 0 if below is None else below.depth + (not is_mark)
-        """Words of it; a mark is none."""
+        """Number of its words; marks do not count."""
         self.above_mark: int = 0 if below is None or is_mark else below.above_mark + 1
-        """Words down to the nearest mark, or to the bottom."""
+        """Number of words above the nearest mark, or above the bottom."""
 
     def __str__(self) -> str:
         words = f"{self.above_mark} word{'' if self.above_mark == 1 else 's'}"
@@ -121,22 +121,22 @@ class _Stacks:
 
 @dataclasses.dataclass
 class _Body:
-    """All that control reaches from a label (None: from the start of the text)."""
+    """The steps that control reaches from a label (None: from the start of the text)."""
 
     label: str | None
     entry: int
     stacks: dict[int, _Stack] = dataclasses.field(default_factory=dict)
-    """The stack before each step that is reached."""
+    """The stack before each reachable step."""
     sources: dict[int, int] = dataclasses.field(default_factory=dict)
-    """The step from which each one was first reached."""
+    """The predecessor from which each step was first reached."""
 
 
 _Path = tuple[_Body, int, _Stack]
-"""Control that comes out of a step of a body with a stack."""
+"""A path after a step of a body, with its stack."""
 
 
 class _Analysis:
-    """One try, under assumptions on functions of which no RETURN is seen."""
+    """One attempt, under assumptions about functions without a visited RETURN."""
 
     def __init__(self, source: Source, steps: Steps, assumed: dict[str, int]) -> None:
         self.source, self.assumed = source, assumed
@@ -146,14 +146,14 @@ class _Analysis:
         self.parameters: dict[str, tuple[int, Step]] = {}
         """Words passed to each called label, and the first call."""
         self.results: dict[str, tuple[int, Step | None]] = {}
-        """Words returned, and the RETURN that says so."""
+        """Words returned, and the RETURN that determines it."""
         self.unresolved: dict[str, list[_Path]] = {}
         self.pending: list[tuple[_Body, int]] = []
         self.faults: dict[Token, str] = {}
-        """The first one at each place: a step that two bodies share fails in both."""
+        """The first fault at each token: a step that two bodies share fails in both."""
 
     def run(self) -> None:
-        """Follow every way; adds assumptions where it can go on in no other way."""
+        """Follow all paths; adds an assumption whenever every path is suspended."""
         self._start(None, 0)
         while True:
             while self.pending:
@@ -249,7 +249,7 @@ class _Analysis:
             self.unresolved.setdefault(step.label, []).append((body, index, stack))
 
     def _resume(self, body: _Body, index: int, stack: _Stack, results: int) -> None:
-        """Go on after a call."""
+        """Continue after a call."""
         self._reach(body, index + 1, self.stacks.push(stack) if results else stack, index)
 
     def _return(self, body: _Body, step: Step, stack: _Stack) -> None:
@@ -269,7 +269,7 @@ class _Analysis:
         self._fault(step, f"function {label} returns {words[count]} here{where}")
 
     def _settle(self, label: str, count: int, step: Step | None) -> None:
-        """Note what a function returns and let go on who waits for it."""
+        """Record the number of results of a function and resume the paths that depend on it."""
         self.results[label] = (count, step)
         for body, index, stack in self.unresolved.pop(label, []):
             self._resume(body, index, stack, count)
@@ -310,7 +310,7 @@ class _Emitter:
         self.targets = {step.label for step in reached if step.name in ("JMP", "JMPT", "JMPF")}
 
     def items(self) -> list[Item]:
-        """The steps in the order of the text, but from the entry round to it."""
+        """The steps in the order of the text, rotated to begin at the entry."""
         entry = self.body.entry
         order = sorted(self.body.stacks)
         items: list[Item] = []
@@ -322,7 +322,7 @@ class _Emitter:
                 items += self._step(index)
         last = entry - 1
         if last in self.body.stacks and self.steps.steps[last].name not in _ENDS:
-            # What stood before the entry ran on into it; now it stands at the end.
+            # The step before the entry falls through to it, and is the last one now.
             name = self._entry_label(items)
             items.append(Line(BY_MNEMONIC["jump"], name, self._position(self.steps.steps[last])))
         return items

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Literals and names of assembly, both ways; what is written reads back as the same bits.
+"""Literals and names of assembly, both ways; written text reads back as the same bits.
 
     integers   42  -7  1_000_000  0xff  0b1010        signed or unsigned, as long as they fit
     floats     1.5  -0.0  6e23  inf  -inf  nan        rounded once, to nearest even
@@ -28,7 +28,7 @@ _HEX_FLOAT = re.compile(
     r"[+-]?0[xX](?P<whole>[0-9a-fA-F]+)(?:\.(?P<part>[0-9a-fA-F]*))?[pP](?P<power>[+-]?[0-9]+)"
 )
 _MOST_DIGITS = 200
-"""Longer integers fit nothing; Python refuses to read much longer ones."""
+"""Longer integers fit no type; Python refuses to read much longer ones."""
 
 _BARE_NAME = re.compile(r"[^\W\d][\w.$!?*/<>=+@%&^~|'-]*")
 _ESCAPE = re.compile(r"\\(x[0-9a-fA-F]{2}|.)")
@@ -37,13 +37,13 @@ _ESCAPED = {value[0]: "\\" + letter for letter, value in _ESCAPES.items()}
 
 
 class LiteralFault(Exception):  # noqa: N818 - becomes one line of a SourceError
-    """The reason that a text is no literal of the wanted kind."""
+    """The reason for which a text is not a literal of the wanted kind."""
 
 
 def integer(text: str) -> int | None:
-    """The integer that a text stands for; None if it is none.
+    """The integer that a text denotes; None if it is not an integer.
 
-    Raises LiteralFault for one that is too long to be of any use.
+    Raises LiteralFault if it is too long to fit any type.
     """
     match = _INTEGER.fullmatch(text)
     if match is None:
@@ -164,7 +164,7 @@ def string_bytes(text: str) -> bytes:
 
 
 def format_bytes(data: bytes) -> str:
-    """A quoted string of ASCII characters that stands for these bytes."""
+    """A quoted string of ASCII characters that denotes these bytes."""
     return (
         '"'
         + "".join(
@@ -180,7 +180,7 @@ def format_bytes(data: bytes) -> str:
 
 
 def format_string(text: str) -> str:
-    """A quoted string that stands for this text; printable characters stay as they are."""
+    """A quoted string that denotes this text; printable characters are not escaped."""
     return (
         '"'
         + "".join(
@@ -194,7 +194,7 @@ def format_string(text: str) -> str:
 
 
 def name(text: str) -> str:
-    """The name that a token stands for; raises LiteralFault."""
+    """The name that a token denotes; raises LiteralFault."""
     if text.startswith('"'):
         try:
             return string_bytes(text).decode()
@@ -211,7 +211,7 @@ def is_bare_name(text: str) -> bool:
 
 
 def format_name(text: str) -> str:
-    """A name as it is written: bare where that is unmistakable, else quoted."""
+    """A name in assembly syntax: bare if that is unambiguous, else quoted."""
     is_type = any(text == str(type_) for type_ in Type)
     is_bare = text.isascii() and is_bare_name(text) and not is_type
     return text if is_bare else format_string(text)

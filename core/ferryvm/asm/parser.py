@@ -5,11 +5,11 @@
                     (literals are read here)   (names are looked up here)
 
 Names may be used before they are declared, so they are looked up after the last line. A faulty
-statement is reported and left out; reading goes on with the next.
+statement is reported and skipped; parsing continues with the next.
 
 Most lines are one instruction, and most of their texts occur many times. Such a text is matched by
-one regular expression when it is first seen, and is found in a table from then on. Whatever else a
-line holds, and each fault, is read token by token: `_recognised` refuses what it does not know.
+one regular expression at its first occurrence, and looked up in a table afterwards. All other
+lines, and faulty ones, are read token by token: `_recognised` returns None for them.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ from ferryvm.listing import ClauseListing, FunctionCode, FunctionListing, Listin
 from ferryvm.program import Data, HostImport, Signature, Static, Tag
 
 _DATA_BITS = {"i8": 8, "i16": 16}
-"""Item types that only data knows; the four value types are the others."""
+"""Item types that occur in data only; the four value types are the others."""
 
 _KINDS = [row.immediate for row in INSTRUCTIONS]
 _JUMP = BY_MNEMONIC["jump"].opcode
@@ -74,12 +74,12 @@ def _unsigned(text: str) -> int | None:
 
 
 def _nothing(_text: str) -> None:
-    """The number that an operand without one is."""
+    """The number of an operand that has none."""
 
 
 _Form = tuple[Instruction, Immediate, bool, Callable[[str], int | None]]
-"""An instruction, its immediate, if that depends on the function, and how a number is read: to None
-if it is faulty or a name."""
+"""An instruction, its immediate, True if that depends on the function, and the reader of numbers,
+which returns None for a fault or a name."""
 
 
 def _form(row: Instruction) -> _Form:
@@ -97,22 +97,22 @@ _SIMPLE = re.compile(r"([a-z][a-z0-9_.]*)(?:[ \t]+([^\s,;()\":]+))?")
 """An instruction with at most one operand, which is neither a string nor a signature."""
 
 _MOST_KNOWN = 1 << 16
-"""Texts of instructions that are kept."""
+"""The largest number of instruction texts that are cached."""
 
 _Encoded = tuple[int, int, str | None]
-"""Opcode, immediate, and the name that the immediate is the number of, if there is one."""
+"""Opcode, immediate, and the name whose number the immediate is, if there is one."""
 
 _Reference = tuple[int, str, int | Token]
-"""pc, a name as it is written, and its token, or the line whose last token it is."""
+"""pc, a name as written, and its token, or the line whose last token it is."""
 
 
 @dataclasses.dataclass(frozen=True)
 class _PendingClause:
-    """A clause whose names are still to be looked up."""
+    """A clause whose names are not resolved yet."""
 
     tag: Token | None
     places: tuple[Token, Token, Token]
-    """Start, end, handler."""
+    """Tokens of start, end, handler."""
     depth: int
     record: bool
 
@@ -123,7 +123,7 @@ class _Function:
     code: FunctionCode = dataclasses.field(default_factory=FunctionCode)
     signature: Signature = dataclasses.field(default_factory=Signature)
     locals: dict[str, int] = dataclasses.field(default_factory=dict)
-    """Numbers of the parameters and locals that have names."""
+    """Numbers of the named parameters and locals."""
     local_count: int = 0
     """Parameters and locals so far."""
     parameters: tuple[str, ...] = ()
@@ -134,10 +134,10 @@ class _Function:
     """Lines of the labels."""
     clauses: list[_PendingClause] = dataclasses.field(default_factory=list)
     references: list[_Reference] = dataclasses.field(default_factory=list)
-    """Names that are still to be looked up."""
+    """Names that are not resolved yet."""
 
     def encoded(self, row: Instruction, number: int) -> int:
-        """The immediate of an instruction in this function that has a number."""
+        """The immediate of an instruction in this function whose operand is a number."""
         if row.immediate is Immediate.LOCAL:
             return word_of(number, len(self.signature.parameters)) & _ALL_BITS
         if row.immediate is Immediate.RESULTS:
@@ -146,7 +146,7 @@ class _Function:
 
 
 class Parser:
-    """One text in the modern form on its way to a listing."""
+    """The parser of one text in the modern form."""
 
     def __init__(self, source: Source) -> None:
         self.source = source
@@ -155,14 +155,14 @@ class Parser:
         self.order: list[_Function] = []
         self.current: _Function | None = None
         self.known: dict[str, _Encoded] = {}
-        """Instructions by their text, wherever they stand."""
+        """Instructions by their text, for those that are equal in all functions."""
         self.known_here: dict[str, _Encoded] = {}
-        """The same of instructions that depend on the function they stand in."""
+        """Instructions by their text, for those that depend on the current function."""
         self.statics: dict[str, list[int]] = {}
         self.hosts: dict[str, Token] = {}
         self.tags: dict[str, Token] = {}
         self.exports: dict[str, tuple[Token, Token]] = {}
-        """Token of the name and of the function, by name."""
+        """The tokens of name and function of each export, by name."""
         self.table: list[Token] = []
         self.data: list[tuple[int, bytearray]] = []
         self.signatures: list[Signature] = []
@@ -204,7 +204,7 @@ class Parser:
         known, known_here = self.known, self.known_here
         file = self.source.file
         function, code = self.current, FunctionCode()
-        pcs, files, lines, columns = [], [], [], []  # of the code's positions
+        pcs, files, lines, columns = [], [], [], []  # (see `Positions`)
         for number, line in enumerate(self.source.lines, start=1):
             text = line.strip()
             found = known.get(text) or known_here.get(text)
@@ -236,7 +236,7 @@ class Parser:
             code.immediates.append(immediate)
 
     def _recognised_label(self, function: _Function, text: str, number: int) -> bool:
-        """True if a line is a new label and nothing else, which is then placed."""
+        """True if a line is a new label and nothing else; the label is placed then."""
         name = text[1:]
         if not literal.is_bare_name(name) or name in function.labels:
             return False
@@ -245,7 +245,7 @@ class Parser:
         return True
 
     def _recognised(self, function: _Function, text: str) -> _Encoded | None:
-        """A simple instruction without faults; None for whatever else a line holds."""
+        """The simple instruction without faults on a line; None for any other line."""
         match = _SIMPLE.fullmatch(text)
         form = _FORMS.get(match[1]) if match is not None else None
         if match is None or form is None:
@@ -314,7 +314,7 @@ class Parser:
         function.code.labels[name] = len(function.code.opcodes)
 
     def _label_token(self, line: int, name: str) -> Token:
-        """The token of a label that stands on a line."""
+        """The token of a label on a line."""
         tokens = (token for token in self.source.tokens(line) if token.text.startswith(":"))
         return next(token for token in tokens if literal.name(token.text[1:]) == name)
 
@@ -368,7 +368,7 @@ class Parser:
         token = statement.next("a name")
         name = name_of(token)
         function = _Function(name)
-        # It is there from now on, or a fault in the rest would cause others below.
+        # Record it first: otherwise a fault in the rest would cause more faults below.
         self.current = function
         self.known_here.clear()
         self._place()
@@ -533,7 +533,7 @@ class Parser:
         self._place()
 
     def _place(self) -> None:
-        """Give the instructions from here on the position that `.loc` stated, if it did."""
+        """Give the following instructions the position that `.loc` stated, if there was one."""
         if self.current is None:
             return
         code = self.current.code

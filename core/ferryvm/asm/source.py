@@ -14,7 +14,7 @@ from ferryvm.errors import Diagnostic, Position, suggestion
 from ferryvm.source import SourceText
 
 _NEAR_CANDIDATES = 2000
-"""Names compared with an unknown one, so that a fault in a large text stays cheap."""
+"""The number of names that are compared with an unknown one; it bounds the cost of a fault."""
 
 _TOKEN = re.compile(
     r"""
@@ -72,7 +72,7 @@ class Source:
         return found
 
     def classic_tokens(self) -> list[Token]:
-        """The tokens of the whole text in the classic form: whatever white space separates."""
+        """The tokens of the whole text in the classic form, separated by any white space."""
         found = []
         for number, line in enumerate(self.lines, start=1):
             for match in _CLASSIC_TOKEN.finditer(line):
@@ -81,7 +81,7 @@ class Source:
         return found
 
     def first_tokens(self) -> Iterator[str]:
-        """Texts of the tokens in order, read only as far as asked for."""
+        """Texts of the tokens in order, read lazily."""
         for line in self.lines:
             for match in _CLASSIC_TOKEN.finditer(line):
                 if not match.group().startswith(";"):
@@ -92,7 +92,7 @@ class Source:
         return self._text.position(token.line, token.column)
 
     def fault(self, token: Token, message: str) -> None:
-        """Note a fault; raises SourceError when there are too many to go on."""
+        """Record a fault; raises SourceError when there are too many to continue."""
         self._text.fault(token.line, token.column, message, len(token.text))
 
     def check(self) -> None:
@@ -101,7 +101,7 @@ class Source:
 
 
 def near(name: str, known: Iterable[str]) -> str:
-    """`suggestion` among the known names of about the same length."""
+    """The closest of the known names of about the same length, as `suggestion`."""
     candidates = []
     for candidate in known:
         if abs(len(candidate) - len(name)) <= 1 + len(name) // 2:

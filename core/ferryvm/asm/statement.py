@@ -21,7 +21,7 @@ TYPES = {str(type_): type_ for type_ in Type}
 
 @contextlib.contextmanager
 def reading(token: Token) -> Iterator[None]:
-    """A context in which what is wrong with a literal is a fault of `token`."""
+    """A context in which a wrong literal is a fault of `token`."""
     try:
         yield
     except LiteralFault as fault:
@@ -29,7 +29,7 @@ def reading(token: Token) -> Iterator[None]:
 
 
 def name_of(token: Token) -> str:
-    """The name that a token stands for."""
+    """The name that a token denotes."""
     with reading(token):
         return literal.name(token.text)
 
@@ -41,7 +41,7 @@ def literal_of(type_: Type, token: Token) -> int:
 
 
 def unsigned_of(token: Token, bits: int) -> int:
-    """The number that a token stands for, below 2^`bits`."""
+    """The number that a token denotes, below 2^`bits`."""
     with reading(token):
         value = literal.integer(token.text)
     if value is None:
@@ -64,7 +64,7 @@ def type_of(token: Token) -> Type:
 
 
 class Statement:
-    """A mnemonic or directive, `head`, and what is left of its operands."""
+    """A mnemonic or directive, `head`, and its operands not read yet."""
 
     def __init__(self, head: Token, operands: list[Token]) -> None:
         self.head, self.operands, self.at = head, operands, 0
@@ -82,19 +82,19 @@ class Statement:
         return self.operands[self.at - 1]
 
     def accept(self, text: str) -> bool:
-        """True if the next token is `text`, which is then taken."""
+        """True if the next token is `text`; it is consumed then."""
         if self.peek() != text:
             return False
         self.at += 1
         return True
 
     def rest(self) -> list[Token]:
-        """All tokens that are left."""
+        """All tokens not read yet, which are consumed."""
         rest, self.at = self.operands[self.at :], len(self.operands)
         return rest
 
     def finish(self) -> None:
-        """Raise a StatementFault unless every token was taken."""
+        """Raise a StatementFault if tokens are left."""
         if self.at < len(self.operands):
             extra = self.operands[self.at]
             count = f"{self.at} operand{'' if self.at == 1 else 's'}" if self.at else "no operand"

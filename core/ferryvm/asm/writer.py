@@ -21,8 +21,8 @@ def write(listing: Listing) -> str:
 
 
 def _signature(signature: Signature, names: tuple[str, ...] = ()) -> str:
-    """A signature for the end of a statement, with a space before it; empty for () -> ().
-    `names`: of the parameters."""
+    """A signature for the end of a statement, with a space before it; empty for () -> (). `names`:
+    the names of the parameters."""
     text = ""
     if signature.parameters:
         types = [str(t) for t in signature.parameters]
@@ -50,7 +50,7 @@ class _Writer:
         ]
         self.location: Position | None = None
         self.is_located = False
-        """True after a `.loc`: before one, text maps to itself."""
+        """True after a `.loc`: without one, the position of a line is the line itself."""
         self.pc = 0
 
     def lines(self) -> Iterator[str]:

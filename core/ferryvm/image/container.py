@@ -30,11 +30,11 @@ _SECTION = struct.Struct("<4sIQ")
 
 
 MOST_BYTES = 1 << 30
-"""The largest program image that is read."""
+"""The largest program image that is read, in bytes."""
 
 
 class ImageError(FerryError):
-    """A file is not usable: another format, another version, truncated or altered."""
+    """A file is not usable: it has another format or version, or is truncated or altered."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -48,10 +48,10 @@ class ImageKind:
 
 
 _AT_ONCE = 1 << 24
-"""Bytes that are hashed at a time: between two of them a signal is seen."""
+"""Bytes that are hashed at a time: signals are handled between two such chunks."""
 
 Payload = bytes | Sequence[bytes | memoryview]
-"""A section: its bytes, or the parts that they come in."""
+"""A section: its bytes, or the parts that make it up."""
 
 
 def _checksum(header: bytes, content: Iterable[bytes | memoryview]) -> bytes:
@@ -69,7 +69,7 @@ def pack(kind: ImageKind, sections: Mapping[str, Payload]) -> bytes:
 
 
 def pack_parts(kind: ImageKind, sections: Mapping[str, Payload]) -> list[bytes | memoryview]:
-    """The file with these sections, in parts: what a section was given as is not copied."""
+    """The file with these sections, in parts; the payloads are not copied."""
     parts: list[bytes | memoryview] = []
     for tag in kind.tags:
         payload = sections[tag]
@@ -98,7 +98,7 @@ def unpack(kind: ImageKind, content: bytes, name: str) -> dict[str, bytes]:
 
 
 def unpack_views(kind: ImageKind, content: bytes, name: str) -> dict[str, memoryview]:
-    """As `unpack`, without a copy of what may be large."""
+    """As `unpack`, with views instead of copies of the payloads."""
     if len(content) < _HEADER.size or not content.startswith(kind.magic):
         raise ImageError(f"{name}: not {kind.name}")
     _, version, zero, table, length, checksum = _HEADER.unpack_from(content)
@@ -154,8 +154,9 @@ class Writer:
     def text(self, value: str) -> None:
         """A blob of UTF-8.
 
-        Half a surrogate pair, which has no UTF-8, is written as its escape: a name of a file
-        that is not UTF-8 comes to Python like that, and is no reason not to save a program."""
+        A lone surrogate, which has no UTF-8, is written as its escape: file names that are not
+        UTF-8 reach Python as such, and they must not prevent a program from being saved.
+        """
         self.blob(value.encode(errors="backslashreplace"))
 
     def bytes(self) -> bytes:
@@ -186,7 +187,8 @@ class Reader:
         return int(struct.unpack("<Q", self.take(8))[0])
 
     def count(self, least: int) -> int:
-        """A u64 that counts items of at least `least` bytes each, all of which are there."""
+        """A u64 that counts items of at least `least` bytes each; checks that so many bytes are
+        present."""
         value = self.number()
         if value * least > len(self.payload) - self.offset:
             raise self.fail("section ends too early")
@@ -208,6 +210,6 @@ class Reader:
         return memoryview(self.take(count * struct.calcsize(format))).cast(format)
 
     def end(self) -> None:
-        """Check that nothing is left."""
+        """Raise ImageError if bytes are left."""
         if self.offset != len(self.payload):
             raise self.fail("bytes after the last item")

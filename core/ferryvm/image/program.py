@@ -36,7 +36,7 @@ PROGRAM = ImageKind(
 _TYPES = tuple(Type)
 _NUMBER = {t: number for number, t in enumerate(_TYPES)}
 _ALL = (1 << 64) - 1
-"""The tag of a clause that takes every exception."""
+"""The tag of a clause that catches every exception."""
 
 
 def to_bytes(program: Program) -> bytes:
@@ -60,7 +60,7 @@ def to_bytes(program: Program) -> bytes:
 
 
 def from_bytes(content: bytes, name: str = "<bytes>") -> Program:
-    """The program of an image. Raises ImageError; what it returns is not verified yet."""
+    """The program of an image, not verified yet. Raises ImageError."""
     sections = unpack(PROGRAM, content, name)
 
     def reader(tag: str) -> Reader:
@@ -90,7 +90,7 @@ def save(program: Program, path: str | Path) -> None:
 
 
 def load(path: str | Path) -> Program:
-    """The program in a file. Raises ImageError where there is none."""
+    """The program in a file, not verified yet. Raises ImageError if there is none."""
     return from_bytes(read(PROGRAM, Path(path)), str(path))
 
 

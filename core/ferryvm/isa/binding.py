@@ -1,14 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Lines of text to be done one after another, made from reads and effects.
+"""Text that binds the values read by a meaning to names, where effects would change them.
 
-A meaning reads a place and may change it before it uses what it read: `heap.alloc` returns the
-heap pointer from before it moves it. As text such a value needs a name, bound where it is read:
+A meaning reads a location and may change it before it uses the value it read: `heap.alloc` returns
+the heap pointer from before it moves it. As text, such a value needs a name, bound where it is
+read:
 
     old_hp = hp
     hp = (old_hp + a)
     push old_hp
 
-A value that no line uses after its place has changed stands where it is used, without a name.
+A value that is not used after its location changes is written where it is used, without a name.
 """
 
 from __future__ import annotations
@@ -16,31 +17,31 @@ from __future__ import annotations
 import dataclasses
 
 _NAMES = {"stack": "word"}
-"""Names of values read from places, if they need one; `old_` and the place for others."""
+"""Names of values read from locations, if they need one; `old_` and the location for others."""
 
 
 @dataclasses.dataclass
 class _Line:
     text: str
     place: str = ""
-    """The place that the line changes or, with a token, reads."""
+    """The location that the line changes or, with a token, reads."""
     token: str = ""
-    """Placeholder of the value read, until it is known if the value needs a name."""
+    """Placeholder of the value read, until it is known whether the value needs a name."""
     is_bound: bool = False
 
 
 class Lines:
-    """Collects what a meaning does, in order."""
+    """The lines of a meaning, in order."""
 
     def __init__(self) -> None:
         self._lines: list[_Line] = []
 
     def add(self, text: str, changes: str = "") -> None:
-        """Do something, after which the place that it changes, if any, reads differently."""
+        """Append a line; `changes` is the location that it modifies, if any."""
         self._lines.append(_Line(text, changes))
 
     def read(self, place: str, text: str) -> str:
-        """The value that `text` has now, for use in later texts."""
+        """A token for the present value of `text`, for use in later texts."""
         token = f"\0{len(self._lines)}\0"
         self._lines.append(_Line(text, place, token))
         return token
@@ -48,7 +49,7 @@ class Lines:
     def render(self) -> list[str]:
         """The lines, with names for the values that need one."""
         lines = [dataclasses.replace(line) for line in self._lines]
-        # From the last read on: then a text that uses a read is final when the read is decided.
+        # Backwards, so that a text that uses a read is final when that read is decided.
         for index in reversed(range(len(lines))):
             line, later = lines[index], lines[index + 1 :]
             if line.token:
@@ -70,7 +71,7 @@ class Lines:
 def _is_used_after_a_change(read: _Line, later: list[_Line]) -> bool:
     has_changed = False
     for line in later:
-        is_done = line.is_bound or not line.token  # other reads are no lines any more
+        is_done = line.is_bound or not line.token  # the other reads are not lines any more
         if has_changed and is_done and read.token in line.text:
             return True
         has_changed = has_changed or (line.place == read.place and not line.token)

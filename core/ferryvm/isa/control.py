@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Control: jumps, calls, markers, leaving the program. `ferryvm.isa.frame` draws the frame."""
+"""Control: jumps, calls, markers, the end of the program. `ferryvm.isa.frame` draws the frame."""
 
 from __future__ import annotations
 
@@ -16,27 +16,29 @@ V = TypeVar("V")
 
 @instruction("jump", Immediate.TARGET, flow=Flow.JUMP)
 def jump(m: Emitter[V], target: V) -> None:
-    """Go on at the label."""
+    """Jump to the label."""
     m.jump(target)
 
 
 @instruction("jump_if", Immediate.TARGET, pops=(I32,), flow=Flow.BRANCH)
 def jump_if(m: Emitter[V], target: V, condition: V) -> None:
-    """Go on at the label if the operand is not 0."""
+    """Jump to the label if the operand is not 0."""
     m.jump_if(m.compare(I32, Condition.NE, condition, m.constant(I32, 0)), target)
 
 
 @instruction("jump_unless", Immediate.TARGET, pops=(I32,), flow=Flow.BRANCH)
 def jump_unless(m: Emitter[V], target: V, condition: V) -> None:
-    """Go on at the label if the operand is 0."""
+    """Jump to the label if the operand is 0."""
     m.jump_if(m.compare(I32, Condition.EQ, condition, m.constant(I32, 0)), target)
 
 
 @instruction("jump_table", Immediate.LABELS, pops=(I32,), flow=Flow.TABLE)
 def jump_table(m: Emitter[V], count: V, index: V) -> None:
-    """Go on at the label with that number (unsigned), at the last one when there is none.
+    """Jump to the label that the operand selects (unsigned), to the last one if there is none.
 
-    In code the immediate is the number of labels but the last, and one `jump` a label follows."""
+    In code the immediate is the number of labels without the last, and one `jump` for each label
+    follows.
+    """
     wide = m.extend_u(index)
     m.skip(m.select(m.compare(I64, Condition.LT_U, wide, count), wide, count))
 
@@ -47,7 +49,7 @@ def _words(m: Emitter[V], count: V) -> V:
 
 
 def _enter(m: Emitter[V], function: V) -> None:
-    """Make a frame behind the arguments on top of the stack, and go on at the entry."""
+    """Make a frame above the arguments on top of the stack, and continue at the entry."""
     frame = m.stack_pointer()
     frame_end = m.add(I64, frame, _words(m, m.function(function, FunctionField.FRAME)))
     overflow = m.compare(I64, Condition.GT_U, frame_end, m.stack_limit())
@@ -63,14 +65,14 @@ def _enter(m: Emitter[V], function: V) -> None:
 
 @instruction("call", Immediate.FUNCTION, flow=Flow.CALL)
 def call(m: Emitter[V], function: V) -> None:
-    """Call a function; traps when its frame does not fit on the stack."""
+    """Call a function; traps if its frame does not fit on the stack."""
     _enter(m, function)
 
 
 @instruction("call_indirect", Immediate.SIGNATURE, pops=(I32,), flow=Flow.CALL_INDIRECT)
 def call_indirect(m: Emitter[V], signature: V, index: V) -> None:
-    """Call the function table's entry with that number (unsigned); traps when there is none or
-    its signature is another."""
+    """Call the function table's entry with that number (unsigned); traps if there is none or its
+    signature differs."""
     wide = m.extend_u(index)
     absent = m.compare(I64, Condition.GE_U, wide, m.table_size())
     m.trap_if(absent, Trap.UNDEFINED_ELEMENT)
@@ -82,9 +84,10 @@ def call_indirect(m: Emitter[V], signature: V, index: V) -> None:
 
 @instruction("return", Immediate.RESULTS, flow=Flow.RETURN)
 def return_(m: Emitter[V], counts: V) -> None:
-    """Go back to the caller with the function's results.
+    """Return the function's results to the caller.
 
-    In code the immediate also says, above bit 31, how many parameters the function has."""
+    In code the immediate also holds, above bit 31, the function's number of parameters.
+    """
     frame = m.frame_pointer()
     parameters = m.shr_u(I64, counts, m.constant(I64, RESULTS_BITS))
     results = m.bit_and(I64, counts, m.constant(I64, (1 << RESULTS_BITS) - 1))
@@ -103,17 +106,17 @@ def host(m: Emitter[V], number: V) -> None:
 
 @instruction("enter_jit")
 def enter_jit(m: Emitter[V]) -> None:
-    """Nothing: marks the start of a scope worth compiling."""
+    """No effect: marks the start of a scope worth compiling."""
 
 
 @instruction("leave_jit")
 def leave_jit(m: Emitter[V]) -> None:
-    """Nothing: marks the end of a scope worth compiling."""
+    """No effect: marks the end of a scope worth compiling."""
 
 
 @instruction("nop")
 def nop(m: Emitter[V]) -> None:
-    """Nothing."""
+    """No effect."""
 
 
 @instruction("halt", flow=Flow.STOP)
@@ -124,17 +127,17 @@ def halt(m: Emitter[V]) -> None:
 
 @instruction("trap", flow=Flow.STOP)
 def trap(m: Emitter[V]) -> None:
-    """Trap: the program says that this cannot be reached."""
+    """Trap: the program declares this point unreachable."""
     m.trap(Trap.UNREACHABLE)
 
 
 @instruction("throw", Immediate.TAG, flow=Flow.THROW)
 def throw(m: Emitter[V], tag: V) -> None:
-    """Throw an exception of the tag, with its values; traps where no clause catches it."""
+    """Throw an exception of the tag, with its values; traps if no clause catches it."""
     m.throw()
 
 
 @instruction("throw_record", pops=(I64,) * 5, flow=Flow.THROW)
 def throw_record(m: Emitter[V], tag: V, a: V, b: V, c: V, d: V) -> None:
-    """Throw the exception of a record; traps where no clause catches it, or it is none."""
+    """Throw the exception of a record; traps if no clause catches it or the record is not valid."""
     m.throw()

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Effects of an instruction, found by running its meaning: traps, reads, changes, calls.
 
-A meaning is run against an emitter that computes nothing and notes which of its operations were
-used, and with what. There is no table of mnemonics to be kept in step; an operation of the emitter
-that reads or changes something has its line in `_OPERATIONS`.
+A meaning is run against an emitter that computes nothing and records which of its operations were
+used, and with which arguments. So there is no table of mnemonics that could become stale; an
+operation of the emitter that reads or changes something has its line in `_OPERATIONS`.
 """
 
 from __future__ import annotations
@@ -74,21 +74,21 @@ class _Value(enum.Enum):
     """A value of the recording emitter."""
 
     IMMEDIATE = enum.auto()
-    """It is the immediate itself."""
+    """The value is the immediate itself."""
     COMPUTED = enum.auto()
 
 
 @dataclasses.dataclass
 class Summary:
-    """Operations that a meaning uses, whatever the immediate."""
+    """Operations that a meaning uses, for any immediate."""
 
     effects: set[Effect] = dataclasses.field(default_factory=set)
     numbered: set[Effect] = dataclasses.field(default_factory=set)
-    """Those of them on the static that the immediate names."""
+    """The operations among them on the static that the immediate names."""
     computed: set[Effect] = dataclasses.field(default_factory=set)
-    """Those of them on a static whose number is computed at run time."""
+    """The operations among them on a static whose number is computed at run time."""
     traps: list[Trap] = dataclasses.field(default_factory=list)
-    """Of each check, in their order."""
+    """The kind of each trap check, in the order of the checks."""
     heap_bytes: int = 0
     """Bytes of the heap that it loads or stores; 0 for an instruction that does neither."""
 
@@ -113,7 +113,7 @@ def _operation(name: str) -> Callable[..., _Value]:
     return note
 
 
-# Every operation does the same, and a new one of the protocol is here by itself.
+# All operations are recorded alike, so new ones of the protocol need nothing here.
 _Recorder = type(
     "_Recorder", (Emitter,), {name: _operation(name) for name in Emitter.__abstractmethods__}
 )
@@ -121,7 +121,7 @@ _Recorder = type(
 
 @functools.cache
 def summary(row: Instruction) -> Summary:
-    """The effects of an instruction of the table."""
+    """The effects of an instruction of the table, with the details of statics, traps and bytes."""
     recorder = _Recorder()
     recorder.summary = Summary()
     immediate = [] if row.immediate is Immediate.NONE else [_Value.IMMEDIATE]
@@ -132,5 +132,5 @@ def summary(row: Instruction) -> Summary:
 
 @functools.cache
 def effects(row: Instruction) -> frozenset[Effect]:
-    """The effects of an instruction of the table, whatever its immediate."""
+    """The effects of an instruction of the table, for any immediate."""
     return frozenset(summary(row).effects)

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The emitter protocol: what the meaning of an instruction may be written in.
+"""The emitter protocol: the operations in which meanings of instructions are written.
 
-A meaning is a Python function that is run against an emitter (the "tagless final" style).
-What a value `V` is belongs to the emitter: a bit pattern in the reference backend, an LLVM
-value in the interpreter weavers, text in the documentation. Consequences for a meaning:
+A meaning is a Python function that is run against an emitter (the "tagless final" style). The
+emitter defines what a value `V` is: a bit pattern in the reference backend, an LLVM value in the
+handler builders, text in the documentation. Consequences for a meaning:
 
 - it may not look at a value (no Python `if` on one); choices are `select` and `trap_if`;
 - every `trap_if`, `grow_if` comes before the first effect (store, set, leave), so that a trap
@@ -11,9 +11,9 @@ value in the interpreter weavers, text in the documentation. Consequences for a 
 - preconditions stated below (shift counts below the width, divisors not zero) are the meaning's
   to establish: an emitter may assume them.
 
-Values are typed: `t` arguments name the operand type. Boolean values (`Boolean`) are apart from
-i32: they come from comparisons and go to `select`, `trap_if`, `jump_if` or `boolean_to_i32`.
-A *slot* is a word of unknown type, as it stands in memory.
+Values are typed: `t` arguments name the operand type. Boolean values (`Boolean`) are distinct from
+i32: they come from comparisons and go to `select`, `trap_if`, `jump_if` or `boolean_to_i32`. A
+*slot* is a word of unknown type, as it stands in memory.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ class FunctionField(enum.IntEnum):
 
 
 class PureEmitter(abc.ABC, Generic[V]):
-    """Operations that only compute: nothing but their operands goes in, nothing else comes out."""
+    """Operations without effects: their results depend on their operands alone."""
 
     # --- constants and integers -------------------------------------------------------------
 
@@ -146,15 +146,15 @@ class PureEmitter(abc.ABC, Generic[V]):
 
     @abc.abstractmethod
     def all(self, p: V, q: V) -> V:
-        """The boolean that both hold."""
+        """True if both hold."""
 
     @abc.abstractmethod
     def any(self, p: V, q: V) -> V:
-        """The boolean that one holds."""
+        """True if at least one holds."""
 
     @abc.abstractmethod
     def none(self, p: V) -> V:
-        """The boolean that `p` does not hold."""
+        """True if `p` does not hold."""
 
     @abc.abstractmethod
     def boolean_to_i32(self, p: V) -> V:
@@ -283,7 +283,7 @@ class Emitter(PureEmitter[V]):
 
     @abc.abstractmethod
     def throw(self) -> None:
-        """Leave with THROW at this instruction, or go on at the handler; nothing follows."""
+        """Leave with THROW at this instruction, or continue at the handler; nothing follows."""
 
     # --- storage ----------------------------------------------------------------------------
 
@@ -331,15 +331,15 @@ class Emitter(PureEmitter[V]):
 
     @abc.abstractmethod
     def jump(self, target: V) -> None:
-        """Go on at a target immediate; nothing follows."""
+        """Jump to a target immediate; nothing follows."""
 
     @abc.abstractmethod
     def jump_if(self, p: V, target: V) -> None:
-        """Go on at a target immediate if `p` holds, else at the next instruction."""
+        """Jump to a target immediate if `p` holds, else continue at the next instruction."""
 
     @abc.abstractmethod
     def skip(self, count: V) -> None:
-        """Go on `count` (i64) instructions after the next one; nothing follows."""
+        """Continue `count` (i64) instructions after the next one; nothing follows."""
 
     # --- frames: addresses are in bytes, in one space per execution ---------------------------
 
@@ -373,7 +373,7 @@ class Emitter(PureEmitter[V]):
     def move_results(self, to: V, end: V, count: V) -> None:
         """Move the `count` (i64) words below the stack address `end` down to `to`, the lowest
         first. Where `count` is 0 the word at `to` may become anything: it is above the stack from
-        there on."""
+        then on."""
 
     @abc.abstractmethod
     def next_pc(self) -> V:
@@ -393,8 +393,8 @@ class Emitter(PureEmitter[V]):
 
     @abc.abstractmethod
     def enter(self, function: V, frame: V, stack: V) -> None:
-        """Go on at a function's entry with these frame and stack addresses; nothing follows."""
+        """Continue at a function's entry with these frame and stack addresses; nothing follows."""
 
     @abc.abstractmethod
     def resume(self, pc: V, frame: V, stack: V) -> None:
-        """Go on at a pc taken from a frame header; nothing follows."""
+        """Continue at a pc taken from a frame header; nothing follows."""

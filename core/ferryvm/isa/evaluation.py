@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The arithmetic half of the emitter protocol over bit patterns in Python ints.
+"""The pure operations of the emitter protocol over bit patterns in Python ints.
 
-Written for being obviously right: integers by Python's own, floats by Python's binary64 where
-one rounding is provably enough, by exact rationals where it is not.
+They are written to be obviously right: integers use Python's own arithmetic; floats use Python's
+binary64 where one rounding is provably enough, and exact rationals elsewhere.
 """
 
 from __future__ import annotations

@@ -20,11 +20,11 @@ V = TypeVar("V")
 
 VECTOR_HEADER_BYTES = 8
 LARGEST_ALLOCATION = 1 << 48
-"""Bytes past which a request is refused before any arithmetic on it could wrap."""
+"""The largest request in bytes; larger ones are refused before arithmetic on them could wrap."""
 
 
 def checked_address(m: Emitter[V], address: V, offset: V, bytes_: int) -> V:
-    """`address + offset`, after trapping unless all `bytes_` bytes from there are in bounds."""
+    """`address + offset`, after a trap unless all `bytes_` bytes from there are in bounds."""
     in_use = m.heap_pointer()
     reach = m.add(I64, offset, m.constant(I64, bytes_ - 1))
     end = m.select(
@@ -103,7 +103,8 @@ def _refuse_huge(m: Emitter[V], size: V) -> None:
 
 @instruction("heap.alloc", pops=(I64,), pushes=(I64,))
 def heap_alloc(m: Emitter[V], size: V) -> V:
-    """Address of that many fresh zero bytes (unsigned), aligned to 8; traps when there are none."""
+    """Address of that many fresh zero bytes (unsigned), aligned to 8; traps if there is no
+    space."""
     _refuse_huge(m, size)
     return _allocate(m, size)
 

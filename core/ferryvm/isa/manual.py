@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The manual of the instruction set, docs/isa.md, as the table and its meanings give it."""
+"""The manual of the instruction set, docs/isa.md, generated from the table and its meanings."""
 
 from __future__ import annotations
 

@@ -110,7 +110,7 @@ def _integer(t: Type) -> None:
     def rem_s(m: Emitter[V], a: V, b: V) -> V:
         """Signed remainder, with the dividend's sign; traps on division by zero."""
         m.trap_if(m.compare(t, Condition.EQ, b, m.constant(t, 0)), Trap.INTEGER_DIVIDE_BY_ZERO)
-        # The smallest integer by -1 overflows in hardware; any remainder by 1 is as right: 0.
+        # The smallest integer by -1 overflows in hardware; the remainder by 1 is 0, too.
         by_minus_one = m.compare(t, Condition.EQ, b, m.constant(t, t.mask))
         return m.rem_s(t, a, m.select(by_minus_one, m.constant(t, 1), b))
 

@@ -16,7 +16,7 @@ _SIGNS = {"eq": "==", "ne": "!=", "lt": "<", "gt": ">", "le": "<=", "ge": ">="}
 
 
 class TextEmitter(Emitter[str]):
-    """Writes a meaning as lines, done one after another; each value is an expression."""
+    """Writes a meaning as lines that are executed in order; each value is an expression."""
 
     def __init__(self) -> None:
         self._lines = Lines()
@@ -267,7 +267,7 @@ class TextEmitter(Emitter[str]):
 
 
 def _exact(t: Type, bits: int) -> str:
-    """A float's exact value: a short text that is read as another type may be another number."""
+    """A float's exact value: short text that is read as another type may be another number."""
     value = to_float(t, bits)
     if not math.isfinite(value):
         is_plain = not math.isnan(value) or bits == CANONICAL_NAN[t]

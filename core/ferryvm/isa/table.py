@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """The instruction table: how an instruction is declared, and the list of all of them.
 
-An instruction is one declaration: mnemonic, immediate, stack effect, one line of
-documentation and its meaning. Everything else (interpreters, disassembler, verifier,
-docs/isa.md) is derived from the declaration, so there is no second place to keep in step.
+An instruction is one declaration: mnemonic, immediate, stack effect, one line of documentation and
+its meaning. Everything else (interpreters, disassembler, verifier, docs/isa.md) is derived from the
+declaration, so nothing else has to be kept in step with it.
 
     @instruction("i64.add", pops=(I64, I64), pushes=(I64,))
     def add(m, a, b):
@@ -29,7 +29,7 @@ from ferryvm.isa.type import Type
 
 
 class Immediate(enum.Enum):
-    """The kind of an instruction's one immediate, which determines its check and its text."""
+    """The kind of an instruction's only immediate, which determines its check and its text."""
 
     NONE = "none"
     I32 = "i32 literal"
@@ -37,7 +37,7 @@ class Immediate(enum.Enum):
     F32 = "f32 literal"
     F64 = "f64 literal"
     LOCAL = "local number, parameters first"
-    """In code, the word of the frame: see `ferryvm.isa.frame`."""
+    """In code, a word of the frame: see `ferryvm.isa.frame`."""
     STATIC = "static number"
     OFFSET = "unsigned 32-bit byte offset"
     TARGET = "label"
@@ -47,7 +47,7 @@ class Immediate(enum.Enum):
     TAG = "tag"
     LABELS = "labels, the last one for any other index"
     RESULTS = "number of results"
-    """In code, that of parameters, too: see `ferryvm.isa.frame`."""
+    """In code, with the number of parameters: see `ferryvm.isa.frame`."""
 
     @property
     def literal(self) -> Type | None:
@@ -80,7 +80,7 @@ class Flow(enum.Enum):
 
 @record.dataclass(frozen=True)
 class Variable:
-    """A type that the instruction leaves open; equal names in one instruction are one type."""
+    """A type that the instruction leaves open; equal names in one instruction are equal types."""
 
     name: str
 
@@ -126,7 +126,7 @@ class Instruction:
 
 
 INSTRUCTIONS: list[Instruction] = []
-"""The whole table, at index = opcode."""
+"""The whole table, indexed by opcode."""
 
 BY_MNEMONIC: dict[str, Instruction] = {}
 """The same instructions by mnemonic."""
@@ -166,5 +166,6 @@ def instruction(
 
 @functools.cache
 def fingerprint() -> int:
-    """CRC-32 of the mnemonics in opcode order: images of another table are refused by it."""
+    """CRC-32 of the mnemonics in opcode order. It differs between tables, so that images of another
+    table are refused."""
     return zlib.crc32("\n".join(row.mnemonic for row in INSTRUCTIONS).encode())

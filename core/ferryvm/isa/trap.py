@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Traps: the ways in which a program's own fault ends it.
+"""Traps: the errors of a program that end it.
 
-A trap is a value shared by every backend. Its number is part of the control block's layout
-(version `ferryvm.machine.control.ABI_VERSION`), so numbers are never reused.
+A trap is a value shared by every backend. Its number is part of the control block's layout (version
+`ferryvm.machine.control.ABI_VERSION`), so numbers are never reused.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import enum
 
 
 class Trap(enum.IntEnum):
-    """Trap kinds; `message` is what a user reads."""
+    """Trap kinds; `message` is the text for users."""
 
     NONE = 0
     UNREACHABLE = 1

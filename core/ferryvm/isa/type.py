@@ -1,10 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Value types of the machine and their bits.
 
-A value is a bit pattern of its type's width, never a host number: this is what lets a
-NaN's payload, a signed zero or a wrapped integer cross from one engine to another unchanged.
-In memory every value takes one 64-bit word; a 32-bit value stands in the low half and the
-high half is zero.
+A value is a bit pattern of its type's width, never a host number, so NaN payloads, signed zeros and
+wrapped integers move between engines unchanged. In memory every value takes one 64-bit word; a
+32-bit value stands in the low half and the high half is zero.
 """
 
 from __future__ import annotations
@@ -62,7 +61,7 @@ class Type(enum.Enum):
     def __str__(self) -> str:
         return str(self.value)
 
-    __hash__ = object.__hash__  # members are single objects; compilers look types up all the time
+    __hash__ = object.__hash__  # members are singletons, and compilers hash types very often
 
 
 I32 = Type.I32
@@ -84,7 +83,7 @@ def signed(type_: Type, bits: int) -> int:
 
 
 def to_float(type_: Type, bits: int) -> float:
-    """The number that a float bit pattern stands for."""
+    """The Python number that a float bit pattern represents."""
     if type_ is F64:
         return float(struct.unpack("<d", struct.pack("<Q", bits))[0])
     return float(struct.unpack("<f", struct.pack("<I", bits))[0])
@@ -111,7 +110,7 @@ def to_python(type_: Type, bits: int) -> int | float:
 
 
 def format_value(type_: Type, bits: int) -> str:
-    """The shortest decimal text that reads back as the same value (`nan`, `inf` for those)."""
+    """The shortest decimal text that reads back as the same value (`nan` and `inf` for those)."""
     if not type_.is_float:
         return str(signed(type_, bits))
     with ours():
@@ -119,12 +118,12 @@ def format_value(type_: Type, bits: int) -> str:
 
 
 def format_number(type_: Type, value: float) -> str:
-    """As `format_value`, for the Python number that a value of the type is."""
+    """As `format_value`, for the value as a Python number."""
     if not type_.is_float:
         return str(value)
-    with ours():  # texts are read and written by floating-point arithmetic, too
+    with ours():  # conversion from and to text is floating-point arithmetic, too
         if type_ is F64 or not math.isfinite(value):
             return repr(value)
-        import numpy as np  # only f32 needs the shortest text of a narrower type
+        import numpy as np  # f64 has Python's `repr`; f32 needs a shorter text
 
         return repr(float(str(np.float32(value))))

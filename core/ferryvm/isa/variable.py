@@ -55,21 +55,21 @@ def _check_static(m: Emitter[V], index: V) -> None:
 
 @instruction("static.load", pops=(I64,), pushes=(I64,))
 def static_load(m: Emitter[V], index: V) -> V:
-    """The value of the static with that number; all statics of the program must be i64."""
+    """The value of the static whose number is the operand; all statics must be i64."""
     _check_static(m, index)
     return m.from_slot(I64, m.static(index))
 
 
 @instruction("static.store", pops=(I64, I64))
 def static_store(m: Emitter[V], a: V, index: V) -> None:
-    """Store the first operand into the static with the second's number; all must be i64."""
+    """Store the first operand into the static whose number is the second; all must be i64."""
     _check_static(m, index)
     m.set_static(index, m.to_slot(I64, a))
 
 
 @instruction("drop", pops=(T,))
 def drop(m: Emitter[V], a: V) -> None:
-    """Nothing: the operand goes."""
+    """Discard the operand."""
 
 
 @instruction("dup", pops=(T,), pushes=(T, T))

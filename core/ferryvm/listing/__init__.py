@@ -4,11 +4,11 @@
     Skiff, assembly ──> Listing ──peephole──> Listing ──encode──> Program
     disassembly     <── Listing <───────────── decode ─────────── Program
 
-Labels belong to their function. Nothing here is checked beyond what encoding needs (names that
-exist, literals that fit): whether the program can run is `ferryvm.verify`'s to say.
+Labels belong to their function. Only the conditions of encoding are checked here (names exist,
+literals fit); `ferryvm.verify` decides whether the program can run.
 
 A function's code is a list of items, an object for each instruction. Producers of much code write
-arrays (`FunctionCode`) instead; their items are made when somebody asks for them.
+arrays (`FunctionCode`) instead; their items are made at the first access.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ __all__ = [
 
 @record.dataclass(frozen=True)
 class Label:
-    """A target of jumps, in front of the next instruction."""
+    """A target of jumps, before the next instruction."""
 
     name: str
 
@@ -48,7 +48,7 @@ number of results); a name (label, function, host import); labels; a signature; 
 
 @record.dataclass(frozen=True)
 class Line:
-    """One instruction. Statics and locals go by number, everything else by name."""
+    """One instruction. Statics and locals are identified by number, everything else by name."""
 
     row: Instruction
     operand: Operand = None
@@ -88,7 +88,7 @@ class FunctionListing:
     def of(
         cls, name: str, signature: Signature, locals_: tuple[Type, ...], code: FunctionCode
     ) -> FunctionListing:
-        """A function whose code is arrays, which are the function's from now on."""
+        """A function whose code is arrays, which the function owns from then on."""
         function = cls(name, signature, locals_)
         del function.items
         function.__dict__["_code"] = code
@@ -100,7 +100,7 @@ class FunctionListing:
         return self.__dict__.get("_code")
 
     def __getattr__(self, name: str) -> list[Item]:
-        """The items of code that is arrays; they may be changed, so they are the code afterwards."""
+        """The items of code that is arrays. They may be changed, so they replace the arrays."""
         code = self.__dict__.pop("_code", None) if name == "items" else None
         if code is None:
             raise AttributeError(f"FunctionListing has no attribute {name!r}")
@@ -109,7 +109,7 @@ class FunctionListing:
 
 
 def _items(code: FunctionCode, parameters: int) -> list[Item]:
-    """The code of a function with so many parameters as items."""
+    """The code of a function with this number of parameters as items."""
     items: list[Item] = []
     relocated = dict(code.relocations)
     labels: dict[int, list[str]] = {}
@@ -146,7 +146,8 @@ class Listing:
     table: list[str] = dataclasses.field(default_factory=list)
     hosts: list[HostImport] = dataclasses.field(default_factory=list)
     exports: dict[str, str] = dataclasses.field(default_factory=dict)
-    """Names of functions by the names that they are called by from outside."""
+    """Names of the functions by the names under which they are called from outside."""
     tags: list[Tag] = dataclasses.field(default_factory=list)
     extra_signatures: tuple[Signature, ...] = ()
-    """Signatures to number first, in this order; decoding sets them so that numbers stay."""
+    """Signatures to number first, in this order; decoding sets them so that numbers are
+    preserved."""

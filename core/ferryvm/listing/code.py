@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The code of one function as arrays, not linked yet: what producers of much code write.
+"""The code of one function as arrays, not linked yet: the form for producers of much code.
 
-A listing's items are an object for each instruction, which the peephole and people can work with.
-Here an instruction is two numbers, its opcode and its immediate, as they stand in a program, and a
-relocation where the immediate is known only when all functions are together. Linking is then a
-copy and a few additions.
+A listing's items are an object for each instruction, which suits the peephole and people. Here an
+instruction is two numbers, its opcode and its immediate, as they stand in a program, and a
+relocation if the immediate is known only when all functions are together. Linking is then a copy
+and a few additions.
 
 Invariants: an opcode is the table's; a pc counts from the function's start; positions have
-increasing pcs, and each is that of the instructions up to the next one.
+increasing pcs, and each applies to the instructions up to the next one.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ from ferryvm.errors import Position
 from ferryvm.program import Signature
 
 Relocation = tuple[int, str | Signature]
-"""A pc, and what its immediate is the number of: a name (label, function, host import), which the
-instruction tells the kind of, or a signature."""
+"""A pc, and the thing whose number its immediate is: a signature, or a name, whose kind (label,
+function, host import) the instruction determines."""
 
 
 @record.dataclass
 class Positions:
-    """Positions of instructions, as parallel lists: an object for each would keep the garbage
-    collector busy."""
+    """Positions of instructions, as parallel lists: an object for each would burden the garbage
+    collector."""
 
     pcs: list[int] = dataclasses.field(default_factory=list)
     files: list[str | None] = dataclasses.field(default_factory=list)
@@ -36,7 +36,7 @@ class Positions:
     columns: list[int] = dataclasses.field(default_factory=list)
 
     def set(self, pc: int, position: Position | None) -> None:
-        """Give the instructions from `pc` on a position; `pc` is behind those that have one."""
+        """Give the instructions from `pc` on a position; `pc` is past those that have one."""
         self.cut(pc)
         if (self._row(-1) if self.pcs else None) != position:
             file, line, column = position or (None, 0, 0)
@@ -61,7 +61,7 @@ class Positions:
         return None if file is None else Position(file, self.lines[index], self.columns[index])
 
     def copy(self) -> Positions:
-        """The same positions, apart from these."""
+        """A copy that shares nothing with these positions."""
         return Positions([*self.pcs], [*self.files], [*self.lines], [*self.columns])
 
 

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""From a program to a listing: numbers become names, `encode` undone.
+"""From a program to a listing: numbers become names, the inverse of `encode`.
 
     encode(decode(program)) is program, in every part        (checked before decode returns)
 
 Encoding lays functions out in their order, without gaps, and writes every part in one way. A
-program from elsewhere that is laid out otherwise has no listing and is refused, because a listing
-that came close would assemble to something else.
+program from elsewhere with another layout has no listing and is refused, because an approximate
+listing would assemble to another program.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _PARTS = tuple(field.name for field in dataclasses.fields(Program) if field.name
 
 
 class DecodeError(FerryError):
-    """A program is not laid out as encoding does it, so no listing stands for it."""
+    """A program is not laid out as encoding does it, so no listing represents it."""
 
     def __init__(self, message: str, pc: int | None = None) -> None:
         self.pc = pc
@@ -34,10 +34,10 @@ class DecodeError(FerryError):
 
 
 def decode(program: Program) -> Listing:
-    """The listing that encodes to `program`; labels are L0, L1 … in the order of their places.
+    """The listing that encodes to `program`; labels are L0, L1 … in the order of the code.
 
-    Raises DecodeError where there is none: functions out of order, jumps from one function into
-    another, numbers that name nothing, or parts that encoding would write in another way.
+    Raises DecodeError if there is none: functions are out of order, jumps lead from one function
+    into another, numbers name nothing, or encoding would write a part in another way.
     """
     listing = _Decoder(program).listing()
     _compare(program, encode(listing))
@@ -115,7 +115,8 @@ class _Decoder:
                 raise DecodeError(message)
 
     def _clauses(self, bounds: list[int]) -> dict[int, list[Clause]]:
-        """The clauses by the number of their function; `bounds`: where functions start and end."""
+        """The clauses by the number of their function; `bounds`: starts and ends of the
+        functions."""
         found: dict[int, list[Clause]] = {}
         for clause in self.program.clauses:
             number = bisect.bisect_right(bounds, clause.start) - 1
@@ -139,7 +140,7 @@ class _Decoder:
         return ClauseListing(start, end, handler, clause.depth, tag, clause.record)
 
     def _labels(self, start: int, end: int, clauses: list[Clause]) -> dict[int, str]:
-        """Names of the places that jumps and clauses of a function refer to."""
+        """Names of the pcs that jumps and clauses of a function refer to."""
         targets = self._targets(start, end, clauses)
         return {target: f"L{number}" for number, target in enumerate(sorted(targets))}
 
@@ -166,7 +167,7 @@ class _Decoder:
         return items
 
     def _targets(self, start: int, end: int, clauses: list[Clause]) -> set[int]:
-        """Places in the function that jumps and clauses refer to; fills in `tables`."""
+        """pcs in the function that jumps and clauses refer to; fills in `tables`."""
         targets = {pc for clause in clauses for pc in (clause.start, clause.end, clause.handler)}
         inside_tables: set[int] = set()
         pc = start
@@ -230,7 +231,7 @@ class _Decoder:
 
 
 def _natural_signatures(listing: Listing) -> tuple[Signature, ...]:
-    """The signatures in the order in which encoding numbers them by itself."""
+    """The signatures in the order in which encoding numbers them by default."""
     found: dict[Signature, None] = {}
     for function in listing.functions:
         found.setdefault(function.signature)
@@ -241,7 +242,7 @@ def _natural_signatures(listing: Listing) -> tuple[Signature, ...]:
 
 
 def _compare(program: Program, again: Program) -> None:
-    """Refuse a program that encoding would write in another way."""
+    """Raise DecodeError if encoding would write the program in another way."""
     for part in _PARTS:
         if getattr(program, part) != getattr(again, part):
             raise DecodeError(f"encoding would write its {part.replace('_', ' ')} otherwise")

@@ -34,7 +34,7 @@ _ALL_BITS = (1 << 64) - 1
 
 
 class EncodeError(FerryError):
-    """A listing names what it does not define, or defines a name twice."""
+    """A listing refers to an undefined name, or defines a name twice."""
 
 
 def encode(listing: Listing, optimize: bool = False) -> Program:
@@ -120,7 +120,7 @@ class _Linker:
         numbers, where = self.file_numbers, code.positions
         if not code.opcodes:
             return
-        if not where.pcs or where.pcs[0] > 0:  # begins without a position
+        if not where.pcs or where.pcs[0] > 0:  # its first instructions have no position
             self._add_rows([(entry, 0, 0, 0)])
         for file in dict.fromkeys(where.files):
             if file is not None and file not in numbers:
@@ -137,12 +137,12 @@ class _Linker:
         self._add_rows(list(itertools.islice(found, used)))
 
     def _add_rows(self, rows: list[tuple[int, int, int, int]]) -> None:
-        """Add rows, of which the first may say what the last one that is there says."""
+        """Add rows; the first one is omitted if it repeats the last row present."""
         last = self.rows[-1][1:] if self.rows else (0, 0, 0)
         self.rows += rows[1:] if rows and rows[0][1:] == last else rows
 
     def _relocate(self, entry: int, code: FunctionCode) -> None:
-        """Fill in the immediates that depend on other functions, or on where this one starts."""
+        """Fill in the immediates that depend on other functions or on this one's entry."""
         labels, opcodes, immediates = code.labels, code.opcodes, self.immediates
         tables: dict[Immediate, Mapping[str, int]] = {
             Immediate.FUNCTION: self.functions,
@@ -169,7 +169,8 @@ class _Linker:
 def _named(
     known: Mapping[str, int], kind: str, name: str, code: FunctionCode | None = None, pc: int = 0
 ) -> int:
-    """The number of a name, which the instruction at `pc` has if there is `code`."""
+    """The number of a name; `code` and `pc` locate the instruction that refers to it, if there is
+    one."""
     if name in known:
         return known[name]
     message = f"no {kind} {name!r}{suggestion(name, known)}"
@@ -199,7 +200,7 @@ def _flattened(function: FunctionListing) -> FunctionCode:
 
 
 def _add(code: FunctionCode, line: Line, parameters: int) -> None:
-    """Add an instruction of a function with so many parameters."""
+    """Add an instruction to a function with this number of parameters."""
     row, operand = line.row, line.operand
     pc = len(code.opcodes)
     immediate = 0

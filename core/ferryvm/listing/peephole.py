@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """The peephole: applies the rules of `ferryvm.listing.rule` to a listing until none fires.
 
-A rule looks at consecutive items and puts others in their place. Items stand in a linked list;
-what a rewrite touches, and what stands shortly before it, is looked at again, so the work grows
-with the number of rewrites and not with rewrites times items. References to labels are counted: a
-label that loses its last one goes, and what it kept apart becomes one window.
+A rule matches consecutive items and replaces them. Items form a linked list. The items that a
+rewrite changes, and those shortly before them, are examined again, so the work grows with the
+number of rewrites and not with rewrites times items. References to labels are counted: a label that
+loses its last one is removed, and the items around it can form a window.
 
-The listing is taken to be one that can run. What it does stays the same: values, output, traps and
-the positions of the instructions that trap. Frames get no deeper.
+The listing must be one that the verifier accepts. Its behaviour is preserved: values, output, traps
+and the positions of the instructions that trap. Frames do not become deeper.
 """
 
 from __future__ import annotations
@@ -24,16 +24,16 @@ from ferryvm.listing.rule import LABEL, RULES, Rule
 
 @record.dataclass
 class Work:
-    """Amounts of work, for tests that it stays linear."""
+    """Amounts of work, for tests that it grows linearly."""
 
     rewrites: int = 0
     """Rules applied."""
     looks: int = 0
-    """Items from which a window was tried."""
+    """Items at which a window was tried."""
 
 
 def optimize(listing: Listing, rules: Sequence[Rule] = RULES, work: Work | None = None) -> Listing:
-    """A listing that does the same with fewer instructions; the argument stays as it is."""
+    """An equivalent listing with fewer instructions; the argument is not changed."""
     work = work if work is not None else Work()
     functions = []
     for function in listing.functions:
@@ -76,7 +76,7 @@ def _key(item: Item) -> str:
 
 
 class _Rewriter:
-    """One function's items as a linked list, and what rules may ask about them (`Window`)."""
+    """One function's items as a linked list, with the queries that rules may make (`Window`)."""
 
     def __init__(
         self,
@@ -104,12 +104,13 @@ class _Rewriter:
             for key in rule.pattern[0]:
                 self.rules.setdefault(key, []).append(rule)
         self.reach = max((len(rule.pattern) for rule in rules), default=0)
-        # A stack: the last place first, so that chains of jumps shorten from their ends.
+        # A stack, the last item first, so that chains of jumps shorten from their ends.
         self.queue = list(range(self.end))
         self.is_queued = [True] * self.end + [False]
 
     def run(self) -> list[Item]:
-        """The items once no rule fires (but for what forwarding has learned since)."""
+        """The items after rewriting until no rule fires (apart from rules that later results of
+        `forward` would enable)."""
         while self.queue:
             place = self.queue.pop()
             self.is_queued[place] = False
@@ -149,7 +150,7 @@ class _Rewriter:
         return window
 
     def _replace(self, window: list[int], replacement: Sequence[Item]) -> None:
-        """Put items in the place of a window; there are never more of them."""
+        """Replace the items of a window by others, which are at most as many."""
         assert len(replacement) <= len(window)
         for place, item in zip(window, replacement, strict=False):
             self._count(place, item)
@@ -170,7 +171,7 @@ class _Rewriter:
             self._queue(start)
 
     def _count(self, place: int, new: Item | None) -> None:
-        """Move references from the item at a place to the one that comes there."""
+        """Update the counts of references for an item that replaces the one at `place`."""
         old = self.items[place]
         assert old is not None
         if isinstance(old, Label):
@@ -198,7 +199,7 @@ class _Rewriter:
 
 
 class Window:
-    """A window of lines, with what rules may ask about its surroundings."""
+    """A window of lines, with the queries about its surroundings that rules may make."""
 
     def __init__(self, rewriter: _Rewriter, last: int) -> None:
         self._rewriter, self._last = rewriter, last
@@ -223,9 +224,9 @@ class Window:
         return False
 
     def forward(self, label: str) -> str:
-        """The label where control ends up that goes to `label`, through jumps alone.
+        """The final target of a jump to `label`: the last label reached through jumps alone.
 
-        Answers are kept and stay true, since no rewrite changes where control ends up.
+        Answers are cached. They remain true, since no rewrite changes final targets.
         """
         rewriter = self._rewriter
         passed: dict[str, None] = {}

@@ -1,17 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
 """The table of rewrite rules.
 
-A rule is a pattern (at each place the mnemonics that may stand there), a function from the lines
-that match to the lines that take their place (None: it does not apply), and its first docstring
-line for the documentation. What a rule must keep:
+A rule is a pattern (for each position the mnemonics that match), a function from the matched lines
+to their replacement (None: it does not apply), and its first docstring line for the documentation.
+A replacement must have:
 
 - the same values, output and traps, and no deeper operand stack. `local.set x; local.get x` is
   not `dup; local.set x` for that reason: a frame one word deeper may overflow the stack;
-- no more lines than before, and less of what makes rules fire, so that rewriting ends;
+- no more lines than before, and fewer opportunities for rules, so that rewriting ends;
 - the position of the line that can trap or that has an effect.
 
-Patterns match lines only, so a label inside a window keeps a rule from firing: control may come in
-there.
+Patterns match lines only, so a rule does not fire across a label, where control may enter.
 """
 
 from __future__ import annotations
@@ -25,7 +24,7 @@ from ferryvm.isa import BY_MNEMONIC, I32, I64, INSTRUCTIONS, Flow, Type
 from ferryvm.listing import Item, Label, Line, Listing
 
 LABEL = ":"
-"""In a pattern: a label, where otherwise a mnemonic stands."""
+"""In a pattern: a label in place of a mnemonic."""
 
 
 class Surroundings(Protocol):
@@ -42,7 +41,7 @@ class Surroundings(Protocol):
         """True if only labels, that one among them, stand between the window and the next line."""
 
     def forward(self, label: str) -> str:
-        """The label where control ends up that goes to `label`, through jumps alone."""
+        """The final target of a jump to `label`: the last label reached through jumps alone."""
 
 
 Rewrite = Callable[..., "Sequence[Item] | None"]
@@ -86,8 +85,8 @@ EITHER_ORDER = [
 ]
 
 INVERSE: dict[str, str] = {}
-"""The comparison that is 0 where this one is 1. Floats have only one pair: with a NaN both `lt`
-and `ge` are 0."""
+"""The comparison that is 0 if and only if this one is 1. Floats have only one pair: with a NaN both
+`lt` and `ge` are 0."""
 for _t in Type:
     _pairs = [("eq", "ne")]
     if not _t.is_float:
@@ -102,7 +101,7 @@ BOOLEANS = {"i32.eqz", "i64.eqz", *INVERSE} | {
 """Instructions whose result is 0 or 1."""
 
 NEUTRAL: dict[str, int] = {}
-"""The second operand with which the result is the first operand."""
+"""The second operand for which the result is the first operand."""
 for _t in _INTEGERS:
     for _names, _bits in (
         (("add", "sub", "or", "xor", "shl", "shr_s", "shr_u", "rotl", "rotr"), 0),
@@ -127,7 +126,7 @@ RESULTS = [
 _LAST = (Flow.JUMP, Flow.TABLE, Flow.RETURN, Flow.STOP, Flow.THROW)
 
 ENDS = [r.mnemonic for r in INSTRUCTIONS if r.flow in _LAST]
-"""Instructions after which control does not go on with the next one."""
+"""Instructions whose successor is not the next one."""
 
 
 def _line(mnemonic: str, at: Line, operand: int | str | None = None) -> Line:
@@ -318,7 +317,7 @@ def branch_over_jump(s: Surroundings, branch: Line, jump: Line) -> Sequence[Item
 
 @_rule(_BRANCHES, "jump")
 def branch_and_jump_alike(s: Surroundings, branch: Line, jump: Line) -> Sequence[Item] | None:
-    """A branch to where a jump goes anyway only drops its condition."""
+    """A branch and a jump to the same label: the branch only drops its condition."""
     return [_line("drop", branch), jump] if branch.operand == jump.operand else None
 
 
@@ -338,7 +337,7 @@ def branch_to_next(s: Surroundings, branch: Line) -> Sequence[Item] | None:
 
 @_rule(("jump", *_BRANCHES, "jump_table"))
 def jump_to_jump(s: Surroundings, jump: Line) -> Sequence[Item] | None:
-    """A jump to a jump goes where that one goes."""
+    """A jump to a jump goes to the final target."""
     operand = jump.operand
     onward: str | tuple[str, ...]
     if isinstance(operand, tuple):

@@ -34,21 +34,22 @@ UNLIMITED = (1 << 63) - 1
 
 
 class Status(enum.IntEnum):
-    """The reason that a backend returned control; docs/architecture.md defines `pc` for each."""
+    """The reason for which a backend returned control; docs/architecture.md defines `pc`
+    for each."""
 
     RUNNING = 0
     HALT = 1
     """The program ended; pc is the `halt` instruction, its result on top of the stack."""
     LEAVE = 2
-    """The backend does not continue at pc; another one can."""
+    """The backend cannot continue at pc; another one can."""
     HOST = 3
     """A host call must be performed: pc is its instruction, arguments are on the stack."""
     TRAP = 4
-    """pc is the instruction that trapped, state is as before it."""
+    """pc is the instruction that trapped; the state is as before it."""
     GUARD = 5
-    """A speculation failed at pc, state is as before it."""
+    """A speculation failed at pc; the state is as before it."""
     GROW = 6
-    """pc is an allocation that needs `wanted` bytes of heap, state is as before it."""
+    """pc is an allocation that needs `wanted` bytes of heap; the state is as before it."""
     INTERRUPTED = 7
     """The interrupt flag was set; pc is the next instruction."""
     FUEL = 8
@@ -59,13 +60,14 @@ class Status(enum.IntEnum):
     """The time slice of compiled code ended; pc is the loop head or function entry at which it
     continues."""
     LOST = 11
-    """Compiled code cannot be run any more, for the reason in `Code.lost`; state is as at its
+    """Compiled code cannot run any more, for the reason in `Code.lost`; the state is as at its
     entry, or at its last exit."""
     LONG = 12
-    """Quick code has run long, see `Code.long`; pc is the loop head or function entry to go on
-    with."""
+    """Quick code has run for long, see `Code.long`; pc is the loop head or function entry at which
+    to continue."""
     THROW = 13
-    """An exception needs a handler: pc is the instruction that throws it, state is as before it."""
+    """An exception needs a handler: pc is the instruction that throws it; the state is as before
+    it."""
 
 
 class ControlBlock(ctypes.Structure):
@@ -106,7 +108,7 @@ class ControlBlock(ctypes.Structure):
         ("abi_version", ctypes.c_uint32),  # ABI_VERSION
         ("status", ctypes.c_uint32),  # a Status
         ("trap", ctypes.c_uint32),  # a Trap, when status is TRAP
-        ("exit_id", ctypes.c_uint32),  # number of the host import or guard that left
+        ("exit_id", ctypes.c_uint32),  # number of the host import or guard at which code left
         ("pc", ctypes.c_uint64),  # instruction number
         ("sp", ctypes.c_uint64),  # words of the stack in use
         ("fp", ctypes.c_uint64),  # word number of the running function's frame
@@ -115,26 +117,26 @@ class ControlBlock(ctypes.Structure):
         (
             "instructions",
             ctypes.c_uint64,
-        ),  # completed in runs that counted; the engine adds them up
+        ),  # completed in counting runs; the engine adds them up
         ("interrupt", ctypes.c_uint32),  # set to 1 by another thread to stop the program
         ("reserved", ctypes.c_uint32),
-        ("wanted", ctypes.c_uint64),  # heap bytes asked for, when status is GROW
+        ("wanted", ctypes.c_uint64),  # heap bytes requested, when status is GROW
         ("heap_capacity", ctypes.c_uint64),  # bytes usable now
-        ("heap_limit", ctypes.c_uint64),  # bytes that growth may reach
+        ("heap_limit", ctypes.c_uint64),  # limit of growth, in bytes
         ("static_count", ctypes.c_uint64),  # words
         ("table_size", ctypes.c_uint64),  # entries of the function table
         ("statics", ctypes.c_uint64),  # addresses from here on
         ("stack", ctypes.c_uint64),
         ("stack_end", ctypes.c_uint64),
         ("heap", ctypes.c_uint64),
-        ("code", ctypes.c_uint64),  # what the backend prepared, in its own form
+        ("code", ctypes.c_uint64),  # the artifact, in the backend's own form
         ("functions", ctypes.c_uint64),  # descriptors, DESCRIPTOR_WORDS words each
         ("table", ctypes.c_uint64),  # function numbers, a word each
-        ("counters", ctypes.c_uint64),  # words by pc: what the count cells have left
+        ("counters", ctypes.c_uint64),  # words by pc: remaining counts of the count cells
         ("entries", ctypes.c_uint64),  # words by pc: addresses of the functions installed
-        ("originals", ctypes.c_uint64),  # by pc: what cells hide, in the backend's own form
-        ("scratch", ctypes.c_uint64 * SCRATCH_WORDS),  # compiled code's own while it runs
-        ("host_stack", ctypes.c_uint64),  # lowest address of the thread's stack to be used; or 0
+        ("originals", ctypes.c_uint64),  # by pc: replaced by cells, in the backend's form
+        ("scratch", ctypes.c_uint64 * SCRATCH_WORDS),  # for compiled code while it runs
+        ("host_stack", ctypes.c_uint64),  # lowest usable address of the thread's stack; or 0
         ("natives", ctypes.c_uint64),  # rows by host import, see `ferryvm.machine.native`
     ]
 

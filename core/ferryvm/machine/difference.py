@@ -61,7 +61,7 @@ def register_difference(left: Registers, right: Registers) -> Difference | None:
 def memory_difference(machine: Machine, left: Snapshot, right: Snapshot) -> Difference | None:
     """The first word or byte that differs in two states with equal registers.
 
-    `machine` is in the left state: its stack maps give the types of words.
+    `machine` is in the left state: its stack maps determine the types of words.
     """
     return (
         _word_difference(left.statics, right.statics, static_places(machine))
@@ -71,7 +71,7 @@ def memory_difference(machine: Machine, left: Snapshot, right: Snapshot) -> Diff
 
 
 Place = tuple[str, Type | None]
-"""A word's description and its type; None for a word that is not a value."""
+"""A word's description and its type; None for a word that holds no value."""
 
 
 def _word_difference(left: bytes, right: bytes, places: list[Place]) -> Difference | None:

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The chain of frames on a stack, walked outwards in fewer steps than frames.
+"""The chain of frames on a stack, walked outwards in fewer steps than there are frames.
 
-Each frame has the distance to its caller's frame, so the outermost frames are reached only past all
-others. The frames of deep recursion repeat: after every few steps the walk looks for a period of
-distances, and NumPy counts its repetitions. Other frames are walked one by one, for at most
+Each frame has the distance to its caller's frame, so the outermost frames are reached only through
+all others. The frames of deep recursion repeat: after every few steps the walk looks for a period
+of distances, and NumPy counts its repetitions. Other frames are walked one by one, for at most
 MOST_STEPS.
 """
 
@@ -23,16 +23,16 @@ Header = tuple[int, int]
 """Return pc and distance of a frame."""
 
 WINDOW = 64
-"""Frames after which a period is looked for, among as many."""
+"""The number of frames after which a period is looked for, and in which."""
 
 LONGEST_PERIOD = 16
-"""Frames."""
+"""The longest period, in frames."""
 
 MOST_STEPS = 10_000
-"""Frames that are walked one by one, at most."""
+"""The largest number of frames that are walked one by one."""
 
 MOST_REPEATED = 1 << 24
-"""Frames that are skipped as repetitions, at most."""
+"""The largest number of frames that are skipped as repetitions."""
 
 Item = TypeVar("Item")
 
@@ -46,12 +46,13 @@ class Chain:
     skipped: int
     """Number of calls between the two lists."""
     is_whole: bool
-    """False if the walk gave up: then there are more calls, uncounted, and the outermost ones are
-    missing."""
+    """False if the walk stopped early: then there are more calls, uncounted, and the outermost ones
+    are missing."""
 
 
 def follow(stack: memoryview, pc: int, fp: int, most: int) -> Chain:
-    """The chain from the frame at word `fp`, which stands at `pc`; at most `most` of each end."""
+    """The chain from the frame at word `fp`, whose pc is `pc`; at most `most` frames of
+    each end."""
     words = np.frombuffer(stack, np.uint64)
     inner: list[int] = []
     outer: collections.deque[int] = collections.deque(maxlen=most)
@@ -67,7 +68,7 @@ def follow(stack: memoryview, pc: int, fp: int, most: int) -> Chain:
         recent.append(distance)
         if step % WINDOW == 0 and step >= most:
             distances = period(list(recent))
-            # The outermost frames are left to be followed.
+            # Leave the outermost frames to be walked one by one.
             times = repeats(words, fp, [(None, one) for one in distances], MOST_REPEATED - repeated)
             times -= -(-most // len(distances)) if distances else 0
             if times > 0:
@@ -79,7 +80,8 @@ def follow(stack: memoryview, pc: int, fp: int, most: int) -> Chain:
 
 
 def period(items: Sequence[Item]) -> Sequence[Item]:
-    """The last of the items, of which all are repetitions; empty if there is no short period."""
+    """The shortest suffix of the items such that they are all repetitions of it; empty if there is
+    no short period."""
     for size in range(1, LONGEST_PERIOD + 1):
         if items[size:] == items[:-size]:
             return items[-size:]
@@ -89,9 +91,9 @@ def period(items: Sequence[Item]) -> Sequence[Item]:
 def repeats(
     words: Words, fp: int, headers: Sequence[tuple[int | None, int]], most: int | None = None
 ) -> int:
-    """Number of repetitions of frames with these headers, from the one at `fp` outwards.
+    """The number of repetitions of frames with these headers, from the one at `fp` outwards.
 
-    A return pc of None is any. `most`: frames that are looked at, if there is a limit.
+    A return pc of None matches any. `most`: a limit on the frames examined, if given.
     """
     size = sum(distance for _, distance in headers)
     limit = fp // size if size else 0

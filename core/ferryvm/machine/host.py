@@ -2,8 +2,8 @@
 """Host functions: functions of the host that a program imports by name and calls by number.
 
 Arguments and results are Python values of the declared types: ints (signed) and floats. A host
-function is called with the machine stopped at the call; what it raises leaves the program there,
-with its arguments still on the stack.
+function is called with the machine stopped at the call; an exception that it raises leaves the
+program there, with the arguments still on the stack.
 """
 
 from __future__ import annotations
@@ -34,10 +34,10 @@ Output = Callable[[bytes], object]
 
 
 class Context(enum.Enum):
-    """The first argument that a host function gets, in front of the program's."""
+    """The first argument that a host function gets, before the program's arguments."""
 
     NONE = "none"
-    """There is none: it gets the program's arguments alone."""
+    """No context: the function gets the program's arguments alone."""
     OUTPUT = "output"
     """The `Output` that the program writes to."""
     SYSTEM = "system"
@@ -47,30 +47,32 @@ class Context(enum.Enum):
 
 
 class Determinism(enum.Enum):
-    """The causes and effects that calls of a host function may have."""
+    """The inputs that determine the result of a host function, and its effects."""
 
     PLAIN = "plain"
-    """Anything, and it has effects of its own: a call made again is another call."""
+    """It may depend on anything and have effects of its own, so a repeated call is another call."""
     PURE = "pure"
-    """Its arguments alone; it has no effects. It may be called at any time, any number of times."""
+    """It depends on its arguments alone and has no effects. It may be called at any time, any
+    number of times."""
     REPLAYABLE = "replayable"
-    """Anything, such as the time or input, but the program sees only its result (and what it wrote
-    to the program's heap): what was recorded may be played instead of a call."""
+    """It may depend on anything, such as the time or input, but the program sees only its result
+    (and its writes to the program's heap), so a recorded call can be replayed instead of calling
+    it."""
 
 
 @record.dataclass(frozen=True)
 class HostFunction:
-    """A function that programs can import. It can still be called as the function it was made of."""
+    """A function that programs can import. Python can still call it as the original function."""
 
     name: str
     signature: Signature
     function: Callable[..., object]
-    """Called with the context if it wants one, then the arguments; returns the result, or None."""
+    """Called with the context if it takes one, then the arguments; returns the result, or None."""
     summary: str = ""
     """Its effect, in one line."""
     context: Context = Context.NONE
     determinism: Determinism = Determinism.PLAIN
-    """As its author says; nothing checks it."""
+    """As its author declares; nothing checks it."""
 
     def __post_init__(self) -> None:
         if len(self.signature.results) > 1:

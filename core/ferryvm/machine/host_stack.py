@@ -29,8 +29,8 @@ __all__ = ["frame_bytes"]
 _R = TypeVar("_R")
 
 ROOMY: Final = 16 << 20
-"""Bytes of stack of the threads that compilers run in, whatever the default for threads: LLVM is
-recursive. Pages are allocated only when they are used."""
+"""Stack of the threads that compilers run in, in bytes, whatever the default for threads is: LLVM
+is recursive. Pages are allocated only when they are used."""
 
 SMALLEST: Final = 64 << 10
 """Smallest stack of a thread that may run programs, in bytes. The engine and compilers in Python
@@ -40,20 +40,21 @@ _GUARD: Final = 8 << 10
 """Bytes of a thread's stack that the C library may use."""
 
 _SMALL: Final = 1 << 20
-"""Bytes of stack below which a thread delegates loading and compiling to another thread."""
+"""Size in bytes of the stacks from which loading and compiling are delegated to another thread, if
+they are smaller."""
 
 RESERVE: Final = (16 << 10) + max(os.sysconf("SC_MINSIGSTKSZ"), 0)
 """Bytes below the floor: for the frame of a signal, which holds all registers, the handler of
 Python's C code on top of it, and the calls of a region that leaves."""
 
 _PUSHED: Final = 96
-"""Bytes of a native frame besides what the function subtracts: return address, saved registers,
-alignment."""
+"""Bytes of a native frame besides those that the function subtracts: return address, saved
+registers, alignment."""
 
 
 def _limits() -> tuple[int, int]:
-    """Lowest address and size of this thread's stack; zeros where the system cannot say. Of the
-    main thread it is what the limit of the process lets it grow to."""
+    """Lowest address and size of this thread's stack; zeros if the system cannot report them. For
+    the main thread the process's limit determines the size."""
     libc = ctypes.CDLL(None)
     if not hasattr(libc, "pthread_getattr_np"):  # glibc and musl have it
         return 0, 0
@@ -68,7 +69,8 @@ def _limits() -> tuple[int, int]:
 
 
 class _Thread(threading.local):
-    """Stack limits of a thread; asked for once, since it takes 10 us, for the main one 60."""
+    """Stack limits of a thread, cached, since the query takes 10 us, and 60 us in the main
+    thread."""
 
     limits: tuple[int, int] | None = None
 
@@ -77,7 +79,7 @@ _thread = _Thread()
 
 
 def limits() -> tuple[int, int]:
-    """Lowest address and size of this thread's stack, in bytes; zeros where they are not known."""
+    """Lowest address and size of this thread's stack, in bytes; zeros if they are not known."""
     found = _thread.limits
     if found is None:
         found = _thread.limits = _limits()
@@ -95,7 +97,7 @@ def check_size() -> None:
 
 
 def floor() -> int:
-    """The lowest address that compiled code may use in this thread; 0 where that is not known."""
+    """The lowest address that compiled code may use in this thread; 0 if it is not known."""
     lowest, _ = limits()
     return lowest + RESERVE if lowest else 0
 
@@ -103,7 +105,7 @@ def floor() -> int:
 def start_with_headroom(work: Callable[..., None], *arguments: object) -> None:
     """Start a thread that has `ROOMY` bytes of stack. Raises ThreadError."""
     with _starting:
-        # The size is one of the process: a thread that another one starts just now may get it, too.
+        # The size is global: a thread that another thread starts just now may get it, too.
         usual = threading.stack_size(ROOMY)
         try:
             start(functools.partial(work, *arguments))
@@ -141,7 +143,7 @@ def with_headroom(work: Callable[[], _R]) -> _R:
 
 
 _SUBTRACT = re.compile(rb"\x48\x83\xec([\x00-\x7f])|\x48\x81\xec(....)", re.DOTALL)
-"""x86: `sub rsp, imm8` and `sub rsp, imm32`, as LLVM, GCC and clang make room for a frame."""
+"""x86: `sub rsp, imm8` and `sub rsp, imm32`, as LLVM, GCC and clang allocate a frame."""
 
 
 def frame_bytes(code: bytes, functions: int) -> int:

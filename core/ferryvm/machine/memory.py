@@ -32,7 +32,7 @@ PAGE = max(mmap.PAGESIZE, mmap.ALLOCATIONGRANULARITY)
 _READ_WRITE = mmap.PROT_READ | mmap.PROT_WRITE
 
 _SMALL_HEAP = 1 << 16
-"""Bytes that take less time to read than to look up their resident pages."""
+"""Bytes of a heap that takes less time to read than its resident pages take to look up."""
 
 _libc = ctypes.CDLL(None, use_errno=True)
 _libc.mprotect.argtypes = (ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int)
@@ -51,9 +51,9 @@ class Limits:
     """Sizes of a program's memory, in bytes."""
 
     stack: int = 64 << 20
-    """The whole stack; a call that would pass it traps."""
+    """The whole stack; a call that would exceed it traps."""
     heap: int = 4 << 30
-    """Size that the heap may grow to; an allocation past it traps."""
+    """The limit of the heap's growth; an allocation past it traps."""
     first_heap: int = 1 << 20
     """Usable size of the heap at the start."""
     is_tight: bool = False
@@ -113,7 +113,7 @@ class Memory:
         view = memoryview(self._map)
         block = view[: ctypes.sizeof(ControlBlock)]
         self.control_words = block.cast("Q")
-        """The control block as words: reading one takes a third of the time of a field."""
+        """The control block as words: reading one takes a third of the time of reading a field."""
         self.control_halves = block.cast("I")
         """The control block as half words."""
         statics_at, stack_at, heap_at = offsets
@@ -144,12 +144,12 @@ class Memory:
 
         The cost is proportional to the resident pages, not to `end`.
         """
-        # They take NumPy, which few runs need.
-        from ferryvm.machine.resident import touched
+        # This module imports NumPy, which few runs need.
+        from ferryvm.machine.resident import resident_ranges
         from ferryvm.machine.sparse import runs
 
         base = self.heap_address
-        ranges = [(base, base + end)] if end <= _SMALL_HEAP else touched(base, base + end)
+        ranges = [(base, base + end)] if end <= _SMALL_HEAP else resident_ranges(base, base + end)
         return runs(self.heap[:end], ((start - base, stop - base) for start, stop in ranges))
 
     def take_heap(self, other: Memory, end: int) -> None:
@@ -164,7 +164,7 @@ class Memory:
     def clear_heap(self) -> None:
         """Zero the usable heap."""
         if sys.platform == "linux" and self.heap_capacity and not self.limits.is_tight:
-            # Private pages are given back, and zero when they are next touched.
+            # Private pages are released, and are zero at their next access.
             self._map.madvise(mmap.MADV_DONTNEED, self._heap_at, _pages(self.heap_capacity))
             return
         for start, end in self.heap_runs(self.heap_capacity):
@@ -175,7 +175,7 @@ class Memory:
         the limit; False if `wanted` exceeds the limit."""
         if wanted > self.heap_limit:
             return False
-        # Pages are what can be protected; the limit holds to the byte all the same.
+        # Protection has a granularity of pages; the limit is still exact to the byte.
         pages = _pages(max(wanted, 2 * self.heap_capacity))
         capacity = min(pages, self.heap_limit)
         if capacity > self.heap_capacity:

@@ -2,11 +2,11 @@
 """Native functions: host functions that are C functions, which native code calls by address.
 
     control.natives   │ function │ caller │ parameters │ results │     a row for each host import
-                                    └──> void caller(function, first argument's address)
+                                   └──> void caller(function, first argument's address)
 
 A *caller* belongs to a signature: it reads arguments from stack words, calls the function by the C
-ABI and stores the result in the first argument's word. A row of zeros is an import that is left
-with HOST, as all are where nothing was bound.
+ABI and stores the result in the first argument's word. A row of zeros is an import for which code
+leaves with HOST; all rows are zeros if nothing was bound.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class NativeField(enum.IntEnum):
     """Words of a row."""
 
     FUNCTION = 0
-    """Address of the C function; 0: the import is not called in this way."""
+    """Address of the C function; 0: native code does not call this import."""
     CALLER = 1
     """Address of the caller for its signature."""
     PARAMETERS = 2
@@ -36,7 +36,7 @@ class NativeField(enum.IntEnum):
     """Number of results, 0 or 1."""
 
 
-# A subclass of such a type is given and returned as it is: the bits of a NaN stay.
+# ctypes passes subclasses of its types unconverted, so the bits of a NaN are preserved.
 class _I32(ctypes.c_int32):
     pass
 

@@ -23,14 +23,15 @@ _THERE = np.uint64(0b11 << 62)
 _AT_ONCE = 1 << 17
 """Entries that are read at a time: 1 MiB, which covers 512 MiB with pages of 4 KiB."""
 
-_touched = ctypes.create_string_buffer(b"touched")
+_accessed = ctypes.create_string_buffer(b"accessed")
 
 
-def touched(start: int, end: int) -> Iterator[tuple[int, int]]:
+def resident_ranges(start: int, end: int) -> Iterator[tuple[int, int]]:
     """Ranges of addresses from `start` to `end` that cover every nonzero byte there.
 
-    They are in ascending order and not adjacent. If the system has no page map, it is one range of
-    everything. The memory must be mapped, private and anonymous. Raises OSError if a call fails.
+    They are in ascending order and not adjacent. If the system has no page map, the result is one
+    range, everything. The memory must be mapped, private and anonymous. Raises OSError if a call
+    fails.
     """
     descriptor = _open()
     if descriptor is None:
@@ -49,10 +50,10 @@ def _open() -> int | None:
     except OSError:
         return None
     try:
-        page = ctypes.addressof(_touched) // mmap.PAGESIZE
+        page = ctypes.addressof(_accessed) // mmap.PAGESIZE
         if _entries(descriptor, page, 1).any():
             return descriptor
-    except OSError:  # a sandbox's imitation, which cannot be read
+    except OSError:  # a sandbox emulates the file, but not its content
         pass
     os.close(descriptor)
     return None
@@ -69,17 +70,17 @@ def _entries(descriptor: int, first: int, count: int) -> np.ndarray[tuple[int], 
 
 
 def _ranges(descriptor: int, start: int, end: int) -> Iterator[tuple[int, int]]:
-    begun: int | None = None
+    range_start: int | None = None
     last = -(-end // mmap.PAGESIZE)
     for first in range(start // mmap.PAGESIZE, last, _AT_ONCE):
         is_there = _entries(descriptor, first, min(_AT_ONCE, last - first))
-        edges = np.flatnonzero(np.diff(is_there, prepend=begun is not None))
+        edges = np.flatnonzero(np.diff(is_there, prepend=range_start is not None))
         for edge in edges.tolist():
             address = (first + edge) * mmap.PAGESIZE
-            if begun is None:
-                begun = max(address, start)
+            if range_start is None:
+                range_start = max(address, start)
             else:
-                yield begun, address
-                begun = None
-    if begun is not None:
-        yield begun, end
+                yield range_start, address
+                range_start = None
+    if range_start is not None:
+        yield range_start, end

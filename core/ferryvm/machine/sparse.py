@@ -17,18 +17,18 @@ import numpy as np
 from ferryvm.isa.type import WORD_BYTES
 
 GRANULE = 4096
-"""Bytes."""
+"""Bytes of a granule."""
 
 _AT_ONCE = 1 << 22
 """Bytes that are examined at a time, a multiple of GRANULE."""
 
 Run = tuple[int, int]
-"""Its start and end, in bytes."""
+"""A run's start and end, in bytes."""
 
 
 def runs(content: memoryview, ranges: Iterable[Run]) -> Iterator[Run]:
     """The runs of some bytes; `ranges`, in ascending order, cover all nonzero bytes."""
-    begun = end = 0
+    run_start = end = 0
     seen = 0
     for first, last in ranges:
         at = max(first // GRANULE * GRANULE, seen)
@@ -36,18 +36,18 @@ def runs(content: memoryview, ranges: Iterable[Run]) -> Iterator[Run]:
             part = np.frombuffer(content[at : min(at + _AT_ONCE, len(content))], np.uint8)
             for low, high in _full(part):
                 if at + low != end:
-                    if begun < end:
-                        yield begun, end
-                    begun = at + low
+                    if run_start < end:
+                        yield run_start, end
+                    run_start = at + low
                 end = at + high
             at += len(part)
             seen = at
-    if begun < end:
-        yield begun, end
+    if run_start < end:
+        yield run_start, end
 
 
 def _full(part: np.ndarray[tuple[int], np.dtype[np.uint8]]) -> list[Run]:
-    """The runs of a few granules, the last of which may be cut."""
+    """The runs of a few granules, the last of which may be partial."""
     whole = len(part) // GRANULE
     is_full = (
         part[: whole * GRANULE].view(np.uint64).reshape(whole, GRANULE // WORD_BYTES).any(axis=1)
@@ -78,7 +78,7 @@ class Sparse:
         return self.size
 
     def cut(self, start: int, end: int) -> bytes:
-        """The bytes from `start` to `end`; fewer where there are no more."""
+        """The bytes from `start` to `end`; fewer if the value ends before."""
         end = min(end, self.size)
         found = bytearray(max(end - start, 0))
         index = bisect.bisect(self.parts, start, key=lambda part: part[0])
@@ -92,7 +92,7 @@ class Sparse:
 
     def unequal(self, other: Sparse) -> Iterator[int]:
         """The numbers of words that differ, in ascending order, up to the shorter end; a word that
-        is whole in only one of them is padded with zeros."""
+        is whole in only one of the two is padded with zeros."""
         size = min(self.size, other.size)
         starts = {
             granule

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """A machine: the control block and memory of one execution, with methods that read them.
 
-It is the state that backends hand to each other. It does not depend on a backend: each one sees the
-same words at the same addresses, and leaves them as the reference backend would.
+It is the state that backends hand to each other. It does not depend on a backend: each backend sees
+the same words at the same addresses, and leaves them as the reference backend would.
 """
 
 from __future__ import annotations
@@ -41,13 +41,14 @@ class Frame:
 
     function: str
     pc: int
-    """The current instruction of the frame: the one that stopped, or a call."""
+    """The current instruction of the frame: the stopped one in the innermost frame, a call in
+    others."""
     position: Position | None
     skipped: int = 0
-    """Number of calls between the previous frame in the list and this one, which are omitted."""
+    """Number of omitted calls between the previous frame in the list and this one."""
     is_cut: bool = False
-    """True for the last frame of a list if there are uncounted outer calls: very many, whose
-    frames do not repeat."""
+    """True for the last frame of a list if there are uncounted outer calls: very many, whose frames
+    do not repeat."""
 
     def __str__(self) -> str:
         return f"{self.function} at {self.position or f'pc {self.pc}'}"
@@ -81,9 +82,10 @@ class Machine:
         self.descriptors = descriptors(verified)
         """The words of each function's descriptor."""
         self._descriptors = array("Q", [word for row in self.descriptors for word in row])
-        self._table = array("Q", (*program.table, 0))  # an empty one would have no address
+        self._table = array("Q", (*program.table, 0))  # an empty array would have no address
         self.natives = array("Q", bytes(WORD_BYTES * NATIVE_WORDS * len(program.hosts)))
-        """Rows by host import, see `ferryvm.machine.native`; zero: it is left with HOST."""
+        """Rows by host import, see `ferryvm.machine.native`; for a row of zeros, code leaves with
+        HOST."""
         self.raised: list[BaseException] = []
         """Exceptions that host functions raised and the program caught, by their handles."""
         self.control = self.memory.control
@@ -116,8 +118,8 @@ class Machine:
         control.natives, _ = self.natives.buffer_info()
 
     def bind_native(self, number: int, function: NativeFunction, caller: int) -> None:
-        """Let native code call a function for the host import of that number by `caller`, an
-        address; 0: by none."""
+        """Let native code call `function` for the host import of that number through `caller`, an
+        address; with 0 code leaves instead."""
         row = [0] * NATIVE_WORDS
         if caller:
             row[NativeField.FUNCTION], row[NativeField.CALLER] = function.address, caller
@@ -187,7 +189,7 @@ class Machine:
 
     def heap_in_use(self) -> Sparse:
         """The bytes of the heap below the heap pointer."""
-        from ferryvm.machine.sparse import Sparse  # it takes NumPy, which few runs need
+        from ferryvm.machine.sparse import Sparse  # imports NumPy, which few runs need
 
         memory, hp = self.memory, self.control.hp
         parts = tuple((start, bytes(memory.heap[start:end])) for start, end in memory.heap_runs(hp))
@@ -209,8 +211,8 @@ class Machine:
         return self.program.source_map.position(self.control.pc)
 
     def grow(self, wanted: int | None = None) -> bool:
-        """Make that many bytes of the heap usable, by default those that the allocation needs that
-        left with GROW; False if the limit forbids it."""
+        """Make that many bytes of the heap usable; by default the bytes that the allocation at pc,
+        which left with GROW, needs. False if the limit forbids it."""
         grown = self.memory.grow(self.control.wanted if wanted is None else wanted)
         self.control.heap_capacity = self.memory.heap_capacity
         return grown
@@ -224,7 +226,7 @@ class Machine:
         """The active calls, innermost first: at most `most` of them from each end.
 
         It takes milliseconds for any number of calls; see `ferryvm.machine.frame_chain`."""
-        from ferryvm.machine.frame_chain import follow  # it takes NumPy, which few runs need
+        from ferryvm.machine.frame_chain import follow  # imports NumPy, which few runs need
 
         control = self.control
         chain = follow(self.memory.stack, control.pc, control.fp, most)

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """The surroundings of a program: its heap, output, input and arguments, as host functions see them.
 
-Host functions get it in place of an instance: it needs no entry stubs, so that a program is the
-same code whether it reads input or not. Every access to the heap is checked against what is in use.
+Host functions get it in place of an instance: it needs no entry stubs, so the code of a program
+does not depend on whether it reads input. Every access to the heap is checked against the bytes in
+use.
 """
 
 from __future__ import annotations
@@ -18,12 +19,12 @@ if TYPE_CHECKING:
     from ferryvm.machine.state import Machine
 
 Input = Callable[[int], bytes]
-"""Gives at most so many bytes, at least one unless it is at its end."""
+"""Reads at most so many bytes, and at least one unless the input is at its end."""
 
 _CHUNK = 1 << 16
 _STANDARD_INPUT = 0
 _POLL_MS = 50
-"""Milliseconds after which a read that waits looks for Ctrl-C."""
+"""Milliseconds after which a blocked read checks for Ctrl-C."""
 
 
 class HostError(FerryError):
@@ -31,12 +32,12 @@ class HostError(FerryError):
 
 
 class WaitInterrupted(BaseException):
-    """Ctrl-C came while a host function waited; the program stops at the call. It is no outcome of
-    the call, and no Exception that a program could catch."""
+    """Ctrl-C came while a host function waited; the program stops at the call. It is not an outcome
+    of the call, and not an Exception, so programs cannot catch it."""
 
 
 class Reader:
-    """A source of bytes, read in chunks and given out by byte and line."""
+    """A source of bytes, read in chunks and returned by byte and line."""
 
     def __init__(self, source: Input | None) -> None:
         """`source`: None for the standard input of this process."""
@@ -44,8 +45,8 @@ class Reader:
         self._rest = b""
 
     def read(self, most: int, wait: Callable[[], object], until: bytes = b"") -> bytes:
-        """At most so many bytes, up to the end of the first `until` if there is one; none at the
-        end. `wait` is called before each read of standard input."""
+        """At most so many bytes, up to the end of the first `until` if it occurs; none at the end.
+        `wait` is called before each read of standard input."""
         while True:
             end = self._rest.find(until) + 1 if until else 0
             end = min(end or len(self._rest), most)
@@ -69,7 +70,7 @@ class Reader:
 
 
 STANDARD_READER = Reader(None)
-"""The standard input of this process, which all engines share: bytes are read ahead."""
+"""The standard input of this process. All engines share it, because bytes are read ahead."""
 
 
 class System:
@@ -88,7 +89,7 @@ class System:
         self.arguments = tuple(os.fsencode(argument) for argument in arguments)
 
     def heap(self, address: int, size: int) -> memoryview[int]:
-        """Bytes of the heap in use. Raises HostError for bytes that are outside of it."""
+        """A view of heap bytes in use. Raises HostError for bytes outside of them."""
         used = self._machine.control.hp
         if size < 0:
             raise HostError(f"{self._caller}: a size of {size} bytes; 0 or more is allowed")
@@ -105,7 +106,7 @@ class System:
 
     @property
     def _caller(self) -> str:
-        """The host function that is called."""
+        """The host function that is being called."""
         return self._machine.program.hosts[self._machine.control.exit_id].name
 
     def _wait(self) -> None:

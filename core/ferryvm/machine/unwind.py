@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Exceptions: the search for a handler, and going on there.
+"""Exceptions: the search for a handler, and the transfer of control to it.
 
     throw ── find ──> a clause and its frame ──> operands cut, values pushed, pc at the handler
-               └────> none: the trap UNCAUGHT_EXCEPTION; no frame was touched
+               └────> none: the trap UNCAUGHT_EXCEPTION; no frame was changed
 
 This is the definition for all backends, and what the engine does for those that leave with THROW.
-An exception is no state: the search ends before anything changes, so there are no half-unwound
-frames. (The alternative, unwinding frame by frame, would lose the stack trace of what nobody
-catches.)
+The search ends before anything changes, so an exception is not part of the state, and there are no
+half-unwound frames. (The alternative, unwinding frame by frame, would lose the stack trace of an
+uncaught exception.)
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _CALLS = frozenset(BY_MNEMONIC[name].opcode for name in ("call", "call_indirect"
 
 
 class Thrown(NamedTuple):
-    """An exception on its way."""
+    """An exception while its handler is searched for."""
 
     tag: int
     """Number of its tag, or HOST_RECORD."""
@@ -52,7 +52,7 @@ class Target(NamedTuple):
 
 
 def thrown(machine: Machine) -> Thrown | None:
-    """The exception that the instruction at pc throws; None if its record is of none: its tag does
+    """The exception that the instruction at pc throws; None if its record is invalid: its tag does
     not exist, or no host function raised it here."""
     program, control, stack = machine.program, machine.control, machine.memory.stack
     sp = control.sp
@@ -70,10 +70,11 @@ def thrown(machine: Machine) -> Thrown | None:
 
 
 def find(machine: Machine, tags: Collection[int]) -> Target | None:
-    """The innermost clause around pc that takes one of these tags, or all.
+    """The innermost clause around pc that catches one of these tags, or all exceptions.
 
-    Only frames of the innermost call from outside are searched: the one around it is of a host
-    function, to which the exception goes first."""
+    The search covers the frames of the innermost call from outside: the frames around it belong to
+    the caller of a host function, which gets the exception first.
+    """
     covering, stack = machine.verified.clauses.covering, machine.memory.stack
     opcodes = machine.program.code.opcodes
     pc, fp = machine.control.pc, machine.control.fp
@@ -90,7 +91,8 @@ def find(machine: Machine, tags: Collection[int]) -> Target | None:
 
 
 def enter_handler(machine: Machine, target: Target, exception: Thrown) -> None:
-    """Cut the stack to what the clause keeps, push the exception, and go on at the handler."""
+    """Cut the stack to the operands that the clause keeps, push the exception, and continue at the
+    handler."""
     clause, fp = target
     program, control, stack = machine.program, machine.control, machine.memory.stack
     owner = machine.verified.owner(clause.handler)
@@ -107,8 +109,8 @@ def enter_handler(machine: Machine, target: Target, exception: Thrown) -> None:
 
 
 def unwind(machine: Machine, counting: bool) -> Status:
-    """RUNNING if the exception that is thrown at pc goes on at a handler. Otherwise the status that
-    the machine has: TRAP in the state before, INTERRUPTED at the handler."""
+    """RUNNING if a handler catches the exception that is thrown at pc. Otherwise the machine's
+    status: TRAP in the state before, INTERRUPTED at the handler."""
     control = machine.control
     exception = thrown(machine)
     target = None
@@ -126,7 +128,8 @@ def unwind(machine: Machine, counting: bool) -> Status:
 
 
 def catching_tags(machine: Machine, exception: Thrown) -> Collection[int]:
-    """The tags that catch an exception: its own; of a host function's, those of its classes."""
+    """The tags that catch an exception: its own tag; for a host function's exception, the tags of
+    its classes."""
     if exception.tag != HOST_RECORD:
         return (exception.tag,)
     return host_tags(machine, machine.raised[exception.words[0]])
@@ -139,8 +142,8 @@ def host_tags(machine: Machine, error: BaseException) -> Collection[int]:
 
 
 def catch_thrown(machine: Machine, exception: Thrown) -> bool:
-    """True if a clause catches an exception that is thrown at pc by a call in the host function
-    there; control is then at its handler."""
+    """True if a clause catches an exception that left a call made by the host function at pc;
+    control is then at its handler."""
     target = find(machine, catching_tags(machine, exception))
     if target is None:
         return False
@@ -149,8 +152,8 @@ def catch_thrown(machine: Machine, exception: Thrown) -> bool:
 
 
 def catch_raised(machine: Machine, error: BaseException) -> bool:
-    """True if a clause catches what the host function called at pc raised; control is then at its
-    handler, and the exception has a handle."""
+    """True if a clause catches the Python exception that the host function called at pc raised;
+    control is then at the handler, and the exception has a handle."""
     target = find(machine, host_tags(machine, error))
     if target is None:
         return False
@@ -160,8 +163,8 @@ def catch_raised(machine: Machine, error: BaseException) -> bool:
 
 
 def raised_by_host(machine: Machine) -> BaseException | None:
-    """The exception of a host function that the program throws again at pc, by its handle; None if
-    what it throws is its own."""
+    """The host function's exception that the program throws again at pc, found by its handle; None
+    if the program throws an exception of its own."""
     exception = thrown(machine)
     if exception is None:
         return None

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The verifier: it alone decides if a program can run.
+"""The verifier, the only judge of whether a program can run.
 
 It guarantees this for every reachable instruction, and backends rely on it:
 
@@ -15,7 +15,7 @@ It guarantees this for every reachable instruction, and backends rely on it:
                     │                                    │
                     └───────── refusal: VerifyError ─────┘
 
-The first fault found is raised.
+The first error found is raised.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class Verified:
     def __init__(self, program: Program, stack_map: StackMap, clauses: ClauseForest) -> None:
         self.program = program
         self.clauses = clauses
-        """The clauses by the instructions that they cover."""
+        """The clauses, indexed by the instructions that they cover."""
         self.frame_words = stack_map.frame_words
         """Words of the largest frame of each function, from its header on."""
         self._owners, self._states = stack_map.owners, stack_map.states
@@ -57,7 +57,7 @@ class Verified:
         return verify, (self.program,)
 
     def is_reachable(self, pc: int) -> bool:
-        """True if `pc` is reachable: only then it has a stack map."""
+        """True if `pc` is reachable: unreachable instructions have no stack map."""
         return self._owners[pc] >= 0
 
     def owner(self, pc: int) -> int:

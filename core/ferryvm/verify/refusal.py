@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Refusals: the stable codes, and the error that carries one.
 
-What is wrong is decided by `structure` and `type_flow`; here is only how it is said.
+`structure` and `type_flow` decide what is wrong; this module only words it.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ class VerifyCode(enum.Enum):
     CLAUSE_NESTING = "V43"
     """Ranges of clauses cross, or an outer clause comes before an inner one."""
     CLAUSE_DEPTH = "V44"
-    """An instruction that throws has fewer operands in front of it than stay in the handler."""
+    """Fewer operands are below a throwing instruction than the clause keeps for its handler."""
 
 
 class VerifyError(FerryError):
@@ -82,7 +82,7 @@ class VerifyError(FerryError):
 
 
 def refusal(program: Program, code: VerifyCode, message: str, pc: int | None = None) -> VerifyError:
-    """The error to raise; it names the instruction and its source where `pc` has them."""
+    """The error to raise; it names the instruction, and its source position if `pc` has one."""
     if pc is not None and program.code.opcodes[pc] < len(INSTRUCTIONS):
         message = f"{INSTRUCTIONS[program.code.opcodes[pc]].mnemonic}: {message}"
     position = program.source_map.position(pc) if pc is not None else None

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """The stack map: the types of the operands before each instruction, as `type_flow` finds them.
 
-Operand stacks are hash-consed lists: equal stacks are one number, so pushing, popping and comparing
-at joins cost the same however deep a stack is. A type is a small number in them, its *kind*.
+Operand stacks are hash-consed lists: equal stacks have equal numbers, so the cost of pushing,
+popping and comparing at joins does not depend on a stack's depth. A *kind* is the small number of a
+type in them.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ class Stacks:
         self.parents, self.kinds, self.depths = [0], [-1], [0]
         self.known: dict[int, int] = {}
         self._skips = [0]
-        """Of each stack, a shorter one some way down: so `cut` takes logarithmic time."""
+        """For each stack, a shorter one below its top, by which `cut` takes logarithmic time."""
 
     def push(self, stack: int, kind: int) -> int:
         key = stack * 8 + kind
@@ -57,12 +58,12 @@ class Stacks:
 
 @record.dataclass
 class StackMap:
-    """The operand stack that control brings to each instruction, and the frames that this takes."""
+    """The operand stack on arrival at each instruction, and the frame sizes that follow from it."""
 
     owners: list[int]
-    """Of each instruction the number of its function, -1 if control cannot get there."""
+    """For each instruction the number of its function, -1 if it is unreachable."""
     states: list[int]
-    """Of each instruction the operand stack before it, a number of `stacks`."""
+    """For each instruction the operand stack before it, as a number of `stacks`."""
     stacks: Stacks
     frame_words: tuple[int, ...]
     """Words of the largest frame of each function, from its header on."""

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Checks that need no types: tables, limits, clauses, opcodes and immediates.
 
-They are done for all instructions at once, reachable or not. The checks that depend on how control
-gets to an instruction are in `type_flow`, which relies on these: every index that it follows exists.
+They cover all instructions at once, reachable or not. The checks that depend on control flow are in
+`type_flow`, which relies on these: every index that it follows exists.
 """
 
 from __future__ import annotations
@@ -35,14 +35,14 @@ _IMMEDIATES = [row.immediate for row in INSTRUCTIONS]
 _OPCODE = {row.mnemonic: row.opcode for row in INSTRUCTIONS}
 _LOCALS = frozenset(row.opcode for row in INSTRUCTIONS if row.immediate is Immediate.LOCAL)
 _FAR = 1 << 32
-"""Words from the header of a frame: no local is so far."""
+"""A number of words past every local of a frame."""
 _STATIC_INDIRECT = frozenset((_OPCODE["static.load"], _OPCODE["static.store"]))
 _ANY = 1 << 64
-"""Above every immediate."""
+"""A bound above every immediate."""
 
 
 def check_tables(program: Program) -> None:
-    """Everything but code."""
+    """Check the tables, everything but code. Raises VerifyError."""
 
     def refuse(code: VerifyCode, message: str) -> VerifyError:
         return refusal(program, code, message)
@@ -136,7 +136,7 @@ def _check_tags(program: Program) -> None:
 
 
 def check_clauses(program: Program) -> ClauseForest:
-    """The clauses, each legal by itself and nested as they must be."""
+    """Check that each clause is legal and that clauses nest properly. Raises VerifyError."""
     count = len(program.code)
     for number, clause in enumerate(program.clauses):
         fault = None
@@ -170,9 +170,9 @@ def _check_signature(program: Program, what: str, signature: Signature, most_res
 
 
 def check_immediates(program: Program) -> None:
-    """Opcodes and immediates of every instruction, reachable or not."""
+    """Check opcode and immediate of every instruction, reachable or not. Raises VerifyError."""
     opcodes, immediates = program.code.opcodes.tolist(), program.code.immediates.tolist()
-    # Opcode and reserved bytes as one number: it is the opcode where those are zero.
+    # Opcode and reserved bytes as one number: the opcode if the reserved bytes are zero.
     heads = memoryview(program.code.tobytes()).cast("Q")[:: RECORD_BYTES // 8].tolist()
     if max(heads) >= len(INSTRUCTIONS):
         pc = next(pc for pc, head in enumerate(heads) if head >= len(INSTRUCTIONS))
@@ -202,7 +202,7 @@ def check_immediates(program: Program) -> None:
         if kind is Immediate.NONE:
             message = f"it takes no immediate, found {immediate}"
         raise refusal(program, VerifyCode.IMMEDIATE, message, pc)
-    # More exactly where a local can be reached, and has a function.
+    # `type_flow` checks reachable locals more exactly, since it knows their function.
     for pc, opcode in enumerate(opcodes):
         if opcode in _LOCALS and not -_FAR <= signed(Type.I64, immediates[pc]) < _FAR:
             message = f"local {signed(Type.I64, immediates[pc])} words from the header of the frame"

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The pass over types and control flow: function by function, each reachable instruction once.
 
-It gives every reachable instruction its function and its operand stack, whichever way control came,
-and every function the words of its largest frame. It relies on the checks of `structure`.
+It assigns to every reachable instruction its function and its operand stack, the same on all paths,
+and to every function the words of its largest frame. It relies on the checks of `structure`.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ RECORD_TYPES = (Type.I64,) * (1 + MAX_TAG_VALUES)
 
 
 def _kind_number(operand: Operand) -> int:
-    """0.. for a type, negative for an open type."""
+    """The kind number of an operand: 0 or more for a type, negative for an open type."""
     return NUMBER[operand] if isinstance(operand, Type) else -1
 
 
@@ -36,11 +36,11 @@ _PUSHES = [tuple(_kind_number(t) for t in row.pushes) for row in INSTRUCTIONS]
 _OPEN = [any(n < 0 for n in _POPS[row.opcode] + _PUSHES[row.opcode]) for row in INSTRUCTIONS]
 _FLOWS = [row.flow for row in INSTRUCTIONS]
 _THROWING = frozenset((Flow.CALL, Flow.CALL_INDIRECT, Flow.HOST, Flow.THROW))
-"""The flow of control after instructions that exceptions can come from."""
+"""The kinds of control flow of instructions that can throw."""
 
 
 def caught_types(program: Program, clause: Clause) -> tuple[Type, ...]:
-    """Types of what a clause's handler gets on top of the operands that stay."""
+    """Types of the operands that a clause's handler gets above the ones that the clause keeps."""
     if clause.tag is not None:
         return program.tags[clause.tag].parameters
     return RECORD_TYPES if clause.record else ()
@@ -70,7 +70,8 @@ class TypeFlow:
         return refusal(self.program, code, message, pc)
 
     def _function(self, number: int) -> int:
-        """Check all that is reachable from a function's entry; words of its largest frame."""
+        """Check all instructions reachable from a function's entry; the words of its
+        largest frame."""
         function = self.program.functions[number]
         parameter_kinds = self.parameter_kinds[function.signature]
         local_kinds = [*reversed(parameter_kinds), *(NUMBER[t] for t in function.locals)]
@@ -107,7 +108,8 @@ class TypeFlow:
     def _throw(
         self, pc: int, flow: Flow, stack: int, after: int, function: int, pending: list[int]
     ) -> int:
-        """Check that exceptions of an instruction can be caught; operands of the largest handler."""
+        """Check that exceptions of an instruction can be caught; returns the operands of the
+        largest handler."""
         remaining = self.stacks.depths[after] - self._results(pc, flow)
         deepest = 0
         for clause in self.clauses.covering(pc):
@@ -122,7 +124,7 @@ class TypeFlow:
         return deepest
 
     def _results(self, pc: int, flow: Flow) -> int:
-        """Operands that a call leaves when it returns."""
+        """The kinds of the operands that a call leaves when it returns."""
         immediate = self.immediates[pc]
         if flow is Flow.HOST:
             return len(self.program.hosts[immediate].signature.results)
@@ -156,7 +158,7 @@ class TypeFlow:
         return f"({more}{' '.join(kinds)})"
 
     def _pop(self, pc: int, stack: int, kinds: Sequence[int]) -> int:
-        """The stack without operands of these kinds, topmost first."""
+        """The stack after popping operands of these kinds, given topmost first."""
         for kind in kinds:
             found = self.stacks.kinds[stack]
             if found != kind:
@@ -203,7 +205,7 @@ class TypeFlow:
     def _bind_immediate(
         self, pc: int, row: Instruction, local_kinds: list[int], parameters: int
     ) -> dict[str, int]:
-        """The open type `t` where the immediate (a local, a static) settles it."""
+        """The open type `t` where the immediate (a local, a static) determines it."""
         index = self.immediates[pc]
         if row.immediate is Immediate.LOCAL:
             number = number_of(index, parameters)
