@@ -160,7 +160,7 @@ static void make(struct machine *machine) {
     uint64_t stack_size = number(limits, "stack");
     uint64_t *functions = calloc(node_count, 8), *table = calloc(node_count, 8);
     memset(machine, 0, sizeof *machine);
-    control->abi_version = 5;
+    control->abi_version = 7;
     control->stack = reserve(stack_size);
     control->stack_end = control->stack + stack_size;
     make_usable(control->stack, stack_size);

@@ -26,6 +26,7 @@ EXITS = (
     Status.HOST,
     Status.TRAP,
     Status.GROW,
+    Status.ALLOCATE,
     Status.INTERRUPTED,
     Status.FUEL,
     Status.HOT,

@@ -55,13 +55,21 @@ _GOES_ON = frozenset(
 )
 """Statuses after which the instruction at pc is still to be run by the interpreter."""
 
-_MEETS = frozenset([Status.HALT, Status.HOST, Status.TRAP, Status.GROW])
+_MEETS = frozenset([Status.HALT, Status.HOST, Status.TRAP, Status.GROW, Status.ALLOCATE])
 """Statuses that the instruction at pc itself is the reason for; it is not paid."""
+
+_DATA = {
+    Status.TRAP: ("trap",),
+    Status.HOST: ("exit_id",),
+    Status.GROW: ("wanted",),
+    Status.ALLOCATE: ("wanted", "wanted_type"),
+}
+"""Fields of the control block that a status comes with."""
 
 _UNCHANGED = (
     *("abi_version", "instructions", "heap_capacity", "heap_limit", "static_count", "table_size"),
     *("statics", "stack", "stack_end", "heap", "code", "functions", "table"),
-    *("counters", "entries", "originals", "natives"),
+    *("counters", "entries", "originals", "natives", "objects", "object_end", "types"),
 )
 """Fields of the control block that compiled code leaves alone."""
 
@@ -292,9 +300,9 @@ def _difference(
         what = "one that goes on" if met is Status.FUEL else met.name
         where = f"at pc {shadow.pc} after {done} instructions"
         return Difference("status", f"{what} {where}", status.name)
-    data = {Status.TRAP: "trap", Status.HOST: "exit_id", Status.GROW: "wanted"}.get(status)
-    if data is not None and getattr(control, data) != getattr(shadow, data):
-        return Difference(data, str(getattr(shadow, data)), str(getattr(control, data)))
+    for name in _DATA.get(status, ()):
+        if getattr(control, name) != getattr(shadow, name):
+            return Difference(name, str(getattr(shadow, name)), str(getattr(control, name)))
     return register_difference(shadow, control) or memory_difference(
         twin, twin.snapshot(), machine.snapshot()
     )

@@ -21,7 +21,7 @@ __all__ = [
     "Status",
 ]
 
-ABI_VERSION = 6
+ABI_VERSION = 7
 """Version of the layout of the control block."""
 
 
@@ -68,6 +68,9 @@ class Status(enum.IntEnum):
     THROW = 13
     """An exception needs a handler: pc is the instruction that throws it; the state is as before
     it."""
+    ALLOCATE = 14
+    """pc is an allocation of `wanted` bytes for an object of type `wanted_type` that does not fit,
+    state is as before it."""
 
 
 class ControlBlock(ctypes.Structure):
@@ -103,6 +106,12 @@ class ControlBlock(ctypes.Structure):
     scratch: ctypes.Array[ctypes.c_uint64]
     host_stack: int
     natives: int
+    objects: int
+    object_top: int
+    object_end: int
+    prepared: int
+    wanted_type: int
+    types: int
 
     _fields_ = [
         ("abi_version", ctypes.c_uint32),  # ABI_VERSION
@@ -120,7 +129,7 @@ class ControlBlock(ctypes.Structure):
         ),  # completed in counting runs; the engine adds them up
         ("interrupt", ctypes.c_uint32),  # set to 1 by another thread to stop the program
         ("reserved", ctypes.c_uint32),
-        ("wanted", ctypes.c_uint64),  # heap bytes requested, when status is GROW
+        ("wanted", ctypes.c_uint64),  # bytes requested, when GROW or ALLOCATE
         ("heap_capacity", ctypes.c_uint64),  # bytes usable now
         ("heap_limit", ctypes.c_uint64),  # limit of growth, in bytes
         ("static_count", ctypes.c_uint64),  # words
@@ -138,6 +147,12 @@ class ControlBlock(ctypes.Structure):
         ("scratch", ctypes.c_uint64 * SCRATCH_WORDS),  # for compiled code while it runs
         ("host_stack", ctypes.c_uint64),  # lowest usable address of the thread's stack; or 0
         ("natives", ctypes.c_uint64),  # rows by host import, see `ferryvm.machine.native`
+        ("objects", ctypes.c_uint64),  # address of the object space
+        ("object_top", ctypes.c_uint64),  # bytes of the object space in use
+        ("object_end", ctypes.c_uint64),  # bytes usable before a collection
+        ("prepared", ctypes.c_uint64),  # place of elements for the array requested; or 0
+        ("wanted_type", ctypes.c_uint64),  # type number, when status is ALLOCATE
+        ("types", ctypes.c_uint64),  # type rows, see `ferryvm.isa.object`
     ]
 
 

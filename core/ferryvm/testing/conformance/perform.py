@@ -44,7 +44,10 @@ _THROWING = frozenset(row.opcode for row in INSTRUCTIONS if row.flow is Flow.THR
 _MOMENT = 0.02
 """Seconds that a backend runs before another thread sets the flag."""
 
-_MAY_CHANGE = {"interrupt", "wanted", "code", "counters", "entries", "originals", "scratch"}
+_MAY_CHANGE = {
+    *("interrupt", "wanted", "code", "counters", "entries", "originals", "scratch"),
+    *("object_top", "prepared", "wanted_type"),
+}
 """Fields of the control block's second half that may change during an entry. The flag is looked at
 apart, since others set it meanwhile."""
 
