@@ -20,9 +20,10 @@ struct control {
     uint64_t statics, stack, stack_end, heap, code, functions, table;
     uint64_t counters, entries, originals, scratch[3];  // for cells and compiled code
     uint64_t host_stack, natives;
-    uint64_t objects, object_top, object_end, prepared, wanted_type, types;  // no objects here
+    uint64_t objects, object_top, object_end;  // no objects here
+    uint64_t prepared, prepared_bytes, wanted_type, types;
 };
-_Static_assert(sizeof(struct control) == 280, "the control block has 280 bytes");
+_Static_assert(sizeof(struct control) == 288, "the control block has 288 bytes");
 
 struct function {
     uint64_t entry, parameters, locals, frame, signature, unused[3];

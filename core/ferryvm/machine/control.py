@@ -110,6 +110,7 @@ class ControlBlock(ctypes.Structure):
     object_top: int
     object_end: int
     prepared: int
+    prepared_bytes: int
     wanted_type: int
     types: int
 
@@ -151,6 +152,7 @@ class ControlBlock(ctypes.Structure):
         ("object_top", ctypes.c_uint64),  # bytes of the object space in use
         ("object_end", ctypes.c_uint64),  # bytes usable before a collection
         ("prepared", ctypes.c_uint64),  # place of elements for the array requested; or 0
+        ("prepared_bytes", ctypes.c_uint64),  # bytes of these elements, with padding
         ("wanted_type", ctypes.c_uint64),  # type number, when status is ALLOCATE
         ("types", ctypes.c_uint64),  # type rows, see `ferryvm.isa.object`
     ]

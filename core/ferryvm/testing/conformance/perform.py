@@ -46,7 +46,7 @@ _MOMENT = 0.02
 
 _MAY_CHANGE = {
     *("interrupt", "wanted", "code", "counters", "entries", "originals", "scratch"),
-    *("object_top", "prepared", "wanted_type"),
+    *("object_top", "prepared", "prepared_bytes", "wanted_type"),
 }
 """Fields of the control block's second half that may change during an entry. The flag is looked at
 apart, since others set it meanwhile."""
