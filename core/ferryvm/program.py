@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ferryvm import record
 from ferryvm.errors import Position
+from ferryvm.isa.declared_type import DeclaredType
 from ferryvm.isa.type import Type
 
 if TYPE_CHECKING:
@@ -230,6 +231,8 @@ class Program:
     tags: tuple[Tag, ...] = ()
     clauses: tuple[Clause, ...] = ()
     source_map: SourceMap = dataclasses.field(default_factory=SourceMap)
+    types: tuple[DeclaredType, ...] = ()
+    """Structs and arrays of references, with the type numbers from `FIRST_DECLARED` on."""
 
     def signature(self, function: int) -> Signature:
         """The signature of a function, by its number."""

@@ -21,7 +21,8 @@ from contextlib import contextmanager
 
 from ferryvm import record
 from ferryvm.isa import Immediate, Instruction, Trap, Type
-from ferryvm.isa.emitter import Emitter, FunctionField
+from ferryvm.isa.emitter import FunctionField
+from ferryvm.isa.objectless import ObjectlessEmitter
 from ferryvm.isa.type import WORD_BYTES
 from ferryvm.machine.control import DESCRIPTOR_WORDS, ControlBlock, Status
 from ferryvm.machine.native import NATIVE_WORDS, NativeField
@@ -49,7 +50,7 @@ class Registers:
     heap: ir.Value
 
 
-class HandlerBuilder(Arithmetic, Emitter[ir.Value]):
+class HandlerBuilder(Arithmetic, ObjectlessEmitter[ir.Value]):
     """The storage half of the emitter protocol, over an operand stack that is partly in values."""
 
     registers: Registers

@@ -8,8 +8,9 @@ the verifier promised, is a `Violation`, an error of ferryvm and not of the prog
 from __future__ import annotations
 
 from ferryvm.isa import Trap
-from ferryvm.isa.emitter import Emitter, FunctionField
+from ferryvm.isa.emitter import FunctionField
 from ferryvm.isa.evaluation import PythonArithmetic
+from ferryvm.isa.objectless import ObjectlessEmitter
 from ferryvm.isa.type import I64, WORD_BYTES, signed
 from ferryvm.machine.control import Status
 from ferryvm.machine.state import Machine
@@ -26,7 +27,7 @@ class Departure(Exception):  # noqa: N818 - not an error: how a meaning leaves
         self.status = status
 
 
-class ReferenceEmitter(PythonArithmetic, Emitter[int]):
+class ReferenceEmitter(PythonArithmetic, ObjectlessEmitter[int]):
     """Runs meanings on a machine, one instruction at a time."""
 
     def __init__(self, machine: Machine) -> None:

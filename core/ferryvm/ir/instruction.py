@@ -10,8 +10,8 @@ from ferryvm.ir.graph import FrameState, Operation, Terminator, Value
 from ferryvm.ir.region_order import RegionOrder
 from ferryvm.ir.variable import Variables
 from ferryvm.isa import INSTRUCTIONS, Immediate, Instruction, Trap, Type
-from ferryvm.isa.emitter import Emitter
 from ferryvm.isa.frame import HEADER_WORDS, number_of
+from ferryvm.isa.objectless import ObjectlessEmitter
 from ferryvm.isa.table import Variable
 from ferryvm.isa.type import I64
 from ferryvm.program import MAX_TAG_VALUES
@@ -20,7 +20,7 @@ from ferryvm.region.effect import Effects, code_effects
 from ferryvm.verify import Verified
 
 
-class InstructionLifter(Builder, Emitter[Value]):
+class InstructionLifter(Builder, ObjectlessEmitter[Value]):
     """Lifts instructions, one after another: here, what needs no frame but the running one."""
 
     variables: Variables

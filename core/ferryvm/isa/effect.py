@@ -37,6 +37,12 @@ class Effect(enum.Enum):
     RETURNS = "goes back to the caller"
     TRAPS = "can trap"
     GROWS = "can leave for a larger heap"
+    READS_OBJECTS = "reads an object, its elements or the end of the object space"
+    WRITES_OBJECTS = "writes an object or its elements"
+    ALLOCATES_OBJECTS = "makes an object"
+    LEAVES_FOR_OBJECTS = "can leave for memory of an object"
+    READS_TYPES = "reads a type row"
+    TAKES_OPERANDS = "takes a number of operands that its immediate tells"
     CALLS_HOST = "leaves for a host function"
     THROWS = "goes on at a handler, or traps"
     HALTS = "ends the program"
@@ -63,6 +69,24 @@ _OPERATIONS = {
     "trap": Effect.TRAPS,
     "trap_if": Effect.TRAPS,
     "grow_if": Effect.GROWS,
+    "allocate_if": Effect.LEAVES_FOR_OBJECTS,
+    "object_top": Effect.READS_OBJECTS,
+    "object_end": Effect.READS_OBJECTS,
+    "set_object_top": Effect.ALLOCATES_OBJECTS,
+    "object_load": Effect.READS_OBJECTS,
+    "object_store": Effect.WRITES_OBJECTS,
+    "object_store_words": Effect.WRITES_OBJECTS,
+    "prepared_place": Effect.READS_OBJECTS,
+    "prepared_bytes": Effect.READS_OBJECTS,
+    "clear_prepared": Effect.ALLOCATES_OBJECTS,
+    "element_load": Effect.READS_OBJECTS,
+    "element_store": Effect.WRITES_OBJECTS,
+    "fill_elements": Effect.WRITES_OBJECTS,
+    "move_elements": Effect.WRITES_OBJECTS,
+    "elements_from_heap": Effect.WRITES_OBJECTS,
+    "elements_to_heap": Effect.WRITES_HEAP,
+    "type_word": Effect.READS_TYPES,
+    "pop_words": Effect.TAKES_OPERANDS,
     "host": Effect.CALLS_HOST,
     "throw": Effect.THROWS,
     "halt": Effect.HALTS,
@@ -103,7 +127,7 @@ def _operation(name: str) -> Callable[..., _Value]:
         if effect in (Effect.READS_STATIC, Effect.WRITES_STATIC):
             is_named = arguments[0] is _Value.IMMEDIATE
             (used.numbered if is_named else used.computed).add(effect)
-        elif effect in (Effect.READS_HEAP, Effect.WRITES_HEAP):
+        elif name in ("heap_load", "heap_store"):
             assert isinstance(arguments[0], int)
             used.heap_bytes = arguments[0]
         elif effect is Effect.TRAPS:

@@ -6,14 +6,14 @@ emitter defines what a value `V` is: a bit pattern in the reference backend, an 
 handler builders, text in the documentation. Consequences for a meaning:
 
 - it may not look at a value (no Python `if` on one); choices are `select` and `trap_if`;
-- every `trap_if`, `grow_if` comes before the first effect (store, set, leave), so that a trap
-  leaves the state as it was before the instruction;
+- every `trap_if`, `grow_if`, `allocate_if` comes before the first effect (store, set, leave), so
+  that a trap leaves the state as it was before the instruction;
 - preconditions stated below (shift counts below the width, divisors not zero) are the meaning's
   to establish: an emitter may assume them.
 
 Values are typed: `t` arguments name the operand type. Boolean values (`Boolean`) are distinct from
 i32: they come from comparisons and go to `select`, `trap_if`, `jump_if` or `boolean_to_i32`. A
-*slot* is a word of unknown type, as it stands in memory.
+*slot* is a word of unknown type, as it stands in memory; references are slots, too.
 """
 
 from __future__ import annotations
@@ -326,6 +326,94 @@ class Emitter(PureEmitter[V]):
     @abc.abstractmethod
     def heap_capacity(self) -> V:
         """Bytes of the heap that can be used without growing, i64."""
+
+    # --- objects: see `ferryvm.isa.object` ------------------------------------------------------
+    # Offsets are i64 bytes from the base of the object space, and legal: checks are the meaning's.
+
+    @abc.abstractmethod
+    def allocate_if(self, p: V, wanted: V, type_: V) -> None:
+        """Leave with ALLOCATE in the state before this instruction, if `p` holds.
+
+        `wanted` (i64) is the size in bytes of an object of type number `type_` (i64) that the
+        instruction makes: header and elements, wherever these will stand
+        (`ferryvm.isa.object.outside_bytes` tells)."""
+
+    @abc.abstractmethod
+    def object_top(self) -> V:
+        """Bytes of the object space in use, i64: the offset of the next object."""
+
+    @abc.abstractmethod
+    def object_end(self) -> V:
+        """Bytes of the object space that can be used before a collection, i64. Those from
+        `object_top` up are zero."""
+
+    @abc.abstractmethod
+    def set_object_top(self, value: V) -> None:
+        """Set the number of bytes of the object space in use."""
+
+    @abc.abstractmethod
+    def object_load(self, bytes_: int, offset: V) -> V:
+        """`bytes_` (1, 2, 4, 8) bytes at an offset in the object space, zero-extended to i64; 8
+        bytes at offset 0, where there is no object, are 0."""
+
+    @abc.abstractmethod
+    def object_store(self, bytes_: int, offset: V, value: V) -> None:
+        """Store the low `bytes_` bytes of the i64 `value` at an offset in the object space."""
+
+    @abc.abstractmethod
+    def object_store_words(self, offset: V, address: V, count: V) -> None:
+        """Copy `count` (i64) words from a stack address up to an offset in the object space."""
+
+    @abc.abstractmethod
+    def prepared_place(self) -> V:
+        """Place of zero elements that the engine has prepared for the object that the last
+        `allocate_if` left for, i64; 0 if there are none."""
+
+    @abc.abstractmethod
+    def prepared_bytes(self) -> V:
+        """Bytes at that place, i64."""
+
+    @abc.abstractmethod
+    def clear_prepared(self) -> None:
+        """Set the prepared place to 0: it is taken, or belongs to no object."""
+
+    @abc.abstractmethod
+    def element_load(self, bytes_: int, place: V, offset: V) -> V:
+        """`bytes_` bytes at `offset` (i64 bytes) in the elements at a place, zero-extended to
+        i64."""
+
+    @abc.abstractmethod
+    def element_store(self, bytes_: int, place: V, offset: V, value: V) -> None:
+        """Store the low `bytes_` bytes of the i64 `value` at `offset` in the elements at a
+        place."""
+
+    @abc.abstractmethod
+    def fill_elements(self, bytes_: int, place: V, offset: V, count: V, value: V) -> None:
+        """Store the low `bytes_` bytes of the i64 `value` in each of `count` (i64) elements."""
+
+    @abc.abstractmethod
+    def move_elements(
+        self, to_place: V, to_offset: V, from_place: V, from_offset: V, size: V
+    ) -> None:
+        """Copy `size` (i64) bytes of elements as if through a copy: source and destination may
+        overlap."""
+
+    @abc.abstractmethod
+    def elements_from_heap(self, place: V, offset: V, address: V, size: V) -> None:
+        """Copy `size` (i64) bytes from an address of the heap, in bounds, to elements."""
+
+    @abc.abstractmethod
+    def elements_to_heap(self, address: V, place: V, offset: V, size: V) -> None:
+        """Copy `size` (i64) bytes of elements to an address of the heap, in bounds."""
+
+    @abc.abstractmethod
+    def type_word(self, type_: V, word: V) -> V:
+        """A word (its number an i64) of the type row of a type number (i64), i64."""
+
+    @abc.abstractmethod
+    def pop_words(self, count: V) -> V:
+        """Pop `count` (i64) words of the operand stack; the stack address of the deepest. They
+        stay in memory up to the end of the instruction."""
 
     # --- control ----------------------------------------------------------------------------
 

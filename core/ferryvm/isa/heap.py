@@ -36,17 +36,28 @@ def checked_address(m: Emitter[V], address: V, offset: V, bytes_: int) -> V:
     return m.add(I64, address, offset)
 
 
+def from_memory(m: Emitter[V], t: Type, bits: int, is_signed: bool, raw: V) -> V:
+    """The value of type `t` that `bits` bits in memory are, given zero-extended as an i64."""
+    if is_signed and bits < t.bits:
+        distance = m.constant(I64, 64 - bits)
+        raw = m.shr_s(I64, m.shl(I64, raw, distance), distance)
+    narrow = m.wrap(raw) if t.bits == 32 else raw
+    return m.reinterpret(t, t.integer, narrow) if t.is_float else narrow
+
+
+def to_memory(m: Emitter[V], t: Type, value: V) -> V:
+    """The i64 whose low bits are those of a value in memory."""
+    narrow = m.reinterpret(t.integer, t, value) if t.is_float else value
+    return m.extend_u(narrow) if t.bits == 32 else narrow
+
+
 def _load(t: Type, bits: int, is_signed: bool | None) -> None:
     """Declare a load of `bits` bits; `is_signed` is None for the full width."""
     suffix = "" if is_signed is None else f"{bits}_{'s' if is_signed else 'u'}"
 
     def load(m: Emitter[V], offset: V, address: V) -> V:
         raw = m.heap_load(bits // 8, checked_address(m, address, offset, bits // 8))
-        if is_signed:
-            distance = m.constant(I64, 64 - bits)
-            raw = m.shr_s(I64, m.shl(I64, raw, distance), distance)
-        narrow = m.wrap(raw) if t.bits == 32 else raw
-        return m.reinterpret(t, t.integer, narrow) if t.is_float else narrow
+        return from_memory(m, t, bits, bool(is_signed), raw)
 
     if is_signed is None:
         load.__doc__ = f"The {bits // 8} bytes at address + offset."
@@ -62,8 +73,7 @@ def _store(t: Type, bits: int) -> None:
 
     def store(m: Emitter[V], offset: V, address: V, value: V) -> None:
         where = checked_address(m, address, offset, bits // 8)
-        narrow = m.reinterpret(t.integer, t, value) if t.is_float else value
-        m.heap_store(bits // 8, where, m.extend_u(narrow) if t.bits == 32 else narrow)
+        m.heap_store(bits // 8, where, to_memory(m, t, value))
 
     unit = "byte" if bits == 8 else f"{bits // 8} bytes"
     store.__doc__ = f"Store the low {unit} of the second operand at address + offset."

@@ -213,6 +213,70 @@ class TextEmitter(Emitter[str]):
     def heap_capacity(self) -> str:
         return "heap_capacity"
 
+    def allocate_if(self, p: str, wanted: str, type_: str) -> None:
+        self._lines.add(f"allocate {wanted} bytes for type {type_} if {p}")
+
+    def object_top(self) -> str:
+        return self._lines.read("object_top", "object_top")
+
+    def object_end(self) -> str:
+        return "object_end"
+
+    def set_object_top(self, value: str) -> None:
+        self._lines.add(f"object_top = {value}", changes="object_top")
+
+    def object_load(self, bytes_: int, offset: str) -> str:
+        return self._lines.read("object", f"object{8 * bytes_}[{offset}]")
+
+    def object_store(self, bytes_: int, offset: str, value: str) -> None:
+        self._lines.add(f"object{8 * bytes_}[{offset}] = {value}", changes="object")
+
+    def object_store_words(self, offset: str, address: str, count: str) -> None:
+        text = f"copy {count} words of stack from {address} to object[{offset}]"
+        self._lines.add(text, changes="object")
+
+    def prepared_place(self) -> str:
+        return self._lines.read("prepared", "prepared")
+
+    def prepared_bytes(self) -> str:
+        return "prepared_bytes"
+
+    def clear_prepared(self) -> None:
+        self._lines.add("prepared = 0", changes="prepared")
+
+    def element_load(self, bytes_: int, place: str, offset: str) -> str:
+        return self._lines.read("elements", f"elements{8 * bytes_}({place})[{offset}]")
+
+    def element_store(self, bytes_: int, place: str, offset: str, value: str) -> None:
+        text = f"elements{8 * bytes_}({place})[{offset}] = {value}"
+        self._lines.add(text, changes="elements")
+
+    def fill_elements(self, bytes_: int, place: str, offset: str, count: str, value: str) -> None:
+        text = f"fill {count} of elements{8 * bytes_}({place}) from {offset} with {value}"
+        self._lines.add(text, changes="elements")
+
+    def move_elements(
+        self, to_place: str, to_offset: str, from_place: str, from_offset: str, size: str
+    ) -> None:
+        source = f"elements({from_place})[{from_offset}]"
+        text = f"copy {size} bytes from {source} to elements({to_place})[{to_offset}]"
+        self._lines.add(text, changes="elements")
+
+    def elements_from_heap(self, place: str, offset: str, address: str, size: str) -> None:
+        text = f"copy {size} bytes from heap[{address}] to elements({place})[{offset}]"
+        self._lines.add(text, changes="elements")
+
+    def elements_to_heap(self, address: str, place: str, offset: str, size: str) -> None:
+        text = f"copy {size} bytes from elements({place})[{offset}] to heap[{address}]"
+        self._lines.add(text, changes="heap")
+
+    def type_word(self, type_: str, word: str) -> str:
+        return f"types[{type_}][{word}]"
+
+    def pop_words(self, count: str) -> str:
+        self._lines.add(f"sp = (sp - ({count} << 3))", changes="sp")
+        return self._lines.read("sp", "sp")
+
     def jump(self, target: str) -> None:
         self._lines.add(f"go to {target}")
 

@@ -25,7 +25,7 @@ from collections.abc import Callable
 from typing import Any
 
 from ferryvm import record
-from ferryvm.isa.type import Type
+from ferryvm.isa.type import Reference, Type
 
 
 class Immediate(enum.Enum):
@@ -45,6 +45,12 @@ class Immediate(enum.Enum):
     SIGNATURE = "signature number"
     HOST = "host import"
     TAG = "tag"
+    TYPE = "reference type"
+    FIELDS = "struct type whose fields are the operands"
+    STRUCT = "struct type"
+    ARRAY = "type of arrays of references"
+    FIELD = "field of a struct type"
+    """In code, bytes from the struct to the field, and above bit 31 the number of the type."""
     LABELS = "labels, the last one for any other index"
     RESULTS = "number of results"
     """In code, with the number of parameters: see `ferryvm.isa.frame`."""
@@ -89,8 +95,10 @@ class Variable:
 
 
 T, U = Variable("t"), Variable("u")
+REF = Variable("ref")
+"""A reference type that the immediate settles."""
 
-Operand = Type | Variable
+Operand = Type | Reference | Variable
 Meaning = Callable[..., Any]
 
 
@@ -120,6 +128,8 @@ class Instruction:
             return "( values -- )"
         if self.flow is Flow.RETURN:
             return "( results -- )"
+        if self.immediate is Immediate.FIELDS:
+            return "( fields -- ref )"
         left = " ".join(str(t) for t in self.pops)
         right = " ".join(str(t) for t in self.pushes)
         return f"( {left} -- {right} )".replace("  ", " ")

@@ -27,6 +27,9 @@ class Trap(enum.IntEnum):
     SIGNATURE_MISMATCH = 11
     UNCAUGHT_EXCEPTION = 12
     INVALID_RECORD = 13
+    NULL_REFERENCE = 14
+    CAST_FAILURE = 15
+    READ_ONLY_ARRAY = 16
 
     @property
     def message(self) -> str:
@@ -49,4 +52,7 @@ _MESSAGES = {
     Trap.SIGNATURE_MISMATCH: "function of another signature called through the table",
     Trap.UNCAUGHT_EXCEPTION: "uncaught exception",
     Trap.INVALID_RECORD: "record of no exception thrown",
+    Trap.NULL_REFERENCE: "null reference",
+    Trap.CAST_FAILURE: "reference cast to a type that the object is not of",
+    Trap.READ_ONLY_ARRAY: "store into a read-only array",
 }

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Value types of the machine and their bits.
+"""Value types of the machine and their bits: numbers, and references to objects.
 
 A value is a bit pattern of its type's width, never a host number, so NaN payloads, signed zeros and
 wrapped integers move between engines unchanged. In memory every value takes one 64-bit word; a
@@ -11,17 +11,25 @@ from __future__ import annotations
 import enum
 import math
 import struct
+import weakref
+from typing import Self
 
 from ferryvm.float_environment import ours
 
 __all__ = [
+    "ANYREF",
+    "ARRAYREF",
     "CANONICAL_NAN",
     "F32",
     "F64",
+    "FIRST_DECLARED",
+    "I31REF",
     "I32",
     "I64",
     "WORD_BYTES",
+    "Reference",
     "Type",
+    "ValueType",
     "format_number",
     "format_value",
     "from_float",
@@ -72,6 +80,67 @@ F32 = Type.F32
 """IEEE 754 binary32."""
 F64 = Type.F64
 """IEEE 754 binary64."""
+
+
+class Reference:
+    """The type of references to objects of one type: a word, see `ferryvm.isa.object`.
+
+    There is one object for a number and name, so types are compared with `is`. The number of a type
+    that a program declares means that type in this program only.
+    """
+
+    __slots__ = ("__weakref__", "name", "number")
+
+    is_float = False
+    bits = 64
+    mask = Type.I64.mask
+
+    number: int
+    """The type number that objects of the type have in their header."""
+    name: str
+    """Its name in texts, such as `i64[]` or `node`."""
+
+    def __new__(cls, number: int, name: str) -> Self:
+        """The type of a number and name."""
+        made = super().__new__(cls)
+        made.number, made.name = number, name
+        return _REFERENCES.setdefault((number, name), made)  # type: ignore[return-value]  # as cls
+
+    @property
+    def integer(self) -> Type:
+        """The integer type of the same width."""
+        return Type.I64
+
+    def __reduce__(self) -> tuple[type[Reference], tuple[int, str]]:
+        return Reference, (self.number, self.name)
+
+    def __copy__(self) -> Reference:
+        return self
+
+    def __deepcopy__(self, memo: object) -> Reference:
+        return self
+
+    def __str__(self) -> str:
+        return self.name
+
+    def __repr__(self) -> str:
+        return f"Reference({self.number}, {self.name!r})"
+
+
+_REFERENCES: weakref.WeakValueDictionary[tuple[int, str], Reference] = weakref.WeakValueDictionary()
+
+ValueType = Type | Reference
+"""The type of an operand, local, static, parameter, result or field."""
+
+ANYREF = Reference(0, "anyref")
+"""Any reference."""
+I31REF = Reference(1, "i31ref")
+"""Integers of 31 bits, without memory."""
+ARRAYREF = Reference(2, "arrayref")
+"""Arrays of any elements."""
+
+FIRST_DECLARED = 12
+"""The number of the first type that a program declares; `ferryvm.isa.element` has 3 to 11."""
 
 CANONICAL_NAN = {F32: 0x7FC0_0000, F64: 0x7FF8_0000_0000_0000}
 """The one NaN that arithmetic yields (WebAssembly's deterministic profile)."""
