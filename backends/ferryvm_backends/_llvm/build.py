@@ -29,6 +29,12 @@ def compile_quickly(module: ir.Module) -> bytes:
     return bytes(target_machine(0).emit_object(reference))
 
 
+def compile_loops(module: ir.Module) -> bytes:
+    """The object code of a small module with loops and functions to be inlined."""
+    reference = passes.improve(_parsed(module), Pipeline.LEVEL_1)
+    return bytes(target_machine().emit_object(reference))
+
+
 def compile_module(module: ir.Module, merge_tails: bool) -> bytes:
     """The object code of a module, optimised for this processor.
 

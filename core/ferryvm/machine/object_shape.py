@@ -1,0 +1,125 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Where references and floats stand in objects and in frames, as collections and comparisons need
+it. Both follow from a verified program; nothing of it is state."""
+
+from __future__ import annotations
+
+from array import array
+
+from ferryvm.isa import BY_MNEMONIC, INSTRUCTIONS, Flow
+from ferryvm.isa.declared_type import ArrayType
+from ferryvm.isa.element import Element
+from ferryvm.isa.frame import HEADER_WORDS
+from ferryvm.isa.object import STRUCT_HEADER_BYTES
+from ferryvm.isa.type import FIRST_DECLARED, WORD_BYTES, Reference, ValueType
+from ferryvm.machine.collection import SHAPE_WORDS, ShapeKind
+from ferryvm.program import Program
+from ferryvm.verify import Verified
+
+_MASK = (1 << 64) - 1
+_FIRST_ARRAY = FIRST_DECLARED - len(Element)
+
+
+class Shapes:
+    """The shapes of all types of a program, by type number."""
+
+    def __init__(self, program: Program) -> None:
+        self.fields: list[tuple[ValueType, ...]] = []
+        """Types of the fields of structs; of the elements of arrays, one; else none."""
+        self.elements: dict[int, Element] = {}
+        """Element kinds of arrays of numbers."""
+        rows, offsets = array("Q"), array("Q")
+        for number in range(FIRST_DECLARED + len(program.types)):
+            kind, bytes_, fields = self._shape(program, number)
+            found = [
+                STRUCT_HEADER_BYTES + WORD_BYTES * index
+                for index, t in enumerate(fields)
+                if kind is ShapeKind.STRUCT and isinstance(t, Reference)
+            ]
+            rows.extend((kind, bytes_, len(offsets), len(found)))
+            offsets.extend(found)
+            self.fields.append(fields)
+        self.rows, self.offsets = rows, offsets
+        """For `Request.shapes` and `Request.offsets`."""
+        self.count = len(rows) // SHAPE_WORDS
+
+    def _shape(self, program: Program, number: int) -> tuple[ShapeKind, int, tuple[ValueType, ...]]:
+        if number < _FIRST_ARRAY:
+            return ShapeKind.NONE, 0, ()
+        if number < FIRST_DECLARED:
+            element = self.elements[number] = [*Element][number - _FIRST_ARRAY]
+            return ShapeKind.NUMBERS, element.bytes, (element.type,)
+        declared = program.types[number - FIRST_DECLARED]
+        if isinstance(declared, ArrayType):
+            return ShapeKind.REFERENCES, WORD_BYTES, (declared.element,)
+        size = STRUCT_HEADER_BYTES + WORD_BYTES * len(declared.fields)
+        return ShapeKind.STRUCT, size, tuple(field.type for field in declared.fields)
+
+
+_HOST_OR_HALT = frozenset(BY_MNEMONIC[name].opcode for name in ("host", "halt"))
+
+
+class ReferenceMap:
+    """The words of statics and frames that hold references, by the verifier's stack maps."""
+
+    def __init__(self, verified: Verified) -> None:
+        self._verified = verified
+        program = verified.program
+        self.statics = array(
+            "Q", [n for n, each in enumerate(program.statics) if isinstance(each.type, Reference)]
+        )
+        """Numbers of the statics with references."""
+        self.rows = array("Q", [0])
+        """For `Request.rows`: the row at 0 has no references."""
+        self._known: dict[tuple[int, ...], int] = {(): 0}
+        self._current: dict[int, int] = {}
+        self.calls = array("Q", bytes(WORD_BYTES * len(program.code)))
+        """For `Request.calls`: of each instruction that a frame can be suspended at."""
+        for pc, opcode in enumerate(program.code.opcodes):
+            flow = INSTRUCTIONS[opcode].flow
+            is_call = flow in (Flow.CALL, Flow.CALL_INDIRECT)
+            if verified.is_reachable(pc) and (is_call or opcode in _HOST_OR_HALT):
+                self.calls[pc] = self._row(pc, is_suspended=is_call)
+
+    def row(self, pc: int) -> int:
+        """The row of the running function's frame where it stands at `pc`."""
+        found = self._current.get(pc)
+        if found is None:
+            found = self._current[pc] = self._row(pc, is_suspended=False)
+        return found
+
+    def _row(self, pc: int, is_suspended: bool) -> int:
+        """`is_suspended`: it called a function, whose frame has the arguments."""
+        verified, program = self._verified, self._verified.program
+        owner = verified.owner(pc)
+        operands = verified.operand_types(pc)
+        if is_suspended:
+            row = INSTRUCTIONS[program.code.opcodes[pc]]
+            immediate = program.code.immediates[pc]
+            is_direct = row.flow is Flow.CALL
+            number = program.functions[immediate].signature if is_direct else immediate
+            popped = len(program.signatures[number].parameters) + len(row.pops)
+            operands = operands[: len(operands) - popped]
+        types: list[ValueType | None] = [*program.frame_types(owner), *operands]
+        parameters = verified.parameters(pc)
+        types[parameters:parameters] = [None] * HEADER_WORDS
+        key = tuple(
+            (index - parameters) & _MASK
+            for index, t in enumerate(types)
+            if isinstance(t, Reference)
+        )
+        found = self._known.get(key)
+        if found is None:
+            found = self._known[key] = len(self.rows)
+            self.rows.extend((len(key), *key))
+        return found
+
+
+def has_references(verified: Verified) -> bool:
+    """True if a program can make objects: then its machines have an object space."""
+    program = verified.program
+    types: list[ValueType] = [static.type for static in program.statics]
+    for function in program.functions:
+        signature = program.signatures[function.signature]
+        types += (*signature.parameters, *signature.results, *function.locals)
+    return bool(program.types) or any(isinstance(t, Reference) for t in types) or False

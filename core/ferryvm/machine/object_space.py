@@ -1,0 +1,210 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The object space: memory of a program's structs and arrays.
+
+    base ─> │ 0 │ objects … │ free, zero … │ not usable before a collection … │ reserved
+            0   8           top            end
+    outside: elements of large arrays, each in a block of its own, which never moves
+
+There are two such spaces. A collection copies from one to the other and clears the first one, so
+allocation is a bump of `top`. (The alternative, free lists, would be slower for both: most objects
+die young.) Blocks outside count against the same limit, and `end` falls as they are made, so that
+many large arrays cause a collection, too.
+
+The policy is deterministic: it depends on sizes, not on time or on the address of anything.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import mmap
+import sys
+import time
+from array import array
+from collections.abc import Callable
+from typing import Final
+
+from ferryvm.isa.object import FIRST_OFFSET
+from ferryvm.machine.collection import OUTSIDE_WORDS, CollectionFault, Request
+
+FIRST_BUDGET: Final = 4 << 20
+"""Bytes of objects after which the first collection is due; also the smallest budget later."""
+
+_GROWTH: Final = 2
+"""The budget after a collection, in multiples of the live bytes."""
+
+_CLEARED: Final = 16 << 20
+"""Bytes up to which a space is cleared by stores; the pages of a larger one are given back."""
+
+_LARGEST: Final = 1 << 48
+"""Bytes past which no request is looked at."""
+
+_MASK = (1 << 64) - 1
+
+_libc = ctypes.CDLL(None)
+_libc.calloc.restype = ctypes.c_void_p
+_libc.calloc.argtypes = (ctypes.c_size_t, ctypes.c_size_t)
+_libc.free.argtypes = (ctypes.c_void_p,)
+_libc.free.restype = None
+
+Collector = Callable[[Request], int]
+"""Performs a collection: `ferryvm.machine.collection.collect`, or native code that does the
+same."""
+
+
+class CollectionMetrics:
+    """Metrics of the collections of an object space."""
+
+    def __init__(self) -> None:
+        self.count = 0
+        self.seconds = 0.0
+        """Pauses, in all."""
+        self.longest = 0.0
+        """The longest pause in seconds."""
+        self.copied = 0
+        """Bytes of objects copied, elements outside of the space not included."""
+        self.freed = 0
+        """Bytes of objects and elements that were dead."""
+        self.live = 0
+        """Bytes of objects and elements that the last collection found alive."""
+
+
+class _Half:
+    """One of the two spaces."""
+
+    def __init__(self, size: int) -> None:
+        flags = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | getattr(mmap, "MAP_NORESERVE", 0)
+        self._map = mmap.mmap(-1, size, flags=flags, prot=mmap.PROT_READ | mmap.PROT_WRITE)
+        self.base = ctypes.addressof(ctypes.c_char.from_buffer(self._map))
+        self.bytes = memoryview(self._map)
+        self.words = self.bytes.cast("Q")
+
+    def prefer_huge_pages(self) -> None:
+        """Ask for huge pages: page faults would take half of the time of a large collection."""
+        if hasattr(mmap, "MADV_HUGEPAGE"):
+            with contextlib.suppress(OSError):  # a kernel without them
+                self._map.madvise(mmap.MADV_HUGEPAGE)
+
+    def clear(self, end: int) -> None:
+        """Zero the bytes up to `end`; no others were written."""
+        if end > _CLEARED and sys.platform == "linux":
+            self._map.madvise(mmap.MADV_DONTNEED, 0, -(-end // mmap.PAGESIZE) * mmap.PAGESIZE)
+        else:
+            ctypes.memset(self.base, 0, end)
+
+
+class ObjectSpace:
+    """Memory of objects; `Machine` binds it to the control block."""
+
+    def __init__(self, limit: int) -> None:
+        """`limit`: bytes that live objects and elements may take together. Raises OSError,
+        OverflowError or ValueError if the address space cannot be reserved."""
+        self.limit = limit
+        # The space that is copied to has to hold what the other one holds.
+        size = -(-max(limit, FIRST_OFFSET) // mmap.PAGESIZE) * mmap.PAGESIZE
+        self._half, self._other = _Half(size), _Half(size)
+        self.outside: dict[int, int] = {}
+        """Blocks of elements by address: their bytes."""
+        self.outside_bytes = 0
+        self.large: list[int] = []
+        """Offsets of the arrays with elements outside, as the last collection found them."""
+        self.budget = min(FIRST_BUDGET, limit)
+        """Bytes of objects and elements that cause a collection."""
+        self.metrics = CollectionMetrics()
+        self._is_large = False
+
+    def __del__(self) -> None:
+        for address in self.outside:
+            _libc.free(address)
+
+    @property
+    def base(self) -> int:
+        """Address of the space."""
+        return self._half.base
+
+    @property
+    def end(self) -> int:
+        """Bytes of the space that can be used before a collection."""
+        return max(self.budget - self.outside_bytes, 0)
+
+    @property
+    def words(self) -> memoryview:
+        """The words of the space up to its limit."""
+        return self._half.words
+
+    @property
+    def bytes(self) -> memoryview:
+        """The bytes of the space up to its limit."""
+        return self._half.bytes
+
+    def make_block(self, size: int) -> int | None:
+        """The place of `size` zero bytes outside; None if the system has no memory for them."""
+        address: int | None = _libc.calloc(max(size, 1), 1)
+        if not address:
+            return None
+        self.outside[address] = size
+        self.outside_bytes += size
+        return (address - self.base) & _MASK
+
+    def free_block(self, place: int) -> None:
+        """Give back a block that belongs to no array."""
+        self._free((place + self.base) & _MASK)
+
+    def _free(self, address: int) -> None:
+        self.outside_bytes -= self.outside.pop(address)
+        _libc.free(address)
+
+    def block(self, place: int) -> memoryview:
+        """The bytes of the block at a place. Raises KeyError if there is none."""
+        address = (place + self.base) & _MASK
+        content = (ctypes.c_ubyte * self.outside[address]).from_address(address)
+        return memoryview(content).cast("B")
+
+    def collect(self, request: Request, top: int, collector: Collector) -> int:
+        """Perform a collection of the `top` bytes in use; the bytes in use afterwards.
+
+        `request` has the roots and the shapes; the rest is filled in. Raises ValueError where the
+        state is none of a program: then nothing can be done with it any more."""
+        began = time.perf_counter()
+        rows = array("Q")
+        for address in sorted(self.outside):
+            rows.extend((address, self.outside[address], 0))
+        rows.extend((0,) * OUTSIDE_WORDS)  # an empty one would have no address
+        request.from_base, request.from_top = self._half.base, top
+        request.to_base, request.to_end = self._other.base, len(self._other.bytes)
+        request.outside, _ = rows.buffer_info()
+        request.outside_count = len(self.outside)
+        fault = CollectionFault(collector(request))
+        if fault is not CollectionFault.NONE:
+            raise ValueError(f"the objects of the program are damaged: {fault.name.lower()}")
+        before = top + self.outside_bytes
+        self.large = []
+        for start in range(0, len(rows) - OUTSIDE_WORDS, OUTSIDE_WORDS):
+            if rows[start + 2]:
+                self.large.append(rows[start + 2])
+            else:
+                self._free(rows[start])
+        self.large.sort()
+        self._half.clear(top)
+        self._half, self._other = self._other, self._half
+        metrics, seconds = self.metrics, time.perf_counter() - began
+        metrics.count += 1
+        metrics.seconds += seconds
+        metrics.longest = max(metrics.longest, seconds)
+        metrics.copied += request.to_top - FIRST_OFFSET
+        metrics.live = request.to_top + self.outside_bytes
+        metrics.freed += before - metrics.live
+        return request.to_top
+
+    def enlarge(self, top: int, wanted: int) -> bool:
+        """Set the budget after a collection so that `wanted` more bytes fit; False if the limit
+        forbids it."""
+        if wanted > _LARGEST:
+            return False
+        needed = top + self.outside_bytes + wanted
+        self.budget = min(max(FIRST_BUDGET, _GROWTH * needed), self.limit)
+        if self.budget > _CLEARED and not self._is_large:
+            self._is_large = True
+            for half in (self._half, self._other):
+                half.prefer_huge_pages()
+        return needed <= self.limit
