@@ -35,14 +35,14 @@ class Delivery:
     def __init__(
         self,
         name: str,
-        tell: Callable[[str, object], None],
+        notify: Callable[[str, object], None],
         complain: Callable[[str], None],
         longest: float = LONGEST,
         most: int = MOST,
     ) -> None:
-        """`tell`: calls a hook with an event; `complain`: logs a fault; `longest`, `most`: see
+        """`notify`: calls a hook with an event; `complain`: logs a fault; `longest`, `most`: see
         LONGEST and MOST."""
-        self._name, self._tell, self._complain = name, tell, complain
+        self._name, self._notify, self._complain = name, notify, complain
         self._longest, self._most = longest, most
         self._queue: collections.deque[_QueuedEvent] = collections.deque()
         self._changed = threading.Condition()
@@ -101,7 +101,7 @@ class Delivery:
                 hook, event = self._queue.popleft()
                 self._is_busy = True
             try:
-                self._tell(hook, event)
+                self._notify(hook, event)
             finally:
                 with self._changed:
                     self._is_busy = False

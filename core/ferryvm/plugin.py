@@ -96,8 +96,8 @@ class _Implementation(NamedTuple):
 class Plugins:
     """The registered plugins, by the hooks that they implement."""
 
-    def __init__(self, discover: bool = True, tell: bool = True) -> None:
-        """`discover`: load the entry points of installed distributions; `tell`: log their faults,
+    def __init__(self, discover: bool = True, log_faults: bool = True) -> None:
+        """`discover`: load the entry points of installed distributions; `log_faults`: log their faults,
         besides recording them."""
         self.faults: list[PluginFault] = []
         self.warnings: list[str] = []
@@ -110,7 +110,7 @@ class Plugins:
         self._implementations: dict[str, list[_Implementation]] = {}
         self._names: dict[str, Plugin] = {}
         self._deliveries: dict[Plugin, Delivery] = {}
-        self._tell = tell
+        self._log_faults = log_faults
         self._lock = threading.Lock()
         if discover:
             self._discover()
@@ -332,7 +332,7 @@ class Plugins:
             found.put(hook, event)
 
     def _delivery(self, plugin: Plugin) -> Delivery:
-        def tell(hook: str, event: object) -> None:
+        def notify(hook: str, event: object) -> None:
             for _, result in self.call(hook, plugin, event=event):
                 if result is not None:
                     self.drop(plugin, hook, f"returned {kind_of(result)}, where None is expected")
@@ -340,7 +340,7 @@ class Plugins:
         def complain(what: str) -> None:
             self._note(plugin, f"{what}{plugin.remedy}")
 
-        return Delivery(plugin.name, tell, complain)
+        return Delivery(plugin.name, notify, complain)
 
     def settle(self) -> None:
         """Wait for the delivery of all events, for at most a second for each plugin."""
@@ -386,7 +386,7 @@ class Plugins:
 
     def log(self, message: str) -> None:
         """Log a line about plugins, once in a process."""
-        if self._tell and message not in _reported:
+        if self._log_faults and message not in _reported:
             _reported.add(message)
             _LOG.warning("%s", message)
 

@@ -86,10 +86,10 @@ class Registry:
     """True if its compilers are under test: the IR is verified between passes, the cache is not
     used, and a compiler's fault ends the program even if the policy would continue."""
 
-    def __init__(self, discover: bool = True, tell: bool = True) -> None:
-        """`discover`: load the entry points of installed distributions; `tell`: log their faults,
+    def __init__(self, discover: bool = True, log_faults: bool = True) -> None:
+        """`discover`: load the entry points of installed distributions; `log_faults`: log their faults,
         besides recording them."""
-        self.plugins = Plugins(discover, tell)
+        self.plugins = Plugins(discover, log_faults)
         self.hosts = HostRegistry(self.plugins)
         """The host functions that every engine of this registry offers."""
         self._entries: dict[str, tuple[BackendEntry, Plugin]] = {}

@@ -49,8 +49,8 @@ def doctor(monkeypatch: pytest.MonkeyPatch) -> Doctor:
     """Runs the command where there are only these backends; its exit code and output."""
 
     def run(entries: Sequence[BackendEntry], *arguments: str) -> tuple[int, str]:
-        def made(tell: bool) -> Registry:
-            found = Registry(discover=False, tell=tell)
+        def made(log_faults: bool) -> Registry:
+            found = Registry(discover=False, log_faults=log_faults)
             found.register(plugin(*entries), "test")
             return found
 

@@ -117,7 +117,7 @@ def drives(*rows: Row) -> Callable[[Driven], Callable[..., None]]:
 
 @drives(
     (State.COLD, On.HOT),
-    (State.QUEUED, On.BEGUN),
+    (State.QUEUED, On.STARTED),
     (State.DECIDING, On.CHOSEN),
     (State.COMPILING, On.COMPILED),
 )
@@ -127,7 +127,7 @@ def test_a_hot_site_is_queued_decided_compiled_and_installed() -> Execution:
     (placement,) = placements(execution)
     assert [(step.after, step.reason) for step in placement.history] == [
         (State.QUEUED, "reached 20 times"),
-        (State.DECIDING, "its turn came"),
+        (State.DECIDING, "the compile thread took it"),
         (State.COMPILING, "rule 1: it takes everything"),
         (State.INSTALLED, f"backend 'llvm': {placement.attempts[0].outcome.value}"),
     ]

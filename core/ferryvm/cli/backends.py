@@ -18,7 +18,7 @@ def backends(as_json: bool) -> None:
     """List the backends: name, kind, source, version, protocol, state and the reason for it."""
     from ferryvm.registry import Registry
 
-    registry = Registry(tell=False)  # what is wrong is in the list
+    registry = Registry(log_faults=False)  # what is wrong is in the list
     lines, warnings = registry.listings(), registry.plugins.warnings
     if as_json:
         document = {"backends": [_as_json(line) for line in lines], "warnings": warnings}

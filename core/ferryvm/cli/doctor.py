@@ -54,7 +54,7 @@ def doctor(as_json: bool, backend: str | None) -> int:
     """
     from ferryvm.registry import Registry
 
-    registry = Registry(tell=False)  # what is wrong is in the report
+    registry = Registry(log_faults=False)  # what is wrong is in the report
     sections = _sections(registry, backend)
     machine = _machine()
     if as_json:

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Attempts of backends to compile a region: each is in the journal, whatever becomes of it, and
-none of them stops the program by itself."""
+"""Attempts of backends to compile a region. The journal records each of them, whatever its outcome,
+and none of them stops the program by itself."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 _LOG = logging.getLogger(__name__)
 
 _NAMED = 5
-"""Functions that a remark names."""
+"""The number of functions that a remark names."""
 
 Find = Callable[[str], Backend]
 """The backend of a name, as `Registry.get`."""
@@ -54,9 +54,9 @@ class Compilers:
         shadow: Shadow | None,
         strict: bool = False,
     ) -> None:
-        """`find`: the backend of a name; `observe`: have code keep metrics of `Activity`;
-        `strict`: have the IR verified between passes, and take no code from the cache, which says
-        nothing of the passes that made it."""
+        """`find`: the backend of a name; `observe`: make code record metrics of `Activity`;
+        `strict`: verify the IR between passes, and read no code from the cache, because cached code
+        was compiled without these checks."""
         self.find, self._journal, self._observe = find, journal, observe
         self._strict = strict
         self._forcing, self._shadow = forcing, shadow
@@ -67,15 +67,15 @@ class Compilers:
         """Time of all attempts."""
 
     def is_beside(self, site: Site) -> bool:
-        """True if the program goes on while the site's region is compiled."""
+        """True if the program continues while the site's region is compiled."""
         assert site.rule is not None
         return site.rule.backends[0].options.background and not self._forcing
 
     def compile(self, site: Site) -> tuple[SiteEvent, str]:
-        """The event that results from asking the backends of a site's rule in order, and the
+        """Request code from the backends of a site's rule in order; the resulting event and its
         reason.
 
-        `site.code` then has the code, or `site.more` how often to count on.
+        `site.code` then has the code, or `site.more` the number of further entries to count.
         """
         rule, region = site.rule, site.region
         assert rule is not None
@@ -114,8 +114,8 @@ class Compilers:
         return SiteEvent.REFUSED, reason
 
     def recompile(self, site: Site) -> tuple[SiteEvent, str, Code | None]:
-        """The event that results from asking the backend of a site's quick code for good code, the
-        reason, and the code. The site stays as it is."""
+        """Request good code from the backend of a site's quick code; the resulting event, its
+        reason, and the code. The site does not change."""
         choice = site.choice
         assert choice is not None
         attempt = self._attempt(site, choice)
@@ -127,8 +127,8 @@ class Compilers:
         return event, reason, attempt.code
 
     def _recompile_after(self, site: Site, choice: Choice) -> int:
-        """The work after which code of a choice is replaced; 0: it is made at once at the level
-        that is wanted."""
+        """The work after which a choice's quick code is replaced; 0: compile at the wanted level at
+        once."""
         tiers = self._tiers(choice)
         if site.has_run_long or tiers is None or choice.options.optimize <= tiers.quick:
             return 0
@@ -142,10 +142,10 @@ class Compilers:
         try:
             return self.find(choice.backend).capabilities.tiers
         except BackendError:
-            return None  # an attempt tells what is wrong
+            return None  # the attempt reports the fault
 
     def _attempt(self, site: Site, choice: Choice, recompile_after: int = 0) -> Attempt:
-        """Make one backend compile the site's region; quickly where `recompile_after` is not 0."""
+        """Make one backend compile the site's region; quickly if `recompile_after` is not 0."""
         began = self._journal.now()
         options = self._options(site, choice, recompile_after)
         code, outcome, reason, raised = None, Outcome.COMPILED, "", CompilationError
@@ -175,23 +175,23 @@ class Compilers:
         return dataclasses.replace(attempt, error=failure)
 
     def _skip(self, site: Site, choice: Choice, reason: str) -> None:
-        """Note that a backend was not asked."""
+        """Record that no code was requested from a backend."""
         self._noted(site, choice, Outcome.SKIPPED, reason, self._journal.now())
 
     def lose(self, site: Site, reason: str) -> None:
-        """Note that the code of a site cannot be run any more."""
+        """Record that the code of a site cannot run any more."""
         assert site.choice is not None
         site.lost.add(site.choice.backend)
         self._noted(site, site.choice, Outcome.LOST, one_line(reason), self._journal.now())
 
     def say_once(self, failure: str) -> None:
-        """Warn of something that failed, the first time that it does."""
+        """Warn of a failure, at its first occurrence."""
         if failure not in self._said:
             self._said.add(failure)
             _LOG.warning("%s; the program goes on without it", failure)
 
     def _code(self, site: Site, choice: Choice, options: Options) -> tuple[Code, str]:
-        """The code of the site's region, and what is not in it, if not all is."""
+        """The code of the site's region, and a remark on the parts left out, if there are any."""
         region = site.region
         assert region is not None
         compiler = self.find(choice.backend)
@@ -245,36 +245,37 @@ class Compilers:
         )
         placement = site.placed(self._journal)
         placement.attempts.append(attempt)
-        self._journal.tell(Event.ATTEMPT, placement, attempt)
+        self._journal.notify(Event.ATTEMPT, placement, attempt)
         if outcome in (Outcome.FAILED, Outcome.LOST) and not choice.options.required:
             self.say_once(f"backend {choice.backend!r} failed on region {name}: {reason}")
         return attempt
 
 
 def _count_on(site: Site, times: int) -> None:
-    """Count a site that many times more before it is tried again; never for 0."""
+    """Count a site's entries so many more times before the next attempt; never for 0."""
     site.threshold += times
     site.more, site.has_observed, site.unseen = times, False, frozenset()
 
 
 def _smaller(site: Site) -> tuple[Region, ...]:
-    """The regions that start at a site and are smaller than the one that was tried."""
+    """The regions that start at a site and are smaller than the last one attempted."""
     if not site.regions or site.region is None:
         return ()
     return site.regions[site.regions.index(site.region) + 1 :]
 
 
 def _is_of_ir(error: BaseException) -> bool:
-    """True if it is what the verifier of IR raises."""
+    """True if an error is the one that the IR verifier raises."""
     from ferryvm.ir.operation import IrError  # hardly any compilation fails
 
     return isinstance(error, IrError)
 
 
 def _within(region: Region, compiler: Compiler) -> tuple[Region, str]:
-    """As much of a region as a compiler takes, and what is left out, if something is.
+    """The part of a region that fits a compiler's limits, and a remark on the rest, if there is
+    any.
 
-    Raises TooLargeError where the region is too large by itself.
+    Raises TooLargeError if the region is too large by itself.
     """
     from ferryvm.region.cost import too_costly, within
 

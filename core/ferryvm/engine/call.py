@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Calls of a program's functions from Python: frames put on the machine's stack and taken off.
+"""Calls of a program's functions from Python: frames pushed on the machine's stack and popped.
 
     stack  │ … where the program stands │ arguments │ header │ stub's operands
                                           └── one call: pushed, run, popped ──┘
 
-A call that ends, by a result or by an error, leaves the registers as they were before it. A call
-that stops (fuel, Ctrl-C) stays on the stack: it goes on, or is abandoned. A host function's call
-stands on top of the host call that it was made in.
+A call that ends, by a result or by an error, restores the registers. A call that stops (fuel,
+Ctrl-C) remains on the stack until it is resumed or abandoned. The call of a host function stands on
+top of the host call in which it was made.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _R = TypeVar("_R")
 _HALT = BY_MNEMONIC["halt"].opcode
 
 MOST_NESTED = 100
-"""Calls that host functions may make inside each other."""
+"""The largest depth of calls from host functions inside each other."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -46,7 +46,7 @@ class Target:
 
     name: str
     parameters: tuple[str, ...]
-    """Their names, as far as they are known."""
+    """The names of the parameters, as far as they are known."""
     signature: Signature
     entry: int
     """pc of its entry stub."""
@@ -69,26 +69,27 @@ class Registers:
 
 
 class Call:
-    """A call of an exported function that is under way: running, or stopped."""
+    """An active call of an exported function: running, or stopped."""
 
     def __init__(self, calls: Calls, target: Target, before: Registers) -> None:
-        """`before`: the registers to go back to."""
+        """`before`: the registers to restore."""
         self._calls, self.target, self.before = calls, target, before
         self.machine = calls.machine
         self.name = target.name
 
     def resume(self, fuel: int | None = None, backend: str | None = None) -> Value:
-        """Go on; as `Instance.call`. Raises CallError where it is not the last call that stopped."""
+        """Continue; as `Instance.call`. Raises CallError if it is not the last call that
+        stopped."""
         return self._calls.resume(self, fuel, backend)
 
     def abandon(self) -> None:
-        """Take the call off the stack; what it did to statics and heap stays. Raises CallError as
-        `resume`."""
+        """Remove the call from the stack; its changes of statics and heap remain. Raises CallError
+        as `resume`."""
         self._calls.abandon(self)
 
 
 class OutOfFuelError(FerryError):
-    """A call ran out of fuel; `call` goes on with it."""
+    """A call ran out of fuel; `call` can resume it."""
 
     def __init__(self, call: Call) -> None:
         self.call = call
@@ -96,7 +97,8 @@ class OutOfFuelError(FerryError):
 
 
 class Runner(Protocol):
-    """The parts of `ferryvm.engine.execution.Execution` that calls use; it imports them."""
+    """The parts of `ferryvm.engine.execution.Execution` that calls use, as a protocol, because that
+    module imports this one."""
 
     machine: Machine
     busy: Possession
@@ -104,19 +106,19 @@ class Runner(Protocol):
 
     @property
     def collected(self) -> str:
-        """All that the program wrote."""
+        """The output of the program so far."""
 
     def check_usable(self) -> None:
-        """Raise BackendError for a machine in no state of its program."""
+        """Raise BackendError if the machine is in no state of its program."""
 
     def go(self, fuel: int | None = None, backend: str | None = None) -> Status:
-        """Go on until the program stops."""
+        """Continue until the program stops."""
 
     def go_on(self, direct: DirectEntry | None, left: int | None) -> Status:
-        """Go on where `direct` left with a status."""
+        """Continue after `direct` left with a status."""
 
     def go_nested(self) -> Status:
-        """Go on inside a host call."""
+        """Continue inside a host call."""
 
     def direct(self) -> DirectEntry | None:
         """The direct entry of the engine's backend."""
@@ -132,15 +134,15 @@ class Calls:
     """The calls of one machine."""
 
     def __init__(self, execution: Runner) -> None:
-        """`execution`: a program that stands at its start function's `halt`."""
+        """`execution`: a program that stopped at its start function's `halt`."""
         self.execution, self.machine = execution, execution.machine
         self.busy = execution.busy
         has_started = self.machine.control.status == Status.HALT
         self.idle = self._registers() if has_started else None
-        """The registers while no call is under way; None where the program is not at its end, so
-        that host functions alone can call it."""
+        """The registers while no call is active; None if the program is not at its end, so that
+        only host functions can call it."""
         self.thread = 0
-        """The thread that may use `run`, while nothing is under way; 0 for none."""
+        """The thread that may use `run` while no call is active; 0 for none."""
         self.run: Callable[[int], int]
         """Enters the machine from `thread` and returns its status."""
         self._direct: DirectEntry | None = None
@@ -149,7 +151,7 @@ class Calls:
 
     @property
     def suspended(self) -> Call | None:
-        """The call that stopped last and can go on."""
+        """The most recent stopped call, which can be resumed."""
         return self._stopped[-1] if self._stopped else None
 
     # --- calls ------------------------------------------------------------------------------
@@ -162,7 +164,7 @@ class Calls:
         backend: str | None = None,
     ) -> Value:
         """Call a function in any situation; as `Instance.call`."""
-        # As `_entered`, with few frames: calls inside calls must not reach Python's limit.
+        # As `_entered`, with few Python frames: nested calls must not reach Python's limit.
         try:
             del self.busy.free
         except AttributeError:
@@ -186,14 +188,14 @@ class Calls:
             self._nested -= 1
 
     def finish(self, target: Target, status: int) -> Value:
-        """Go on with a call that `run` left with a status that is not HALT. The caller has
-        the execution."""
+        """Continue a call that `run` left with a status other than HALT. The caller owns the
+        execution."""
         call = Call(self, target, self._idle())
         with self._popped(call):
             direct: DirectEntry | None = self._direct
             left: int | None = status
             if status == Status.INTERRUPTED:
-                # Python's handler has run by now, and raised nothing: the call goes on.
+                # Python's handler has run by now, and raised nothing: continue the call.
                 control = self.machine.control
                 control.interrupt, control.status = 0, Status.RUNNING
                 direct = left = None
@@ -201,8 +203,8 @@ class Calls:
             return self._ended(call, found, is_nested=False)
 
     def interrupted(self, target: Target) -> None:
-        """Raise ProgramInterrupted for a KeyboardInterrupt that came while `run` ran and stopped the
-        call; returns where it had ended, or not begun."""
+        """Raise ProgramInterrupted for a KeyboardInterrupt that arrived during `run` and stopped
+        the call; returns if the call had ended or not started."""
         status = self.machine.control.status
         if status in (Status.HALT, Status.TRAP) or self._stopped:
             return
@@ -211,7 +213,7 @@ class Calls:
         raise ProgramInterrupted(self.machine, call) from None
 
     def misfit(self, target: Target, arguments: Sequence[object]) -> FerryError:
-        """The error for arguments that a function does not take."""
+        """The error for arguments that do not fit a function's parameters."""
         try:
             check(target.name, target.parameters, target.signature, arguments)
         except CallError as error:
@@ -219,7 +221,7 @@ class Calls:
         return CallError(f"{target.name}: arguments {arguments!r} cannot be passed")
 
     def resume(self, call: Call, fuel: int | None, backend: str | None) -> Value:
-        """Go on with the call that stopped last."""
+        """Continue the call that stopped last."""
 
         def enter(is_nested: bool) -> Value:
             self._take(call, is_nested)
@@ -230,7 +232,7 @@ class Calls:
         return self._entered(enter)
 
     def abandon(self, call: Call) -> None:
-        """Take the call that stopped last off the stack."""
+        """Remove the call that stopped last from the stack."""
 
         def enter(is_nested: bool) -> None:
             self._take(call, is_nested)
@@ -258,7 +260,7 @@ class Calls:
         self._entered(enter)
 
     def check_idle(self) -> None:
-        """Raise CallError where a call is under way: running, or stopped."""
+        """Raise CallError if a call is active: running, or stopped."""
 
         def enter(is_nested: bool) -> None:
             if is_nested or self._stopped:
@@ -267,7 +269,7 @@ class Calls:
         self._entered(enter)
 
     def take_up(self, targets: Sequence[Target]) -> None:
-        """Find the call that is under way on the stack of a machine that was loaded."""
+        """Find the active call on the stack of a machine that was loaded."""
         machine, words = self.machine, self.machine.memory.stack
         control, owner = machine.control, machine.verified.owner
         pc, fp, above = control.pc, control.fp, None
@@ -306,8 +308,8 @@ class Calls:
     # --- parts ------------------------------------------------------------------------------
 
     def _entered(self, action: Callable[[bool], _R]) -> _R:
-        """The result of an action that other threads are kept out of; it gets True where a host
-        function of this thread's run calls."""
+        """The result of an action during which other threads are excluded; its argument is True if
+        a host function of this thread's run calls."""
         try:
             del self.busy.free
         except AttributeError:
@@ -322,8 +324,8 @@ class Calls:
             self.busy.free = True
 
     def _check_nested(self) -> None:
-        """Raise CallError where the execution is somebody's, but not that of a host function of this
-        thread's run."""
+        """Raise CallError if the execution is in use, except by a host function of this thread's
+        run."""
         owner = self.execution.owner or self.thread
         if owner != threading.get_ident():
             raise CallError("this instance is in use by another thread; each thread needs its own")
@@ -356,7 +358,7 @@ class Calls:
             return self._ended(call, status, is_nested)
 
     def _push(self, call: Call, arguments: Sequence[object]) -> None:
-        """Put a frame on the stack and stand at its entry."""
+        """Push a frame and set pc to its entry."""
         machine, target, before = self.machine, call.target, call.before
         frame = before.sp + len(target.signature.parameters)
         if frame + target.frame_words > machine.memory.stack_words:
@@ -375,7 +377,7 @@ class Calls:
 
     @contextlib.contextmanager
     def _popped(self, call: Call, is_nested: bool = False) -> Iterator[None]:
-        """Take a call off the stack when it ends; one that stopped stays."""
+        """Remove a call from the stack when it ends; a stopped call remains."""
         try:
             yield
         finally:
@@ -407,7 +409,7 @@ class Calls:
         self.thread = 0
 
     def _take(self, call: Call, is_nested: bool) -> None:
-        """Take a call that stopped out of the list."""
+        """Remove a stopped call from the list."""
         if is_nested or self.suspended is not call:
             raise CallError(f"{call.name}: this is not the call that stopped last")
         self._stopped.pop()
@@ -435,7 +437,7 @@ class Calls:
         control.exit_id = registers.exit_id
 
     def _arm(self) -> None:
-        """Make `run` usable, where nothing is under way and the backend can be entered directly."""
+        """Make `run` usable if no call is active and the backend can be entered directly."""
         self._direct = None if self._stopped else self.execution.direct()
         self.thread = 0
         if self._direct is not None and self._direct.is_native():

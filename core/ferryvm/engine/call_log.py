@@ -4,9 +4,9 @@
     words   … │ function, state │ argument bits … │ result bits │ …      one call
     starts    the index in words at which each call begins
 
-Calls are compact numbers, not objects: a program may make millions. What few calls have (an
-exception, bytes written to the program's heap) stands beside them by the number of the call. A call
-that has begun and not returned yet is in the log, so that the calls within it come after it.
+Calls are compact numbers, not objects: a program may make millions. Rare parts (an exception, bytes
+written to the program's heap) are separate, by the number of the call. A pending call is in the
+log, so that nested calls come after it.
 """
 
 from __future__ import annotations
@@ -20,20 +20,20 @@ from ferryvm.isa.type import Type, format_value
 from ferryvm.program import HostImport
 
 MOST_WORDS = 1 << 26
-"""Words of the calls of a log; there is no reading a longer file."""
+"""The largest number of words of a log's calls; longer files are not readable."""
 
 _STATE = 32
 """Bit at which the state begins in the first word of a call."""
 
-BEGUN, RETURNED, RAISED = range(3)
-"""The states of a call."""
+PENDING, RETURNED, RAISED = range(3)
+"""The states of a call: pending until it returns or raises."""
 
 
 class Raised(NamedTuple):
     """An exception that a host function raised."""
 
     classes: tuple[str, ...]
-    """Names of its class and their bases, up to `Exception`: what a program catches it by."""
+    """Names of its class and bases, up to `Exception`, by which a program can catch it."""
     text: str
 
     def __str__(self) -> str:
@@ -41,7 +41,7 @@ class Raised(NamedTuple):
 
 
 class Effect(NamedTuple):
-    """The changes that a host function made to the memory of the program."""
+    """Changes that a host function made to the memory of the program."""
 
     hp: int
     """End of the heap in use, afterwards."""
@@ -52,11 +52,11 @@ class Effect(NamedTuple):
 
 
 class LoggedFunction(NamedTuple):
-    """A function that calls of a log are of."""
+    """A function whose calls are in a log."""
 
     imported: HostImport
     is_performed: bool
-    """True if it is called in a replay, too: it writes output, or works on the instance."""
+    """True if a replay calls it, too: it writes output, or works on the instance."""
 
 
 class HostCall(NamedTuple):
@@ -66,7 +66,7 @@ class HostCall(NamedTuple):
     arguments: tuple[int, ...]
     """Bits of the arguments."""
     outcome: int | Raised | None
-    """Bits of the result, or the exception; None if there is neither."""
+    """Bits of the result, or the exception; None if the call is pending or has no result."""
 
     def __str__(self) -> str:
         """The call as a line: `clock_ns() = 17`."""
@@ -86,10 +86,10 @@ def described_call(function: HostImport, arguments: tuple[int, ...]) -> str:
 
 
 class CallLog:
-    """Host calls of a run, in memory: what `ferryvm.engine.host_log.HostLog` is without files."""
+    """Host calls of a run, in memory: `ferryvm.engine.host_log.HostLog` without files."""
 
     def __init__(self, source: CallLog | None = None) -> None:
-        """`source`: a log whose results stand for calls that are recorded here, function by
+        """`source`: a log whose results substitute for those of the calls recorded here, by
         function: the first call of a function gets the first result there, and so on."""
         self.source = source
         self.functions: list[LoggedFunction] = []
@@ -120,7 +120,7 @@ class CallLog:
     __hash__ = None  # type: ignore[assignment]  # it changes
 
     def number_of(self, imported: HostImport, is_performed: bool) -> int:
-        """The number of a function, which is listed if it was not."""
+        """The number of a function, which is added if it is new."""
         for number, known in enumerate(self.functions):
             if known.imported == imported:
                 return number
@@ -129,7 +129,7 @@ class CallLog:
         return len(self.functions) - 1
 
     def function(self, number: int) -> int:
-        """The number of the function of a call."""
+        """The number of the function that a call calls."""
         return self.words[self.starts[number]] & ((1 << _STATE) - 1)
 
     def state(self, number: int) -> int:
@@ -148,12 +148,12 @@ class CallLog:
         return self.words[following - 1]
 
     def begin(self, function: int, arguments: array[int]) -> int:
-        """The number of a new call. Raises FerryError where the log is full."""
+        """The number of a new, pending call. Raises FerryError if the log is full."""
         number = len(self.starts)
         if len(self.words) + len(arguments) + 2 > MOST_WORDS:
             raise FerryError(f"the log of host calls is full: it has {number} calls")
         self.starts.append(len(self.words))
-        self.words.append(function | BEGUN << _STATE)
+        self.words.append(function | PENDING << _STATE)
         self.words.extend(arguments)
         self.words.append(0)
         self.of_function[function].append(number)
@@ -162,7 +162,7 @@ class CallLog:
     def end(
         self, number: int, result: int, raised: Raised | None = None, effect: Effect | None = None
     ) -> None:
-        """Set the outcome of a call that has begun."""
+        """Set the outcome of a pending call."""
         start = self.starts[number]
         state = RETURNED if raised is None else RAISED
         self.words[start] = self.function(number) | state << _STATE
@@ -174,7 +174,7 @@ class CallLog:
             self.effects[number] = effect
 
     def cut(self, number: int) -> None:
-        """Remove a call that was given up, and those after it."""
+        """Remove an abandoned call and the calls after it."""
         for last in range(len(self) - 1, number - 1, -1):
             self.of_function[self.function(last)].pop()
             self.raised.pop(last, None)
@@ -184,7 +184,7 @@ class CallLog:
 
 
 def is_same_value(t: Type, left: int, right: int) -> bool:
-    """True if two bit patterns are the same value: any NaN is the same as another."""
+    """True if two bit patterns are the same value; all NaNs are equal."""
     if left == right or not t.is_float:
         return left == right
     infinity = 0x7FF << 52 if t is Type.F64 else 0xFF << 23

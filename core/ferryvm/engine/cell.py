@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The sites of one prepared program, and the cells in front of them.
+"""The sites of one prepared program, and the cells before them.
 
-The interpreter owns the cells; this says which stands where, and why. What moves a site from one state
-to the next is `ferryvm.engine.tiering`, which changes cells only together with a state.
+The interpreter owns the cells; this module records which cell each site has, and why.
+`ferryvm.engine.tiering` changes the states of sites, and cells only together with a state.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ class SiteCells:
     def count_all(self, counting: bool, delay: float) -> None:
         """Count at each loop head, function entry and marked scope, in one form of the code.
 
-        `delay`: seconds that hot sites wait for their decision. A pc that is several of them counts
-        as the last.
+        `delay`: seconds by which the decisions on hot sites are deferred. A pc that is several of
+        them counts as the last.
         """
         program, profile = self._program, self._profile
         thresholds = dict.fromkeys(likely_loop_heads(program), profile.loop_threshold)
@@ -42,13 +42,13 @@ class SiteCells:
             self.count(site, threshold)
 
     def count(self, site: Site, times: int) -> None:
-        """Put a count cell in front of a site; none for 0 times."""
+        """Put a count cell before a site; no cell for 0 times."""
         if times:
-            site.is_counted = True  # before: the program may meet the cell at once
+            site.is_counted = True  # first, because the program may reach the cell at once
             self._inner.count(site.pc, times, site.counting)
 
     def change(self, site: Site, change: CellChange) -> None:
-        """Change the cells of a site as a transition says."""
+        """Change the cells of a site as a transition requires."""
         match change:
             case CellChange.COUNT:
                 self.count(site, site.more)
@@ -78,8 +78,8 @@ class SiteCells:
                 site.code = None
 
     def _around(self, site: Site) -> Iterator[tuple[Site, int]]:
-        """The loops around a site that starts none, where they are no sites yet, and how far each
-        is counted."""
+        """The loops around a site that is no region's start, without those that are sites already,
+        and the count of each."""
         from ferryvm.region.graph import graph
 
         program = self._program

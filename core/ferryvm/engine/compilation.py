@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Compiling beside the program: one thread a process, which takes jobs in the order in which they
-are due.
+"""Compilation in the background: one thread in a process, which runs jobs in the order in which
+they are due.
 
-A program waits for a job only where its policy says so, and Ctrl-C ends the waiting. The thread is
-started by the first job. At the end of the process the job under way is waited for (a compiler that
-works while its library is taken down may crash), those behind it are dropped; Ctrl-C ends the
-process without waiting. Who has nothing more to do in the process can `abandon` the job, too.
+A program waits for a job only if its policy requires that, and Ctrl-C ends the wait. The first job
+starts the thread. At the end of the process it waits for the running job, because a compiler may
+crash if its library is unloaded while it works, and drops queued jobs; Ctrl-C ends the process
+without that wait. A process that has nothing else to do can `abandon` the running job, too.
 """
 
 from __future__ import annotations
@@ -28,30 +28,30 @@ from ferryvm.thread import ThreadError
 _LOG = logging.getLogger(__name__)
 
 _STEP = 0.01
-"""Seconds between two looks at the interrupt flag while a program waits."""
+"""Seconds between two checks of the interrupt flag while a program waits."""
 
 _LOOK = 0.1
-"""Seconds between two looks for a signal at the end of the process."""
+"""Seconds between two checks for a signal at the end of the process."""
 
 _TURN = 0.00005
-"""Seconds that compiling holds Python's interpreter lock when another thread wants it. A program
-that ends meanwhile, or calls its host, waits that long; a change of threads takes a tenth of it."""
+"""Python's switch interval in seconds while a compiler runs: a program that ends or calls its host
+meanwhile waits that long for the interpreter lock. A change of threads takes a tenth of it."""
 
 
 class Job:
-    """Something to be done in the background."""
+    """A piece of work for the background thread."""
 
     def __init__(self, action: Callable[[], None], delay: float = 0.0) -> None:
-        """`delay`: seconds before which it is not begun; those that are due go first."""
+        """`delay`: seconds before which it does not start; jobs that are due run first."""
         self._action = action
         self.due = time.monotonic() + delay
         self._done = threading.Event()
         self._ended = threading.Event()
 
     def run(self) -> None:
-        """Do it, in the thread for it."""
+        """Run it, in the background thread."""
         try:
-            with ours():  # a thread begins with the environment of the one that started it
+            with ours():  # a thread inherits the environment of the thread that started it
                 self._action()
         finally:
             self.end()
@@ -62,13 +62,13 @@ class Job:
         self._ended.set()
 
     def let_go(self) -> None:
-        """Release all waiting threads."""
+        """Release all waiting threads, though the job continues."""
         self._done.set()
 
     def wait(self, control: ControlBlock, to_the_end: bool = False) -> bool:
-        """Wait until it is done, or lets go; False if the interrupt flag was set before.
+        """Wait until it ends or releases its waiters; False if the interrupt flag was set before.
 
-        `to_the_end`: not only until it lets go.
+        `to_the_end`: wait for the end in any case.
         """
         event = self._ended if to_the_end else self._done
         while not event.wait(_STEP):
@@ -79,8 +79,8 @@ class Job:
 
 @contextlib.contextmanager
 def _short_turns() -> Iterator[None]:
-    """Let other threads have the interpreter lock soon while this one computes: a program that
-    comes back to Python for a host call would wait for the usual 5 ms each time."""
+    """Reduce the switch interval while this thread computes: a program that returns to Python for a
+    host call would otherwise wait for the usual 5 ms each time."""
     usual = sys.getswitchinterval()
     sys.setswitchinterval(min(usual, _TURN))
     try:
@@ -99,7 +99,7 @@ class _Worker:
         self._is_busy = False
 
     def submit(self, job: Job) -> bool:
-        """Queue a job; False if no thread can be started any more, or yet."""
+        """Queue a job; False if no thread can be started."""
         with self._changed:
             if self._is_closed:
                 return False
@@ -108,7 +108,7 @@ class _Worker:
                 running.acquire()
                 try:
                     start_with_headroom(self._work, running)
-                except ThreadError:  # the process ends, has too many, or has no memory
+                except ThreadError:  # the process ends, has too many threads, or has no memory
                     return False
                 self._running = running
             self._jobs.append(job)
@@ -122,14 +122,14 @@ class _Worker:
                 try:
                     is_open = self._do_next()
                 except MemoryError:
-                    # If the thread ended here, later jobs would be waited for without end.
+                    # If the thread ended here, waits for later jobs would never end.
                     self._is_busy = False
                     _LOG.warning("out of memory: something in the background was given up")
         finally:
             running.release()
 
     def _do_next(self) -> bool:
-        """Wait for a job and do it; False when there will be none any more."""
+        """Wait for a job and run it; False when there will be no more."""
         with self._changed:
             job = self._take()
             if job is None:
@@ -139,13 +139,14 @@ class _Worker:
             with _short_turns():
                 job.run()
         finally:
-            job.end()  # also where it could not begin
+            job.end()  # also if it could not start
         with self._changed:
             self._is_busy = False
         return True
 
     def _take(self) -> Job | None:
-        """The first job that is due, once there is one; None if the worker is closed before."""
+        """The first job that is due, as soon as there is one; None if the worker is closed
+        before."""
         while not self._is_closed:
             remaining = None
             if self._jobs:
@@ -158,7 +159,7 @@ class _Worker:
         return None
 
     def drop(self) -> bool:
-        """Take no job and begin none any more; whether one is under way."""
+        """Start no more jobs; returns True if one is running."""
         with self._changed:
             self._is_closed = True
             self._jobs.clear()
@@ -166,10 +167,10 @@ class _Worker:
             return self._is_busy
 
     def close(self) -> None:
-        """Drop what waits and let the job under way end."""
+        """Drop queued jobs and wait for the running one."""
         self.drop()
         if self._running is not None:
-            # In steps: a signal that comes just before the wait begins does not end it.
+            # In steps: a signal just before the start of a wait does not end the wait.
             while not self._running.acquire(timeout=_LOOK):
                 pass
 
@@ -178,15 +179,14 @@ _worker = _Worker()
 
 
 def _forget() -> None:
-    """A forked child has no thread; it starts one of its own."""
+    """Reset the worker in a forked child, which has no thread and starts one of its own."""
     global _worker
     _worker = _Worker()
 
 
 def abandon() -> bool:
-    """Stop waiting for jobs at the end of the process; true if one is running. Then the process
-    should be ended by `os._exit`: Python's own end could crash in it.
-    """
+    """Cancel the wait for jobs at the end of the process; True if one is running. Then the process
+    should end by `os._exit`, because Python's regular exit could crash in the job."""
     is_busy = _worker.drop()
     if is_busy:
         atexit.unregister(_close)
@@ -202,14 +202,14 @@ def _close() -> None:
         _worker.close()
     except KeyboardInterrupt:
         for stream in (sys.stdout, sys.stderr):
-            with contextlib.suppress(Exception):  # it may be closed, or nobody reads it
+            with contextlib.suppress(Exception):  # it may be closed, or have no reader
                 stream.flush()
-        # As Python ends on Ctrl-C, but at once: what else it does at its end is what may crash.
+        # Python's exit code for Ctrl-C, without the rest of its exit, which may crash.
         signal.signal(signal.SIGINT, signal.SIG_DFL)
         os.kill(os.getpid(), signal.SIGINT)
 
 
 def submit(job: Job) -> None:
-    """Run a job in the background; at once and here if no thread can be started for it."""
+    """Run a job in the background; at once and in this thread if no other can be started."""
     if not _worker.submit(job):
         job.run()

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Decisions: what the policy says about a site that got hot, written into its placement.
+"""Decisions: the policy's result for a hot site, recorded in its placement.
 
-Short programs never come here, so what it takes to know regions is loaded where it is needed.
+Short programs never get here, so the modules on regions are imported at the first use.
 """
 
 from __future__ import annotations
@@ -22,18 +22,18 @@ if TYPE_CHECKING:
 
 
 class Decider:
-    """The policy of one program, asked about its regions."""
+    """The policy of one program, applied to its regions."""
 
     def __init__(
         self, program: Verified, policy: Policy, journal: Journal, extra_facts: ExtraFacts | None
     ) -> None:
-        """`extra_facts`: of a region, from plugins."""
+        """`extra_facts`: facts about a region from plugins."""
         self._program, self._policy = program, policy
         self._journal, self._extra_facts = journal, extra_facts
 
     def decide(self, site: Site, counted: Collection[tuple[int, bool]]) -> tuple[SiteEvent, str]:
         """The event that results from a site's decision, and the reason; `site.rule` and
-        `site.region` have it.
+        `site.region` are set.
 
         `counted`: keys of the sites, which have cells of their own.
         """
@@ -60,7 +60,7 @@ class Decider:
         return SiteEvent.CHOSEN, placement.decision
 
     def _rule(self, site: Site, regions: tuple[Region, ...], placement: Placement) -> Rule | None:
-        """The first rule that has one of the regions compiled; None if there is none."""
+        """The first rule that selects one of the regions; None if there is none."""
         from ferryvm.region.fact import facts
 
         for region in regions:

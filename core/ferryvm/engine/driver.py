@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The loop around a backend: enter it, do what its status asks for, enter it again.
+"""The loop around a backend: enter it, handle its status, enter it again.
 
     enter ──> HALT, TRAP, FUEL, INTERRUPTED   the program stops
        ▲  ├──> HOST                            perform the call ──┐
@@ -7,9 +7,9 @@
        │  └──> GROW                            grow the heap ─────┤   (or trap)
        └──────────────────────────────────────────────────────────┘
 
-The state that a backend leaves is checked before anything is done with it: it may be anybody's. The
-loop runs in the caller's floating-point environment, as host functions do. What a backend does in
-Python is done in ours; native code that is entered directly sets it by itself.
+The state that a backend leaves is checked before it is used, because backends are not trusted. The
+loop runs in the caller's floating-point environment, as host functions do. Python code of a backend
+runs in ours; native code that is entered directly sets it by itself.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _NOT_OURS = (
     *(Status.RUNNING, Status.LEAVE, Status.GUARD, Status.HOT, Status.SLICED, Status.LOST),
     Status.LONG,
 )
-"""Statuses that the engine cannot go on from, whatever the state is."""
+"""Statuses after which the engine cannot continue, whatever the state is."""
 
 _P = ParamSpec("_P")
 _T = TypeVar("_T")
@@ -58,21 +58,21 @@ class Driver:
         output: Output,
         tape: HostTape | None = None,
     ) -> None:
-        """`hosts`: by the number of the import; `output`: where the program writes; `tape`: of the
-        log that host calls are recorded in or played from."""
+        """`hosts`: by the number of the import; `output`: the receiver of the program's output;
+        `tape`: the position in the log that records or replays host calls."""
         self.machine = machine
         self.broken = ""
         """The fault of a backend that left the machine in no state of its program."""
         self.heap_for: Callable[[int], bool] = lambda _end: False
         """Makes bytes of the heap usable; False if a limit forbids it."""
         self.instance: Callable[[], object] = lambda: None
-        """Gives the instance to host functions that ask for it."""
+        """The source of the instance for host functions that take it."""
         self.reader = STANDARD_READER
         """The input of the program."""
         self.arguments: Sequence[str] = ()
         """The program's arguments."""
         self.entries = 0
-        """Number of times that a drive began: a host function may have begun one."""
+        """Number of drives so far; it shows whether a host function started one."""
         self.tape = tape
         self._hosts = hosts
         self._checker = ExitChecker(machine)
@@ -96,11 +96,12 @@ class Driver:
         direct: DirectEntry | None = None,
         left: int | None = None,
     ) -> Status:
-        """Enter the backend until the program stops; why it did.
+        """Enter the backend until the program stops; the status with which it did.
 
         `left`: the status that `direct.run` returned last, if the machine was entered by it
-        already. Raises BackendError for a backend that left what cannot be gone on from,
-        RefusalError where the heap is larger than it can address, and what a host function raises.
+        already. Raises BackendError if a backend left a state from which the engine cannot
+        continue, RefusalError if the heap is larger than the backend can address, and the
+        exceptions of host functions.
         """
         if left is None and self.machine.control.status in (Status.HALT, Status.TRAP):
             return self.machine.status  # it ended before this run
@@ -128,11 +129,11 @@ class Driver:
                 fault = self._checker.host_fault()
                 if fault is not None:
                     raise self._break(backend, f"left {fault}")
-                if halves[INTERRUPT]:  # or nobody looks, where each stay in a backend is short
+                if halves[INTERRUPT]:  # checked here, too: each entry of a backend may be short
                     control.status = Status.INTERRUPTED
                     return Status.INTERRUPTED
                 number = halves[EXIT_ID]
-                control.fuel -= counting  # first: what the function calls shares the fuel
+                control.fuel -= counting  # first, because calls made by the function share the fuel
                 try:
                     self._performing[number]()
                 except WaitInterrupted:
@@ -143,7 +144,7 @@ class Driver:
                     if not (isinstance(error, Exception) and self._catch(error, number)):
                         control.fuel += counting
                         raise
-                if self.entries != entries:  # it called back: another form may be bound
+                if self.entries != entries:  # it called the program, so another form may be bound
                     entries, direct = self.entries, None
                 continue
             if left is None:
@@ -157,7 +158,7 @@ class Driver:
                 assert direct is not None
                 status = self._attempt(backend, direct.finish, machine, counting, left)
             left = direct = None
-            if status.__class__ is not Status:  # a number would pass for none of those below
+            if status.__class__ is not Status:  # compares of a plain number below would all fail
                 raise self._break(backend, f"returned {shown(status)}, not a Status")
             if status is Status.HOST:
                 if control.status != status:
@@ -189,7 +190,8 @@ class Driver:
     def _attempt(
         self, backend: Interpreter, step: Callable[_P, _T], *args: _P.args, **kwargs: _P.kwargs
     ) -> _T:
-        """The result of a step of the backend's Python code, in our floating-point environment."""
+        """The result of a step in a backend's Python code, run in our floating-point
+        environment."""
         try:
             with ours():
                 return step(*args, **kwargs)
@@ -201,12 +203,12 @@ class Driver:
             raise self._break(backend, f"raised {described(error)}") from error
 
     def _break(self, backend: Interpreter, what: str) -> BackendError:
-        """The error for a backend after which the machine is in no state of its program."""
+        """The error for a backend that left the machine in no state of its program."""
         self.broken = f"backend {backend.name!r} {what}"
         return BackendError(f"{self.broken}; the program cannot go on")
 
     def limit_heap(self, backend: Interpreter) -> None:
-        """Keep the heap within what the backend can address."""
+        """Limit the heap to the bytes that the backend can address."""
         control, limit = self.machine.control, backend.capabilities.heap
         control.heap_capacity = self.machine.memory.heap_capacity
         if limit is not None:
@@ -216,7 +218,7 @@ class Driver:
             control.heap_capacity = min(control.heap_capacity, limit)
 
     def _grow(self, backend: Interpreter) -> bool:
-        """Make room for the allocation that left with GROW; False if a limit forbids it."""
+        """Grow the heap for the allocation that left with GROW; False if a limit forbids it."""
         return self.make_usable(backend, self.machine.control.wanted)
 
     def make_usable(self, backend: Interpreter, end: int) -> bool:
@@ -229,11 +231,11 @@ class Driver:
         return grown
 
     def _catch(self, error: Exception, number: int) -> bool:
-        """True if the program catches what a host function raised; it is at the handler then. What
-        it does not catch gets the program's frames as notes."""
+        """True if the program catches an exception of a host function; it is at the handler then.
+        An uncaught exception gets the program's frames as notes."""
         machine, host = self.machine, self._hosts[number]
         if STANDARD.get(host.name) is host:
-            return False  # it is a fault of where the program writes
+            return False  # the fault is the output's
         if isinstance(error, UncaughtError) and error.program is machine.program:
             return catch_thrown(machine, error.thrown)
         if isinstance(error, FerryError):
@@ -244,7 +246,7 @@ class Driver:
         return False
 
     def _first_call(self, number: int) -> Callable[[], None]:
-        """Performs calls of a host import; what that takes is made at the first one."""
+        """A function that performs calls of a host import and is specialised at its first call."""
 
         def perform() -> None:
             from ferryvm.engine.host_call import bound

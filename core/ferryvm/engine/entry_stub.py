@@ -5,9 +5,9 @@
     its stub   (i64 i64) -> ()        local.get 0, local.get 1, call f, halt
 
 A stub has the parameters of its function and never returns: it halts, with the results on its
-operand stack. It is a function like others, so every backend can enter it, and a saved state that
-stands in it says by its stack map which results come. Stubs stand behind all other code; numbers
-and pcs of the program stay. docs/decisions/2026-11-25-embedding.md has the alternatives.
+operand stack. It is an ordinary function, so every backend can enter it, and for a state saved
+inside it the stack map gives the types of the results. Stubs follow all other code, so numbers and
+pcs of the program are unchanged. docs/decisions/2026-11-25-embedding.md has the alternatives.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def with_entry_stubs(program: Program) -> Program:
     size = len(program.code)
     for export in program.exports:
         name = stub_name(export.name)
-        if name in names:  # a saved state's program has them
+        if name in names:  # the program of a saved state has them already
             continue
         parameters = program.signature(export.function).parameters
         signature = signatures.setdefault(Signature(parameters), len(signatures))

@@ -25,7 +25,7 @@ from ferryvm.backend import (
     RefusalError,
 )
 from ferryvm.engine.driver import Driver
-from ferryvm.engine.interrupt import interruptible, settle, stay
+from ferryvm.engine.interrupt import interruptible, settle, watch_until_freed
 from ferryvm.engine.possession import Possession
 from ferryvm.engine.preparation import prepare
 from ferryvm.engine.result import ProgramInterrupted, RunResult, Seconds, Statistics, trap_raised
@@ -73,11 +73,11 @@ class Engine:
         arguments: Sequence[str] = (),
         registry: Registry | None = None,
     ) -> None:
-        """`backend`: one by name; without one `policy` says which, or the default policy.
-        `device`: what the backend of that name compiles for; empty: what it takes by itself.
-        `hosts`: host functions offered beside those of the registry, whose names they may take;
-        `output`: where programs write, collected for the result if None; `input`: where they read,
-        standard input if None; `arguments`: what they are given.
+        """`backend`: the name of one; without it `policy`, or the default policy, selects backends.
+        `device`: the target of the backend of that name; empty: its default. `hosts`: host
+        functions offered beside those of the registry, which they override; `output`: the receiver
+        of programs' output, collected for the result if None; `input`: the source of their input,
+        standard input if None; `arguments`: the arguments of programs.
 
         Raises UnknownNameError or BackendError if there is no such usable backend, and FerryError
         for a device that it cannot compile for.
@@ -106,13 +106,13 @@ class Engine:
         record: HostLog | None = None,
         replay: HostLog | None = None,
     ) -> Execution:
-        """A program at its start. Raises VerifyError, AddressSpaceError where the limits ask for
-        more than there is, or for host functions as `bind`.
+        """A program at its start. Raises VerifyError, AddressSpaceError if the limits exceed the
+        available memory, or for host functions as `bind`.
 
-        `after`: an earlier execution whose heap, and whose statics by number, this one goes on
-        with; how an interactive session continues. `record`: a log that host calls are added to;
-        `replay`: one that they are played from, a ReplayError where the program calls otherwise.
-        One log may be both: what it has is played, what comes after it is recorded.
+        `after`: an earlier execution whose heap, and whose statics by number, this one inherits; an
+        interactive session continues in this way. `record`: a log to which host calls are added;
+        `replay`: a log whose outcomes are used instead of calls, with a ReplayError for any other
+        call. One log may be both: its calls are replayed, and calls after its end are recorded.
         """
         if not isinstance(program, Program | Verified):
             kind = type(program).__name__
@@ -125,7 +125,7 @@ class Engine:
         return Execution(self, machine, time.perf_counter() - began, _tape(record, replay))
 
     def _verified(self, program: Program | Verified) -> Verified:
-        """The program, verified; with entry stubs where a host function may want to call it."""
+        """The program, verified; with entry stubs if a host function may call it."""
         plain = program.program if isinstance(program, Verified) else program
         offers = (self.hosts.get(wanted.name) for wanted in plain.hosts)
         if any(host is not None and host.context is Context.INSTANCE for host in offers):
@@ -147,9 +147,9 @@ class Engine:
     ) -> Instance:
         """The program with its start function run, for calls of its exported functions.
 
-        `hosts`: host functions for this program, beside the engine's. `after`: an earlier instance,
-        idle, whose heap and statics this one begins with; `record`, `replay`: as `start`. Raises as
-        `start` and `Execution.run`, CallError where `after` is running.
+        `hosts`: host functions for this program, beside the engine's. `after`: an earlier, idle
+        instance whose heap and statics this one inherits; `record`, `replay`: as `start`. Raises as
+        `start` and `Execution.run`, CallError if `after` is running.
         """
         from ferryvm.engine.entry_stub import with_entry_stubs
 
@@ -170,11 +170,11 @@ class Engine:
         record: HostLog | None = None,
         replay: HostLog | None = None,
     ) -> Execution:
-        """The execution that was saved in a file. `record`, `replay`: as `start`, for the calls
-        from here on.
+        """The execution that was saved in a file. `record`, `replay`: as `start`, for the following
+        calls.
 
-        Raises ImageError for a file that is no state of its program or needs more than the limits;
-        for the rest as `start`.
+        Raises ImageError for a file that is not a state of its program or exceeds the limits;
+        otherwise as `start`.
         """
         began = time.perf_counter()
         from ferryvm.engine import saved  # most runs neither save nor resume
@@ -219,7 +219,7 @@ def _tape(record: HostLog | None, replay: HostLog | None) -> HostTape | None:
 
 
 class Execution:
-    """One program under way; between runs its `machine` can be read, saved or moved."""
+    """A started program; between runs its `machine` can be read, saved or moved."""
 
     def __init__(
         self,
@@ -235,14 +235,14 @@ class Execution:
         imports, offered = machine.program.hosts, engine.hosts
         hosts = bind(imports, tape.offered(imports, offered) if tape else offered)
         self.tape = tape
-        """The position in the log that host calls are recorded in or played from."""
+        """The position in the log that records or replays host calls."""
         self._natives = {
             number: host.function
             for number, host in enumerate(hosts)
             if isinstance(host.function, NativeFunction) and tape is None
         }
-        """The C functions that native code may call, by number of the import; none where calls are
-        recorded or played."""
+        """The C functions that native code may call, by number of the import; none while calls are
+        recorded or replayed."""
         self._natives_bound_for: Artifact | None = None
         self._load_seconds = load_seconds
         self._collected: list[bytes] = []
@@ -255,14 +255,14 @@ class Execution:
         self._driver.instance = lambda: self.instance
         self._driver.reader, self._driver.arguments = engine.reader, engine.arguments
         self.busy = Possession()
-        """Taken while a thread runs, saves or copies it."""
+        """Held while a thread runs, saves or copies it."""
         self.owner = 0
-        """The thread that holds it, where it may be asked."""
+        """The thread that holds it, for checks of nested calls."""
 
     @functools.cached_property
     def instance(self) -> Instance:
-        """The instance that host functions get, and whose functions can be called once the program
-        has halted; there is one for an execution."""
+        """The instance that host functions get; its functions can be called once the program has
+        halted. An execution has one."""
         from ferryvm.engine.instance import Instance
 
         return Instance(self)
@@ -282,9 +282,9 @@ class Execution:
         return self.machine.control.instructions if self._all_counted else None
 
     def metrics(self) -> Mapping[str, Mapping[str, object]]:
-        """Metrics of the backends of the last run, by their names: data that JSON can hold. It is
-        counted from when they prepared the program, so also by executions that share that with this
-        one (`again`, `fork`). Raises BackendError where one gives none."""
+        """Metrics of the backends of the last run, by their names: data that JSON can represent.
+        They cover the time since the program was prepared, so they include other executions that
+        share its artifact (`again`, `fork`). Raises BackendError if a backend fails to report."""
         if self._last is None:
             return {}
         try:
@@ -298,18 +298,18 @@ class Execution:
 
     @in_ours
     def save(self, path: str | Path) -> None:
-        """Write the state to a file; any backend can go on from it. Raises ImageError."""
+        """Write the state to a file; any backend can continue from it. Raises ImageError."""
         self._alone(lambda: self.save_to(Path(path)))
 
     def save_to(self, path: Path) -> None:
-        """As `save`, whose caller has the execution for itself."""
+        """As `save`, for a caller that holds the execution."""
         from ferryvm.engine import saved
 
         saved.save(self.machine, self.instructions, path)
 
     @property
     def collected(self) -> str:
-        """All that the program wrote so far, where the engine was given no output."""
+        """The output of the program so far; empty if the engine was given an output."""
         return b"".join(self._collected).decode(errors="replace")
 
     def make_usable(self, end: int) -> bool:
@@ -319,14 +319,14 @@ class Execution:
     def again(self) -> Execution:
         """The same program at its start, in memory of its own; backends need not prepare it again.
 
-        The copy writes where the engine says, plays the log that this one plays, and is not
-        recorded. Raises AddressSpaceError.
+        The copy has the engine's output, replays the same log, and is not recorded. Raises
+        AddressSpaceError.
         """
         tape = self.tape.again() if self.tape and self.tape.plays else None
         return self._like(Machine(self.machine.verified, self.machine.memory.limits), tape)
 
     def fork(self) -> Execution:
-        """A copy of this execution as it stands; otherwise as `again`."""
+        """A copy of this execution in its present state; otherwise as `again`."""
         return self._alone(self._forked)
 
     def _forked(self) -> Execution:
@@ -342,8 +342,8 @@ class Execution:
         return twin
 
     def _alone(self, action: Callable[[], _R]) -> _R:
-        """The result of an action that other threads, and host functions of this run, do not enter
-        meanwhile."""
+        """The result of an action during which other threads, and host functions of this run, are
+        excluded."""
         try:
             del self.busy.free
         except AttributeError:
@@ -359,7 +359,7 @@ class Execution:
             self.busy.free = True
 
     def check_usable(self) -> None:
-        """Raise BackendError where a backend has left the machine in no state of its program."""
+        """Raise BackendError if a backend has left the machine in no state of its program."""
         if self._driver.broken:
             raise BackendError(f"this execution cannot go on: {self._driver.broken}")
 
@@ -371,14 +371,14 @@ class Execution:
         backend: str | None = None,
         forcing: frozenset[Forcing] = frozenset(),
     ) -> RunResult:
-        """Go on until the program halts or `fuel` more instructions have completed.
+        """Continue until the program halts or `fuel` more instructions have completed.
 
-        `count`: count instructions even without a limit; `backend`: another one than the
-        engine's; `forcing`: what the backend is to do everywhere, for tests. A program that has
-        ended is not run again: the same result or TrapError comes once more. Raises TrapError,
-        ProgramInterrupted (also where fuel runs out before the interrupt is seen), BackendError,
-        what a host function raises, and on Ctrl-C KeyboardInterrupt where the program ended before
-        it was seen; after each of them the execution stands at an instruction and can be looked at.
+        `count`: count instructions even without a limit; `backend`: another one than the engine's;
+        `forcing`: behaviour to force in the backend everywhere, for tests. A program that has ended
+        is not run again: the same result or TrapError is repeated. Raises TrapError,
+        ProgramInterrupted (also if fuel runs out before the interrupt is noticed), BackendError,
+        exceptions of host functions, and on Ctrl-C KeyboardInterrupt if the program ended before it
+        was noticed; after each of them the execution stands at an instruction and can be inspected.
         """
         return self._alone(lambda: self._result(self.go(fuel, backend, count, forcing)))
 
@@ -390,15 +390,15 @@ class Execution:
         count: bool = False,
         forcing: frozenset[Forcing] = frozenset(),
     ) -> Status:
-        """Go on as `run`, whose caller has the execution for itself; the status in which it
-        stopped. Raises FerryError for fuel that cannot be, RefusalError for a backend that cannot
-        count, BackendError and what a host function raises."""
+        """Continue as `run`, for a caller that holds the execution; the status in which it stopped.
+        Raises FerryError for invalid fuel, RefusalError for a backend that cannot count,
+        BackendError and the exceptions of host functions."""
         if fuel is not None and not (isinstance(fuel, int) and 0 <= fuel <= UNLIMITED):
             raise FerryError(f"fuel is {shown(fuel)}; 0 to {UNLIMITED} is allowed")
         counting = count or fuel is not None
         check_size()
         self.machine.control.host_stack = floor()
-        self.machine.control.interrupt = 0  # from here on, whoever sets it means this run
+        self.machine.control.interrupt = 0  # from here on the flag concerns this run
         settle(self.machine.control)
         began = time.perf_counter()
         chosen, artifact = self._prepare(backend, forcing)
@@ -415,24 +415,23 @@ class Execution:
     def _seen(self, status: Status) -> Status:
         control = self.machine.control
         if status is Status.FUEL and control.interrupt:
-            # A short run meets no place that polls; the next one would clear the flag unseen.
+            # A short run may reach no poll; the next run would clear the flag unnoticed.
             status = control.status = Status.INTERRUPTED
         return status
 
     def go_on(self, direct: DirectEntry | None, left: int | None) -> Status:
-        """Go on where `direct.run` left with a status, if it is to be seen to; otherwise as
-        `go`."""
+        """Continue after `direct.run` left with a status that needs handling; otherwise as `go`."""
         chosen, artifact, _ = self._running
         settle(self.machine.control)
         with interruptible(self.machine.control):
             return self._driver.drive(chosen, artifact, False, direct, left)
 
     def go_nested(self) -> Status:
-        """Go on inside a host call of this execution, as the run that it belongs to."""
+        """Continue inside a host call of this execution, as part of its run."""
         return self._driver.drive(*self._running)
 
     def direct(self) -> DirectEntry | None:
-        """The direct entry of the engine's backend, where it has prepared the program."""
+        """The direct entry of the engine's backend, if it has prepared the program."""
         key = (self.engine.backend.name, frozenset[Forcing]())
         if key not in self._prepared or self._driver.broken:
             return None
@@ -441,13 +440,13 @@ class Execution:
         self._all_counted = False
         self._bind_natives(artifact)
         self._driver.limit_heap(backend)
-        stay(self.machine.control)
+        watch_until_freed(self.machine.control)
         return artifact.direct(self.machine, False)
 
     def _prepare(
         self, name: str | None, forcing: frozenset[Forcing]
     ) -> tuple[Interpreter, Artifact]:
-        """The backend and the program as it prepared it, kept for later runs."""
+        """The backend and its artifact of the program, which is cached for later runs."""
         key = (name or self.engine.backend.name, forcing)
         if key not in self._prepared:
             backend = runnable(self.engine.registry, name) if name else self.engine.backend
@@ -457,7 +456,7 @@ class Execution:
         return self._prepared[key]
 
     def _bind_natives(self, artifact: Artifact) -> None:
-        """Let native code call native functions by their addresses where the backend does that."""
+        """Let native code call native functions by their addresses if the backend supports that."""
         if not self._natives or self._natives_bound_for is artifact:
             return
         imports = {number: function.signature for number, function in self._natives.items()}
@@ -469,7 +468,7 @@ class Execution:
     def _measure(
         self, backend: Interpreter, artifact: Artifact, counting: bool, prepare_seconds: float
     ) -> Status:
-        """Drive the program and set `statistics`, however that ends."""
+        """Drive the program and set `statistics`, on errors, too."""
         control = self.machine.control
         budget = control.fuel
         waited, compiled = _taken(backend, artifact)
@@ -510,7 +509,7 @@ class Execution:
 
 
 def _taken(backend: Interpreter, artifact: Artifact) -> tuple[float, float]:
-    """The seconds that programs have waited for compilers, and that compilers have taken."""
+    """The seconds that programs have waited for compilers, and that compilers have run."""
     try:
         found = artifact.waited, artifact.compiled
     except BaseException as error:

@@ -1,10 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The state in which a backend left, checked before the engine acts on it.
+"""Checks of the state in which a backend left, before the engine uses it.
 
-Only the engine's own exits are looked at: a host call, growth, an end. What is checked is what the
-engine is about to rely on: an instruction that control can get to, a frame as large as its stack
-map says and within the stack, a host call of that number, a trap that there is. What the words of
-the stack and the heap hold is not checked.
+They apply to exits that the engine handles: a host call, growth, an end. The engine relies on a
+reachable instruction, a frame within the stack and as large as its stack map requires, and the
+existence of that host call or trap; these are checked. The contents of stack and heap are not.
 """
 
 from __future__ import annotations
@@ -31,7 +30,7 @@ class ExitChecker:
         self._control_halves = machine.memory.control_halves
 
     def host_fault(self) -> str | None:
-        """As `fault`, of a state that was left with HOST, and faster: short host calls take no
+        """As `fault`, for a state that was left with HOST, and faster: a short host call takes no
         longer than this."""
         words = self._control_words
         shape = self._shapes.get(words[PC])
@@ -45,8 +44,8 @@ class ExitChecker:
         return None
 
     def fault(self, status: Status, counting: bool) -> str | None:
-        """The fault of the state that was left with a status; None if it can be gone on
-        from."""
+        """The fault of the state that was left with a status; None if the engine can continue from
+        it."""
         control = self._control  # reading a field takes long where a host call is short
         pc, sp, fp = control.pc, control.sp, control.fp
         shape = self._shapes.get(pc)

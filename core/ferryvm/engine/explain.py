@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """A report of mixed execution and its reasons, as data for people and for JSON.
 
-Times of compiled code are what the code itself measured; the interpreter's is that of its stays,
-less these. The rest of a run is the engine's. Instructions are known where they were counted.
+Times of compiled code are measured by the code itself; the interpreter's time is that of its
+entries, less these. The rest of a run is the engine's. Instructions are known if they were counted.
 """
 
 from __future__ import annotations
@@ -24,38 +24,38 @@ from ferryvm.region.region import candidates
 from ferryvm.verify import Verified
 
 REST = "the rest"
-"""The step of a compilation that its backend does not time: loading what it needs, mostly."""
+"""The step of a compilation that its backend does not time: mostly loading of libraries."""
 
 _TOTAL = "total"
-"""The name that backends give to all steps together."""
+"""The name that backends give to the total of all steps."""
 
 
 @dataclasses.dataclass(frozen=True)
 class Tried:
-    """One backend asked for one region, and what its code did."""
+    """One attempt of a backend to compile one region, and the activity of its code."""
 
     backend: str
     region: str
     outcome: str
     reason: str
-    """The reason that there is no code; empty where there is."""
+    """The reason that there is no code; empty if there is code."""
     seconds: float
-    """Time of the request, compilation included."""
+    """Time of the attempt, compilation included."""
     steps: dict[str, float]
     """Seconds of the steps of the compilation, by name, and of `REST`, so that they add up to
-    `seconds`; empty where the backend tells of no step."""
+    `seconds`; empty if the backend reports no step."""
     guards: int
-    """Ways that were left out."""
+    """Paths that were left out."""
     is_quick: bool
-    """It was asked for quick code, to be made again where that runs long."""
+    """True for quick code, which is replaced if it runs long."""
     entries: int
     """Transfers into the code."""
     code_seconds: float
     instructions: int | None
     guard_failures: dict[int, int]
-    """By the pc of the branch; only those that failed."""
+    """By the pc of the branch; only guards that failed."""
     nests: tuple[str, ...]
-    """Loop nests that were not run without their checks, at least once, and why."""
+    """Loop nests whose general version ran at least once, and why."""
     to_device: int
     """Bytes copied to a device's memory for it."""
     to_host: int
@@ -63,14 +63,15 @@ class Tried:
     transfer_seconds: float
     """Time of copying, not part of `code_seconds`."""
     crowded: str
-    """The reason that entries were left at once, and how many; empty where none was."""
+    """The reason for which entries were left at once, and their number; empty if there were
+    none."""
     fault: str
     """The fault of the backend's metrics; empty if there is none."""
 
 
 @dataclasses.dataclass(frozen=True)
 class Explained:
-    """A place that got hot, and what became of it."""
+    """A site that got hot, and its history."""
 
     pc: int
     position: str | None
@@ -86,14 +87,14 @@ class Explained:
     replacements: tuple[str, ...]
     """Steps of quick code that ran long, with the times since the program was prepared."""
     compared: int
-    """Stays in its code that a shadow repeated."""
+    """Runs of its code that a shadow repeated."""
     differences: tuple[str, ...]
     """Differences that the shadow found."""
 
 
 @dataclasses.dataclass(frozen=True)
 class NotHot:
-    """A place that was counted and did not get hot."""
+    """A site that was counted and did not get hot."""
 
     pc: int
     position: str | None
@@ -128,18 +129,18 @@ class Explanation:
     seconds: Seconds
     instructions: int | None
     compile_seconds: float
-    """All asking of backends together; beside the program where it was in the background."""
+    """Time of all attempts; concurrent with the program if it was in the background."""
     regions: tuple[Explained, ...]
     not_hot: tuple[NotHot, ...]
     shares: tuple[Share, ...]
     """The compilers, then the interpreter, then the shadow if there is one."""
     other_seconds: float
-    """The rest of the run: host calls, and what is done about places that got hot."""
+    """The rest of the run: host calls, and work on hot sites."""
     other_share_of_time: float
 
 
 def explain(execution: Execution, observer: Observer, status: str) -> Explanation:
-    """The explanation of a run that has ended, which `observer` saw from its start."""
+    """The explanation of a run that has ended, which `observer` recorded from its start."""
     verified = execution.machine.verified
     counted = execution.statistics.instructions
     regions = tuple(_explained(one, verified, counted is not None) for one in observer.placements)
@@ -208,7 +209,7 @@ def _replacements(placement: Placement) -> Iterator[str]:
 
 
 def _remark(placement: Placement) -> str:
-    """The state of a site that its rules do not explain."""
+    """The state of a site, if its rules do not explain it."""
     decisions = [each.decision for each in placement.considered]
     if placement.decision and placement.decision not in decisions:
         return placement.decision
@@ -218,7 +219,7 @@ def _remark(placement: Placement) -> str:
 
 
 def _slow_nests(activity: Activity, verified: Verified) -> Iterator[str]:
-    """A line for each nest of which no fast version was made or the slow one was run."""
+    """A line for each nest that has no fast version, or whose general version ran."""
     for nest in sorted(activity.nests, key=lambda nest: nest.pc):
         if nest.has_versions and not nest.slow:
             continue
@@ -260,7 +261,7 @@ def _tried(attempt: Attempt, verified: Verified, is_counted: bool) -> Tried:
 
 
 def _crowded(activity: Activity) -> str:
-    """The reason that code was left as soon as it was entered; empty where it was not."""
+    """The reason for which code was left at its entry; empty if it was not."""
     if not activity.crowded:
         return ""
     return (
@@ -285,7 +286,7 @@ def _activity(attempt: Attempt) -> tuple[Activity, str]:
 
 
 def _steps(attempt: Attempt) -> tuple[dict[str, float], str]:
-    """The steps of an attempt, with the rest, and what is wrong with the metrics."""
+    """The steps of an attempt, with the rest, and the fault of the metrics."""
     if attempt.code is None:
         return {}, ""
     steps: dict[str, float] = {}
@@ -333,8 +334,8 @@ def _shares(
 
 
 def _shadow_shares(execution: Execution, observer: Observer) -> tuple[Share, ...]:
-    """Time of the shadow, copies and comparisons included; its instructions are none of the
-    program's own."""
+    """Time of the shadow, including copies and comparisons; its instructions are not counted as the
+    program's."""
     backend = execution.engine.backend
     if not isinstance(backend, Mixed) or backend.policy.shadow is None:
         return ()

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The Python function of an export: the short way of a call that halts without leaving.
+"""The Python function of an export: the fast path of a call that halts without leaving.
 
     arguments, header ──> stack      pc, sp, fp ──> control block      run ──> HALT: the result
 
-It is made for the signature and for the place where the stack ends while no call is under way, so
-that all but the arguments are constants: one `struct` call, one slice, one native call. Whatever is
-not as expected (another thread, a call under way, any other status) goes on in `Calls`.
+It is specialised for the signature and for the stack pointer while no call is active, so that
+everything but the arguments is constant: one `struct` call, one slice, one native call. All other
+cases (another thread, an active call, any other status) are handled in `Calls`.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ def made(calls: Calls, target: Target) -> Callable[..., Any]:
 
 
 def parameter_names(known: Sequence[str], count: int) -> list[str]:
-    """Names of parameters that Python takes: those that the program gives, or `x0`, `x1` ..."""
+    """Parameter names for Python: those that the program gives, or `x0`, `x1` ..."""
     names: list[str] = []
     for number in range(count):
         name = known[number] if number < len(known) else ""
@@ -77,7 +77,7 @@ def parameter_names(known: Sequence[str], count: int) -> list[str]:
 
 @functools.cache
 def _maker(names: tuple[str, ...], signature: Signature) -> Callable[..., Callable[..., Any]]:
-    """Makes functions for a signature. Names of its own begin with `_`: parameters do not."""
+    """Makes functions for a signature. Its own names begin with `_`; parameters do not."""
     given = "".join(f"{name}, " for name in names)
     has_f32 = Type.F32 in signature.parameters + signature.results
     pack = f"_pack(_stack, _offset, {given}_return_pc, _distance)"

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Plugins in the engine: events told to them, their facts for policies, what compilers give.
+"""Plugins in the engine: notification of events, their facts for policies, checks of compilers'
+results.
 
-Who implements nothing of this costs nothing: then there is no listener.
+Plugins that implement none of these hooks cost nothing: then there is no listener.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
     from ferryvm.region.region import Region
 
 ExtraFacts = Callable[["Region"], Mapping[str, FactValue]]
-"""The facts about a region that are not our own, by full name."""
+"""Facts about a region from plugins, by full name."""
 
 
 def placement_listener(plugins: Plugins) -> Listener | None:
@@ -64,7 +65,7 @@ def transfer_listener(plugins: Plugins) -> Callable[[TransferEvent], None] | Non
 
 
 def extra_facts(plugins: Plugins) -> ExtraFacts | None:
-    """A function that asks plugins for facts about a region; None if none has any."""
+    """A function that collects plugins' facts about a region; None if no plugin has any."""
     hook = "ferryvm_policy_facts"
     if not plugins.implement(hook):
         return None
@@ -102,11 +103,11 @@ def _fault(given: object) -> str | None:
     return None
 
 
-# --- what compilers give --------------------------------------------------------------------
+# --- results of compilers -------------------------------------------------------------------
 
 
 def checked_reason(reason: object, who: str = "its accepts") -> str:
-    """The reason of a refusal, as a line. Raises BackendError for what is no text."""
+    """The reason of a refusal, as a line. Raises BackendError if it is not a text."""
     if not issubclass(type(reason), str):
         raise BackendError(f"{who} returned {shown(reason)}; None or a text is expected")
     assert isinstance(reason, str)
@@ -114,8 +115,8 @@ def checked_reason(reason: object, who: str = "its accepts") -> str:
 
 
 def checked_code(code: object) -> Code:
-    """The result of `compile`, checked. Raises BackendError for what cannot be entered, or is not
-    whole."""
+    """The result of `compile`, checked. Raises BackendError for code that cannot be entered or is
+    not complete."""
     if not isinstance(code, Code):
         raise BackendError(f"its compile returned {kind_of(code)}, not a Code")
     for attribute, wanted in (("address", int), ("is_from_cache", bool), ("notes", Mapping)):

@@ -4,9 +4,9 @@
     stack  … │ x │ y │ <─ sp       function(x, y)       stack  … │ result │ <─ sp
              └── arguments ──┘ ──────────────────────>                     pc + 1
 
-For each import of a program one Python function is made, for its signature alone: it reads its
-arguments through typed views of the stack, without a step an argument. Nothing changes before the
-function has returned a result of the right type: one that fails leaves the program at the call.
+For each import of a program one Python function is generated from its signature: it reads its
+arguments through typed views of the stack, without a loop over them. Nothing changes before the
+function has returned a result of the right type: a failing function leaves the program at the call.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from ferryvm.machine.state import Machine
 from ferryvm.program import Signature
 
 Perform = Callable[[], None]
-"""Performs the host call that a machine stands at, and steps over it."""
+"""Performs the host call at pc, and steps over it."""
 
 
 def bound(machine: Machine, function: HostFunction, context: object) -> Perform:
@@ -47,7 +47,8 @@ def bound(machine: Machine, function: HostFunction, context: object) -> Perform:
 
 
 def _native(machine: Machine, function: NativeFunction) -> Perform:
-    """The function that performs calls of a native function: word for word, for a NaN's bits."""
+    """The function that performs calls of a native function: word for word, to preserve a NaN's
+    bits."""
     control, memory = machine.control, machine.memory
     count, call = len(function.types), function.c_function
     has_result = bool(function.signature.results)
@@ -55,7 +56,7 @@ def _native(machine: Machine, function: NativeFunction) -> Perform:
     def perform() -> None:
         first = control.sp - count
         address = memory.stack_address + WORD_BYTES * first
-        # The program cannot be called in it, as where native code calls it.
+        # The function cannot call the program, as when native code calls it.
         control.status = Status.RUNNING
         with ours():
             result = call(
@@ -105,7 +106,7 @@ def _maker(signature: Signature, has_context: bool) -> Callable[..., Perform]:
         first = f"sp - {count}" if count else "sp"
         lines += [
             "        try:",
-            # A memoryview would round what is too large for an f32 to infinity.
+            # A memoryview would round values too large for an f32 to infinity.
             f"            with ours(): pack(content, 8 * ({first}), result)"
             if t is Type.F32
             else f"            {t}[{first if t.bits == 64 else f'2 * ({first})'}] = result",
@@ -132,7 +133,7 @@ def _misfit(host: HostFunction, result: object) -> HostError:
 
 
 def expected(t: Type) -> str:
-    """The Python values that a value of the type can be made of, in words."""
+    """The Python values that can become a value of the type, in words."""
     if t.is_float:
         return f"a number for an {t}"
     half = 1 << (t.bits - 1)

@@ -8,7 +8,7 @@
     int, bool            i64, i32
     float                f64
 
-A callable whose parameters cannot be told (a builtin, `*args`) gets its signature in words.
+A callable without inspectable parameters (a builtin, `*args`) needs an explicit signature.
 """
 
 from __future__ import annotations
@@ -66,15 +66,15 @@ def host(
 ) -> HostFunction | Callable[[Callable[..., object]], HostFunction]:
     """Declare a function that programs can call; a decorator, with arguments or without.
 
-    `name`: another than the function's own. `signature`: instead of annotations, such as
-    "(i64 f64) -> (i64)". `summary`: instead of the first line of its docstring. A first parameter that
-    is annotated as `ferryvm.Instance` gets the instance that calls.
+    `name`: another than the function's own. `signature`: instead of annotations, such as "(i64 f64)
+    -> (i64)". `summary`: instead of the first line of its docstring. A first parameter that is
+    annotated as `ferryvm.Instance` gets the instance that calls.
 
     `pure`: the result depends on the arguments alone, and there are no effects; `replayable`: the
-    result depends on more, such as the time or input, and a recorded one may be played instead of
-    a call. Without either it is taken to have effects of its own.
+    result depends on more, such as the time or input, and a recorded one may be used instead of a
+    call. Otherwise the function counts as one with effects of its own.
 
-    Raises HostError for a callable that cannot be a host function, which says why and what to write.
+    Raises HostError for a callable that cannot be a host function, with the reason and the remedy.
     """
 
     def declare(function: Callable[..., object]) -> HostFunction:
@@ -86,7 +86,7 @@ def host(
 
 
 def determinism(name: str, pure: bool, replayable: bool) -> Determinism:
-    """The kind of calls that a host function is declared to have. Raises HostError."""
+    """The determinism that a host function declares. Raises HostError."""
     if pure and replayable:
         raise HostError(f"host function {name} is pure and replayable: one is allowed")
     kinds = {Determinism.PURE: pure, Determinism.REPLAYABLE: replayable}
@@ -102,7 +102,8 @@ signature is read from its annotations."""
 
 
 def offered(hosts: Hosts | None) -> dict[str, HostFunction]:
-    """Host functions by name. Raises HostError for what cannot be one, or a name given twice."""
+    """Host functions by name. Raises HostError for an object that cannot be one, or a duplicate
+    name."""
     if hosts is None:
         return {}
     found: dict[str, HostFunction] = {}
@@ -120,7 +121,7 @@ def offered(hosts: Hosts | None) -> dict[str, HostFunction]:
 
 
 def _declared(given: object, name: str | None = None) -> HostFunction:
-    """A host function, or what a plain function declares."""
+    """A host function, or the declaration of a plain function."""
     if isinstance(given, HostFunction):
         return given
     if not callable(given):
@@ -155,7 +156,7 @@ def _declare(
 
 
 def _parameters(function: Callable[..., object]) -> list[inspect.Parameter] | None:
-    """The parameters with their annotations read; None where they cannot be told."""
+    """The parameters with their annotations evaluated; None if they cannot be inspected."""
     try:
         parameters = list(inspect.signature(function).parameters.values())
     except (TypeError, ValueError):
@@ -187,7 +188,7 @@ class _LocalNames(dict[str, object]):
 
 
 def _context(parameters: list[inspect.Parameter] | None, name: str) -> Context:
-    """The context that the first parameter asks for."""
+    """The context that the first parameter requires."""
     if not parameters:
         return Context.NONE
     wanted = parameters[0].annotation
@@ -246,7 +247,7 @@ def _type(annotation: object, what: str) -> Type:
 def _check_count(
     function: Callable[..., object], name: str, signature: Signature, context: Context
 ) -> None:
-    """Check that the function can be called with as many arguments as the signature says."""
+    """Check that the function accepts as many arguments as the signature has."""
     try:
         form = inspect.signature(function)
     except (TypeError, ValueError):

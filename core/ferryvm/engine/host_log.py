@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The log of host calls that users keep: recorded in one run, played in others, saved in a file."""
+"""The log of host calls for users: recorded in one run, replayed in others, saved in a file."""
 
 from __future__ import annotations
 
@@ -9,17 +9,18 @@ from ferryvm.engine.call_log import CallLog
 
 
 class HostLog(CallLog):
-    """Host calls of a run: recorded by `Engine.start(..., record=log)`, played by `replay=log`."""
+    """Host calls of a run: recorded by `Engine.start(..., record=log)`, replayed by
+    `replay=log`."""
 
     def save(self, path: str | Path) -> None:
-        """Write the log to a file. Raises ImageError where that cannot be done."""
+        """Write the log to a file. Raises ImageError if it cannot be written."""
         from ferryvm.engine import host_log_file
 
         host_log_file.save(self, Path(path))
 
     @staticmethod
     def load(path: str | Path) -> HostLog:
-        """The log in a file. Raises ImageError for one that is no log, or damaged."""
+        """The log in a file. Raises ImageError if it is not a log, or damaged."""
         from ferryvm.engine import host_log_file
 
         log = HostLog()

@@ -6,7 +6,7 @@ CALL      the words of all calls
 RAIS      each exception: number of the call, classes, text
 MEMO      each effect on memory: number of the call, heap pointer, runs of the heap, statics
 
-Everything is checked when it is read, so what plays a log can trust it.
+Everything is checked when it is read, so a replay can trust the log.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ LOG = ImageKind(
 
 
 def save(log: CallLog, path: Path) -> None:
-    """Write a log. Raises ImageError where the file cannot be written."""
+    """Write a log. Raises ImageError if the file cannot be written."""
     try:
         replace_file(path, to_bytes(log))
     except OSError as error:
@@ -61,7 +61,7 @@ def load(log: CallLog, path: Path) -> None:
 
 
 def to_bytes(log: CallLog) -> bytes:
-    """The content of a log's file. A call that has not returned, and those in it, are left out."""
+    """The content of a log's file, without pending calls and the calls nested in them."""
     end = next((n for n in range(len(log)) if log.state(n) not in (RETURNED, RAISED)), len(log))
     functions, raised, effects = Writer(), Writer(), Writer()
     functions.number(len(log.functions))

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Host functions named on a command line, as `MODULE:NAME` or `FILE.py:NAME`.
 
-The module is imported with the current folder in front, a file with its own: what it imports is
-found next to it. NAME is a HostFunction, an annotated function, or a list or mapping of them. What
-cannot be used is one line that begins with the text that was given.
+The module is imported with the current folder first on the path, a file with its own folder, so its
+imports are found next to it. NAME is a HostFunction, an annotated function, or a list or mapping of
+them. An error is one line that begins with the given text.
 """
 
 from __future__ import annotations
@@ -67,12 +67,12 @@ def _module(text: str, where: str) -> ModuleType:
         raise HostError(f"--hosts {text}: {doing} failed: {error}") from error
     finally:
         sys.path.remove(folder)
-        if folder not in sys.path:  # for what it imports later; no name of ours is taken
+        if folder not in sys.path:  # for its later imports; it takes no name of ours
             sys.path.append(folder)
 
 
 def _of_file(path: Path) -> ModuleType:
-    """The module in a file, which is run once in a process."""
+    """The module in a file, which runs once in a process."""
     name = str(path.resolve())
     if name not in sys.modules:
         spec = importlib.util.spec_from_file_location(name, path)

@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Host calls of one execution against a log: played from it, recorded in it, or both.
+"""Host calls of one execution against a log: replayed from it, recorded in it, or both.
 
-    next call ──> in the log, plays    arguments compared; the recorded outcome is its own
-             ├──> past the end, records   performed, and added
+    next call ──> in the log, replayed     arguments compared; the recorded outcome is used
+             ├──> past the end, recorded   performed, and added
              └──> past the end            ReplayError
 
-Functions that write output or work on the instance are performed in a replay as well, since their
-effects are the point of the call; their results are compared. An execution without a tape performs
-its calls directly, at no cost.
+Functions that write output or work on the instance are performed in a replay as well, because their
+effects matter; their results are compared. An execution without a tape performs its calls directly,
+at no cost.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
 
 class ReplayError(FerryError):
-    """A program called a host function in another way than the log says."""
+    """A program's call of a host function differs from the one in the log."""
 
     def __init__(self, machine: Machine, number: int, expected: str, found: str) -> None:
         place = machine.position or f"pc {machine.control.pc}"
@@ -58,18 +58,18 @@ class HostTape:
         self.log = log
         self.plays, self.records = plays, records
         self.position = self.first = 0 if plays else len(log)
-        """Number of the next call, and that of the first one of this execution."""
+        """Number of the next call, and number of the first call of this execution."""
         self.raised: BaseException | None = None
-        """The exception that a host function raised last."""
+        """The most recent exception of a host function."""
 
     def again(self) -> HostTape:
-        """A tape that plays the same calls from the start."""
+        """A tape that replays the same calls from the start."""
         twin = HostTape(self.log, plays=True, records=False)
         twin.position = twin.first = self.first
         return twin
 
     def fork(self) -> HostTape:
-        """A tape that plays on from here."""
+        """A tape that continues from the present position."""
         twin = self.again()
         twin.position = self.position
         return twin
@@ -77,7 +77,7 @@ class HostTape:
     def offered(
         self, imports: tuple[HostImport, ...], offered: Mapping[str, HostFunction]
     ) -> Mapping[str, HostFunction]:
-        """The functions that are there, and stand-ins for those whose calls are in the log."""
+        """The functions on offer, and placeholders for functions that are only in the log."""
         log = self.log if self.log.source is None else self.log.source
         found = {one.name: offered[one.name] for one in imports if one.name in offered}
         for name, signature in imports:
@@ -105,7 +105,7 @@ class HostTape:
         from_source = log.source is not None and not is_performed
 
         def play(source: CallLog, number: int, first: int) -> None:
-            """Give a call the outcome that a log has."""
+            """Give a call the outcome of the logged call."""
             effect = source.effects.get(number)
             if effect is not None:
                 _apply(effect, machine, make_usable)
@@ -211,12 +211,13 @@ class HostTape:
         raise ReplayError(machine, number, shown, found)
 
     def _give_up(self, number: int) -> None:
-        """Forget a call that stopped before it had an outcome: the program makes it again."""
+        """Remove a call that stopped before it had an outcome: the program will make it again."""
         self.log.cut(number)
         self.position = number
 
     def _from_source(self, imported: HostImport, count: int) -> tuple[CallLog, int]:
-        """The log and the number of the call whose outcome that call of a function gets."""
+        """The log and the number of the call whose outcome a function's call of that number
+        gets."""
         source = self.log.source
         assert source is not None
         for known, numbers in zip(source.functions, source.of_function, strict=True):
@@ -226,12 +227,12 @@ class HostTape:
 
 
 def _is_outcome(error: Exception) -> bool:
-    """True if an exception is what the host function says, rather than a stop on its way."""
+    """True if an exception is an outcome of the host function, not an interruption of it."""
     return isinstance(error, UncaughtError) or not isinstance(error, FerryError)
 
 
 def _stand_in(name: str, signature: object) -> HostFunction:
-    """A host function whose calls a log has."""
+    """A placeholder for a host function with calls in a log."""
 
     def absent(*_arguments: object) -> object:
         raise HostError(f"host function {name} is not here, and its calls in the log are over")
@@ -241,14 +242,14 @@ def _stand_in(name: str, signature: object) -> HostFunction:
 
 
 def _raised(error: Exception) -> Raised:
-    """The part of an exception that a log has."""
+    """An exception in the form of the log."""
     classes = [class_name(each) for each in type(error).__mro__]
     return Raised(tuple(classes[: classes.index("Exception")]) or ("Exception",), text_of(error))
 
 
 def raised_again(raised: Raised) -> Exception:
-    """An exception as a log has it: of a class that is derived from what Python itself has of its
-    classes, with the others' names between."""
+    """An exception made from the log: its class derives from the builtin one among its classes,
+    with classes of the other names between."""
     import builtins
 
     kind: type[Exception] = Exception
@@ -260,13 +261,14 @@ def raised_again(raised: Raised) -> Exception:
             kind = type(name, (kind,), {})
     text = raised.text
 
-    def tell(_self: object) -> str:
+    def as_text(_self: object) -> str:
         return text
 
-    def begin(_self: object, *_arguments: object) -> None:
+    def initialise(_self: object, *_arguments: object) -> None:
         pass
 
-    final: Exception = type(raised.classes[0], (kind,), {"__init__": begin, "__str__": tell})(text)
+    methods = {"__init__": initialise, "__str__": as_text}
+    final: Exception = type(raised.classes[0], (kind,), methods)(text)
     return final
 
 
@@ -280,7 +282,7 @@ def _memory(machine: Machine) -> _Memory:
 
 
 def _effect(before: _Memory, machine: Machine) -> Effect | None:
-    """The changes of memory since then; None if there are none."""
+    """The changes of memory since `before`; None if there are none."""
     hp, heap, statics = before
     after_hp, after_heap, after_statics = _memory(machine)
     if (hp, heap, statics) == (after_hp, after_heap, after_statics):
@@ -297,8 +299,8 @@ def _effect(before: _Memory, machine: Machine) -> Effect | None:
 
 
 def _apply(effect: Effect, machine: Machine, make_usable: Callable[[int], bool]) -> None:
-    """Change the memory of a program as a host function did. Raises HostError where it has not
-    enough."""
+    """Change the memory of a program as a host function did. Raises HostError if there is too
+    little."""
     control, memory = machine.control, machine.memory
     if effect.hp > control.hp:
         if not make_usable(effect.hp):

@@ -2,13 +2,14 @@
 """Instances: a program loaded once, whose functions are called from Python.
 
     Engine.instantiate ──> Instance ── call, f(...) ──> a value, or an error
-                              │  ▲                       or Call (fuel, Ctrl-C), to go on with
+                              │  ▲                       or Call (fuel, Ctrl-C), to be resumed
                               ▼  │
-                           a host function, which may call again
+                           a host function, which may call back
 
 Each call is a frame on top of the machine's stack, entered by an entry stub
-(`ferryvm.engine.entry_stub`). Statics and heap stay between calls. The machine stands at the start
-function's `halt` when no call is under way. docs/decisions/2026-11-25-embedding.md says why.
+(`ferryvm.engine.entry_stub`). Statics and heap persist between calls. The machine stands at the
+start function's `halt` while no call is active. docs/decisions/2026-11-25-embedding.md has the
+reasons.
 """
 
 from __future__ import annotations
@@ -42,10 +43,10 @@ class Instance:
     """
 
     is_instance = True
-    """A mark by which annotations of host functions are known."""
+    """A marker by which annotations of host functions are recognised."""
 
     def __init__(self, execution: Runner) -> None:
-        """An instance of a program that has been started with entry stubs."""
+        """An instance of a program that was started with entry stubs."""
         program = execution.machine.program
         numbers = {function.name: number for number, function in enumerate(program.functions)}
         self._execution = execution
@@ -63,8 +64,8 @@ class Instance:
                 self.__dict__[name] = function
 
     def take_up(self) -> None:
-        """Find the call that had stopped in a machine that was loaded, if there is one. Raises
-        CallError for a state that is no instance's."""
+        """Find the stopped call in a machine that was loaded, if there is one. Raises CallError if
+        the state is not an instance's."""
         self._calls.take_up(list(self._targets.values()))
 
     def _target(self, export: Export, stub: int) -> Target:
@@ -110,12 +111,13 @@ class Instance:
     def call(
         self, name: str, /, *arguments: float, fuel: int | None = None, backend: str | None = None
     ) -> Value:
-        """Call an exported function; its result, or a tuple where it has several.
+        """Call an exported function; its result, or a tuple if it has several.
 
-        `fuel`: instructions that it may complete; `backend`: another one than the engine's.
-        Raises UnknownNameError, CallError for arguments that it does not take, OutOfFuelError where fuel
-        ran out, ProgramInterrupted on Ctrl-C (its `call` can go on), TrapError, and what a host
-        function raises. After each of them but the second and third the instance is idle again.
+        `fuel`: the number of instructions that it may complete; `backend`: another one than the
+        engine's. Raises UnknownNameError, CallError for arguments that do not fit, OutOfFuelError
+        if fuel ran out, ProgramInterrupted on Ctrl-C (both have a `call` to resume), TrapError, and
+        exceptions of host functions. After each of them except OutOfFuelError and
+        ProgramInterrupted the instance is idle again.
         """
         target = self._targets.get(name)
         if target is None:
@@ -127,26 +129,25 @@ class Instance:
 
     @property
     def suspended(self) -> Call | None:
-        """The call that has stopped and can go on; None if there is none."""
+        """The stopped call, which can be resumed; None if there is none."""
         return self._calls.suspended
 
     @property
     def position(self) -> Position | None:
-        """The source position of the instruction that the program stands at: in a host function,
-        of its call."""
+        """The source position of the current instruction: inside a host function, of its call."""
         return self._execution.machine.position
 
     @property
     def output(self) -> str:
-        """All that the program has written so far; empty if the engine was given an output."""
+        """The output of the program so far; empty if the engine was given an output."""
         return self._execution.collected
 
     @property
     def heap(self) -> npt.NDArray[np.uint8]:
         """The bytes of the heap in use, as a view: `instance.heap[8:24].view("f8")`.
 
-        It may be written to, and keeps the memory alive. What the program allocates later is not in
-        it: the heap stays where it is, and another view has the new end.
+        It is writable, and keeps the memory alive. It does not include later allocations: the heap
+        never moves, and another view has the new end.
         """
         import numpy as np
 
@@ -154,9 +155,9 @@ class Instance:
         return np.frombuffer(machine.memory.heap, np.uint8, count=machine.control.hp)
 
     def allocate(self, size: int) -> int:
-        """The offset in the heap of `size` new bytes, which are zero, at a multiple of 8.
+        """The offset in the heap of `size` new zero bytes, a multiple of 8.
 
-        Raises CallError where the heap's limit forbids it.
+        Raises CallError if the heap's limit forbids it.
         """
         return self._calls.allocate(size)
 
@@ -166,7 +167,7 @@ class Instance:
         return to_python(t, self._execution.machine.memory.statics[number])
 
     def set_static(self, name: str, value: float) -> None:
-        """Set a static. Raises UnknownNameError, CallError for a value that is not of its type."""
+        """Set a static. Raises UnknownNameError, and CallError for a value of another type."""
         number, t = self._static(name)
         self._execution.machine.memory.statics[number] = bits_of(t, value, f"static {name}")
 
@@ -178,14 +179,14 @@ class Instance:
         raise UnknownNameError("static", name, [static.name for static in statics])
 
     def idle_execution(self) -> Runner:
-        """The execution behind it, for `Engine.instantiate`; raises CallError where a call is under
-        way."""
+        """The underlying execution, for `Engine.instantiate`; raises CallError if a call is
+        active."""
         self._calls.check_idle()
         return self._execution
 
     def save(self, path: str | Path) -> None:
-        """Write the state to a file, a call that has stopped included; `Engine.resume_instance`
-        goes on with it. Raises ImageError; CallError inside a host function."""
+        """Write the state to a file, including a stopped call; `Engine.resume_instance` continues
+        it. Raises ImageError; CallError inside a host function."""
         self._calls.save(Path(path))
 
 
@@ -205,7 +206,7 @@ def _python_signature(target: Target) -> inspect.Signature:
 
 
 class _Shown:
-    """A type as `help()` shows it."""
+    """A type as `help()` displays it."""
 
     def __init__(self, t: Type) -> None:
         self._name = str(t)

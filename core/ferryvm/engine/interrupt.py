@@ -36,11 +36,11 @@ class _Watcher:
         self._lock = threading.Lock()
         self._watched: ControlBlock | None = None
         self._other = -1
-        """Descriptor that other signals are passed on to; -1 for none."""
+        """Descriptor that receives other signals; -1 for none."""
         self._resident: weakref.WeakValueDictionary[int, ControlBlock] = (
             weakref.WeakValueDictionary()
         )
-        """By their addresses the blocks whose flags every signal sets, see `stay`."""
+        """The blocks whose flags every signal sets, by address; see `watch_until_freed`."""
         start(self._watch)
 
     def _watch(self) -> None:
@@ -52,7 +52,7 @@ class _Watcher:
                 self._read()
 
     def _read(self) -> None:
-        """Act on the signals that have come in."""
+        """Handle the signals that have arrived."""
         try:
             numbers = os.read(self.reader, 64)
         except BlockingIOError:  # the other thread was first
@@ -65,17 +65,17 @@ class _Watcher:
                 control.interrupt = 1
         others = bytes(number for number in numbers if number not in stopping)
         if others and self._other >= 0:
-            with contextlib.suppress(OSError):  # full or closed: as the C handler would ignore
+            with contextlib.suppress(OSError):  # full or closed: ignored, as by the C handler
                 os.write(self._other, others)
 
     def settle(self, control: ControlBlock) -> None:
-        """Read what has come in, and clear the flag of `control`."""
+        """Read the signals that have arrived, and clear the flag of `control`."""
         with self._lock:
             self._read()
             control.interrupt = 0
 
-    def stay(self, control: ControlBlock) -> None:
-        """Set the flag of `control` at each signal from now on, while it lives."""
+    def watch_until_freed(self, control: ControlBlock) -> None:
+        """Set the flag of `control` at each signal from now on, until the block is freed."""
         old_descriptor = signal.set_wakeup_fd(self.writer, warn_on_full_buffer=False)
         with self._lock:
             if old_descriptor != self.writer:
@@ -84,7 +84,7 @@ class _Watcher:
 
     @contextlib.contextmanager
     def watching(self, control: ControlBlock) -> Iterator[None]:
-        """While active, SIGINT sets the flag of `control`; active ones may be nested."""
+        """While active, SIGINT sets the flag of `control`; contexts may be nested."""
         outer = self._watched, self._other
         old_descriptor = signal.set_wakeup_fd(self.writer, warn_on_full_buffer=False)
         with self._lock:
@@ -96,7 +96,7 @@ class _Watcher:
         finally:
             signal.set_wakeup_fd(old_descriptor)
             with self._lock:
-                self._read()  # what came for this run must not stop the next
+                self._read()  # a signal for this run must not stop the next
                 self._watched, self._other = outer
 
 
@@ -104,19 +104,20 @@ _watcher: _Watcher | None = None
 
 
 def _forget() -> None:
-    """A forked child has no watcher thread, and must not read its parent's signals."""
+    """Reset the watcher in a forked child, which has no watcher thread and must not read its
+    parent's signals."""
     global _watcher
     if _watcher is not None:
         was_active = _watcher._watched is not None
         if not was_active and _watcher._resident and is_main():
             try:
                 signal.set_wakeup_fd(_watcher._other)
-            except (OSError, ValueError):  # who had it has closed it, as an event loop does
+            except (OSError, ValueError):  # its owner has closed it, as an event loop does
                 signal.set_wakeup_fd(-1)
         os.close(_watcher.reader)
         os.close(_watcher.writer)
         old, _watcher = _watcher, None
-        if was_active:  # forked by a host function of a run, which goes on in the child
+        if was_active:  # forked by a host function, whose run continues in the child
             _watcher = _Watcher()
             _watcher._watched, _watcher._other = old._watched, old._other
             signal.set_wakeup_fd(_watcher.writer, warn_on_full_buffer=False)
@@ -131,17 +132,17 @@ def is_main() -> bool:
 
 
 def settle(control: ControlBlock) -> None:
-    """Clear `control.interrupt` where a signal has set it that came before, in front of a run.
+    """Clear `control.interrupt` before a run, if an earlier signal has set it.
 
-    Python's handler has told of that signal already; but the watcher may not have read it yet, and
+    Python's handler has handled that signal already; but the watcher may not have read it yet, and
     would stop the run for it. Does nothing outside of the main thread.
     """
     if _watcher is not None and is_main():
         _watcher.settle(control)
 
 
-def stay(control: ControlBlock) -> None:
-    """Let signals set `control.interrupt` as long as the block lives, without a step at each call.
+def watch_until_freed(control: ControlBlock) -> None:
+    """Let signals set `control.interrupt` until the block is freed, at no cost for a call.
 
     Python's own handler runs as well, when native code has returned: it raises KeyboardInterrupt,
     or does what the user's handler does. Does nothing outside of the main thread.
@@ -149,19 +150,19 @@ def stay(control: ControlBlock) -> None:
     global _watcher
     if is_main():
         _watcher = _watcher or _Watcher()
-        _watcher.stay(control)
+        _watcher.watch_until_freed(control)
 
 
 @contextlib.contextmanager
 def interruptible(control: ControlBlock) -> Iterator[None]:
-    """While active, SIGINT (and what else the process's owner says) sets `control.interrupt` and
-    does nothing else.
+    """While active, SIGINT (and other signals that the process's owner selects) sets
+    `control.interrupt` and does nothing else.
 
-    Where the program has ended by itself, a signal that came is raised again, for the handler
-    that was there before: no Ctrl-C is lost.
+    If the program has ended by itself, a pending signal is raised again, for the earlier handler:
+    no Ctrl-C is lost.
 
-    Only the main thread can take signals: elsewhere, and where SIGINT is ignored, this does
-    nothing, and whoever owns the thread sets the flag.
+    Only the main thread can take signals: elsewhere, and if SIGINT is ignored, this does nothing,
+    and the owner of the thread sets the flag.
     """
     global _watcher
     if not is_main():
@@ -193,5 +194,5 @@ def interruptible(control: ControlBlock) -> Iterator[None]:
             signal.signal(number, old)
     if has_come and control.status in (Status.HALT, Status.TRAP):
         if heard is not None:
-            raise KeyboardInterrupt  # it has been told
+            raise KeyboardInterrupt  # the signal was handled
         signal.raise_signal(has_come[0])

@@ -31,25 +31,25 @@ class Outcome(enum.Enum):
     FAILED = "failed"
     SKIPPED = "not asked"
     LOST = "lost"
-    """The compiled code cannot be run any more."""
+    """The compiled code cannot run any more."""
 
 
 @record.dataclass(frozen=True)
 class Attempt:
-    """One backend asked to compile a region."""
+    """One request to a backend to compile a region."""
 
     backend: str
     region: str
     outcome: Outcome
     reason: str
-    """The reason that it refused, failed or was not asked; empty for one that compiled."""
+    """The reason that it refused, failed or was skipped; empty if it compiled."""
     began: float
     """Seconds since the journal's start."""
     seconds: float
     """Its duration."""
     code: Code | None = dataclasses.field(default=None, repr=False)
     guards: int = 0
-    """Ways that the code leaves out."""
+    """Paths that the code leaves out."""
     is_quick: bool = False
     """It was compiled quickly, and is compiled again if it runs long."""
     error: BackendError | None = dataclasses.field(default=None, repr=False)
@@ -70,35 +70,35 @@ class Step(NamedTuple):
 
 @record.dataclass(frozen=True)
 class Considered:
-    """A region of a place, as the policy was asked about it."""
+    """A region at a site that the policy considered."""
 
     region: str
     decision: str
     """The rule that matched and why, or that none did."""
     passed: tuple[str, ...]
-    """The rules before it, with the reason why each does not match."""
+    """The rules before it, each with the reason why it does not match."""
 
 
 class Placement:
-    """A site that got hot, and what became of it."""
+    """A site that got hot, and its history."""
 
     def __init__(self, pc: int, counting: bool) -> None:
         self.pc, self.counting = pc, counting
         self.region = ""
-        """The region that was chosen; empty where there is none."""
+        """The chosen region; empty if there is none."""
         self.kind = ""
         self.why = ""
-        """The reason that the site was looked at: "reached 2000 times"."""
+        """The reason for the decision's time: "reached 2000 times"."""
         self.decision = ""
         """The rule of the policy that matched, and why."""
         self.considered: list[Considered] = []
-        """The regions that start here in the order in which the policy was asked, the chosen one
-        last."""
+        """The regions that start here in the order in which the policy considered them, the chosen
+        one last."""
         self.attempts: list[Attempt] = []
         self.recompilations = 0
-        """Times that guards failed too often."""
+        """Number of times that guards failed too often."""
         self.compared = 0
-        """Stays in its code that a shadow has repeated."""
+        """Runs of its code that a shadow has repeated."""
         self.compare_seconds = 0.0
         """Time of the comparisons."""
         self.differences: list[str] = []
@@ -132,7 +132,7 @@ class Event(enum.Enum):
 
 
 Listener = Callable[[Event, Placement, object], None]
-"""Told of an event, its placement and, for an attempt, the `Attempt`; in any thread."""
+"""Receives an event, its placement and, for an attempt, the `Attempt`; in any thread."""
 
 
 class Journal:
@@ -155,8 +155,8 @@ class Journal:
             self.placements.append(placement)
         return placement
 
-    def tell(self, event: Event, placement: Placement, detail: object = None) -> None:
-        """Note an event. What a listener raises is its own affair."""
+    def notify(self, event: Event, placement: Placement, detail: object = None) -> None:
+        """Send an event to the listeners. Their exceptions are ignored."""
         for listener in self._listeners:
             with callers():
                 listener(event, placement, detail)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Arguments and results of calls from Python: which values fit a type, and in which words.
+"""Arguments and results of calls from Python: the values that fit a type, and their words.
 
 A frame that is entered from outside is written by one `struct` call:
 
@@ -23,24 +23,24 @@ _FORMATS = {Type.I64: "q", Type.F64: "d", Type.I32: "i4x", Type.F32: "f4x"}
 
 
 class CallError(FerryError, TypeError):
-    """A call from Python that cannot be made; the instance is as it was before."""
+    """A call from Python that is not possible; the instance is as before."""
 
 
 def frame_struct(signature: Signature) -> struct.Struct:
-    """Arguments of a signature, return pc and distance, as words of the stack."""
+    """The layout of a signature's arguments, return pc and distance, as words of the stack."""
     return struct.Struct(values_struct(signature.parameters).format + "QQ")
 
 
 def values_struct(types: Sequence[Type]) -> struct.Struct:
-    """Values of these types, as words of the stack."""
+    """The layout of values of these types, as words of the stack."""
     return struct.Struct("<" + "".join(_FORMATS[t] for t in types))
 
 
 def check(
     name: str, names: Sequence[str], signature: Signature, arguments: Sequence[object]
 ) -> None:
-    """Raise CallError for arguments that a function does not take; `names`: its parameters', as far
-    as they are known."""
+    """Raise CallError for arguments that do not fit a function; `names`: the names of its
+    parameters, as far as they are known."""
     types = signature.parameters
     if len(arguments) != len(types):
         described = f"{name}{described_parameters(names, signature)}"
@@ -55,7 +55,7 @@ def check(
 
 
 def fits(t: Type, value: object) -> bool:
-    """True if a value of the type can be made of a Python value."""
+    """True if a Python value can become a value of the type."""
     try:
         with ours():
             if t.is_float:
@@ -83,7 +83,7 @@ def described_parameters(names: Sequence[str], signature: Signature) -> str:
 
 
 Value = int | float | None | tuple[int | float, ...]
-"""The result of a call: nothing, a number, or several."""
+"""The result of a call: None, a number, or several."""
 
 
 def values(types: Sequence[Type], words: Sequence[int]) -> Value:
@@ -95,8 +95,8 @@ def values(types: Sequence[Type], words: Sequence[int]) -> Value:
 
 
 def bits_of(t: Type, value: object, what: str) -> int:
-    """The bits of a value of the type. Raises CallError for one that does not fit; `what` names
-    the thing that it is for."""
+    """The bits of a value of the type. Raises CallError for a value that does not fit; `what` names
+    its purpose."""
     if not fits(t, value):
         raise CallError(f"{what} is {shown(value)}; {expected(t)} is expected")
     with ours():

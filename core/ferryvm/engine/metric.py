@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Metrics that backends keep of their own: of a processor, a device, whatever theirs is.
+"""Metrics that backends define themselves: of a processor, a device, or anything else.
 
     Code.metrics() ──┐
     Code.metrics() ──┼──> Compiler.report ──> plain data, by the backend's name
     Code.metrics() ──┘
 
-Codes are asked when the metrics are wanted. The journal holds all that were compiled for a program,
-also those that were lost, given up or compiled again.
+They are collected on demand. The journal has all codes that were compiled for a program, including
+lost, abandoned and replaced ones.
 """
 
 from __future__ import annotations
@@ -20,14 +20,15 @@ from ferryvm.engine.journal import Placement
 from ferryvm.failure import described, kind_of
 
 FAULT = "fault"
-"""The one figure of a backend that failed to give any."""
+"""The only metric of a backend that failed to report any."""
 
 Metrics = Mapping[str, Mapping[str, object]]
-"""Data that JSON can hold, by the name of the backend."""
+"""Data that JSON can represent, by the name of the backend."""
 
 
 def metrics(placements: Iterable[Placement], find: Find) -> Metrics:
-    """The metrics of the code that was made for a program; backends that have none are left out."""
+    """The metrics of the code that was compiled for a program; backends without metrics are
+    omitted."""
     all_metrics: dict[str, list[object]] = {}
     faults: dict[str, str] = {}
     for attempt in [one for placement in placements for one in placement.attempts]:
@@ -56,7 +57,7 @@ def _report(find: Find, name: str, all_metrics: list[object]) -> Mapping[str, ob
 
 
 def _checked(given: object) -> Mapping[str, object]:
-    """The report of a backend, checked. Raises BackendError for what JSON cannot hold."""
+    """The report of a backend, checked. Raises BackendError for data that JSON cannot represent."""
     if not isinstance(given, Mapping):
         raise BackendError(f"its report returned {kind_of(given)}, not a mapping")
     try:

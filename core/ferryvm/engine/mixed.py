@@ -3,11 +3,11 @@
 
     enter ──> interpreter ──> HOT, GUARD, SLICED, LOST, LONG ──> a step of the sites' states (`tiering`)
                  ▲    │  ▲                                                      │
-                 │    │  └────────────────── go on meanwhile ───────────────────┘
+                 │    │  └────────────────── continue meanwhile ───────────────────┘
                  │    └───> anything else: give it to the engine
                  └── compiled code leaves with LEAVE, without coming through here
 
-The engine sees one artifact: it enters it, and does what its status asks for.
+The engine sees one artifact: it enters it, and handles its status.
 """
 
 from __future__ import annotations
@@ -57,9 +57,10 @@ class Mixed(Interpreter):
         extra_facts: ExtraFacts | None = None,
         strict: bool = False,
     ) -> None:
-        """`find`: the backend of a name, as `Registry.get`; `observe`: keep metrics of `Activity`;
-        `listeners`: told of what happens; `extra_facts`: of a region, from plugins; `strict`: for
-        tests, a compiler that fails ends the program, and IR is verified between passes."""
+        """`find`: the backend of a name, as `Registry.get`; `observe`: record metrics of
+        `Activity`; `listeners`: receivers of events; `extra_facts`: facts about a region from
+        plugins; `strict`: for tests, a compiler's failure ends the program, and IR is verified
+        between passes."""
         self._strict = strict
         self.name, self.policy, self._interpreter, self._find = name, policy, interpreter, find
         self.version = interpreter.version
@@ -81,8 +82,8 @@ class Mixed(Interpreter):
         return self._interpreter.accepts(program)
 
     def watch(self, listener: Listener, around: Callable[[Interpreter], Interpreter]) -> None:
-        """Tell a listener too, keep metrics of `Activity`, and put something around the
-        interpreter; what has been prepared already stays as it is."""
+        """Add a listener, record metrics of `Activity`, and wrap the interpreter; programs prepared
+        before are unaffected."""
         self.observe, self.listeners = True, (*self.listeners, listener)
         self._interpreter = around(self._interpreter)
 
@@ -94,7 +95,7 @@ class Mixed(Interpreter):
         if not self._interpreter.capabilities.cells:
             raise RefusalError(f"backend {self._interpreter.name!r} has no cells to enter code at")
         if Forcing.DEOPT in forcing:
-            self._refuse_what_stays()
+            self._check_can_be_forced()
         policy = self.policy if Forcing.HOT not in forcing else _forced(self.policy)
         journal, shadow = Journal(self.listeners), None
         if self._shadow is not None:
@@ -110,14 +111,15 @@ class Mixed(Interpreter):
         )
 
     def _is_native(self) -> bool:
-        """True if code of no compiler of the policy runs Python; where it is not known it may."""
+        """True if no compiler of the policy has code that runs Python; code of an unknown kind may
+        run Python."""
         with contextlib.suppress(FerryError):
             return all(self._find(name).capabilities.native for name in self._compiler_names())
         return False
 
     def warm_up(self) -> None:
-        """Import what the policy's compilers take, before a program runs. A fault here is told
-        where the compiler is asked for code."""
+        """Import the modules of the policy's compilers before a program runs. A fault here is
+        reported when the compiler is used."""
         for name in self._compiler_names():
             with contextlib.suppress(FerryError):
                 found = self._find(name)
@@ -129,7 +131,7 @@ class Mixed(Interpreter):
             {choice.backend: None for rule in self.policy.rules for choice in rule.backends}
         )
 
-    def _refuse_what_stays(self) -> None:
+    def _check_can_be_forced(self) -> None:
         """Raise RefusalError if a compiler of the policy cannot be forced to leave."""
         for name in self._compiler_names():
             if Forcing.DEOPT not in self._find(name).capabilities.forcing:
@@ -149,7 +151,7 @@ def _forced(policy: Policy) -> Policy:
 
 
 class MixedArtifact(Artifact):
-    """A program in an interpreter's form, with cells."""
+    """A program's artifact of an interpreter, with cells."""
 
     def __init__(
         self,
@@ -161,8 +163,8 @@ class MixedArtifact(Artifact):
         shadow: Shadow | None,
         is_native: Callable[[], bool],
     ) -> None:
-        """`inner`: the interpreter's; `shadow`: repeats what compiled code does; `is_native`: true
-        if no code that may be installed runs Python."""
+        """`inner`: the interpreter's; `shadow`: repeats runs of compiled code; `is_native`: True if
+        no code that may be installed runs Python."""
         self._is_native = is_native
         self.journal, self.tiering = journal, tiering
         self._inner, self._compilers = inner, compilers
@@ -191,7 +193,7 @@ class MixedArtifact(Artifact):
     def direct(self, machine: Machine, counting: bool) -> DirectEntry | None:
         if self._shadow is not None or self._requirements.may_stop:
             return None
-        if counting not in self.tiering.begun:
+        if counting not in self.tiering.counted_forms:
             self.tiering.start(counting)
         if not self._requirements.is_free:
             return None
@@ -205,16 +207,16 @@ class MixedArtifact(Artifact):
         return DirectEntry(inner.run, finish, lambda: inner.is_native() and self._is_native())
 
     def _enter(self, machine: Machine, counting: bool, left: Status | None = None) -> Status:
-        """`left`: the status that the interpreter was left with already, if it was."""
+        """`left`: the status with which the interpreter was left already, if it was."""
         tiering, requirements = self.tiering, self._requirements
         inner, control = self._inner, machine.control
-        if counting not in tiering.begun:
+        if counting not in tiering.counted_forms:
             tiering.start(counting)
         while True:
             if left is not None:
                 status, left = left, None
             else:
-                # Every host call may come through here, so calls that do nothing are left out.
+                # Every host call may come through here, so calls without an effect are omitted.
                 if not requirements.is_free and not requirements.wait(control):
                     control.status = Status.INTERRUPTED
                     return Status.INTERRUPTED

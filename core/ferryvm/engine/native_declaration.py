@@ -3,9 +3,9 @@
 
     native_host("root", "(f64) -> (f64)", ctypes.CDLL("libm.so.6").sqrt)
 
-The pointer may be a ctypes function, a cffi function pointer, what has an `address` (a Numba
-`cfunc`), or an int. What the function itself declares, as far as it does, is held against the
-signature; nobody can check the rest.
+The pointer may be a ctypes function, a cffi function pointer, an object with an `address` (a Numba
+`cfunc`), or an int. The signature is checked against the types that the function declares, if it
+does; the rest cannot be checked.
 """
 
 from __future__ import annotations
@@ -33,18 +33,18 @@ def native_host(
     signature: str | Signature,
     pointer: object,
     *,
-    keep: object = None,
+    keep_alive: object = None,
     summary: str = "",
     pure: bool = False,
     replayable: bool = False,
 ) -> HostFunction:
     """A host function that is a C function, which native code calls without leaving.
 
-    `signature`: such as "(i64 f64) -> (f64)"; `pointer`: the C function; `keep`: what has to live
-    for the pointer to stay good, beside the pointer itself; `pure`, `replayable`: as for
-    `ferryvm.host`. The function is called without the GIL; a fault in it, or a signature that it
-    does not have, ends or corrupts the process. Raises HostError for what is no pointer or cannot
-    be called so.
+    `signature`: such as "(i64 f64) -> (f64)"; `pointer`: the C function; `keep_alive`: an object
+    that must live as long as the pointer is used, beside the pointer itself; `pure`, `replayable`:
+    as for `ferryvm.host`. The function is called without the GIL; a fault in it, or a wrong
+    signature, ends or corrupts the process. Raises HostError for a pointer that cannot be called
+    so.
     """
     if not isinstance(name, str) or not name:
         raise HostError(f"native host function: its name is {name!r}; a text is expected")
@@ -57,7 +57,7 @@ def native_host(
     _check_declared(what, signature, pointer)
     if len(signature.results) > 1:
         raise HostError(f"{what} has {len(signature.results)} results, at most 1")
-    function = NativeFunction(signature, address, (pointer, keep))
+    function = NativeFunction(signature, address, (pointer, keep_alive))
     kind = determinism(name, pure, replayable)
     return HostFunction(name, signature, function, summary, determinism=kind)
 
@@ -71,7 +71,7 @@ def _address(what: str, pointer: object) -> int:
         return pointer.value or 0
     found = getattr(pointer, "address", pointer)
     if type(pointer).__module__ == "_cffi_backend":
-        ffi: Any = importlib.import_module("cffi").FFI()  # who has such a pointer has the module
+        ffi: Any = importlib.import_module("cffi").FFI()  # loaded already
         try:
             found = int(ffi.cast("uintptr_t", pointer))
         except (TypeError, NotImplementedError):
@@ -117,4 +117,4 @@ _SAME: dict[Type, tuple[type[Any], ...]] = {
     Type.F32: (ctypes.c_float,),
     Type.F64: (ctypes.c_double,),
 }
-"""C types by the type of a program that is passed like them."""
+"""C types, by the type of a program that is passed like them."""

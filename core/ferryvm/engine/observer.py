@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Observing mixed execution: what was placed where, and every transfer if that is asked for.
+"""Observation of mixed execution: placements, and all transfers on request.
 
     Execution ──> Mixed ──> journal ── events ──────────────────────────┐
                     └─────> Observed interpreter ── entries, counts ────┼──> Observer
                                └── observed code ── transfers ──────────┘
 
-A transfer is seen by putting a function in Python between an interpreter and compiled code. That
-takes a microsecond or two where the transfer itself takes nanoseconds, so it is never done unasked.
+A transfer is observed by a Python function between an interpreter and compiled code. That takes a
+microsecond or two, and the transfer itself nanoseconds, so it is done on request only.
 """
 
 from __future__ import annotations
@@ -35,13 +35,13 @@ from ferryvm.wrapper import ArtifactWrapper, InterpreterWrapper
 __all__ = ["Cold", "Happening", "Observer"]
 
 EVENT_LIMIT = 50_000
-"""Transfers that are kept unless told otherwise, and as many entries of the interpreter."""
+"""The default limit of recorded transfers, and of recorded entries of the interpreter."""
 
 _LOG = logging.getLogger(__name__)
 
 
 class Happening(NamedTuple):
-    """An event of a journal, when it was told."""
+    """An event of a journal, with its time."""
 
     at: float
     """`time.perf_counter()`."""
@@ -51,7 +51,7 @@ class Happening(NamedTuple):
 
 
 class Cold(NamedTuple):
-    """A place that did not get hot."""
+    """A site that did not get hot."""
 
     pc: int
     reached: int
@@ -59,35 +59,36 @@ class Cold(NamedTuple):
 
 
 class Observer:
-    """An observer: the events of the engines that it watches."""
+    """A recorder of the events of the engines that it watches."""
 
     def __init__(self, transfers: bool = False, limit: int = EVENT_LIMIT) -> None:
-        """`transfers`: see each of them, and tell plugins; `limit`: how many at most."""
+        """`transfers`: record each of them, and notify plugins; `limit`: the largest number
+        recorded."""
         self.limit = limit
         self.began = time.perf_counter()
         self.happenings: list[Happening] = []
         self.transfers: list[TransferEvent] = []
         self.dropped: collections.Counter[str] = collections.Counter()
-        """Transfers that were not kept, by backend; entries of the interpreter by its name."""
+        """Transfers that were not recorded, by backend; entries of the interpreter by its name."""
         self.entries: list[TransferEvent] = []
-        """Stays in the interpreter, as the engine enters it; its region is empty."""
+        """Entries of the interpreter by the engine; their region is empty."""
         self.entry_seconds = 0.0
         """Time of all these entries, with the compiled code inside them."""
         self.program: Verified | None = None
-        """The last one that was prepared."""
+        """The program that was prepared last."""
         self._sees_transfers = transfers
         self._attempts: dict[int, Attempt] = {}
         """By the address of their code."""
         self._counts: dict[tuple[int, bool], int] = {}
-        """The times that places were counted to, all in all."""
+        """The total counts of sites."""
         self._artifacts: list[Artifact] = []
-        self._tell: Callable[[TransferEvent], None] | None = None
+        self._notify: Callable[[TransferEvent], None] | None = None
         self._lock = threading.Lock()
 
     def watch(self, engine: Engine) -> None:
-        """See what an engine's backend does with what is started from now on."""
+        """Record the events of programs that an engine starts from now on."""
         if self._sees_transfers:
-            self._tell = transfer_listener(engine.registry.plugins)
+            self._notify = transfer_listener(engine.registry.plugins)
         if isinstance(engine.backend, Mixed):
             engine.backend.watch(self._listen, self._around)
         else:
@@ -96,15 +97,15 @@ class Observer:
     def _around(self, interpreter: Interpreter) -> Interpreter:
         return _Observed(interpreter, self)
 
-    # --- what was seen ----------------------------------------------------------------------
+    # --- results ----------------------------------------------------------------------------
 
     @property
     def placements(self) -> list[Placement]:
-        """The places that got hot, in that order."""
+        """The sites that got hot, in that order."""
         return [one.placement for one in self.happenings if one.event is Event.HOT]
 
     def cold(self) -> list[Cold]:
-        """The places that were counted and did not get hot."""
+        """The sites that were counted and did not get hot."""
         hot = {(one.pc, one.counting) for one in self.placements}
         found = []
         for (pc, counting), threshold in sorted(self._counts.items()):
@@ -113,7 +114,7 @@ class Observer:
                 found.append(Cold(pc, threshold - remaining, threshold))
         return found
 
-    # --- seeing -----------------------------------------------------------------------------
+    # --- events -----------------------------------------------------------------------------
 
     def _listen(self, event: Event, placement: Placement, detail: object) -> None:
         self.happenings.append(Happening(time.perf_counter(), event, placement, detail))
@@ -126,17 +127,17 @@ class Observer:
         self._artifacts.append(artifact)
 
     def counted(self, pc: int, times: int, counting: bool) -> None:
-        """A place is to be counted."""
-        if times < NEVER:  # else it is a branch that is watched, not a place that may get hot
+        """A site is to be counted."""
+        if times < NEVER:  # otherwise it is an observed branch, not a site that may get hot
             self._counts[pc, counting] = self._counts.get((pc, counting), 0) + times
 
     def entered(self, event: TransferEvent) -> None:
-        """The engine entered an interpreter and control came back."""
+        """The engine entered an interpreter and control returned."""
         self.entry_seconds += event.seconds
         self._append(self.entries, event)
 
     def around_code(self, entry: int, address: int) -> tuple[int, object]:
-        """The address to be entered instead of a code's, and what must be kept for it."""
+        """The address to enter instead of a code's, and an object to keep alive for it."""
         attempt = self._attempts.get(address)
         if not self._sees_transfers or attempt is None:
             return address, None
@@ -146,7 +147,7 @@ class Observer:
         def observed(block: int) -> int:
             control = ControlBlock.from_address(block)
             # An exception must not reach ctypes, which would return 0 for it. Until the code has
-            # been entered, LEAVE is right: the interpreter goes on where it is.
+            # been entered, LEAVE is right: the interpreter continues at its pc.
             control.status, number = Status.LEAVE, None
             try:
                 began = time.perf_counter()
@@ -155,8 +156,8 @@ class Observer:
                 status = Status(number)
                 event = TransferEvent(backend, region, entry, control.pc, status, began, seconds)
                 self._append(self.transfers, event)
-                if self._tell is not None:
-                    self._tell(event)
+                if self._notify is not None:
+                    self._notify(event)
             except BaseException as error:  # noqa: BLE001 - of a signal handler, for example
                 _LOG.warning("while a transfer was observed: %s; interrupted", described(error))
                 control.interrupt = 1
@@ -174,7 +175,7 @@ class Observer:
 
 
 class _Observed(InterpreterWrapper):
-    """An interpreter that an observer sees."""
+    """An observed interpreter."""
 
     def __init__(self, inner: Interpreter, observer: Observer) -> None:
         super().__init__(inner)

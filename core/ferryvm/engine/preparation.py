@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A program brought into a backend's own form. The backend may be anybody's: whatever it raises or
-returns becomes an error that names it."""
+"""Preparation of a program by a backend. Backends are not trusted: their exceptions and invalid
+results become errors that name them."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ def prepare(
     forcing: frozenset[Forcing] = frozenset(),
     role: str = "backend",
 ) -> Artifact:
-    """The program as a backend prepared it.
+    """A backend's artifact of a program.
 
-    `role`: what the backend is, in messages. Raises RefusalError where it does not take the
-    program, and PreparationError where it fails.
+    `role`: the backend's role, for messages. Raises RefusalError if it refuses the program, and
+    PreparationError if it fails.
     """
     who = f"{role} {backend.name!r}"
     try:

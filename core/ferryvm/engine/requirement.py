@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Requirements of programs: code that a policy makes them wait for, or end without.
+"""Requirements of programs: code that they wait for, or without which they end, by their policy.
 
-Compiling never stops a program by itself. A program waits where its policy says so (`background =
-false`), and ends where the policy requires code that cannot be had (`required = true`).
+Compilation never stops a program by itself. A program waits if its policy says so (`background =
+false`), and ends if the policy requires code that is not available (`required = true`).
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class Requirements:
     def __init__(
         self, policy: Policy, journal: Journal, forcing: frozenset[Forcing], strict: bool
     ) -> None:
-        """`strict`: for tests, a compiler that fails ends the program, whatever the policy says."""
+        """`strict`: for tests, a compiler's failure ends the program, whatever the policy says."""
         choices = [choice for rule in policy.rules for choice in rule.backends]
         required = [choice for choice in choices if choice.options.required]
         first = [rule.backends[0] for rule in policy.rules if rule.backends]
@@ -42,16 +42,16 @@ class Requirements:
         self.waited = 0.0
         """Seconds that programs have waited."""
         self.awaited: dict[tuple[int, bool], Site] = {}
-        """Sites whose code is waited for, also in the next run where that was interrupted."""
+        """Sites for whose code programs wait, also in the next run after an interrupted one."""
         self._entered: list[ControlBlock] = []
-        """Of the machines that are under way, where they may have to be stopped."""
+        """Running machines that may have to be stopped."""
         self.refused: BackendError | None = None
         """The requirement of the policy that could not be met; then nothing is run any more."""
         self._lock = threading.Lock()
 
     @property
     def is_free(self) -> bool:
-        """True if a program may go on without a look at them."""
+        """True if a program may continue without a check of the requirements."""
         return not self.awaited and self.refused is None
 
     def expect(self, site: Site) -> None:
@@ -60,9 +60,9 @@ class Requirements:
             self.awaited[site.key] = site
 
     def wait(self, control: ControlBlock) -> bool:
-        """Wait for what is expected; False if that was interrupted.
+        """Wait for the expected code; False if the wait was interrupted.
 
-        Raises what the policy requires and could not be had.
+        Raises the error of code that the policy requires and that is not available.
         """
         for key, site in list(self.awaited.items()):
             job = site.job
@@ -72,7 +72,7 @@ class Requirements:
             self.waited += self._journal.now() - began
             if not has_ended and self.refused is None:
                 return False
-            if site.job is job:  # else it is queued again already
+            if site.job is job:  # otherwise it is queued again already
                 self.awaited.pop(key, None)
         if self.refused is not None:
             raise type(self.refused)(str(self.refused))
@@ -89,20 +89,20 @@ class Requirements:
                 self._entered.remove(machine.control)
 
     def settle(self, status: Status, control: ControlBlock, sites: Iterable[Site]) -> None:
-        """Wait for what is required and still being compiled for a program that has ended: whether
-        it could be had must not depend on who is faster. Raises as `wait`."""
+        """Wait for required code that is still being compiled for a program that has ended, so that
+        the outcome does not depend on timing. Raises as `wait`."""
         if status not in _LAST:
             return
         for site in sites:
             if site.state is SiteState.RECOMPILING:
-                continue  # it has its code
+                continue  # its code is installed
             if site.job is not None and not site.job.wait(control, to_the_end=True):
                 return
         if self.refused is not None:
             raise type(self.refused)(str(self.refused))
 
     def refuse(self, error: BackendError) -> None:
-        """Run nothing any more: the policy requires what could not be had."""
+        """Run nothing any more: code that the policy requires is not available."""
         with self._lock:
             self.refused = error
             for control in self._entered:

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Ends of a run: a result with the metrics of the run, a trap, or an interrupt.
 
-A run that ends in an error of a backend or of the host has none of these; the error is raised.
+An error of a backend or of the host is none of these; it is raised.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ class TrapError(FerryError):
         self.pc: int = machine.control.pc
         self.position: Position | None = machine.position
         self.stack: list[Frame] = machine.frames()
-        """The calls under way, innermost first, without the middle of a deep stack."""
+        """The active calls, innermost first, without the middle of a deep stack."""
         super().__init__(_show(machine, f"trap: {self.kind.message}", self.stack))
 
 
@@ -49,8 +49,8 @@ class UncaughtError(TrapError):
 
 
 def trap_raised(machine: Machine) -> BaseException:
-    """The Python exception for a machine that trapped: for an exception of a host function that it
-    threw again, that one."""
+    """The Python exception for a machine that trapped: if it threw a host function's exception
+    again, that exception."""
     if machine.control.trap != Trap.UNCAUGHT_EXCEPTION:
         return TrapError(machine)
     error = raised_by_host(machine)
@@ -61,8 +61,8 @@ def trap_raised(machine: Machine) -> BaseException:
 
 
 def add_frames(machine: Machine, error: BaseException) -> None:
-    """Add the calls under way to an exception's notes, innermost first, unless it has them from a
-    host call inside of these."""
+    """Add the active calls to an exception's notes, innermost first, unless a nested host call has
+    added them."""
     lines, notes = _calls(machine.frames()), getattr(error, "__notes__", ())
     if notes and notes[-1] == lines[-1] and lines[0] in notes:
         return
@@ -74,32 +74,32 @@ class StoppedCall(Protocol):
     """A call of an instance that has stopped, see `ferryvm.engine.call.Call`."""
 
     def resume(self, fuel: int | None = None, backend: str | None = None) -> object:
-        """Go on; its result."""
+        """Continue; its result."""
 
     def abandon(self) -> None:
-        """Take the call off the stack."""
+        """Remove the call from the stack."""
 
 
 class ProgramInterrupted(KeyboardInterrupt):
-    """The program was interrupted; the execution can go on from where it was."""
+    """The program was interrupted; the execution can continue from there."""
 
     def __init__(self, machine: Machine, call: StoppedCall | None = None) -> None:
         self.pc: int = machine.control.pc
         self.position: Position | None = machine.position
         self.stack: list[Frame] = machine.frames()
-        """The calls under way, innermost first, without the middle of a deep stack."""
+        """The active calls, innermost first, without the middle of a deep stack."""
         self.call = call
-        """The call of an instance that can go on; None for a program that was run."""
+        """The call of an instance that can be resumed; None for a program that was run."""
         super().__init__(_show(machine, "interrupted", self.stack))
 
 
 def shown_stack(machine: Machine, event: str) -> str:
-    """An event, its place and the calls under way, as errors show them."""
+    """An event, its position and the active calls, as errors show them."""
     return _show(machine, event, machine.frames())
 
 
 def _show(machine: Machine, event: str, stack: list[Frame]) -> str:
-    """The event and its place, then the active calls, innermost first."""
+    """The event and its position, then the active calls, innermost first."""
     return "\n".join([f"{machine.position or f'pc {machine.control.pc}'}: {event}", *_calls(stack)])
 
 
@@ -117,12 +117,12 @@ def _calls(stack: list[Frame]) -> list[str]:
 
 @record.dataclass(frozen=True)
 class Seconds:
-    """The time of a run by what it was spent on, in seconds."""
+    """The time of a run by activity, in seconds."""
 
     load: float
     """Verifying the program and making its memory."""
     prepare: float
-    """Bringing it into the backend's form, and waiting for compilers."""
+    """Preparing the backend's artifact, and waiting for compilers."""
     run: float
     """Running it, host calls included."""
     compile: float = 0.0
@@ -134,10 +134,10 @@ class Statistics:
     """Metrics of a run."""
 
     backend: str
-    """Its name; `mixed` where a policy chose."""
+    """Its name; `mixed` if a policy selected backends."""
     seconds: Seconds
     instructions: int | None
-    """Instructions completed since the program's start; None where nobody counted."""
+    """Instructions completed since the program's start; None if they were not counted."""
 
 
 @record.dataclass(frozen=True)
@@ -148,10 +148,10 @@ class RunResult:
     """HALT, or FUEL when the fuel ran out before the end."""
     type: Type | None
     bits: int | None
-    """The result: the operand on top of the stack at the end; None where there is none."""
+    """The result: the operand on top of the stack at the end; None if there is none."""
     output: str
-    """All that the execution wrote so far, in every run; bytes that are not UTF-8 are replaced.
-    Empty if the engine was given an output of its own."""
+    """The output of the execution so far, in all its runs; bytes that are not UTF-8 are replaced.
+    Empty if the engine was given an output."""
     statistics: Statistics
 
     @property

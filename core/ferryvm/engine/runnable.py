@@ -17,9 +17,9 @@ if TYPE_CHECKING:
 def runnable(registry: Registry, name: str, device: str = "") -> Interpreter:
     """The backend of that name, ready to run whole programs.
 
-    A compiler comes with an interpreter, for what it leaves and for where it cannot be entered; it
-    compiles the whole program at once, and what it refuses is an error. `device`: what it compiles
-    for. Raises as `Registry.get` and `check_device`.
+    A compiler gets an interpreter beside it, for code that it leaves or that cannot be entered; it
+    compiles the whole program at once, and a refusal is an error. `device`: its target. Raises as
+    `Registry.get` and `check_device`.
     """
     backend = registry.get(name)
     if device:
@@ -36,14 +36,14 @@ def runnable(registry: Registry, name: str, device: str = "") -> Interpreter:
 
 
 def check_device(backend: Backend, device: str) -> None:
-    """Raise FerryError with all that is wrong where a backend cannot compile for a device."""
+    """Raise FerryError with all faults if a backend cannot compile for a device."""
     if not isinstance(backend, Compiler) or not backend.capabilities.devices:
         raise BackendError(f"backend {backend.name!r} has no devices, and so no {device!r}")
     backend.check_device(device)
 
 
 MIXED = "mixed"
-"""The name of a policy's backends together."""
+"""The name of a policy's backends as one."""
 
 
 def mixed(

@@ -5,19 +5,19 @@
     REGS   the registers: status, trap, pc, sp, fp, hp, instructions (2^64 - 1: not counted)
     STAT   words of the statics
     STCK   words of the stack in use
-    HEAP   the heap in use, without what is zero: see `ferryvm.machine.sparse`
+    HEAP   the nonzero parts of the heap in use: see `ferryvm.machine.sparse`
 
-A file is written from the machine's memory without a copy of it, and costs what was ever touched of
-the heap; so does loading one.
+A file is written from the machine's memory without copying it. Saving and loading take time
+proportional to the pages of the heap that were ever accessed.
 
-The file is checked like an image. Whoever can write a file can also compute its checksum, so
+The file is checked like an image. Anyone who can write a file can also compute its checksum, so
 everything that backends rely on is then checked against the program and the verifier's stack maps:
 
-- pc is an instruction that can be reached, and every frame below is the caller of the one above it:
-  it stopped at a call of just that function, so control and operands come back as proved;
-- each frame is as large as its stack map says, up to the frame above, and has room to grow to
-  its function's largest;
-- a word holds no bits that its type has not; headers of calls not made yet are zero;
+- pc is a reachable instruction, and every frame below is the caller of the one above it:
+  it stopped at a call of just that function, so control and operands return as verified;
+- each frame is as large as its stack map says, up to the frame above, and can grow to its
+  function's largest size within the stack;
+- a word has no bits outside its type; headers of calls not made yet are zero;
 - the heap pointer is aligned and not below the program's own data.
 """
 
@@ -69,11 +69,11 @@ _RESUMABLE = (Status.RUNNING, *_ENDED, Status.INTERRUPTED, Status.FUEL)
 
 
 class _Misfit(Exception):  # noqa: N818 - not for users: `load` makes an ImageError of it
-    """The state is none that the program can be in; the text says what is wrong."""
+    """The state is not one that the program can reach; the text is the reason."""
 
 
 def save(machine: Machine, instructions: int | None, path: Path) -> None:
-    """Write a machine's state. Raises ImageError where the file cannot be written."""
+    """Write a machine's state. Raises ImageError if the file cannot be written."""
     try:
         replace_file(path, *pack_parts(STATE, _sections(machine, instructions)))
     except OSError as error:
@@ -86,9 +86,9 @@ def pack_state(machine: Machine, instructions: int | None) -> bytes:
 
 
 def _sections(machine: Machine, instructions: int | None) -> dict[str, Payload]:
-    """The sections of a machine's file; what is large are views of its memory."""
+    """The sections of a machine's file; large ones are views of its memory."""
     control, memory = machine.control, machine.memory
-    # A machine left at a host call that failed goes on by making that call again.
+    # A machine at a failed host call continues by making that call again.
     status = control.status if control.status in _RESUMABLE else Status.RUNNING
     is_counted = instructions is not None and instructions <= _MOST_COUNTED
     count = instructions if is_counted else _NOT_COUNTED
@@ -99,7 +99,7 @@ def _sections(machine: Machine, instructions: int | None) -> dict[str, Payload]:
         "PROG": to_bytes(machine.program),
         "REGS": _REGISTERS.pack(*registers),
         "STAT": memory.statics.tobytes(),
-        # Where main's own locals do not fit, there are fewer words than sp says, all zero.
+        # If main's own locals do not fit, there are fewer words than sp says, all zero.
         "STCK": [stack, bytes(WORD_BYTES * control.sp - len(stack))],
         "HEAP": [
             np.array([(len(full), control.hp), *full], "<u8").tobytes(),
@@ -111,7 +111,7 @@ def _sections(machine: Machine, instructions: int | None) -> dict[str, Payload]:
 def load(path: Path, limits: Limits) -> tuple[Machine, int | None]:
     """The machine of a saved state, and its count of instructions (None: not counted).
 
-    Raises ImageError for a file that is not a state a program can be in.
+    Raises ImageError for a file that is not a state which a program can reach.
     """
     most = 2 * MOST_BYTES + limits.stack + limits.heap  # the program, the rest; runs have heads
     return unpack_state(read(STATE, path, most), limits, str(path))
@@ -149,7 +149,7 @@ def _restore(machine: Machine, sections: Mapping[str, memoryview], name: str) ->
     heap = _heap_runs(sections["HEAP"], hp)
     _check_statics(machine, sections["STAT"])
     needed = _check_frames(machine.verified, sections["STCK"], pc, fp)
-    # A program that has ended needs no room to go on: it may have trapped for want of room.
+    # A program that has ended needs no headroom: it may have trapped for lack of it.
     if sp > memory.stack_words or (needed > memory.stack_words and status not in _ENDED):
         size = WORD_BYTES * max(sp, needed)
         raise ImageError(f"{name}: needs a stack of {size} bytes; raise the limit")
@@ -167,7 +167,7 @@ def _restore(machine: Machine, sections: Mapping[str, memoryview], name: str) ->
 
 
 def _heap_runs(section: memoryview, hp: int) -> list[tuple[int, memoryview]]:
-    """The start of each run of a saved heap, and its bytes; they are as `sparse.runs` makes
+    """The start of each run of a saved heap, and its bytes; runs must be as `sparse.runs` makes
     them."""
     if len(section) < _RUN.size:
         raise _Misfit(f"{len(section)} bytes in section HEAP, {_RUN.size} at least")
@@ -193,7 +193,7 @@ def _heap_runs(section: memoryview, hp: int) -> list[tuple[int, memoryview]]:
 
 
 def _check_status(machine: Machine, status: int, trap: int, pc: int) -> None:
-    """Check that a program can have stopped at `pc` like that."""
+    """Check that a program can have stopped at `pc` with that status."""
     program, verified = machine.program, machine.verified
     if status not in _RESUMABLE:
         allowed = ", ".join(f"{s:d}" for s in _RESUMABLE)
@@ -223,11 +223,11 @@ class _Shape:
     owner: int
     """Number of the function."""
     parameters: int
-    """Of the function: the words in front of the frame's header."""
+    """Number of its parameters: the words below the frame's header."""
     size: int
-    """Words of the frame, parameters and all, up to the frame of the function that it called."""
+    """Words of the frame, with its parameters, up to the frame of the function that it called."""
     most: int
-    """Words that it may come to need."""
+    """The largest number of words that it may grow to."""
     masks: npt.NDArray[np.uint64]
     """The bits that each of its words may have."""
 
@@ -236,7 +236,7 @@ _HEADER_MASKS = [(1 << 64) - 1] * HEADER_WORDS
 
 
 def _shape(verified: Verified, pc: int, callee: int | None) -> _Shape:
-    """The shape of a frame at `pc`, where it called function `callee` if there is one."""
+    """The shape of a frame at `pc`, which called function `callee` if there is one."""
     program = verified.program
     if not 0 <= pc < len(program.code) or not verified.is_reachable(pc):
         raise _Misfit(f"a frame returns to pc {pc + 1}, which follows no call")
@@ -265,8 +265,8 @@ def _shape(verified: Verified, pc: int, callee: int | None) -> _Shape:
 
 
 def _is_entered_at(verified: Verified, pc: int, callee: int) -> bool:
-    """True if the function may have been entered from outside while the program stood at `pc`: at
-    a `halt`, and it never returns to there, as entry stubs do not."""
+    """True if the function may have been entered from outside while the program was at `pc`: the
+    program was at a `halt`, and the function never returns to it, as entry stubs do not."""
     opcodes = verified.program.code.opcodes
     return opcodes[pc] == _HALT and not any(
         INSTRUCTIONS[opcode].flow is Flow.RETURN and verified.owner(at) == callee
@@ -276,7 +276,7 @@ def _is_entered_at(verified: Verified, pc: int, callee: int) -> bool:
 
 @dataclasses.dataclass
 class _Part:
-    """Neighbouring frames, and how often they stand there."""
+    """Adjacent equal frames, and their number."""
 
     times: int
     masks: list[npt.NDArray[np.uint64]]
@@ -284,8 +284,8 @@ class _Part:
 
 
 def _check_frames(verified: Verified, content: memoryview, pc: int, fp: int) -> int:
-    """Check the stack, from the innermost frame at `fp` outwards; words that it may come to
-    need."""
+    """Check the stack, from the innermost frame at `fp` outwards; the largest number of words that
+    it may grow to."""
     shapes: dict[tuple[int, int | None], _Shape] = {}
     words = content.cast("Q")
     array = np.frombuffer(words, np.uint64)
@@ -311,7 +311,7 @@ def _check_frames(verified: Verified, content: memoryview, pc: int, fp: int) -> 
         if len(recent) == WINDOW:
             again = period([header for header, _ in recent])
             times = repeats(array, fp, again)
-            if times:  # frames that are as those just seen, so only their words are left to check
+            if times:  # these frames equal the previous ones, so only their words are left to check
                 masks = [shape.masks for _, shape in recent[-len(again) :]]
                 parts += [_Part(times, masks), _Part(1, [])]
                 fp -= times * sum(distance for _, distance in again)

@@ -1,18 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The shadow run: a second backend repeats each stay in compiled code, and both states are
-compared.
+"""The shadow run: a second backend repeats each run of compiled code, and both states are compared.
 
     interpreter ──> code entered ──> copy of the machine ─────────────────────┐
                          │                                                    │
                     native code: n instructions             shadow: n instructions of the copy
                          │                                                    │
                          └────────────────> equal, to the bit? <──────────────┘
-                               yes: go on        no: stop, with the shadow's state
+                               yes: continue        no: stop, with the shadow's state
 
-Code that counts is what makes it possible: the fuel that a stay has used says how far the shadow
-has to go. So under a shadow a program runs in the counting form, asked for or not. A stay is cut
-after `LONGEST` instructions, as if fuel had run out, since the shadow is slow and a loop may be
-endless. Only compiled code is checked: interpreters are compared by `ferry diff`.
+The number n is the fuel that the code has used, so under a shadow a program always runs in the
+counting form. A run of code ends after `LONGEST` instructions, as if fuel had run out, since the
+shadow is slow and a loop may be endless. Only compiled code is checked: `ferry diff` compares
+interpreters.
 """
 
 from __future__ import annotations
@@ -41,10 +40,10 @@ from ferryvm.verify import Verified
 from ferryvm.wrapper import CodeWrapper
 
 LONGEST = 200_000
-"""Instructions of one stay in compiled code, at most."""
+"""The largest number of instructions of one run of compiled code."""
 
 SLICE = 2_000
-"""Instructions that the shadow runs between two looks at the interrupt flag: some 10 ms in
+"""Instructions that the shadow runs between two checks of the interrupt flag: some 10 ms in
 Python."""
 
 _GOES_ON = frozenset(
@@ -53,10 +52,10 @@ _GOES_ON = frozenset(
         *(Status.SLICED, Status.LOST, Status.LONG),
     ]
 )
-"""Statuses after which the instruction at pc is still to be run by the interpreter."""
+"""Statuses after which the interpreter still has to run the instruction at pc."""
 
 _MEETS = frozenset([Status.HALT, Status.HOST, Status.TRAP, Status.GROW, Status.ALLOCATE])
-"""Statuses that the instruction at pc itself is the reason for; it is not paid."""
+"""Statuses whose cause is the instruction at pc itself; it is not paid for."""
 
 _DATA = {
     Status.TRAP: ("trap",),
@@ -71,51 +70,50 @@ _UNCHANGED = (
     *("statics", "stack", "stack_end", "heap", "code", "functions", "table"),
     *("counters", "entries", "originals", "natives", "objects", "object_end", "types"),
 )
-"""Fields of the control block that compiled code leaves alone."""
+"""Fields of the control block that compiled code must not change."""
 
 Enter = Callable[[Machine, bool], Status]
 GiveUp = Callable[[Placement], None]
 
 
 class ShadowError(FerryError):
-    """Compiled code and the shadow differ. The execution stands in the shadow's state."""
+    """Compiled code and the shadow differ. The execution is in the shadow's state."""
 
-    def __init__(self, message: str, stay: Stay, difference: Difference) -> None:
-        self.backend, self.region = stay.backend, stay.region
-        self.entry, self.exit = stay.entry, stay.exit
+    def __init__(self, message: str, run: CodeRun, difference: Difference) -> None:
+        self.backend, self.region = run.backend, run.region
+        self.entry, self.exit = run.entry, run.exit
         self.difference = difference
         """`left` is the shadow's, `right` the compiled code's."""
         super().__init__(message)
 
 
 @dataclasses.dataclass(frozen=True)
-class Stay:
-    """One entry of compiled code and how it was left."""
+class CodeRun:
+    """One run of compiled code, from its entry to its exit."""
 
     backend: str
     region: str
     entry: int
     exit: int
-    """The pc that the code left with."""
+    """The pc at the exit."""
     instructions: int
-    """As many as the code paid for."""
+    """The number that the code paid for."""
     status: int
     """A `Status`, if the code is right."""
 
 
 @dataclasses.dataclass
 class _Stop:
-    """The reason that a run ends which compiled code would have gone on with, and where it then
-    stands."""
+    """The reason that a run ends although compiled code would have continued, and its state."""
 
     twin: Machine | None = None
-    """The machine whose state is right; None: the one that there is."""
+    """The machine with the right state; None: the original."""
     fuel: int = 0
     """The fuel left in that state."""
     error: BaseException | None = None
     """None: the shadow was interrupted."""
     placement: Placement | None = None
-    """The placement whose code is not entered any more."""
+    """The placement whose code must not be entered any more."""
 
 
 def shadow_backend(backend: Backend, runs: Interpreter) -> Interpreter:
@@ -129,20 +127,20 @@ def shadow_backend(backend: Backend, runs: Interpreter) -> Interpreter:
 
 
 class Shadow:
-    """A shadow: a backend that repeats the compiled code of one program."""
+    """A backend that repeats the compiled code of one program."""
 
     def __init__(self, program: Verified, backend: Interpreter) -> None:
-        """Raises BackendError where the backend does not take the program."""
+        """Raises BackendError if the backend does not accept the program."""
         self._name = backend.name
         self._artifact = prepare(backend, program, role="the shadow")
         self._machines: dict[int, Machine] = {}
-        """Those that are running, by the address of their control block."""
+        """Machines that are running, by the address of their control block."""
         self._stops: dict[int, _Stop] = {}
 
     def run(self, machine: Machine, counting: bool, enter: Enter, give_up: GiveUp) -> Status:
-        """As `enter`, in the form that counts. Raises ShadowError.
+        """As `enter`, in the counting form. Raises ShadowError.
 
-        `give_up`: have a placement's code entered no more.
+        `give_up`: removes a placement's code.
         """
         control, at = machine.control, machine.address
         if not counting:
@@ -164,28 +162,28 @@ class Shadow:
         return Status.INTERRUPTED
 
     def _settle(self, machine: Machine, stop: _Stop) -> None:
-        """Bring a machine into the state in which its run ends."""
+        """Put a machine into the state in which its run ends."""
         control = machine.control
         if stop.twin is not None:
-            # Not before: the interpreter that has called the code was in the old memory.
+            # Not earlier: the interpreter that called the code was using the old memory.
             machine.adopt(stop.twin)
             control.fuel = stop.fuel
-        # Not the shadow's: whoever goes on meets its halt or trap again, and is told.
+        # Not the shadow's status: the next run reaches its halt or trap again.
         control.status = Status.RUNNING if stop.error is not None else Status.INTERRUPTED
         control.trap = Trap.NONE
 
     def checked(self, code: Code, placement: Placement, backend: str, region: str) -> Code:
-        """The same code, with each stay repeated by the shadow."""
+        """The same code, with each run repeated by the shadow."""
         native = ENTRY(code.address)
 
         def check(block: int) -> int:
             try:
-                stay, stop = self._check(self._machines[block], native, backend, region, placement)
+                run, stop = self._check(self._machines[block], native, backend, region, placement)
             except BaseException as error:  # noqa: BLE001 - ctypes would return 0 for it
                 self._stops[block] = _Stop(error=error)
                 return int(Status.INTERRUPTED)
             if stop is None:
-                return int(stay.status)
+                return int(run.status)
             self._stops[block] = stop
             return int(Status.INTERRUPTED)
 
@@ -198,8 +196,8 @@ class Shadow:
         backend: str,
         region: str,
         placement: Placement,
-    ) -> tuple[Stay, _Stop | None]:
-        """Enter the code, repeat its stay, and compare."""
+    ) -> tuple[CodeRun, _Stop | None]:
+        """Enter the code, repeat its run, and compare."""
         control = machine.control
         began = time.perf_counter()
         twin = machine.copy()
@@ -212,38 +210,38 @@ class Shadow:
         paid = given - control.fuel
         control.fuel = before.fuel - paid
         if status == Status.FUEL and paid == given < before.fuel:
-            status = Status.LEAVE  # there is more than the code was given
-        stay = Stay(backend, region, placement.pc, control.pc, paid, status)
-        found, done = _broken(control, before, stay), 0
+            status = Status.LEAVE  # more fuel is left than the code was given
+        run = CodeRun(backend, region, placement.pc, control.pc, paid, status)
+        found, done = _broken(control, before, run), 0
         if found is None:
             control.status = status
-            met, done = self._repeat(twin, machine, stay)
+            met, done = self._repeat(twin, machine, run)
             if met is None:
-                return stay, _Stop(twin, before.fuel - done)
-            found = _difference(machine, twin, met, done, stay)
+                return run, _Stop(twin, before.fuel - done)
+            found = _difference(machine, twin, met, done, run)
         placement.compared += 1
         placement.compare_seconds += time.perf_counter() - exited + copied - began
         if found is None:
-            return stay, None
+            return run, None
         what = f"{found.field} was {found.right}, not {found.left}"
-        placement.differences.append(f"{what}; entered at pc {stay.entry}, left at pc {stay.exit}")
-        error = self._error(machine, stay, found, twin)
-        return stay, _Stop(twin, before.fuel - done, error, placement)
+        placement.differences.append(f"{what}; entered at pc {run.entry}, left at pc {run.exit}")
+        error = self._error(machine, run, found, twin)
+        return run, _Stop(twin, before.fuel - done, error, placement)
 
-    def _repeat(self, twin: Machine, machine: Machine, stay: Stay) -> tuple[Status | None, int]:
+    def _repeat(self, twin: Machine, machine: Machine, run: CodeRun) -> tuple[Status | None, int]:
         """The status of the shadow and the number of instructions it completed; None if it was
         interrupted.
 
-        Where the code's last instruction is the reason why it left, the shadow may pay one more.
+        If the code's last instruction is the cause of its exit, the shadow may pay for one more.
         """
-        control, total = twin.control, stay.instructions + (stay.status in _MEETS)
+        control, total = twin.control, run.instructions + (run.status in _MEETS)
         remaining = total
         while True:
             control.fuel = part = min(remaining, SLICE)
             try:
                 met = self._artifact.enter(twin, True)
             except Exception as error:
-                what = f"the shadow {self._name!r} failed beside region {stay.region}"
+                what = f"the shadow {self._name!r} failed beside region {run.region}"
                 raise BackendError(f"{what}: {described(error)}") from error
             remaining -= part - control.fuel
             if met is not Status.FUEL or control.fuel > 0 or not remaining:
@@ -251,14 +249,16 @@ class Shadow:
             if machine.control.interrupt and remaining > SLICE:
                 return None, total - remaining
 
-    def _error(self, machine: Machine, stay: Stay, found: Difference, twin: Machine) -> ShadowError:
-        entry, exit_ = _at(machine, stay.entry), _at(machine, stay.exit)
+    def _error(
+        self, machine: Machine, run: CodeRun, found: Difference, twin: Machine
+    ) -> ShadowError:
+        entry, exit_ = _at(machine, run.entry), _at(machine, run.exit)
         return ShadowError(
-            f"backend {stay.backend!r}: region {stay.region}, entered at {entry} and left at {exit_} "
-            f"after {stay.instructions} instructions, is wrong: {found.field} is {found.right}, "
+            f"backend {run.backend!r}: region {run.region}, entered at {entry} and left at {exit_} "
+            f"after {run.instructions} instructions, is wrong: {found.field} is {found.right}, "
             f"{found.left} in {self._name!r}, in whose state the program stands at "
             f"{_at(machine, twin.control.pc)}",
-            stay,
+            run,
             found,
         )
 
@@ -272,16 +272,16 @@ class _CheckedCode(CodeWrapper):
         self.address = self._entry.address
 
 
-def _broken(control: ControlBlock, before: ControlBlock, stay: Stay) -> Difference | None:
-    """The fault that makes a comparison pointless: no such status, wrong fuel, fields written
-    over."""
-    if stay.status not in _GOES_ON | _MEETS:
-        return Difference("status", "one that code may leave with", str(stay.status))
-    if stay.instructions < 0:
+def _broken(control: ControlBlock, before: ControlBlock, run: CodeRun) -> Difference | None:
+    """The fault that makes a comparison pointless: an invalid status, wrong fuel, overwritten
+    fields."""
+    if run.status not in _GOES_ON | _MEETS:
+        return Difference("status", "one that code may leave with", str(run.status))
+    if run.instructions < 0:
         return Difference("fuel", f"{before.fuel} at most", str(control.fuel))
-    if stay.status == Status.FUEL and control.fuel > 0:
+    if run.status == Status.FUEL and control.fuel > 0:
         return Difference("status", f"fuel for {control.fuel} more", "FUEL")
-    if stay.status == Status.INTERRUPTED and not control.interrupt:
+    if run.status == Status.INTERRUPTED and not control.interrupt:
         return Difference("status", "no interrupt", "INTERRUPTED")
     for name in _UNCHANGED:
         was, now = getattr(before, name), getattr(control, name)
@@ -291,12 +291,12 @@ def _broken(control: ControlBlock, before: ControlBlock, stay: Stay) -> Differen
 
 
 def _difference(
-    machine: Machine, twin: Machine, met: Status, done: int, stay: Stay
+    machine: Machine, twin: Machine, met: Status, done: int, run: CodeRun
 ) -> Difference | None:
     """The first difference of the shadow's state and the code's, None if they are equal."""
     control, shadow = machine.control, twin.control
-    status = Status(stay.status)
-    if met is not (Status.FUEL if status in _GOES_ON else status) or done != stay.instructions:
+    status = Status(run.status)
+    if met is not (Status.FUEL if status in _GOES_ON else status) or done != run.instructions:
         what = "one that goes on" if met is Status.FUEL else met.name
         where = f"at pc {shadow.pc} after {done} instructions"
         return Difference("status", f"{what} {where}", status.name)
@@ -309,6 +309,6 @@ def _difference(
 
 
 def _at(machine: Machine, pc: int) -> str:
-    """A pc, with its place in the source."""
+    """A pc, with its source position."""
     position = machine.program.source_map.position(pc)
     return f"pc {pc} ({position})" if position else f"pc {pc}"

@@ -16,33 +16,33 @@ if TYPE_CHECKING:
     from ferryvm.region.region import Region
 
 NEVER = (1 << 62) - 1
-"""A count that nothing reaches."""
+"""A count that is never reached."""
 
 Edges = frozenset[tuple[int, int]]
-"""Paths that branches can take: pc of the branch, pc it goes to."""
+"""Paths that branches can take: pc of the branch, pc of its target."""
 
 
 class Site:
     """A pc in the form of the code that counts instructions, or in the other.
 
-    `step` alone changes its state. The rest belongs to the compile thread where it is deciding or
-    compiling, else to the thread that takes a step.
+    `step` alone changes its state. The compile thread owns the other attributes while the site is
+    deciding or compiling, otherwise the thread that takes a step does.
     """
 
     state = SiteState.COLD
     is_counted = False
-    """A count cell stands in front of it, which can lead to HOT."""
+    """A count cell is before it, which can lead to HOT."""
     more = 0
-    """Times that the next count cell counts to."""
+    """The count of the next count cell."""
     placement: Placement | None = None
     regions: tuple[Region, ...] | None = None
     """The regions to choose from; None: those that start there."""
     region: Region | None = None
     """The region that is compiled for it."""
     rule: Rule | None = None
-    """The decision that stands; None: the policy is to be asked."""
+    """The current decision; None: the policy has to decide."""
     observed: frozenset[int] = frozenset()
-    """pcs at which it is counted which paths branches take."""
+    """pcs of the branches whose paths are counted."""
     has_observed = False
     unseen: Edges = frozenset()
     """Paths that its code leaves out."""
@@ -51,23 +51,23 @@ class Site:
     code: Code | None = None
     """The installed code."""
     better: Code | None = None
-    """The code that is to replace it."""
+    """The code that will replace it."""
     has_run_long = False
-    """Quick code has run long here: it is compiled at the level that its rule wants."""
+    """Quick code has run long here: it is compiled at the level that its rule selects."""
     error: BackendError | None = None
-    """The reason that the program may not go on without its code."""
+    """The reason that the program may not continue without its code."""
     job: Job | None = None
 
     def __init__(self, pc: int, counting: bool, threshold: int, delay: float = 0.0) -> None:
         self.pc, self.counting = pc, counting
         self.threshold = threshold
-        """Times that it has been reached when it is looked at next."""
+        """The number of entries at which it is examined next."""
         self.delay = delay
-        """Seconds that it waits for its decision, if nobody waits for its code."""
+        """Seconds by which its decision is deferred, if no program waits for its code."""
         self.history: list[Step] = []
         """Its transitions."""
         self.lost: set[str] = set()
-        """Backends whose code for it could not be run any more."""
+        """Backends whose code for it became unusable."""
 
     @property
     def key(self) -> tuple[int, bool]:
@@ -77,9 +77,9 @@ class Site:
     def step(
         self, event: SiteEvent, reason: str, at: float, change: Callable[[CellChange], None]
     ) -> Transition:
-        """Change cells and state as the table says, and record why. Raises TransitionError.
+        """Change cells and state as the table says, and record the reason. Raises TransitionError.
 
-        `change`: changes the cells; where it raises, the state stays.
+        `change`: changes the cells; if it raises, the state does not change.
         """
         before = self.state
         found = transition(self.pc, before, event)
@@ -91,10 +91,10 @@ class Site:
         return found
 
     def placed(self, journal: Journal, why: str = "") -> Placement:
-        """Its placement, which the journal is told of when it is first asked for."""
+        """Its placement; the first access creates it and notifies the journal."""
         if self.placement is None:
             self.placement = journal.place(self.pc, self.counting)
             self.placement.state, self.placement.history = self.state, self.history
             self.placement.why = why
-            journal.tell(Event.HOT, self.placement)
+            journal.notify(Event.HOT, self.placement)
         return self.placement

@@ -2,7 +2,7 @@
 """Speculation on paths that branches never took: code leaves them out, behind a guard.
 
 Before a site is compiled its branches are observed for a part of its threshold, by count cells that
-nothing exhausts. A path that was not taken in that time is left out of the code. The method is the
+never reach zero. A path that was not taken in that time is left out of the code. The method is the
 uncommon trap of HotSpot (M. Paleczny, C. Vick, C. Click: The Java HotSpot Server Compiler, JVM
 2001), with cells instead of a profile at every branch.
 """
@@ -18,17 +18,17 @@ from ferryvm.region.code import FLOWS, code
 from ferryvm.region.region import Region
 
 _OBSERVED = 10
-"""Part of a threshold for which branches are observed before code is speculated on."""
+"""The part of a threshold for which branches are observed before code speculates."""
 
 Keys = Collection[tuple[int, bool]]
 
 
 def plan(site: Site, counted: Keys) -> bool:
-    """True if the branches of the site's region are to be observed first; then `site.observed` and
-    `site.more` say where, and for how long. `counted`: keys of the sites."""
+    """True if the branches of the site's region must be observed first; then `site.observed` and
+    `site.more` have the pcs and the count. `counted`: keys of the sites."""
     more = site.threshold // _OBSERVED
     if not more or site.has_observed:
-        return False  # what nobody has observed is not speculated on
+        return False  # no speculation on unobserved branches
     assert site.region is not None
     site.has_observed = True
     pcs = {pc for targets in _branches(site.region).values() for pc in targets}
@@ -36,7 +36,7 @@ def plan(site: Site, counted: Keys) -> bool:
     if not site.observed:
         return False
     site.threshold += more
-    site.more = more + 1  # a program that waits comes by once before its next iteration
+    site.more = more + 1  # a waiting program passes once before its next iteration
     return True
 
 
@@ -47,7 +47,7 @@ def observe(artifact: Artifact, site: Site) -> None:
 
 
 def stop_observing(artifact: Artifact, site: Site, counted: Keys) -> None:
-    """Note the paths that were never taken in `site.unseen`, and remove the cells."""
+    """Record the paths that were never taken in `site.unseen`, and remove the cells."""
     assert site.region is not None
     seen = {pc for pc in site.observed if artifact.counted(pc, site.counting) != NEVER}
     edges = set()
@@ -55,18 +55,18 @@ def stop_observing(artifact: Artifact, site: Site, counted: Keys) -> None:
     for branch, targets in _branches(site.region).items():
         loop = own.loop_at(branch)
         if loop is not None and not loop.blocks.issuperset(targets):
-            continue  # the exit of a loop is taken once, after all its iterations
+            continue  # the exit of a loop is taken only once, after all its iterations
         unseen = [pc for pc in targets if pc in site.observed and pc not in seen]
         if len(unseen) == 1 and len(set(targets)) > 1:
             edges.add((branch, unseen[0]))
     for pc in site.observed:
-        if (pc, site.counting) not in counted:  # or it has become a site, with a cell of its own
+        if (pc, site.counting) not in counted:  # else it is a site, with its cell
             artifact.remove(pc, site.counting)
     site.unseen, site.observed = frozenset(edges), frozenset()
 
 
 def _branches(region: Region) -> dict[int, tuple[int, ...]]:
-    """The branches of a region's own code, with the pcs that each can go to."""
+    """The branches of a region's own code, with the pcs of their targets."""
     opcodes = code(region.verified).opcodes
     return {
         block.last: block.successors

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tiering: what is done about the sites of one prepared program when something happens there.
+"""Tiering: the handling of events at the sites of one prepared program.
 
     program's thread:  HOT, GUARD, ... ──> step ──> job ─────────┐
-    compile thread:    BEGUN ──> step ──> decide ──> step ──> compile ──> step ──> installed, ...
+    compile thread:    STARTED ──> step ──> decide ──> step ──> compile ──> step ──> installed, ...
 
-A step changes state and cells together, under one lock, as `ferryvm.engine.transition` says. What
-takes longer (deciding, compiling, telling listeners) is done after it, without the lock. Whatever
-becomes of a compilation, the program goes on, unless its policy requires the code.
+A step changes state and cells together, under one lock, as `ferryvm.engine.transition` says. Slow
+work (deciding, compiling, notifying listeners) is done after it, without the lock. Whatever the
+outcome of a compilation, the program continues, unless its policy requires the code.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ _COUNTED = frozenset(
 """States in which a count cell may lead to a step."""
 _AT_WORK = frozenset([SiteState.DECIDING, SiteState.COMPILING, SiteState.RECOMPILING])
 _ENTERED = frozenset([SiteState.INSTALLED, SiteState.RECOMPILING])
-"""States in which there is code to be entered."""
+"""States with code that can be entered."""
 _RECOMPILING = frozenset([SiteState.RECOMPILING])
 
 
@@ -66,19 +66,20 @@ class Tiering:
         """`inner`: the interpreter's artifact, which has the cells."""
         self._cells = SiteCells(program, policy.profile, inner)
         self.sites = self._cells.sites
-        self.begun: set[bool] = set()
+        self.counted_forms: set[bool] = set()
         """The forms of the code whose sites are counted."""
         self._program, self._policy = program, policy
         self._journal, self._decider = journal, decider
         self._compilers, self._requirements = compilers, requirements
         self._lock, self._start_lock = threading.Lock(), threading.Lock()
 
-    # --- what happens in the program ------------------------------------------------------------
+    # --- events in the program -----------------------------------------------------------------
 
     def start(self, counting: bool) -> None:
-        """Count the sites of a form of the code, and begin with what is to be compiled at once."""
+        """Count the sites of a form of the code, and start compilations that the policy wants
+        before the run."""
         with self._start_lock:
-            if counting in self.begun:
+            if counting in self.counted_forms:
                 return
             profile = self._policy.profile
             if profile.enabled:
@@ -86,7 +87,7 @@ class Tiering:
                 self._cells.count_all(counting, delay)
             if self._policy.whole_program:
                 self._compile_whole(counting, profile.function_threshold)
-            self.begun.add(counting)
+            self.counted_forms.add(counting)
 
     def _compile_whole(self, counting: bool, threshold: int) -> None:
         """Compile the whole program before it runs."""
@@ -112,7 +113,7 @@ class Tiering:
         with self._lock:
             if not site.is_counted:
                 return  # another machine met the same cell
-            if site.state not in _COUNTED:  # it is on the way for another reason: count on
+            if site.state not in _COUNTED:  # it was queued for another reason: continue to count
                 self._cells.count(site, site.threshold)
                 return
             site.is_counted = False
@@ -124,14 +125,14 @@ class Tiering:
         if found is None:
             return
         placement = site.placed(self._journal, why)
-        if found.cells is not CellChange.STOP_OBSERVING:  # else the decision stands
+        if found.cells is not CellChange.STOP_OBSERVING:  # otherwise the decision remains
             site.regions = site.rule = None
             placement.why = why
         self._do(found.work, site)
 
     def sliced(self, pc: int, counting: bool) -> None:
-        """Compiled code stopped in the middle: have code that begins there, unless that was asked
-        for before."""
+        """Compiled code left in the middle: request code that starts there, unless it was requested
+        before."""
         site = self.sites.setdefault((pc, counting), Site(pc, counting, 1))
         why = "compiled code was interrupted there, at the end of its time slice"
         found = self._step(site, SiteEvent.SLICED, why, _COLD)
@@ -141,18 +142,18 @@ class Tiering:
             self._do(found.work, site)
 
     def guard_failed(self, branch: int, counting: bool) -> None:
-        """A guard failed too often: have the code made again without it."""
+        """A guard failed too often: request code without it."""
         for site in list(self.sites.values()):
             if site.counting != counting or not any(pc == branch for pc, _ in site.unseen):
                 continue
             reason = f"the guard at pc {branch} failed too often"
             found = self._step(site, SiteEvent.GUARD, reason, _INSTALLED)
             if found is None:
-                continue  # its code is on the way, or another machine was first
+                continue  # its code is being compiled, or another machine was first
             placement = site.placed(self._journal)
             placement.recompilations += 1
-            self._journal.tell(Event.GUARD, placement, branch)
-            self._journal.tell(Event.REMOVED, placement, branch)
+            self._journal.notify(Event.GUARD, placement, branch)
+            self._journal.notify(Event.REMOVED, placement, branch)
             site.unseen = frozenset(edge for edge in site.unseen if edge[0] != branch)
             assert site.choice is not None
             if placement.recompilations > site.choice.options.recompile_limit:
@@ -164,7 +165,7 @@ class Tiering:
             self._do(found.work, site)
 
     def lost(self, counting: bool) -> None:
-        """Code cannot be run any more: ask the next backends, or go on without it."""
+        """Code cannot run any more: request code from the next backends, or continue without it."""
         for site in list(self.sites.values()):
             code, choice = site.code, site.choice
             if site.counting != counting or code is None or choice is None or not code.lost:
@@ -174,13 +175,13 @@ class Tiering:
             found = self._step(site, event, reason, _ENTERED)
             if found is not None:
                 self._compilers.lose(site, reason)
-                self._journal.tell(Event.REMOVED, site.placed(self._journal))
+                self._journal.notify(Event.REMOVED, site.placed(self._journal))
                 site.error = BackendError(reason)
                 self._do(found.work, site)
 
     def ran_long(self, pc: int, counting: bool) -> None:
-        """Quick code has run long: have it made again, and first have good code that begins where
-        it left, unless that was asked for before."""
+        """Quick code has run long: request better code, and first good code that starts at its
+        exit, unless that was requested before."""
         for site in list(self.sites.values()):
             code = site.code
             if site.counting != counting or code is None or not code.long or site.has_run_long:
@@ -196,11 +197,11 @@ class Tiering:
             self._do(found.work, site)
 
     def differed(self, placement: Placement) -> None:
-        """The shadow found the code of a site wrong: enter it no more."""
+        """The shadow found the code of a site wrong: remove it."""
         for site in list(self.sites.values()):
             if site.placement is placement:
                 self._step(site, SiteEvent.DIFFERED, placement.differences[-1], _ENTERED)
-        self._journal.tell(Event.REMOVED, placement)
+        self._journal.notify(Event.REMOVED, placement)
 
     # --- steps ----------------------------------------------------------------------------------
 
@@ -211,10 +212,10 @@ class Tiering:
         reason: str,
         states: frozenset[SiteState] | None = None,
     ) -> Transition | None:
-        """Take a site to its next state, with its cells; what the table says.
+        """Take a site to its next state, with its cells; the transition.
 
-        `states`: in any other one the event says nothing new, and the site stays: None. Raises
-        TransitionError for an event that the state has no row for.
+        `states`: in any other state the event is redundant, and the site does not change: None.
+        Raises TransitionError for an event that the state has no row for.
         """
         with self._lock:
             if states is not None and site.state not in states:
@@ -223,7 +224,7 @@ class Tiering:
             return site.step(event, reason, now, lambda change: self._cells.change(site, change))
 
     def _do(self, work: Work, site: Site) -> None:
-        """Do what is to be done after a step; the rest is the compile thread's, see `_work`."""
+        """Do the work that follows a step; for the compile thread's part see `_work`."""
         match work:
             case Work.QUEUE:
                 self._queue(site)
@@ -231,7 +232,7 @@ class Tiering:
                 from ferryvm.region.region import RegionKind
 
                 assert site.region is not None
-                # A program enters its own better code when it is started again: it does not wait.
+                # A program enters its own better code at its next start, so it does not wait.
                 is_whole = site.region.kind is RegionKind.PROGRAM
                 self._submit(site, Tiering._recompile, is_awaited=not is_whole)
             case Work.HASTEN:
@@ -243,8 +244,8 @@ class Tiering:
     def _queue(self, site: Site) -> None:
         """Queue a site for the compile thread.
 
-        Whether it is waited for is found out there too, from the rule that applies: deciding takes
-        longer than many programs run.
+        The compile thread also determines whether programs wait for it, from the rule that applies:
+        a decision takes longer than many programs run.
         """
         self._submit(site, Tiering._work, site.delay if site.rule is None else 0.0)
 
@@ -275,8 +276,8 @@ class Tiering:
         submit(site.job)
 
     def _work(self, site: Site) -> None:
-        """Take a site on from where it is queued, in the compile thread."""
-        event, reason = SiteEvent.BEGUN, "its turn came"
+        """Continue with a queued site, in the compile thread."""
+        event, reason = SiteEvent.STARTED, "the compile thread took it"
         while True:
             code = site.code
             found = self._step(site, event, reason)
@@ -291,16 +292,16 @@ class Tiering:
             else:
                 break
         if found.cells is CellChange.ENTER:
-            self._journal.tell(Event.INSTALLED, site.placed(self._journal), code)
+            self._journal.notify(Event.INSTALLED, site.placed(self._journal), code)
         self._do(found.work, site)
 
     def _recompile(self, site: Site) -> None:
-        """Ask for good code in the place of a site's quick code, in the compile thread. The quick
-        code is entered meanwhile, and goes on if there is none."""
+        """Request good code to replace a site's quick code, in the compile thread. The quick code
+        is entered meanwhile, and remains if there is none."""
         job = site.job
         assert job is not None
         if site.state is not SiteState.RECOMPILING:
-            return  # its code was lost or found wrong before its turn came
+            return  # its code was lost or found wrong before the job started
         if self._compilers.is_beside(site):
             job.let_go()
         event, reason, site.better = self._compilers.recompile(site)
@@ -308,13 +309,13 @@ class Tiering:
         found = self._step(site, event, reason, _RECOMPILING)
         site.better = None
         if found is None:
-            return  # it was meanwhile
+            return  # it was lost meanwhile
         if found.cells is CellChange.REPLACE:
-            self._journal.tell(Event.REPLACED, site.placed(self._journal), better)
+            self._journal.notify(Event.REPLACED, site.placed(self._journal), better)
         self._do(found.work, site)
 
     def _broke(self, site: Site, error: BaseException) -> None:
-        """Note what went wrong outside the backends."""
+        """Record a failure outside the backends."""
         what = f"it could not be done: {described(error)}"
         self._step(site, SiteEvent.BROKE, what, _AT_WORK)
         site.placed(self._journal).decision = what
@@ -324,9 +325,9 @@ class Tiering:
             self._compilers.say_once(f"pc {site.pc}: what is hot there cannot be compiled: {what}")
 
     def _hasten_head(self, site: Site) -> None:
-        """Compile a loop that was compiled from a loop inside it from its own head, too, when
-        it is begun again: code that begins in the middle is slower, since its loops are not nested
-        for a compiler."""
+        """If a loop was compiled from a loop inside it, compile it from its own head, too, when it
+        is next entered: code with an entry in the middle is slower, because a compiler does not see
+        its loops as nested."""
         assert site.region is not None
         loop = site.region.loop
         head = self.sites.get((loop.head, site.counting)) if loop is not None else None

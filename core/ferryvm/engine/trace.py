@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Traces of an observer's events for Chrome (about:tracing) and Perfetto.
 
-    row 1   the program: stays in the interpreter, inside them stays in compiled code; guards,
-            places that got hot, code installed
+    row 1   the program: entries of the interpreter, inside them runs of compiled code; guards,
+            sites that got hot, code installed
     row 2   compilations
 
 The JSON array of "Trace Event Format" (Google, 2016,
@@ -33,7 +33,7 @@ Json = dict[str, object]
 
 
 def write(observer: Observer, path: Path) -> None:
-    """Write what was seen so far as a trace. Raises OSError."""
+    """Write the events so far as a trace. Raises OSError."""
     lines = ",\n".join(json.dumps(event) for event in events(observer))
     replace_file(path, f"[\n{lines}\n]\n".encode())
 
@@ -45,7 +45,8 @@ def events(observer: Observer) -> list[Json]:
 
 
 def _start(event: Json) -> tuple[float, float]:
-    """Its start; of two that begin together the longer one comes first, as it is around."""
+    """The sort key of an event: of two that start together the longer, enclosing one comes
+    first."""
     at, duration = event["ts"], event.get("dur", 0.0)
     assert isinstance(at, float)
     assert isinstance(duration, float)
@@ -78,7 +79,7 @@ def _placements(observer: Observer) -> Iterator[Json]:
 
 
 def _unfinished(observer: Observer) -> Iterator[Json]:
-    """The compilation that is under way."""
+    """The running compilation."""
     unfinished = [place for place in observer.placements if place.state in _COMPILING]
     if not unfinished:
         return
@@ -106,7 +107,7 @@ def _attempt(observer: Observer, one: Happening, attempt: Attempt) -> Json:
         args["reason"] = attempt.reason
     if attempt.code is not None:
         args["steps"] = {name: seconds * 1e6 for name, seconds in attempt.code.notes.items()}
-    began = one.at - attempt.seconds - observer.began  # it was told when it ended
+    began = one.at - attempt.seconds - observer.began  # the event was recorded at its end
     return _event(
         f"{attempt.backend} {attempt.region}",
         "X",
@@ -119,27 +120,27 @@ def _attempt(observer: Observer, one: Happening, attempt: Attempt) -> Json:
 
 
 def _transfers(observer: Observer) -> Iterator[Json]:
-    for category, stays in (("entry", observer.entries), ("transfer", observer.transfers)):
-        for stay in stays:
-            yield _stay(observer, stay, category)
+    for category, transfers in (("entry", observer.entries), ("transfer", observer.transfers)):
+        for transfer in transfers:
+            yield _transfer(observer, transfer, category)
 
 
-def _stay(observer: Observer, stay: TransferEvent, category: str) -> Json:
+def _transfer(observer: Observer, transfer: TransferEvent, category: str) -> Json:
     args: Json = {
-        "backend": stay.backend,
-        "entry": stay.entry,
-        "exit": stay.exit,
-        "status": stay.status.name,
+        "backend": transfer.backend,
+        "entry": transfer.entry,
+        "exit": transfer.exit,
+        "status": transfer.status.name,
     }
-    if stay.region:
-        args["region"] = stay.region
+    if transfer.region:
+        args["region"] = transfer.region
     return _event(
-        f"{stay.backend} {stay.region}".strip(),
+        f"{transfer.backend} {transfer.region}".strip(),
         "X",
         PROGRAM,
-        stay.began - observer.began,
+        transfer.began - observer.began,
         cat=category,
-        dur=stay.seconds * 1e6,
+        dur=transfer.seconds * 1e6,
         args=args,
     )
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The states of a site in mixed execution, and the table of its transitions.
 
-    cold ── HOT ──> queued ── BEGUN ──> deciding ── CHOSEN ──> compiling ── COMPILED ──> installed
+    cold ── HOT ──> queued ── STARTED ──> deciding ── CHOSEN ──> compiling ── COMPILED ──> installed
                       ▲                    │ ▲                    │  │                       │
                       ├── HOT ── observing <─┤ └─── TOO_LARGE ────┘  │                       │
                       ├── HOT ── interpreted <┘                      │                       │
@@ -30,17 +30,17 @@ class SiteState(enum.StrEnum):
     COLD = "cold"
     """Its count is below the threshold; the journal has no entry for it."""
     QUEUED = "queued"
-    """It waits for the compile thread."""
+    """Its job for the compile thread is submitted or about to be."""
     DECIDING = "deciding"
     """The policy selects a region that starts there, and a rule."""
     OBSERVING = "observing"
     """The rule speculates: the interpreter counts the taken edges of branches."""
     COMPILING = "compiling"
-    """The backends of the rule are asked for code."""
+    """The backends of the rule compile its region."""
     INSTALLED = "installed"
     """The interpreter enters its code."""
     RECOMPILING = "recompiling"
-    """The interpreter enters its quick code, and its backend is asked for better code."""
+    """The interpreter enters its quick code while its backend compiles better code."""
     COUNTING = "counting"
     """It is counted up to the higher threshold of a backend."""
     INTERPRETED = "interpreted"
@@ -56,7 +56,7 @@ class SiteEvent(enum.Enum):
     HOT = "its count reached the threshold"
     SLICED = "compiled code left there at the end of its time slice"
     NESTED = "code for a site inside its loop was installed"
-    BEGUN = "the compile thread starts its job"
+    STARTED = "the compile thread starts its job"
     CHOSEN = "a rule selected one of its regions, now or earlier"
     UNOBSERVED = "a rule that speculates selected a region whose branches were not observed"
     UNWANTED = "no rule matches any of its regions"
@@ -112,7 +112,7 @@ TRANSITIONS = {
     (SiteState.COLD, SiteEvent.HOT): Transition(SiteState.QUEUED, work=Work.QUEUE),
     (SiteState.COLD, SiteEvent.SLICED): Transition(SiteState.QUEUED, work=Work.QUEUE),
     (SiteState.COLD, SiteEvent.NESTED): Transition(SiteState.COLD, CellChange.COUNT),
-    (SiteState.QUEUED, SiteEvent.BEGUN): Transition(SiteState.DECIDING, work=Work.DECIDE),
+    (SiteState.QUEUED, SiteEvent.STARTED): Transition(SiteState.DECIDING, work=Work.DECIDE),
     (SiteState.DECIDING, SiteEvent.CHOSEN): Transition(SiteState.COMPILING, work=Work.COMPILE),
     (SiteState.DECIDING, SiteEvent.UNOBSERVED): Transition(SiteState.OBSERVING, CellChange.OBSERVE),
     (SiteState.DECIDING, SiteEvent.UNWANTED): Transition(SiteState.INTERPRETED),

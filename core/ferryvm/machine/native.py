@@ -2,7 +2,7 @@
 """Native functions: host functions that are C functions, which native code calls by address.
 
     control.natives   │ function │ caller │ parameters │ results │     a row for each host import
-                                   └──> void caller(function, first argument's address)
+                                     └──> void caller(function, first argument's address)
 
 A *caller* belongs to a signature: it reads arguments from stack words, calls the function by the C
 ABI and stores the result in the first argument's word. A row of zeros is an import for which code
@@ -59,9 +59,9 @@ _TYPES: dict[Type, type[Any]] = {Type.I32: _I32, Type.I64: _I64, Type.F32: _F32,
 class NativeFunction:
     """A C function that Python can call too, with numbers."""
 
-    def __init__(self, signature: Signature, address: int, keep: object = None) -> None:
+    def __init__(self, signature: Signature, address: int, keep_alive: object = None) -> None:
         """`keep`: what has to live as long as this, for the address to stay good."""
-        self.signature, self.address, self.keep = signature, address, keep
+        self.signature, self.address, self.keep_alive = signature, address, keep_alive
         results = [_TYPES[t] for t in signature.results]
         self.types = [_TYPES[t] for t in signature.parameters]
         """ctypes of the parameters."""
