@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The `ferry` command.
 
-Exit codes: 0 the command did what it was asked; 1 the program trapped, or a host function that it
-called failed; 2 something was unusable (a file, a name, an option), told in one line on standard
+Exit codes: 0 the command succeeded; 1 the program trapped, or a host function that it called
+failed; 2 something was unusable (a file, a name, an option), reported in one line on standard
 error; 130 interrupted. SIGTERM, SIGHUP and SIGPIPE end the process as themselves.
 """
 
@@ -11,16 +11,16 @@ from __future__ import annotations
 from ferryvm.cli import termination
 
 _OBJECTS = 50_000
-"""Objects after which garbage is looked for: more than a small run loads, some 10 MB of them."""
+"""The threshold of the garbage collector in objects: more than a small run loads, some 10 MB."""
 
 
 def main() -> None:
     """Entry point of the console script; ends the process."""
-    termination.begin()  # first: signals end in one line, no file gets descriptors 0 to 2
+    termination.begin()  # first, so that signals end in one line and no file gets descriptors 0 to 2
     import gc
 
-    # Loading makes many objects and no garbage: collecting meanwhile costs a tenth of start-up. Most
-    # is loaded when a command knows what it needs, so this holds for all of its time.
+    # Imports make many objects and no garbage: collecting them costs a tenth of start-up. Commands
+    # import most modules when they need them, so the threshold stays in force.
     gc.set_threshold(_OBJECTS, *gc.get_threshold()[1:])
     from ferryvm.cli.command import run_command
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`python -m ferryvm.cli`: the `ferry` command where no script is installed."""
+"""`python -m ferryvm.cli`: the `ferry` command for installations without its script."""
 
 from ferryvm.cli import main
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`ferry backends`: which backends there are, where they come from, and what is wrong with them."""
+"""`ferry backends`: the backends, their sources, and what is wrong with them."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def backends(as_json: bool) -> None:
     """List the backends: name, kind, source, version, protocol, state and the reason for it."""
     from ferryvm.registry import Registry
 
-    registry = Registry(log_faults=False)  # what is wrong is in the list
+    registry = Registry(log_faults=False)  # the list has the faults
     lines, warnings = registry.listings(), registry.plugins.warnings
     if as_json:
         document = {"backends": [_as_json(line) for line in lines], "warnings": warnings}

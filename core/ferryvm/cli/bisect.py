@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`ferry bisect`: the first instruction at which a backend parts from a good one."""
+"""`ferry bisect`: the first instruction at which a backend diverges from a good one."""
 
 from __future__ import annotations
 
@@ -58,9 +58,9 @@ def read_case(
     language: str | None = None,
     hosts: tuple[str, ...] = (),
 ) -> BisectionInput:
-    """The input that a program or a disagreement file stands for, with the named backends.
+    """The input in a program or a disagreement file, with the named backends.
 
-    Raises FerryError where the file cannot be read, or names and options do not fit.
+    Raises FerryError if the file cannot be read, or names and options do not fit.
     """
     from ferryvm.language import installed
     from ferryvm.testing import Differ, Schedule, disagreement
@@ -125,10 +125,10 @@ def bisect(
     schedule: str | None,
     hosts: tuple[str, ...],
 ) -> None:
-    """Find the first instruction at which a backend parts from a good one.
+    """Find the first instruction at which a backend diverges from a good one.
 
     FILE is a program (.skiff, .fasm, .fvm) or a file of a disagreement, which names the backends
-    itself. Exit code 0: found; 2: something was unusable, the backends agree, or time was over.
+    itself. Exit code 0: found; 2: something was unusable, the backends agree, or time ran out.
     """
     from ferryvm.testing.bisect import Bisector, LateError, UnpreparedError
 
@@ -164,7 +164,7 @@ def bisect(
 
 
 def show_unprepared(error: UnpreparedError) -> None:
-    """Print that a backend fails before the program begins."""
+    """Print that a backend fails before the program starts."""
     click.echo(f"{error.bad} goes wrong before the program begins")
     click.echo("pc: none, preparing the program failed")
     click.echo(
@@ -182,7 +182,7 @@ _MODES = {
 
 
 def show_parting(parting: Parting) -> None:
-    """Print where two backends part, what both did, and how both then stand."""
+    """Print the divergence of two backends, what both did, and both states."""
     from rich.table import Table
 
     from ferryvm.cli.show import print_table
@@ -221,7 +221,7 @@ def show_traces(
     right: tuple[TraceLine, ...],
     is_current: bool = True,
 ) -> None:
-    """Print two traces side by side; a `*` marks the line where they part, if they still do."""
+    """Print two traces side by side; a `*` marks the line where they diverge, if they still do."""
     from rich.table import Table
 
     from ferryvm.cli.show import print_table
@@ -230,7 +230,7 @@ def show_traces(
     is_marked = not is_current
     for number in range(max(len(left), len(right))):
         pair = [str(side[number]) if number < len(side) else "" for side in (left, right)]
-        # Where the traces are equal to their ends, the states after the last line differ.
+        # If the traces are equal to their ends, the states after the last line differ.
         is_last = number + 1 == max(len(left), len(right))
         mark = "*" if not is_marked and (pair[0] != pair[1] or is_last) else ""
         is_marked = is_marked or bool(mark)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The `ferry` command with its subcommands, and what becomes of errors."""
+"""The `ferry` command with its subcommands, and the handling of their errors."""
 
 from __future__ import annotations
 
@@ -46,12 +46,11 @@ _COMMANDS = {
     "policy": "policy.policy",
     "languages": "language.languages",
 }
-"""Module and function of each command, imported when it is needed: all of them take 0.1 s."""
+"""Module and function of each command. They are imported on demand: all of them take 0.1 s."""
 
 
 class _Commands(click.Group):
-    """Our own commands, then those of plugins, which are looked for where a name is none of
-    ours."""
+    """Our own commands, then those of plugins, which are searched for other names."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return sorted({*_COMMANDS, *_brought(ctx).loadable})
@@ -70,7 +69,7 @@ class _Commands(click.Group):
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
         if args and args[0] not in _COMMANDS and args[0] not in _brought(ctx).names:
-            for name in self.list_commands(ctx):  # one of them is suggested
+            for name in self.list_commands(ctx):  # for the suggestion
                 command = self.get_command(ctx, name)
                 if command is not None:
                     self.commands.setdefault(name, command)
@@ -94,7 +93,7 @@ class _Commands(click.Group):
 
 
 def _brought(ctx: click.Context) -> Brought:
-    """The commands of plugins, found once in a call."""
+    """The commands of plugins, found once per call."""
     key = f"{__name__}.brought"
     if key not in ctx.meta:
         from ferryvm.cli.plugin_command import Brought
@@ -112,30 +111,30 @@ def ferry() -> None:
 
 
 class _StderrHandler(logging.Handler):
-    """Notices of the library (a first build, a damaged cache entry) as lines on stderr."""
+    """Writes the library's notices (a first build, a damaged cache entry) as lines to stderr."""
 
     def emit(self, record: logging.LogRecord) -> None:
         _say(record.getMessage())
 
 
 def run_command() -> int:
-    """Run the command that the process was started with; its exit code."""
+    """Run the command with the process's arguments; its exit code."""
     try:
         return _run()
     except BaseException as error:  # noqa: BLE001 - whatever it is, it is told
         return _reported(error)
 
 
-@in_ours  # what a command computes besides running programs, too
+@in_ours  # also for computations of the command itself
 def _run() -> int:
     sys.unraisablehook = _unraisable
     log = logging.getLogger("ferryvm")
     log.addHandler(_StderrHandler())
     log.setLevel(logging.INFO)
     termination.run()
-    if "_FERRY_COMPLETE" in os.environ:  # a shell asks click what may come next
+    if "_FERRY_COMPLETE" in os.environ:  # a shell asks click for completions
         code = ferry.main(prog_name="ferry", standalone_mode=False)
-    else:  # click's own `main` adds an empty line to what Ctrl-C says
+    else:  # click's own `main` adds an empty line to the message of Ctrl-C
         with ferry.make_context("ferry", sys.argv[1:]) as context:
             code = ferry.invoke(context)
     sys.stdout.flush()
@@ -143,9 +142,9 @@ def _run() -> int:
 
 
 def _reported(error: BaseException) -> int:
-    """Say how the command ended; its exit code."""
+    """Report how the command ended; its exit code."""
     if termination.came and not isinstance(error, Interrupted):
-        # It may be anything: what imports and plugins made of the KeyboardInterrupt.
+        # Imports and plugins may have turned the KeyboardInterrupt into any exception.
         number = termination.ending_signal()
         if number:
             return _fail(f"ended by {signal.Signals(number).name}", 128 + number)
@@ -154,7 +153,7 @@ def _reported(error: BaseException) -> int:
     if isinstance(error, BrokenPipeError) or isinstance(error.__context__, BrokenPipeError):
         termination.die(
             signal.SIGPIPE
-        )  # whoever read our output has gone: as other commands end then
+        )  # the reader of our output has gone: end as other commands do
     if is_out_of_memory(error):
         return _fail("out of memory", 2)
     match error:
@@ -175,14 +174,14 @@ def _reported(error: BaseException) -> int:
             return _fail(error.format_message(), 2)
         case FerryError():
             return _fail(_lines(error), 2)
-        case OSError():  # files are checked where they are named: what is left is stdout
+        case OSError():  # files are checked where they are named, so this is stdout
             return _fail(f"output cannot be written: {error.strerror}", 2)
-    sys.excepthook(type(error), error, error.__traceback__)  # a fault of our own
+    sys.excepthook(type(error), error, error.__traceback__)  # our own bug
     return 70
 
 
 def _lines(error: FerryError) -> str:
-    """The message, which may be of several lines; a plugin's may be none at all."""
+    """The message, which may have several lines; a plugin's may be empty."""
     try:
         return str(error)
     except Exception:  # noqa: BLE001 - third-party code
@@ -190,7 +189,7 @@ def _lines(error: FerryError) -> str:
 
 
 def _unraisable(unraisable: sys.UnraisableHookArgs) -> None:
-    """Ctrl-C in a destructor is Ctrl-C; one that gets no memory is told in a line."""
+    """Handle Ctrl-C in a destructor as Ctrl-C; report a lack of memory there in a line."""
     if termination.came and issubclass(unraisable.exc_type, KeyboardInterrupt):
         termination.at_once(termination.came[-1])
     error = unraisable.exc_value
@@ -206,6 +205,6 @@ def _fail(message: str, code: int) -> int:
 
 
 def _say(message: str) -> None:
-    """Write a line to stderr, if that can be written: who cannot be told is no reason to stop."""
+    """Write a line to stderr; failure to write is ignored."""
     with contextlib.suppress(OSError, MemoryError):
         click.echo(f"ferry: {message}", err=True)

@@ -49,8 +49,8 @@ def conformance(
 ) -> int:
     """Run the conformance suite on a backend.
 
-    Exit code 0: all that it can do passed; 1: something failed; 2: the suite could not be run;
-    130: interrupted.
+    Exit code 0: all cases within its capabilities passed; 1: something failed; 2: the suite could
+    not be run; 130: interrupted.
     """
     from ferryvm.testing.conformance.expected import read_expected
 
@@ -106,23 +106,23 @@ def _progress() -> Progress:
         TimeElapsedColumn(),
         console=terminal,
         transient=True,
-        redirect_stdout=False,  # it may be a file: it has to get what is printed, not the terminal
+        redirect_stdout=False,  # stdout may be a file: it has to get the text, not the terminal
         disable=not terminal.is_terminal,
     )
 
 
 class _Run:
-    """One run of the suite, and what came of it so far."""
+    """One run of the suite, and its results so far."""
 
     def __init__(self, name: str, chosen: Sequence[Item], table: Table) -> None:
         self.name, self.chosen, self.table = name, chosen, table
         self.raw: dict[str, ItemOutcome] = {}
-        """By label, as if nothing were expected."""
+        """Results by label, without the table of expected failures."""
         self.outcomes: dict[str, ItemOutcome] = {}
         self.began = time.perf_counter()
 
     def run(self, patience: float) -> int:
-        """Run it and print all; the exit code."""
+        """Run the suite and print everything; the exit code."""
         is_interrupted = False
         with _progress() as bar:
             task = bar.add_task(self.name, total=len(self.chosen))
@@ -146,7 +146,7 @@ class _Run:
                 bar.update(task, description=f"{self.name}: {item.group}", advance=1)
 
     def _show(self, item: Item, bar: Progress | None = None) -> None:
-        """Print a failure at once: what is printed is not lost, whatever comes."""
+        """Print a failure at once, so that it is not lost if the run ends early."""
         from ferryvm.testing.conformance.suite import ItemVerdict
 
         outcome = self.outcomes[item.label]
@@ -161,7 +161,8 @@ class _Run:
             bar.start()
 
     def _judge_table(self) -> None:
-        """Fail the entries of the table whose items all passed; those that did not run are open."""
+        """Fail the entries of the table whose items all passed; entries whose items did not run
+        remain open."""
         from ferryvm.testing.conformance.suite import ItemVerdict
 
         def verdict_of(item: Item) -> ItemVerdict:

@@ -14,7 +14,7 @@ device_option = click.option(
 
 
 def check_device_option(backend: str | None, device: str | None) -> None:
-    """Raise UsageError for `--device` without a name, or without a backend that it is for."""
+    """Raise UsageError for `--device` without a name, or without its backend."""
     if device is not None and backend is None:
         raise click.UsageError("--device says what a backend compiles for: add --backend NAME")
     if device == "":

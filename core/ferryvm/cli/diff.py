@@ -81,7 +81,7 @@ def diff(
     states.
 
     Exit code 0: all agree; 1: a difference was found; 2: something could not be compared, or not
-    in the time that --seconds allows.
+    within --seconds.
     """
     from ferryvm.backend import Forcing
     from ferryvm.deadline import Deadline
@@ -126,15 +126,15 @@ class _Comparing:
     seed: int
     deadline: Deadline
     is_reported: bool
-    """Even where standard error is no terminal."""
+    """True to report progress even if standard error is not a terminal."""
     for_page: bool
-    """With what only the page shows."""
+    """True to collect data that only the page shows."""
 
     def files(
         self, files: tuple[Path, ...], language: str | None
     ) -> tuple[list[Result], list[FerryError]]:
-        """Each file compared, and what was wrong with those that are no programs, or took longer
-        than they may."""
+        """The result of each file, and the faults of those that are not programs or exceeded their
+        time."""
         from rich.console import Console
         from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
@@ -186,7 +186,7 @@ class _Comparing:
         return Result(str(file), program, tuple(found))
 
     def _check_whole(self, file: Path, result: Result) -> None:
-        """Raise FerryError where time was over before all were compared."""
+        """Raise FerryError if time ran out before all were compared."""
         if self.schedule.value == "none":
             done = {name for one in result.comparisons for name in one.backends}
             left = ", ".join(name for name in self.differ.backends if name not in done)
@@ -195,7 +195,7 @@ class _Comparing:
 
 
 def _show(against: str, found: list[tuple[str, Comparison]]) -> None:
-    """Print the table, then a line for whatever is no agreement."""
+    """Print the table, then a line for each result that is not agreement."""
     from rich.table import Table
 
     table = Table("program", "backends", "verdict", "moves", "instructions", box=None)
@@ -215,7 +215,8 @@ def _show(against: str, found: list[tuple[str, Comparison]]) -> None:
 
 
 def _check_page(html: Path, files: tuple[Path, ...]) -> None:
-    """Raise FerryError unless the page can be written; asked first, so nothing runs in vain."""
+    """Raise FerryError unless the page can be written. Called before the comparison, so that no
+    time is lost."""
     for file in files:
         refuse_same_file(file, html)
     check_writable(html)

@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`ferry doctor`: what each backend finds on this machine, what is wrong, and what to do about
-it."""
+"""`ferry doctor`: each backend's findings about this machine: facts, problems, and remedies."""
 
 from __future__ import annotations
 
@@ -24,14 +23,14 @@ _INDENT = "    "
 
 @dataclasses.dataclass(frozen=True)
 class _Section:
-    """A backend and what it finds."""
+    """A backend and its findings."""
 
     listing: Listing
     findings: tuple[Finding, ...]
 
     @property
     def is_well(self) -> bool:
-        """True if it is usable, or left out because the user wants it so."""
+        """True if it is usable, or the user excluded it."""
         from ferryvm.registry import Availability
 
         return self.listing.state in (Availability.USABLE, Availability.FORBIDDEN)
@@ -46,15 +45,15 @@ class _Section:
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 @click.option("--backend", metavar="NAME", help="This backend alone; see `ferry backends`.")
 def doctor(as_json: bool, backend: str | None) -> int:
-    """Say what each backend finds on this machine, what is wrong, and what to do about it.
+    """Report each backend's findings about this machine: facts, problems, and remedies.
 
     The exit code is 0 if every backend can be used, 1 if one cannot; with --backend only that one
-    counts. What is wrong with a device or a library that a backend can do without, and what
-    FERRYVM_PLUGINS leaves out, is told and leaves it 0.
+    counts. Problems of a device or a library that a backend does not need, and backends excluded by
+    FERRYVM_PLUGINS, are reported without changing it.
     """
     from ferryvm.registry import Registry
 
-    registry = Registry(log_faults=False)  # what is wrong is in the report
+    registry = Registry(log_faults=False)  # the report has the faults
     sections = _sections(registry, backend)
     machine = _machine()
     if as_json:
@@ -135,7 +134,7 @@ def _print_findings(findings: Iterable[Finding], indent: str) -> None:
 
 
 def _shown(name: str, value: str | float) -> tuple[str, str]:
-    """A fact's name and value for people."""
+    """A fact's name and value in readable form."""
     if isinstance(value, bool):
         return name, "yes" if value else "no"
     if isinstance(value, int) and name.endswith(" bytes"):
@@ -144,7 +143,7 @@ def _shown(name: str, value: str | float) -> tuple[str, str]:
 
 
 def _size(count: int) -> str:
-    """Bytes in the largest unit of which there is one: `7.8 GiB (8331001856)`."""
+    """Bytes in the largest unit that fits: `7.8 GiB (8331001856)`."""
     for power, unit in ((40, "TiB"), (30, "GiB"), (20, "MiB"), (10, "KiB")):
         if count >= 1 << power:
             return f"{count / (1 << power):.1f} {unit} ({count})"

@@ -9,6 +9,6 @@ import click
 
 
 def check_seconds(option: str, value: float | None) -> None:
-    """Raise UsageError where a number of seconds is none: `nan` and `inf` pass every range."""
+    """Raise UsageError for `nan` and `inf`, which pass every check of a range."""
     if value is not None and not math.isfinite(value):
         raise click.UsageError(f"{option} is {value}: a number of seconds is expected")

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`ferry compile --regions` and `--emit`: what compilers are given, and what they make of it."""
+"""`ferry compile --regions` and `--emit`: the input of compilers, and the stages of their
+output."""
 
 from __future__ import annotations
 
@@ -18,10 +19,10 @@ if TYPE_CHECKING:
     from ferryvm.registry import Registry
 
 USUAL = "llvm"
-"""The compiler that is asked first where none is named."""
+"""The compiler that is preferred if none is named."""
 
 IR = "ir"
-"""The stage that every compiler starts from; the others are a compiler's own."""
+"""The stage that all compilers start from; the others are specific to a compiler."""
 
 
 def show_regions(file: Path, optimize: bool | None, language: str | None) -> None:
@@ -47,8 +48,8 @@ def emit(
     language: str | None,
     html: Path | None = None,
 ) -> None:
-    """Print a stage of the compilation of a region, or draw it in a page; by which backend, if it
-    is not said, the stage tells. `device`: what it compiles for; empty: what it takes by itself."""
+    """Print a stage of the compilation of a region, or draw it in a page. If no backend is named,
+    the stage determines it. `device`: its target; empty: the backend's default."""
     from ferryvm.backend import Options
     from ferryvm.region.region import region
     from ferryvm.registry import Registry
@@ -105,14 +106,14 @@ def _named(registry: Registry, backend: str, stage: str) -> Compiler:
 
 
 def _of_stage(registry: Registry, stage: str) -> Compiler:
-    """The first usable compiler that has the stage; the usual one before all others."""
+    """The first usable compiler that has the stage; the preferred one before all others."""
     from ferryvm.backend import BackendError, Compiler
 
     known = {IR}
     for name in sorted(registry.names, key=lambda name: (name != USUAL, name)):
         try:
             backend = registry.get(name)
-        except BackendError:  # it is not usable here, so it shows nothing
+        except BackendError:  # it is not usable here, so it has no stages
             continue
         if isinstance(backend, Compiler):
             if stage in backend.stages:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The engine that a command's `--backend` and `--policy` ask for."""
+"""The engine for the options `--backend` and `--policy` of a command."""
 
 from __future__ import annotations
 
@@ -40,10 +40,11 @@ def make_engine(
     arguments: tuple[str, ...] = (),
     default: Policy | None = None,
 ) -> Engine:
-    """The engine for a backend or a policy, of which one may be given.
+    """The engine for a backend or a policy, of which at most one may be given.
 
-    `hosts`: as `--hosts` names them; `arguments`: the program's; `default`: instead of the engine's own choice where neither is. Raises UsageError for both, or
-    for a device without a backend, PolicyError, HostError, and as `Engine`.
+    `hosts`: as `--hosts` names them; `arguments`: the program's; `default`: used instead of the
+    engine's own default if neither is given. Raises UsageError for both, or for a device without a
+    backend, PolicyError, HostError, and as `Engine`.
     """
     check_device_option(backend, device)
     if backend is not None and policy is not None:
@@ -69,8 +70,8 @@ def make_engine(
 
 
 def waiting_output(descriptor: int) -> Output:
-    """An output for a program of which something is saved when a signal comes: it does so as well
-    where nobody reads on. What a program prints is less than PIPE_BUF, which is written whole."""
+    """An output for a program whose state is saved on a signal: the signal takes effect even if
+    nothing reads the output. Writes of a program are smaller than PIPE_BUF, so they are atomic."""
     ready = select.poll()
     ready.register(descriptor, select.POLLOUT)
 
@@ -82,9 +83,9 @@ def waiting_output(descriptor: int) -> Output:
 
 
 def write(descriptor: int, data: bytes) -> None:
-    """Write what a program wrote.
+    """Write output of a program.
 
-    Past Python's buffers: it is out even if the process is killed next.
+    It bypasses Python's buffers, so the output is complete even if the process is killed next.
     """
     while data:
         data = data[os.write(descriptor, data) :]

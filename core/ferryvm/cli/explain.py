@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`ferry explain`: run a program and say what was compiled, by whom, and why."""
+"""`ferry explain`: run a program and report what was compiled, by which backend, and why."""
 
 from __future__ import annotations
 
@@ -51,10 +51,10 @@ def explain(
     count: bool,
     as_json: bool,
 ) -> None:
-    """Run FILE and print what was compiled, by whom, and why.
+    """Run FILE and print what was compiled, by which backend, and why.
 
-    What the program writes goes to standard error. The report is printed however the program
-    ends; the exit code is as that of `ferry run`.
+    The output of the program goes to standard error. The report is printed whether the program
+    succeeds or fails; the exit code is that of `ferry run`.
     """
     from ferryvm.engine.explain import explain as explained
     from ferryvm.engine.observer import Observer
@@ -87,10 +87,10 @@ def explain(
 
 
 def _prepare(engine: Engine) -> bool:
-    """True if code that counts is run unasked, for a shadow needs it.
+    """True if a shadow requires the counting form.
 
-    Compilers are imported before the program runs: what is compiled in a short run would depend on
-    how soon that is done.
+    Compilers are imported before the program runs; otherwise a short run's compilations would
+    depend on the speed of the imports.
     """
     from ferryvm.engine.mixed import Mixed
 
@@ -154,7 +154,7 @@ _MADE = (Outcome.COMPILED.value, Outcome.CACHED.value)
 
 
 def _tried_lines(tried: Tried) -> list[str]:
-    """The requests to a backend, and the metrics of its code."""
+    """The attempts of backends, and the metrics of their code."""
     how = f"{tried.outcome} quickly" if tried.is_quick else tried.outcome
     line = f"{how} in {_milliseconds(tried.seconds)}"
     if tried.reason and tried.outcome not in _MADE:
@@ -187,7 +187,7 @@ def _tried_lines(tried: Tried) -> list[str]:
 
 
 def _bytes(count: int) -> str:
-    """A number of bytes, shortened where it is long."""
+    """A number of bytes, abbreviated if it is large."""
     for unit in ("bytes", "KiB", "MiB"):
         if count < 10_000:
             return f"{count} {unit}"
@@ -219,7 +219,7 @@ def _print_totals(explanation: Explanation) -> None:
 
 
 def _instructions(explanation: Explanation, share: Share) -> str:
-    """A backend's instructions; a shadow has none of its own."""
+    """A backend's instructions; a shadow completes none of the program's."""
     if share.instructions is not None:
         return str(share.instructions)
     return "not counted" if explanation.instructions is None else ""

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Files that commands are given: their names in messages, and checks of those to be written.
+"""Files named on the command line: their names in messages, and checks of output files.
 
-What is in a file is the business of the command; nothing here reads one.
+Reading the files is up to the commands.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ from ferryvm.errors import FerryError
 
 @contextlib.contextmanager
 def naming(file: Path) -> Iterator[None]:
-    """Put the file's name before messages about it that do not begin with it.
+    """Prefix messages with the file's name unless they begin with it.
 
-    Raises the FerryError that is raised under it, with the name in front.
+    Raises the FerryError that is raised inside, with the name before its message.
     """
     try:
         yield
@@ -35,7 +35,8 @@ def refuse_same_file(source: Path, output: Path) -> None:
 
 
 def check_writable(path: Path) -> None:
-    """Raise FerryError unless the file can be written; asked first, so nothing runs in vain."""
+    """Raise FerryError unless the file can be written. Called before the work, so that no time is
+    lost."""
     try:
         probe_file(path)
     except OSError as error:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`ferry fuzz`: random programs on several backends, tried by processes that may die of them."""
+"""`ferry fuzz`: random programs on several backends, tried in child processes, which may crash."""
 
 from __future__ import annotations
 
@@ -26,17 +26,17 @@ if TYPE_CHECKING:
 _PROGRAMS = 1000
 _MOST_FINDINGS = 100
 _LAST = 2**63 - 1
-"""Largest number of a program: what processes share holds no larger one."""
+"""The largest number of a program: it must fit the memory that processes share."""
 
 
 def _cpus() -> int:
-    """Processors that this process may use."""
+    """The number of processors that this process may use."""
     usable = getattr(os, "sched_getaffinity", None)
     return len(usable(0)) if usable else os.cpu_count() or 1
 
 
 class _Folder(click.Path):
-    """A path that has a name: the empty one would be the current folder."""
+    """A path with a nonempty name: the empty one would be the current folder."""
 
     def convert(
         self,
@@ -131,7 +131,7 @@ def fuzz(
 ) -> int:
     """Run random programs on several backends and compare whole states.
 
-    Exit code 0: nothing was found; 1: something was; 2: nothing can be said of a backend.
+    Exit code 0: nothing was found; 1: something was; 2: a backend could not be judged.
     """
     from ferryvm.backend import Forcing
     from ferryvm.testing import Differ, Schedule
@@ -196,7 +196,7 @@ def _registry(policy: Path | None) -> MixedRegistry:
 
 
 def _names(registry: MixedRegistry, text: str) -> tuple[str, ...]:
-    """The backends that `--backends` names; left out where there is a policy, only `mixed`."""
+    """The backends that `--backends` names; without the option and with a policy, only `mixed`."""
     from ferryvm.engine.runnable import MIXED
 
     if registry.policy is None:
@@ -208,13 +208,13 @@ def _names(registry: MixedRegistry, text: str) -> tuple[str, ...]:
 
 @contextlib.contextmanager
 def _terminable(came: list[int]) -> Iterator[None]:
-    """While active, SIGTERM does what Ctrl-C does, and is put down in `came`."""
+    """While active, SIGTERM acts as Ctrl-C, and is recorded in `came`."""
 
     def handle(number: int, _frame: object) -> None:
         came.append(number)
         raise KeyboardInterrupt
 
-    if threading.current_thread() is not threading.main_thread():  # only that one takes signals
+    if threading.current_thread() is not threading.main_thread():  # takes signals
         yield
         return
     previous = signal.signal(signal.SIGTERM, handle)
@@ -247,7 +247,7 @@ def _run(campaign: Campaign, programs: int | None, seconds: float | None) -> Rep
 
 
 def _print(report: Report) -> None:
-    """The table, then what was found."""
+    """Print the table, then the findings."""
     from rich.table import Table
 
     from ferryvm.testing.fuzz import TrialOutcome

@@ -21,14 +21,14 @@ hosts_option = click.option(
 
 
 def add_hosts(registry: Registry, texts: tuple[str, ...]) -> None:
-    """Offer what `--hosts` names to the engines of a registry. Raises HostError."""
+    """Offer the functions that `--hosts` names to the engines of a registry. Raises HostError."""
     if not texts:
         return
     from ferryvm.engine import host_module  # few runs have host functions of their own
 
     host_module.add(registry.hosts, texts)
     if isinstance(sys.stdout, TextIOWrapper):
-        sys.stdout.reconfigure(write_through=True)  # what they print stays in order
+        sys.stdout.reconfigure(write_through=True)  # keep the order of their output and ours
 
 
 @click.command()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Commands that plugins bring: found by a hook, loaded when they are called or listed."""
+"""Commands of plugins: found by a hook, loaded when they are called or listed."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ _ALLOWED = "small letters, digits and - are allowed, a letter first"
 
 
 class Brought:
-    """The commands that plugins bring, by name. What is wrong with one is logged, and concerns no
-    other."""
+    """The commands of plugins, by name. A fault of one is logged, and does not affect the
+    others."""
 
     def __init__(self, plugins: Plugins, own: Collection[str]) -> None:
-        """`own`: names that are not to be had."""
+        """`own`: names that are taken."""
         self._plugins, self._own = plugins, own
         self._entries: dict[str, tuple[CommandEntry, Plugin]] = {}
         self._loaded: dict[str, click.Command] = {}
@@ -47,18 +47,18 @@ class Brought:
 
     @property
     def names(self) -> Collection[str]:
-        """Names of all commands, whether they load or not."""
+        """Names of all commands, loadable or not."""
         return self._entries.keys()
 
     @property
     def loadable(self) -> Mapping[str, click.Command]:
-        """Those commands that load; why another one does not is logged."""
+        """The commands that load; the faults of the others are logged."""
         found = {}
         for name in self._entries:
             try:
                 command = self._load(name)
                 with contained(f"listing command {name!r} of {self._entries[name][1]}"):
-                    command.get_short_help_str()  # the help does so, outside of our reach
+                    command.get_short_help_str()  # click's help calls it, outside of our error handling
                     found[name] = command
             except ForeignError as error:
                 who = f"command {name!r} of {self._entries[name][1]}"
@@ -68,8 +68,7 @@ class Brought:
         return found
 
     def get(self, name: str) -> click.Command | None:
-        """A command, None for a name that nobody brings. Raises FerryError for one that does not
-        load."""
+        """A command, None for an unknown name. Raises FerryError if it does not load."""
         return self._load(name) if name in self._entries else None
 
     def _load(self, name: str) -> click.Command:
@@ -91,8 +90,8 @@ class Brought:
         return self._loaded[name]
 
     def fault(self, name: str, error: BaseException) -> FerryError | None:
-        """The message about a command that raised this; None for what a command may raise:
-        FerryError, what click raises, Ctrl-C, an exit code given to `sys.exit`."""
+        """The message about a command that raised this; None for exceptions that a command may
+        raise: FerryError, click's own, Ctrl-C, an exit code given to `sys.exit`."""
         plugin = self._entries[name][1]
         if plugin.is_own or issubclass(type(error), _ENDS) or is_ctrl_c(error):
             return None
@@ -101,7 +100,7 @@ class Brought:
         return FerryError(f"command {name!r} of {plugin} failed: {described(error)}{plugin.remedy}")
 
     def check_result(self, name: str, result: object) -> None:
-        """Raise FerryError for what is no exit code."""
+        """Raise FerryError if the result is not an exit code."""
         if exit_code(result) is None:
             plugin = self._entries[name][1]
             what = f"returned {shown(result)}, where None or an exit code is expected"
@@ -109,7 +108,7 @@ class Brought:
 
 
 def _fault(entry: CommandEntry) -> str | None:
-    """The fault of an entry; None if it is right."""
+    """The fault of an entry; None if it has none."""
     if type(entry.name) is not str or not _NAME.fullmatch(entry.name):
         return f"returned a command of the name {shown(entry.name)}; {_ALLOWED}"
     if not callable(entry.load):
@@ -121,7 +120,7 @@ _ENDS = (FerryError, click.ClickException, click.exceptions.Exit, click.Abort, B
 
 
 def _run_in_callers(command: click.Command) -> None:
-    """Make a command run in the floating-point environment that the process started with."""
+    """Make a command run in the floating-point environment of the process's start."""
     invoke = command.invoke
 
     def run(context: click.Context) -> object:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`ferry policy`: check a policy, show one, and what can be said in one."""
+"""`ferry policy`: check a policy, show one, list facts, print the schema."""
 
 from __future__ import annotations
 
@@ -18,7 +18,8 @@ _FILE = click.Path(path_type=Path)
 
 @click.group()
 def policy() -> None:
-    """Check and show policies: which backend runs what. docs/policies.md says how to write one."""
+    """Check and show policies, which select backends. docs/policies.md explains how to write
+    one."""
 
 
 @policy.command()
@@ -49,7 +50,7 @@ def check(files: tuple[Path, ...]) -> None:
 @policy.command()
 @click.argument("file", type=_FILE, required=False)
 def show(file: Path | None) -> None:
-    """Print the default policy with its comments, or FILE with every key that it leaves out."""
+    """Print the default policy with its comments, or FILE with the keys that it omits."""
     from ferryvm.policy import DEFAULT
 
     if file is None:
@@ -62,7 +63,7 @@ def show(file: Path | None) -> None:
 
 
 def _known() -> Known:
-    """The backends there are, also those not usable here: a policy may be for elsewhere."""
+    """All backends, including those not usable here: a policy may be for another machine."""
     from ferryvm.backend import BackendError, Compiler, Interpreter
     from ferryvm.policy.check import Known
     from ferryvm.registry import Registry
@@ -75,7 +76,7 @@ def _known() -> Known:
         try:
             backend = registry.get(name)
         except BackendError:
-            continue  # of which kind it is cannot be told
+            continue  # its kind is not known
         (compilers if isinstance(backend, Compiler) else interpreters).append(name)
         if isinstance(backend, Interpreter) and not backend.capabilities.cells:
             without_cells.append(name)
@@ -84,7 +85,7 @@ def _known() -> Known:
 
 @policy.command()
 def facts() -> None:
-    """List the facts that rules can ask for; those of the machine with their values here."""
+    """List the facts that rules can test; those of the machine with their values here."""
     from rich.table import Table
 
     from ferryvm.cli.show import print_table

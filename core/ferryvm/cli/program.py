@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`ferry asm`, `compile`, `dis`, `verify`: programs from one form into another."""
+"""`ferry asm`, `compile`, `dis`, `verify`: conversions between forms of programs."""
 
 from __future__ import annotations
 
@@ -98,7 +98,7 @@ def compile_(
     if len(chosen) > 1:
         raise click.UsageError("--regions and --emit show different things: leave out one")
     if chosen:
-        from ferryvm.cli import emit as shower  # loads no compiler where an image is made
+        from ferryvm.cli import emit as shower  # makes an image without loading a compiler
 
         if emit is None:
             shower.show_regions(file, peephole, language)

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 _LONGEST_BISECT = 60.0
-"""Seconds for the traces of what was found."""
+"""Time limit in seconds for the traces of the result."""
 
 
 @click.command()
@@ -56,11 +56,11 @@ def reduce(
     schedule: str | None,
     hosts: tuple[str, ...],
 ) -> None:
-    """Shrink a program on which two backends disagree while the same disagreement stays.
+    """Shrink a program on which two backends disagree while it shows the same disagreement.
 
     FILE is a program (.skiff, .fasm, .fvm) or a file of a disagreement, which names the backends
-    itself. The smallest program so far is written whenever there is a smaller one; Ctrl-C stops
-    with it. Exit code 0: done; 2: something was unusable, or the backends agree.
+    itself. The smallest program so far is written at each improvement; Ctrl-C ends the search with
+    it. Exit code 0: done; 2: something was unusable, or the backends agree.
     """
     from ferryvm.program import Program
     from ferryvm.testing import disagreement
@@ -114,7 +114,7 @@ def reduce(
 
 
 def _recorded(case: BisectionInput, found: Reduction, origin: str) -> Disagreement:
-    """The disagreement of what a reduction found, in the simplest schedule that shows it."""
+    """The disagreement that a reduction found, in the simplest schedule that shows it."""
     from ferryvm.testing import Differ, disagreement
     from ferryvm.testing.environment import USUAL
     from ferryvm.verify import verify

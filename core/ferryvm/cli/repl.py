@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`ferry repl`: a language, one input at a time.
+"""`ferry repl`: an interactive session in a language.
 
-Each input is compiled to a program of its own, which starts with the variables and the heap that
-the one before left behind. An input that fails changes nothing but what it did before it failed.
+Each input is compiled to a program of its own, which inherits the variables and the heap of the
+input before it. A failing input changes nothing except what it did before it failed.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ Ctrl-C stops a running input, or drops the one being typed."""
 
 
 class Repl:
-    """An interactive session, apart from the terminal."""
+    """An interactive session, independent of the terminal."""
 
     def __init__(
         self,
@@ -47,7 +47,7 @@ class Repl:
         language: str = "skiff",
         hosts: tuple[str, ...] = (),
     ) -> None:
-        """`write` takes values and help, `complain` what went wrong; `hosts`: as `--hosts` names
+        """`write` receives values and help, `complain` error messages; `hosts`: as `--hosts` names
         them. Raises HostError, and FerryError for a language that has no sessions."""
         from ferryvm.language import installed
 
@@ -64,11 +64,11 @@ class Repl:
         sys.stdout.buffer.flush()
 
     def is_complete(self, text: str) -> bool:
-        """True if an input can be taken as it stands."""
+        """True if an input is complete."""
         return text.lstrip().startswith(":") or self.session.is_complete(text)
 
     def enter(self, text: str) -> bool:
-        """Take one input; False if it asks to leave."""
+        """Evaluate one input; False if it requests the end."""
         stripped = text.strip()
         try:
             if stripped.startswith(":"):
@@ -125,7 +125,7 @@ class Repl:
 )
 @hosts_option
 def repl(backend: str | None, language: str, hosts: tuple[str, ...]) -> int:
-    """Type Skiff, or another language, and see what it does.
+    """Evaluate inputs in Skiff, or another language, interactively.
 
     Inputs may also come through a pipe; the exit code is then 2 if one of them failed.
     """
@@ -147,7 +147,7 @@ def _piped(session: Repl) -> Iterator[str]:
             yield pending
             pending = ""
     if pending.strip():
-        yield pending  # incomplete: compiling it says what is missing
+        yield pending  # incomplete: compiling it reports the missing part
 
 
 def _typed(session: Repl, language: str) -> Iterator[str]:

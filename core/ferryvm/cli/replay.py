@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`ferry replay`: a disagreement that was saved, shown again."""
+"""`ferry replay`: the comparison of a saved disagreement, repeated."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 _LONGEST_BISECT = 60.0
-"""Seconds for the search for where they part."""
+"""Time limit in seconds for the search for the divergence."""
 
 
 @click.command()
@@ -38,7 +38,7 @@ def replay(file: Path, hosts: tuple[str, ...]) -> int:
     case = read_case(file, None, None, None, hosts=hosts)
     one = case.disagreement
     assert one is not None
-    _tell_versions(
+    _report_versions(
         file, one, disagreement.versions((one.good, *one.backends), case.differ.registry)
     )
     again = None
@@ -93,8 +93,8 @@ def _now(one: Disagreement, shown: Shown, bad: str) -> str:
     return f"{text} ({'the same field' if same else 'another field'})"
 
 
-def _tell_versions(file: Path, one: Disagreement, here: dict[str, str]) -> None:
-    """Say on standard error what is not as it was when the file was made."""
+def _report_versions(file: Path, one: Disagreement, here: dict[str, str]) -> None:
+    """Report on standard error the versions that differ from those in the file."""
     for name, version in one.versions.items():
         if here.get(name) != version:
             now = here.get(name, "nothing")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`ferry run` and `ferry resume`: a program's output goes to stdout, everything else elsewhere."""
+"""`ferry run` and `ferry resume`: only a program's output goes to stdout."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ class Size(_Parameter):
 
 
 _arguments = click.argument("arguments", nargs=-1, type=click.UNPROCESSED)
-"""The program's own, after `--`."""
+"""The program's arguments, after `--`."""
 
 
 def _options(command: Callable[..., None]) -> Callable[..., None]:
@@ -126,7 +126,7 @@ def run(
 @_arguments
 @_options
 def resume(state: Path, stack_limit: int, heap_limit: int, **options: Any) -> None:
-    """Go on with a saved STATE, on any backend. ARGUMENTS, after `--`, are the program's."""
+    """Continue a saved STATE, on any backend. ARGUMENTS, after `--`, are the program's."""
     began = time.perf_counter()
     engine = _engine(stack_limit, heap_limit, **options)
 
@@ -191,7 +191,7 @@ def _run(
         refuse_same_file(file, trace)
         check_writable(trace)
     if save is not None or trace is not None or record is not None:
-        termination.keep_state()
+        termination.save_state_first()
     recorded = played = None
     if record is not None or replay is not None:
         from ferryvm.engine.host_log import HostLog
@@ -210,7 +210,7 @@ def _run(
 
 @contextlib.contextmanager
 def _recorded(log: HostLog | None, path: Path | None) -> Iterator[None]:
-    """Write the log of a run, however that ends."""
+    """Write the log of a run, on errors, too."""
     try:
         yield
     finally:
@@ -220,7 +220,7 @@ def _recorded(log: HostLog | None, path: Path | None) -> Iterator[None]:
 
 
 def _check_played(log: HostLog, position: int, status: Status, path: Path | None) -> None:
-    """Raise FerryError where a program has halted, and the log goes on."""
+    """Raise FerryError if a program has halted and the log has further calls."""
     left = len(log) - position
     if left and status is Status.HALT:
         more = "1 more host call" if left == 1 else f"{left} more host calls"
@@ -229,7 +229,7 @@ def _check_played(log: HostLog, position: int, status: Status, path: Path | None
 
 @contextlib.contextmanager
 def _traced(engine: Engine, path: Path | None) -> Iterator[None]:
-    """Write a trace of what the engine does meanwhile, however that ends."""
+    """Write a trace of the engine's events in the context, on errors, too."""
     if path is None:
         yield
         return
@@ -269,7 +269,7 @@ def _drive(
         failure = host_failure(execution.machine, error)
         if failure is None and not isinstance(error, OSError):
             raise
-        _save(execution, save)  # it stands at that call
+        _save(execution, save)  # the program is at that call
         raise failure or error from None
     if result.status is Status.FUEL:
         where = execution.machine.position or f"pc {execution.machine.control.pc}"
@@ -281,12 +281,12 @@ def _drive(
 def _save(execution: Execution, path: Path | None) -> None:
     if path is None:
         return
-    from ferryvm.image import ImageError  # images are loaded for those who have one
+    from ferryvm.image import ImageError  # loaded only for programs with one
 
     with termination.deferred():
         try:
             execution.save(path)
-        except ImageError as error:  # the disk is full, say: what took long to compute is not lost
+        except ImageError as error:  # the disk may be full: save elsewhere
             other = _saved_elsewhere(execution)
             if other is None:
                 raise
@@ -295,7 +295,7 @@ def _save(execution: Execution, path: Path | None) -> None:
 
 
 def _saved_elsewhere(execution: Execution) -> Path | None:
-    """The file in the directory for temporary files that has the state; None if that fails, too."""
+    """The file in the temporary directory that has the state; None if that fails, too."""
     import tempfile  # hardly any run ends on a full disk
 
     from ferryvm.image import ImageError

@@ -17,21 +17,21 @@ if TYPE_CHECKING:
     from ferryvm.machine.state import Machine
 
 _LARGEST_SOURCE = 16 << 20
-"""Bytes of a source file that is read again to show a line of it."""
+"""Size limit in bytes of source files that are read again to show a line."""
 
 
 class Interrupted(click.ClickException):
-    """A run was interrupted; click would hide the place behind an `Abort` of its own."""
+    """A run was interrupted; click would replace the position by a message of its own."""
 
 
 class Trapped(click.ClickException):
-    """A program trapped, or what it called failed; the message is all that is shown of it."""
+    """A program trapped, or a host function failed; only the message is shown."""
 
 
 def host_failure(machine: Machine, error: Exception) -> Trapped | None:
-    """The failure to tell where a host function raised; None for any other error, and where what
-    the program writes cannot be written."""
-    notes = getattr(error, "__notes__", ())  # the program's frames: it is a user's function's
+    """The failure to report if a host function raised; None for other errors and for a failure to
+    write output."""
+    notes = getattr(error, "__notes__", ())  # the program's frames: the function is the user's
     if isinstance(error, BrokenPipeError) or not (notes or machine.status is Status.HOST):
         return None
     name = machine.program.hosts[machine.control.exit_id].name
@@ -48,11 +48,11 @@ def host_failure(machine: Machine, error: Exception) -> Trapped | None:
 
 
 def with_source_line(message: str, position: Position | None) -> str:
-    """`message` with the line that it is about below its first one, where that can be read."""
+    """`message` with the source line that it is about below its first line, if that can be read."""
     if position is None:
         return message
     path = Path(position.file)
-    # An image may name any file at all: nothing endless, nothing huge.
+    # An image may name any file, also an endless or huge one.
     if not path.is_file() or path.stat().st_size > _LARGEST_SOURCE:
         return message
     try:
@@ -68,7 +68,7 @@ def with_source_line(message: str, position: Position | None) -> str:
 
 
 def exit_code(given: object) -> int | None:
-    """The exit code that a command returned or gave to `sys.exit`; None if it is none."""
+    """The exit code that a command returned or gave to `sys.exit`; None if it is invalid."""
     if given is None:
         return 0
     return given if type(given) is int and 0 <= given <= 255 else None

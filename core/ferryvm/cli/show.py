@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 @click.argument("mnemonic", required=False)
 @click.option("--markdown", is_flag=True, help="Print the whole reference, docs/isa.md.")
 def isa(mnemonic: str | None, markdown: bool) -> None:
-    """List the instruction set, or show all about one MNEMONIC."""
+    """List the instruction set, or describe one MNEMONIC."""
     if markdown:
         from ferryvm.isa.manual import markdown as render
 
@@ -47,7 +47,7 @@ def print_table(table: Table) -> None:
 
     console = Console(markup=False, highlight=False)
     if not console.is_terminal:
-        console.width = 400  # a pipe has no width of its own, and no cell must be cut there
+        console.width = 400  # a pipe has no width, and no cell must be truncated there
     console.print(table)
 
 
@@ -66,9 +66,10 @@ against_option = click.option(
 
 
 def chosen_backends(registry: Registry, text: str) -> tuple[str, ...]:
-    """The backends that `--backends` names: `all` are those that can be used here.
+    """The backends that `--backends` names; `all` means those that are usable here.
 
-    Those that cannot are told on standard error with their reasons; one that is named is an error.
+    Unusable ones are reported on standard error with their reasons, and are errors if they are
+    named.
     """
     if text != "all":
         return tuple(text.split(","))
@@ -76,6 +77,6 @@ def chosen_backends(registry: Registry, text: str) -> tuple[str, ...]:
     for line in registry.listings():
         if line.reason is None:
             usable.append(line.name)
-        elif line.state is not Availability.FORBIDDEN:  # that is what the user wants
+        elif line.state is not Availability.FORBIDDEN:  # the user excluded it
             click.echo(f"ferry: left out of all: {line.reason}", err=True)
     return tuple(usable)

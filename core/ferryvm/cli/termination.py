@@ -5,9 +5,9 @@
               a signal: at once   KeyboardInterrupt,      a signal: at once
                                   a second one: at once
 
-SIGINT is told in one line, with exit code 130. After SIGTERM or SIGHUP, when what has to be written
-is written, the process dies by that signal, so that whoever started it sees it. A signal that was
-ignored when the process began stays ignored. What is loaded before `begin` is next to nothing.
+SIGINT is reported in one line, with exit code 130. After SIGTERM or SIGHUP the process writes
+pending data and then dies by that signal, so that its parent sees the cause. A signal that was
+ignored at the start of the process remains ignored. Almost nothing is loaded before `begin`.
 """
 
 from __future__ import annotations
@@ -25,23 +25,23 @@ SIGINT: int = _signal.SIGINT
 ENDING: tuple[int, ...] = (_signal.SIGTERM, _signal.SIGHUP)
 
 came: list[int] = []
-"""The signals that have come, oldest first."""
+"""The signals so far, oldest first."""
 
 _phase = "loading"
 _most = 1
-"""Signals that a command may deal with itself."""
+"""The number of signals that a command may handle itself."""
 _saves_state = False
-"""True if something is to be written before a program's end by a signal."""
+"""True if a program's state is written before a signal ends the process."""
 _is_waiting = False
-"""True while a program waits until what it prints can be written."""
+"""True while a program waits for its output to become writable."""
 
 
 class StoppedWaiting(KeyboardInterrupt):
-    """A signal came while a program waited to print: it stands at that call."""
+    """A signal came while a program waited to print; the program is at that call."""
 
 
 def begin() -> None:
-    """Take the signals; descriptors 0 to 2 are there from now on."""
+    """Install the handlers of signals; descriptors 0 to 2 exist from now on."""
     for number in (SIGINT, *ENDING):
         if _signal.getsignal(number) not in (_signal.SIG_IGN, None):
             _signal.signal(number, _on_signal)
@@ -49,24 +49,24 @@ def begin() -> None:
 
 
 def _open_standard() -> None:
-    """Open what is closed of descriptors 0 to 2, before any other file gets their numbers.
+    """Open those of the descriptors 0 to 2 that are closed, before another file gets their numbers.
 
-    On what was closed nothing can be written: standard output fails, as with coreutils.
+    Writing to one that was closed fails, as with coreutils.
     """
     for descriptor, mode in ((0, os.O_RDONLY), (1, os.O_RDONLY), (2, os.O_WRONLY)):
         try:
             os.fstat(descriptor)
         except OSError:
-            opened = os.open(os.devnull, mode)  # the lowest number that is free
+            opened = os.open(os.devnull, mode)  # the lowest free number
             if opened != descriptor:
                 os.close(opened)
             os.set_inheritable(descriptor, True)
-    if sys.stdout is None:  # Python's answer to a closed one: then nobody would miss the output
+    if sys.stdout is None:  # closed: errors would be lost
         sys.stdout = open(1, "w", encoding="utf-8", closefd=False)  # noqa: SIM115 - the process's
 
 
 def run() -> None:
-    """Loading is over: from now on a signal is a KeyboardInterrupt."""
+    """Loading is over: from now on a signal raises KeyboardInterrupt."""
     global _phase
     from ferryvm import process
 
@@ -76,8 +76,8 @@ def run() -> None:
 
 
 def loading() -> AbstractContextManager[None]:
-    """While active, our own code is imported: in the middle of that a signal ends the process at
-    once, since an extension module makes anything of a KeyboardInterrupt, or nothing."""
+    """While active, our own code is imported: a signal then ends the process at once, since
+    extension modules may turn a KeyboardInterrupt into anything, or ignore it."""
     import contextlib
 
     @contextlib.contextmanager
@@ -93,26 +93,26 @@ def loading() -> AbstractContextManager[None]:
 
 
 def be_patient() -> None:
-    """The command deals with a second KeyboardInterrupt itself."""
+    """The command handles a second KeyboardInterrupt itself."""
     global _most
     _most = 2
 
 
 def forget() -> None:
-    """The command has dealt with Ctrl-C, and goes on."""
+    """The command has handled Ctrl-C, and continues."""
     if all(number == SIGINT for number in came):
         came.clear()
 
 
-def keep_state() -> None:
-    """A program that a signal stops has something to write first."""
+def save_state_first() -> None:
+    """A program that a signal stops has a state to write first."""
     global _saves_state
     _saves_state = True
 
 
 def wait_to_write(ready: Callable[[], object]) -> None:
-    """Call what returns when a program's output can be written. Raises StoppedWaiting for a signal
-    that has come or comes meanwhile."""
+    """Call `ready`, which returns when a program's output is writable. Raises StoppedWaiting for a
+    signal before or during the call."""
     global _is_waiting
     _is_waiting = True
     try:
@@ -124,14 +124,14 @@ def wait_to_write(ready: Callable[[], object]) -> None:
 
 
 def heard(number: int) -> None:
-    """A signal came while a program ran, which is being stopped."""
+    """Record a signal that stops the running program."""
     came.append(number)
     if len(came) > _most:
         at_once(number)
     if _is_waiting:
         raise StoppedWaiting
     if number != SIGINT and not _saves_state:
-        raise KeyboardInterrupt  # it may be in a host call that takes long
+        raise KeyboardInterrupt  # it may be in a long host call
 
 
 def _on_signal(number: int, _frame: object) -> None:
@@ -143,7 +143,7 @@ def _on_signal(number: int, _frame: object) -> None:
 
 
 def deferred() -> AbstractContextManager[None]:
-    """While active, something is written: a first signal takes effect afterwards."""
+    """While active, data is written: a first signal takes effect afterwards."""
     import contextlib
 
     @contextlib.contextmanager
@@ -161,7 +161,7 @@ def deferred() -> AbstractContextManager[None]:
 
 
 def ending_signal() -> int:
-    """SIGTERM or SIGHUP if it is to end the process; else 0."""
+    """SIGTERM or SIGHUP if it must end the process; else 0."""
     return next((number for number in came if number != SIGINT), 0)
 
 
@@ -180,7 +180,7 @@ def say(text: str) -> None:
     """Write a line on standard error, past all buffers."""
     import contextlib
 
-    with contextlib.suppress(OSError):  # nobody reads it
+    with contextlib.suppress(OSError):  # it has no reader
         os.write(2, f"ferry: {text}\n".encode())
 
 
@@ -193,8 +193,8 @@ def die(number: int) -> None:
 
 
 def end(code: int) -> None:
-    """End the process after a command. What runs in other threads is not waited for, be it a
-    compiler (which Python's own end would take memory from) or a plugin's."""
+    """End the process after a command, without waiting for other threads: a compiler's (whose
+    memory Python's regular exit would release) or a plugin's."""
     global _phase
     _phase = "ending"
     import atexit
@@ -204,10 +204,10 @@ def end(code: int) -> None:
     if compilation is not None:
         compilation.abandon()
     if sys.gettrace() is not None or sys.getprofile() is not None:
-        sys.exit(code)  # whoever looks on wants to write what it saw
+        sys.exit(code)  # profilers and coverage write their data here
     atexit._run_exitfuncs()
     for stream in (sys.stdout, sys.stderr):
-        with contextlib.suppress(Exception):  # it may be closed, or nobody reads it
+        with contextlib.suppress(Exception):  # it may be closed, or have no reader
             stream.flush()
     if ending_signal():
         die(ending_signal())

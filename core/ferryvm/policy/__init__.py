@@ -1,12 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Policies: which backend runs which region, as rules in TOML; docs/policies.md is for users.
+"""Policies, which select the backend of each region, as rules in TOML; docs/policies.md is for
+users.
 
     file ── check (keys, conditions; every fault at once) ──┐
                                                             ├─> Policy ── choose(facts) ──> Decision
     default.toml, our own ──────────────────────────────────┘
 
-A run with the default policy needs no checker, and one in which nothing gets hot asks nothing:
-each part is imported when it is first needed.
+A run with the default policy needs no checker, and one without hot code makes no decision: each
+part is imported at its first use.
 """
 
 from __future__ import annotations
@@ -59,7 +60,7 @@ DEFAULT = Path(__file__).with_name("default.toml")
 
 @functools.cache
 def default() -> Policy:
-    """The policy for whoever names none."""
+    """The policy that applies if none is named."""
     return build_ours(tomli.loads(DEFAULT.read_text(encoding="utf-8")))
 
 
@@ -71,11 +72,11 @@ def load(
 ) -> Policy:
     """The policy in a file; `backends` are the names that it may use.
 
-    `interpreters` and `compilers`: those of them of which that is known; then a name that stands
-    where only the other kind can is a fault too.
+    `interpreters` and `compilers`: those of them whose kind is known; a name in a position for the
+    other kind is then a fault, too.
 
-    What is allowed but does nothing goes to the log as a warning. Raises PolicyError with every
-    fault, FerryError where the file cannot be read.
+    Legal keys without effect are logged as warnings. Raises PolicyError with every fault,
+    FerryError if the file cannot be read.
     """
     from ferryvm.policy import check
 

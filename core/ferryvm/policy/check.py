@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Reading a policy file: every fault in it at once, each with its place in the text.
+"""Reading a policy file: every fault in it at once, each with its position in the text.
 
-    text ── TOML ── keys (types, bounds), conditions, backends ── rules held together ──> Policy
-             │        │ all faults of these are told at once        │ warnings
+    text ── TOML ── keys (types, bounds), conditions, backends ── rules compared ──> Policy
+             │        │ all faults of these are reported at once        │ warnings
              └ one fault ends it
 
 Faults that are only warnings leave a policy that can be used.
@@ -33,14 +33,14 @@ class Known:
 
     names: Collection[str]
     interpreters: Collection[str] = ()
-    """Those that take no regions, as far as it is known."""
+    """Backends that compile no regions, as far as it is known."""
     compilers: Collection[str] = ()
-    """Those that run no whole programs, likewise."""
+    """Backends that run no whole programs, as far as it is known."""
     without_cells: Collection[str] = ()
-    """Interpreters that compiled code cannot be entered from, likewise."""
+    """Interpreters from which compiled code cannot be entered, as far as it is known."""
 
     def faults(self, path: Path, name: object, takes_regions: bool) -> Iterator[TomlFault]:
-        """The faults of a backend's name, for a compiler or an interpreter."""
+        """The faults of a backend's name in the position of a compiler or an interpreter."""
         if not isinstance(name, str):
             return
         if name not in self.names:
@@ -51,7 +51,7 @@ class Known:
             yield TomlFault(path, f"{fault.show(name)} is {wrong}", fitting)
 
     def interpreter_faults(self, name: object) -> Iterator[TomlFault]:
-        """The faults of a backend's name as the interpreter that others compile for."""
+        """The faults of a backend's name as the interpreter beside compilers."""
         path: Path = ("interpreter",)
         yield from self.faults(path, name, False)
         if isinstance(name, str) and name in self.without_cells:
@@ -60,7 +60,7 @@ class Known:
             yield TomlFault(path, wrong, fault.listed(others))
 
     def fitting(self, takes_regions: bool) -> list[str]:
-        """The names that may stand where one that takes regions does, or another."""
+        """The names that are allowed in the position of a compiler, or of an interpreter."""
         others = self.interpreters if takes_regions else self.compilers
         return [one for one in self.names if one not in others]
 
@@ -70,7 +70,7 @@ class Reading:
     """The result of reading a policy."""
 
     policy: Policy | None
-    """None if there are errors."""
+    """None if there were errors."""
     faults: tuple[PlacedFault, ...]
     """In the order of the text; only warnings if there is a policy."""
 
@@ -82,12 +82,12 @@ def load(path: FilePath, backends: Known) -> Policy:
 
 
 def read(path: FilePath, backends: Known) -> Reading:
-    """As `load`, with the faults as values. Raises FerryError where the file cannot be read."""
+    """As `load`, with the faults as values. Raises FerryError if the file cannot be read."""
     return read_text(text_of(path), str(path), backends)
 
 
 def read_text(text: str, file: str, backends: Known) -> Reading:
-    """The policy in a text; `file` is what messages call it."""
+    """The policy in a text; `file` is its name in messages."""
 
     def judge(document: dict[str, Any]) -> tuple[Policy | None, list[TomlFault]]:
         conditions: list[When] = []
@@ -103,7 +103,7 @@ def read_text(text: str, file: str, backends: Known) -> Reading:
 def _key_faults(document: Mapping[str, Any], backends: Known) -> Iterator[TomlFault]:
     """Violations of the declared keys."""
     for one in key_faults(keys.PolicyKeys, document):
-        if one.found == MISSING:  # the name of a backend: all else may be left out
+        if one.found == MISSING:  # the name of a backend: everything else is optional
             fitting = fault.listed(backends.fitting(takes_regions=True))
             yield dataclasses.replace(one, allowed=fitting)
         else:
@@ -116,9 +116,9 @@ def _key_faults(document: Mapping[str, Any], backends: Known) -> Iterator[TomlFa
 def _rule_faults(
     document: Mapping[str, Any], backends: Known, conditions: list[When]
 ) -> Iterator[TomlFault]:
-    """Faults of names of backends and of conditions, where keys are as declared.
+    """Faults of names of backends and of conditions; keys must be as declared.
 
-    `conditions` gets that of each rule, if nothing is wrong.
+    The condition of each rule without faults is appended to `conditions`.
     """
     yield from backends.interpreter_faults(document.get("interpreter"))
     shadow = document.get("shadow")
@@ -136,7 +136,7 @@ def _rule_faults(
             is_table = isinstance(entry, dict)
             name = entry.get("name") if is_table else entry
             if isinstance(name, str) and name in fitting:
-                continue  # as most do: files may have 100,000 rules
+                continue  # the common case: files may have 100,000 rules
             at: Path = (*path, "backends", step)
             yield from backends.faults((*at, "name") if is_table else at, name, True)
         yield from _chain_faults(path, rule.get("action", "compile"), rule, chain)
@@ -144,8 +144,8 @@ def _rule_faults(
         when = rule.get("when", {})
         if isinstance(when, dict):
             read = predicate.read(when, (*path, "when"), faults.append)
-            # A part with a fault is left out, which makes what contains it hold too often or too
-            # rarely; single tests stand for themselves.
+            # Without the parts that have faults, predicates that contain them hold too often or too
+            # rarely; single tests are independent of them.
             sound = When(read.tests) if faults else read
             conditions.append(read)
             yield from faults

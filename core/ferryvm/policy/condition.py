@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Conditions of rules on facts: true or false, within bounds, like a pattern.
+"""Conditions of rules on facts: booleans, bounds of numbers, patterns of texts.
 
-No expression language: one value, one text of comparisons, one glob. Whatever cannot be said so
-is two rules, `any`, or `not`.
+There is no expression language: one value, one text of comparisons, one glob. Anything else takes
+two rules, `any`, or `not`.
 """
 
 from __future__ import annotations
@@ -32,20 +32,22 @@ COMPARISON = rf"{_OPERATOR_AND_DIGIT}[0-9_]*(\.[0-9]+)?([eE][+-]?0*[0-9]{{1,2}})
 """One comparison as a pattern, in what Python and JSON schemas have in common."""
 
 COMPARISON_LIKE = f"^{_OPERATOR_AND_DIGIT}"
-"""Beginnings of texts that must be comparisons, where any text is allowed."""
+"""Beginnings of texts that must be comparisons where any text is allowed."""
 
 LARGEST = 10**18
-"""Most that a number in a condition can be, to either side of 0."""
+"""The largest absolute value of a number in a condition."""
 
 RANGES: dict[FactType, tuple[int, int]] = {
     FactType.COUNT: (0, LARGEST),
     FactType.SHARE: (0, 1),
     FactType.OPEN: (-LARGEST, LARGEST),
 }
-"""Between what a fact of each type can be wanted to be equal to; a count is a whole number, too."""
+"""The range of the numbers that a fact of each type can be required to equal; a count is a whole
+number, too."""
 
 _EXACT = 20
-"""Digits up to which a number is read as it stands; Python refuses to read thousands of them."""
+"""The number of digits up to which a number is read exactly; Python refuses to read thousands of
+them."""
 
 _SIZE = f"{LARGEST:.0e}".replace("e+", "e")
 
@@ -62,7 +64,7 @@ ALLOWED = {
 
 @record.dataclass(frozen=True)
 class Is:
-    """The fact is this truth value."""
+    """The fact is this boolean."""
 
     value: bool
 
@@ -108,7 +110,7 @@ Condition = Is | Like | Within
 
 
 def read(value: object, fact: Fact) -> Condition | None:
-    """The condition that a value in a rule stands for; None if the fact can be no such thing."""
+    """The condition that a value in a rule denotes; None if it is impossible for the fact."""
     if isinstance(value, bool):
         return Is(value) if fact.type in (FactType.BOOLEAN, FactType.OPEN) else None
     if isinstance(value, int | float):
@@ -126,7 +128,7 @@ def read(value: object, fact: Fact) -> Condition | None:
 def _can_be(kind: FactType, number: int | float) -> bool:
     """True if a fact of that type can be that number."""
     low, high = RANGES.get(kind, (1, 0))
-    if not low <= number <= high:  # NaN is nowhere
+    if not low <= number <= high:  # NaN is in no range
         return False
     return kind is not FactType.COUNT or number == int(number)
 
@@ -147,9 +149,8 @@ def _comparisons(text: str) -> Within | None:
 
 
 def samples(fact: Fact, conditions: Sequence[Condition]) -> Iterator[Value] | None:
-    """Values of a fact, one at least for every way in which the conditions can turn out; those that
-    differ most come first. None where the fact's values cannot be told.
-    """
+    """Values of a fact, at least one for each combination of results of the conditions, the most
+    different first. None if the fact's values cannot be enumerated."""
     if fact.type is FactType.BOOLEAN:
         return iter((True, False))
     if fact.type is FactType.TEXT:
@@ -162,7 +163,7 @@ def samples(fact: Fact, conditions: Sequence[Condition]) -> Iterator[Value] | No
         if isinstance(condition, Within)
         for _, number in condition.comparisons
     ]
-    # Nothing changes between two bounds, so that one value there stands for all.
+    # Results do not change between two bounds, so one value between them is enough.
     return _counts(bounds) if fact.type is FactType.COUNT else _shares(bounds)
 
 

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The names that a rule can ask for: facts of the region, of the machine, and from plugins.
+"""The facts that rules can test: of the region, of the machine, and from plugins.
 
-The names are the fields of `Facts` and `MachineFacts`, so a fact added there can be asked for at
-once. A field that counts by chapter is one fact a chapter: `mix.heap`. They are looked at when a
-file is checked or something is hot, not in every run.
+Their names are the fields of `Facts` and `MachineFacts`, so rules can test a fact added there at
+once. A field that counts by chapter is one fact for each chapter: `mix.heap`. They are collected
+when a file is checked or code is hot, not in every run.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ Value = bool | int | float | str
 """Type of a fact's value."""
 
 MACHINE, PLUGIN = "machine", "plugin"
-"""First parts of the names of facts that are not the region's."""
+"""Prefixes of the names of facts that are not the region's."""
 
 _PLUGIN_FACT = re.compile(rf"{PLUGIN}\.[^.]+\.[^.]+")
 
@@ -42,19 +42,19 @@ class FactType(enum.Enum):
 
 @record.dataclass(frozen=True)
 class Fact:
-    """Something that a rule can ask for."""
+    """A property that a rule can test."""
 
     name: str
     type: FactType
     values: tuple[str, ...] | None = None
-    """Of a text: all that it can be; None if it can be anything."""
+    """For a text all its possible values; None if any text is possible."""
 
 
 _TYPES = {bool: FactType.BOOLEAN, int: FactType.COUNT, float: FactType.SHARE, str: FactType.TEXT}
 
 
 def _owners() -> Iterator[tuple[type, str]]:
-    """The classes that declare facts, and what stands before their names."""
+    """The classes that declare facts, and the prefixes of their names."""
     from ferryvm.policy.machine import MachineFacts
     from ferryvm.region.fact import Facts
 
@@ -83,13 +83,13 @@ def vocabulary() -> Mapping[str, Fact]:
 
 
 def find(name: str) -> Fact | None:
-    """The fact of that name; those of plugins are not known before they are asked for."""
+    """The fact of that name; the facts of plugins are not known in advance."""
     fact = vocabulary().get(name)
     return open_fact(name) if fact is None and _PLUGIN_FACT.fullmatch(name) else fact
 
 
 def open_fact(name: str) -> Fact:
-    """A fact that may be anything."""
+    """A fact with any type and value."""
     return Fact(name, FactType.OPEN)
 
 
@@ -102,7 +102,7 @@ class Values:
         self._found: dict[str, Value | None] = {}
 
     def get(self, name: str) -> Value | None:
-        """The fact's value, None if there is no such fact here."""
+        """The fact's value, None if the fact does not exist here."""
         if name not in self._found:
             self._found[name] = self._get(name)
         return self._found[name]

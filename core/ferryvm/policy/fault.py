@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The error of a policy that cannot be used; apart from the checker, which a run may not need."""
+"""The error of an unusable policy, in a module of its own because a run may not need the
+checker."""
 
 from __future__ import annotations
 

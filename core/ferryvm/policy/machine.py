@@ -12,7 +12,7 @@ from ferryvm import record
 
 @record.dataclass(frozen=True)
 class MachineFacts:
-    """The computer, as far as rules ask about it; `machine.` stands before each name there."""
+    """The computer as rules can test it; the prefix of these names is `machine.`."""
 
     cpus: int
     """Processors that this process may use."""
@@ -21,14 +21,14 @@ class MachineFacts:
     system: str
     """The operating system: `Linux`, `Darwin`, ..."""
     memory: int
-    """Bytes of memory of the computer; 0 if they cannot be told."""
+    """Bytes of memory of the computer; 0 if unknown."""
     cpu: str
-    """Name of the processor's model; empty if it cannot be told."""
+    """Name of the processor's model; empty if unknown."""
 
 
 @functools.cache
 def here() -> MachineFacts:
-    """The facts of this computer; asked for once a process."""
+    """The facts of this computer, cached in the process."""
     name = os.uname()
     return MachineFacts(_cpus(), name.machine, name.sysname, _memory(), _cpu())
 
@@ -49,7 +49,7 @@ def _memory() -> int:
 def _cpu(source: Path = Path("/proc/cpuinfo")) -> str:
     try:
         with source.open(encoding="utf-8", errors="replace") as lines:
-            for line in lines:  # the file grows with the processors, the first one is enough
+            for line in lines:  # the file has a part for each processor; the first is enough
                 key, _, value = line.partition(":")
                 if key.strip() in ("model name", "cpu model", "Model"):
                     return value.strip()

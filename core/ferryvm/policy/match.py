@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The rule that a region falls under: the first one whose predicate holds."""
+"""The rule that applies to a region: the first one whose predicate holds."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from ferryvm.policy.model import Policy, Rule
 from ferryvm.region.fact import Facts
 
 MOST_EXPLAINED = 100
-"""Rules that a decision explains, by why they do not match a region: of the rest that would take most of the
-time and memory."""
+"""The number of rules for which a decision has the reason why they do not match a region: reasons
+for all would take most of the time and memory."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -21,7 +21,7 @@ class Passed:
     """A rule that did not match."""
 
     index: int
-    """In the policy's rules, from 0."""
+    """Its index in the policy's rules, from 0."""
     name: str
     reason: str
     """The condition that failed, with the value found; one line."""
@@ -46,7 +46,7 @@ class Decision:
     """Number of further rules that did not match."""
 
     def lines(self) -> tuple[str, ...]:
-        """The rules that did not match, a line each, and how many are left out."""
+        """The rules that did not match, a line each, and the number of those omitted."""
         rest = (f"{self.unexplained} more rules do not match",) if self.unexplained else ()
         return (*map(str, self.passed), *rest)
 

@@ -5,7 +5,7 @@
        └── rules, first that matches wins ── when (predicate) ── backends, a chain of Choice
                                                                      └── name, Options
 
-`ferryvm.policy.keys` says what a file may contain; `build` makes a policy of what it has let pass.
+`ferryvm.policy.keys` defines valid files; `build` makes a policy of a valid file.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from ferryvm.policy.predicate import When, read
 from ferryvm.toml.fault import TomlFault
 
 INTERPRETER = "threaded"
-"""Runs what is not compiled, unless a policy says otherwise."""
+"""Runs code that is not compiled, unless a policy selects another."""
 
 
 @record.dataclass(frozen=True)
@@ -30,22 +30,22 @@ class Profile:
     enabled: bool = True
     """Off: nothing is counted, so nothing gets hot."""
     loop_threshold: int = 100_000
-    """Times round a loop head."""
+    """Passes of a loop head."""
     function_threshold: int = 25_000
     """Entries of a function."""
     scope_threshold: int = 1
-    """Entries of an enter-jit scope: who marks one has asked for it."""
+    """Entries of an enter-jit scope, which the program marked for compilation."""
     delay_ms: int = 0
-    """Milliseconds after which a place that got hot is compiled in the background."""
+    """Milliseconds by which the compilation of a hot site is deferred in the background."""
 
 
 PROMPT = Profile(loop_threshold=50, function_threshold=50)
-"""For a compiler that is asked for by name: it goes on soon where its code had to leave."""
+"""For a compiler that is named on the command line: decisions follow soon after its code leaves."""
 
 
 @record.dataclass(frozen=True)
 class Shadow:
-    """A second backend, which repeats each stay in compiled code to be compared with."""
+    """A second backend, which repeats each run of compiled code for comparison."""
 
     against: str = "reference"
     """Its name."""
@@ -56,28 +56,29 @@ class Options:
     """Options of a compilation, and limits of failing guards."""
 
     threshold: int | None = None
-    """Count below which this backend is not asked; None: as soon as the place is hot."""
+    """Count below which this backend is skipped; None: use it as soon as the site is hot."""
     optimize: int = 2
     """Optimisation level, 0 to 3."""
     background: bool = True
-    """Compile while the interpreter goes on."""
+    """Compile while the interpreter continues."""
     speculate: bool = False
-    """Leave out what the profile never saw, with a guard in its place."""
+    """Leave out paths that were never taken in the profile, with a guard in their place."""
     cache: bool = True
-    """Keep the code on disk, and take it from there."""
+    """Read the code from the cache on disk, and store it there."""
     required: bool = False
-    """A refusal or failure of this backend is an error; no further backend is asked."""
+    """A refusal or failure of this backend is an error; no further backend is used."""
     guard_limit: int = 1_000
     """Failures of one guard before the region is compiled again without it."""
     recompile_limit: int = 3
-    """Times that a region is compiled again with what is left of its guesses; then without any."""
+    """Number of times that a region is compiled again with its remaining speculations; then it is
+    compiled without any."""
     retry_after: int = 10_000_000
-    """Further counts after which a region that was given up is tried again; 0: never."""
+    """Further counts after which an abandoned region is tried again; 0: never."""
     device: str = ""
-    """The device that the backend is to compile for; empty: the one that it takes by itself."""
+    """The backend's target; empty: its default."""
     recompile_after: int | None = None
-    """Work of quick code after which it is replaced by code of the level above; 0: there is no
-    quick code. None: the backend's number, or 0 where programs wait for the code."""
+    """Work of quick code after which code of the level above replaces it; 0: there is no quick
+    code. None: the backend's number, or 0 if programs wait for the code."""
 
 
 @record.dataclass(frozen=True)
@@ -101,27 +102,28 @@ _EVERYTHING = When()
 
 @record.dataclass(frozen=True)
 class Rule:
-    """The regions that it is for, and what becomes of them."""
+    """A predicate of regions, and the action on them."""
 
     name: str = ""
     """For people; may be empty."""
     when: When = _EVERYTHING
     action: Action = Action.COMPILE
     backends: tuple[Choice, ...] = ()
-    """Asked in order, the first that takes the region wins; empty if the action is INTERPRET."""
+    """In order of preference, the first that compiles the region is used; empty if the action is
+    INTERPRET."""
 
 
 @record.dataclass(frozen=True)
 class Policy:
-    """The choice of a backend for each region."""
+    """The rules that select a backend for each region."""
 
     interpreter: str = INTERPRETER
-    """The backend that runs what is not compiled."""
+    """The backend that runs code that is not compiled."""
     profile: Profile = Profile()
     rules: tuple[Rule, ...] = ()
-    """The first that matches wins; what none matches is interpreted."""
+    """The first that matches applies; regions that none matches are interpreted."""
     whole_program: bool = False
-    """Before the first instruction the rules are asked about the whole program."""
+    """The rules are applied to the whole program before its first instruction."""
     shadow: Shadow | None = None
 
     @classmethod
@@ -135,12 +137,14 @@ class Policy:
 
     @classmethod
     def for_interpreter(cls, name: str) -> Policy:
-        """The policy of `--backend NAME` for an interpreter: it alone, and nothing is counted."""
+        """The policy of `--backend NAME` for an interpreter: only that backend, and nothing is
+        counted."""
         return cls(name, Profile(enabled=False))
 
 
 def build(document: Mapping[str, Any], conditions: Sequence[When]) -> Policy:
-    """The policy of a TOML document that has been checked; `conditions` are what its rules ask."""
+    """The policy of a TOML document that has been checked; `conditions` are the predicates of its
+    rules."""
     keys = dict(document)
     rules = map(_rule, keys.pop("rule", ()), conditions)
     shadow = dict(keys.pop("shadow", {"enabled": False}))
@@ -153,7 +157,8 @@ def build(document: Mapping[str, Any], conditions: Sequence[When]) -> Policy:
 
 
 def build_ours(document: Mapping[str, Any]) -> Policy:
-    """The policy of a TOML document of our own, which needs no check; facts are not looked at."""
+    """The policy of a TOML document of our own, which needs no check; names of facts are not
+    checked."""
     whens = [rule.get("when", {}) for rule in document.get("rule", ())]
     return build(document, [read(when, ("when",), _refuse, open_fact) for when in whens])
 

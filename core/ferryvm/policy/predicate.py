@@ -5,7 +5,7 @@
              ── tests, all must hold ──────   one of these holds    this does not
 
 Facts with a dot in their name may be written quoted (`"machine.cpus"`) or not (`machine.cpus`,
-which TOML reads as a table in a table): both are the same here.
+which TOML reads as a table in a table): both have the same meaning.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from ferryvm.policy.fact import PLUGIN, Fact, Values, find, vocabulary
 from ferryvm.toml.fault import Path, TomlFault, nearest, show
 
 ANY, NOT = "any", "not"
-"""Keys of a `when` that are no facts."""
+"""Keys of a `when` that are not facts."""
 
 _OTHER_WORDS = {"or": ANY, "some": ANY, "none": NOT, "except": NOT, "unless": NOT}
 _ALL = ("all", "and")
@@ -48,16 +48,16 @@ class MatchResult(NamedTuple):
 
 @record.dataclass(frozen=True)
 class Test:
-    """One fact is one of the things that are wanted."""
+    """A fact equals one of the wanted values."""
 
-    __test__ = False  # no class of tests, whatever pytest thinks of its name
+    __test__ = False  # not a class of tests for pytest
 
     fact: str
     wanted: tuple[Condition, ...]
     _known: tuple[Fact | None, Outcomes] | None = dataclasses.field(
         default=None, init=False, repr=False, compare=False
     )
-    """The last result, and the fact that it was for."""
+    """The last result, and the value that it was for."""
 
     def judge(self, values: Values) -> MatchResult:
         """The result for a region, with the value found."""
@@ -76,7 +76,7 @@ class Test:
         return found is not None and any(map(methodcaller("holds", found), self.wanted))
 
     def outcomes(self, facts: Mapping[str, Fact]) -> Outcomes:
-        """The results that it can have; `facts` says what values are possible."""
+        """The possible results; `facts` has the possible values."""
         fact = facts.get(self.fact)
         known = self._known
         if known is None or known[0] is not fact:
@@ -103,13 +103,13 @@ class Test:
 
 @record.dataclass(frozen=True)
 class When:
-    """A predicate; one without parts holds always."""
+    """A predicate; one without parts always holds."""
 
     tests: tuple[Test, ...] = ()
     alternatives: tuple[When, ...] = ()
-    """One of them must hold, if there are any."""
+    """If not empty, one of them must hold."""
     exception: When | None = None
-    """Must not hold."""
+    """It must not hold."""
 
     def judge(self, values: Values) -> MatchResult:
         """The result for a region, and the reason: all conditions that held, or the one that did
@@ -122,7 +122,7 @@ class When:
         return MatchResult(True, "; ".join(reasons) or "it takes everything")
 
     def holds(self, values: Values) -> bool:
-        """True if it holds for a region: as `judge`, without a reason."""
+        """As `judge`, without the reason."""
         return (
             all(test.holds(values) for test in self.tests)
             and (not self.alternatives or any(one.holds(values) for one in self.alternatives))
@@ -145,8 +145,7 @@ class When:
             )
 
     def outcomes(self, facts: Mapping[str, Fact]) -> Outcomes:
-        """The results that it can have; exact for each test, not for tests that contradict each
-        other."""
+        """The possible results; exact for each test, not for tests that contradict each other."""
         parts = [test.outcomes(facts) for test in self.tests]
         if self.alternatives:
             either = [one.outcomes(facts) for one in self.alternatives]
@@ -176,7 +175,8 @@ Known = Callable[[str], Fact | None]
 
 
 def read(table: Mapping[str, object], path: Path, report: Report, known: Known = find) -> When:
-    """The predicate of a `when` table; faults are reported and what has them is left out."""
+    """The predicate of a `when` table. Faults are reported, and the parts with faults are
+    omitted."""
     tests: dict[str, Test] = {}
     alternatives: list[When] = []
     exception = None
@@ -214,7 +214,7 @@ def _read_alternatives(value: object, path: Path, report: Report, known: Known) 
 
 
 def _flat(name: str, path: Path, value: object) -> Iterator[tuple[str, Path, object]]:
-    """Facts with their full names and places, out of tables that dotted keys made."""
+    """Facts with their full names and positions, from tables that dotted keys made."""
     if isinstance(value, dict) and value:
         for key, inner in value.items():
             yield from _flat(f"{name}.{key}", (*path, key), inner)
@@ -233,8 +233,8 @@ def _read_test(name: str, path: Path, value: object, report: Report, known: Know
 
 @functools.lru_cache(maxsize=1024)
 def _usual_test(name: str, texts: tuple[str, ...], known: Known) -> Test | None:
-    """The test of a fact for texts, None if there is a fault; rules ask for the same again and
-    again."""
+    """The test of a fact for texts, None if there is a fault; cached, because rules repeat
+    tests."""
     faults: list[TomlFault] = []
     test = _new_test(name, (), [*texts], faults.append, known)
     return None if faults else test
@@ -264,7 +264,7 @@ def _new_test(name: str, path: Path, value: object, report: Report, known: Known
 
 
 def _unknown(name: str, path: Path) -> TomlFault:
-    """The fault of a key that is no fact; the facts are too many to be listed."""
+    """The fault of a key that is not a fact; there are too many facts to list."""
     found = f"unknown fact {show(name)}"
     first = name.partition(".")[0]
     if first == PLUGIN:

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The conditions and rules that can never decide anything: probably not what their author meant.
+"""Conditions and rules that can never decide anything, which their author probably did not intend.
 
-A condition that contradicts itself is an error. A rule that does nothing because of what stands
-elsewhere in the file is a warning, since that may be on purpose for a while.
+A condition that contradicts itself is an error. A rule without effect because of other parts of the
+file is a warning, since that may be intended for a while.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ from ferryvm.policy.predicate import When
 from ferryvm.toml.fault import Path, TomlFault
 
 _WHOLE = "program"
-"""The kind of region that a whole program is."""
+"""The kind of region of a whole program."""
 
 
 def unreached(policy: Policy) -> Iterator[TomlFault]:
-    """A warning for each rule, or key, that does nothing."""
+    """A warning for each rule, or key, without effect."""
     if policy.rules and not policy.profile.enabled and not policy.whole_program:
         found = "no rule is ever asked: nothing is counted, and whole_program is off"
         yield TomlFault(("profile", "enabled"), found, is_warning=True)
@@ -49,7 +49,7 @@ def unreached(policy: Policy) -> Iterator[TomlFault]:
 
 
 def _facts_of_regions(policy: Policy) -> Mapping[str, Fact]:
-    """The facts, with the kinds of regions that this policy is ever asked about."""
+    """The facts, with the kinds of regions that occur under this policy."""
     kinds = _kinds()
     if not policy.whole_program:
         kinds = tuple(kind for kind in kinds if kind != _WHOLE)
@@ -76,9 +76,9 @@ def _with_kinds(kinds: tuple[str, ...]) -> Mapping[str, Fact]:
 def contradiction(
     when: When, path: Path, facts: Mapping[str, Fact], aside: str = ""
 ) -> Iterator[TomlFault]:
-    """A fault if the predicate never holds, or one for each test that is to blame by itself.
+    """A fault if the predicate never holds, or one for each test that is the cause by itself.
 
-    `aside`: what has the part in it that is not the predicate's; the fault is a warning then.
+    `aside`: the origin of the part that is not the predicate's; the fault is a warning then.
     """
     if when.outcomes(facts) != {False}:
         return

@@ -23,7 +23,7 @@ _DIALECT = "https://json-schema.org/draft/2020-12/schema"
 _COMPARISONS = f"^{COMPARISON}(,{COMPARISON})*$"
 
 _NAME = "[^.]+"
-"""A part of a plugin's fact."""
+"""A part of the name of a plugin's fact."""
 
 
 def json_schema() -> dict[str, Any]:
@@ -44,7 +44,7 @@ def json_schema() -> dict[str, Any]:
     definitions["When"] = _when()
     every = [*fact.vocabulary().values(), fact.open_fact(fact.PLUGIN)]
     definitions.update({_definition(one): _wanted(one) for one in every})
-    # Links of the page lead nowhere in an editor.
+    # Links of the page do not work in an editor.
     return {"$schema": _DIALECT, "title": "ferryvm policy", **_plain(schema)}
 
 
@@ -101,7 +101,7 @@ def _closed_table() -> dict[str, Any]:
 
 
 def _table_of(patterns: dict[str, Any]) -> dict[str, Any]:
-    """A table that is not empty, of keys that match a pattern as a whole."""
+    """A nonempty table of keys that match a pattern as a whole."""
     return {
         "type": "object",
         "patternProperties": {f"^{pattern}$": value for pattern, value in patterns.items()},
@@ -111,7 +111,7 @@ def _table_of(patterns: dict[str, Any]) -> dict[str, Any]:
 
 
 def _definition(one: Fact) -> str:
-    """The name of what a fact can be wanted to be."""
+    """The name of the values that a fact can be required to have."""
     return f"Wanted{one.name if one.values is not None else one.type.name}".title()
 
 
@@ -144,7 +144,7 @@ def _values(one: Fact) -> Iterator[dict[str, Any]]:
 
 def _globs(texts: tuple[str, ...]) -> str:
     """Matches each pattern with `*`, `?` or `[` that matches one of some texts, and few others: it
-    begins as one of them does, up to the first such character, and ends as one does."""
+    begins as one of them, up to the first such character, and ends as one of them."""
     starts = dict.fromkeys(text[:end] for text in texts for end in range(1, len(text) + 1))
     ends = dict.fromkeys(text[start:] for text in texts for start in range(len(text)))
     return rf"^({'|'.join(starts)})?[*?\[]([\s\S]*[*?\]])?({'|'.join(ends)})?$"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A policy as text in which every key stands, also those that its file left out."""
+"""A policy as text with all keys, including those that its file omitted."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def _choice(choice: Choice) -> Iterator[str]:
 
 
 def _keys(part: object) -> Iterator[str]:
-    """Keys of a plain dataclass; None is written by leaving the key out."""
+    """Keys of a plain dataclass; a key whose value is None is omitted."""
     assert dataclasses.is_dataclass(part)
     for field in dataclasses.fields(part):
         value = getattr(part, field.name)
@@ -83,6 +83,6 @@ def _condition(condition: Condition, fact: Fact | None) -> str:
     text = str(condition)
     if text[0] in "<>=!":
         return quote(text)
-    # A comparison may be with a number that the fact cannot be; then it has to stay one.
+    # A comparison may use a number that the fact cannot equal; it must remain a comparison.
     _, number = condition.comparisons[0]
     return text if fact and read(number, fact) else quote(f"== {text}")
