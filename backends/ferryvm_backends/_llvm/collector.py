@@ -133,7 +133,7 @@ class _Code:
             self.builder.ret(word(self.failed(fault)))
 
     def failed(self, fault: CollectionFault) -> int:
-        """What the function returns with a fault."""
+        """The result of the function for a fault."""
         return int(fault)
 
     @contextmanager

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where references and floats stand in objects and in frames, as collections and comparisons need
-it. Both follow from a verified program; nothing of it is state."""
+"""The positions of references and floats in objects and in frames, for collections and comparisons.
+Both follow from a verified program; nothing of it is state."""
 
 from __future__ import annotations
 
