@@ -184,6 +184,12 @@ class Artifact(abc.ABC):
         BackendError if they cannot be made."""
         return None
 
+    def collector(self) -> int | None:
+        """Address of a C function `uint64_t f(Request *)` that performs collections exactly as
+        `ferryvm.machine.collection.collect`, for as long as the process runs. None, the default:
+        they are performed in Python. Raises BackendError if it cannot be made."""
+        return None
+
     def count(self, pc: int, times: int, counting: bool) -> None:
         """Return HOT before `pc` when control reaches it for the `times`-th time from now.
 

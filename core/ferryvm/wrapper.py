@@ -82,6 +82,9 @@ class ArtifactWrapper(Artifact):
     def native_callers(self, imports: Mapping[int, Signature]) -> Mapping[int, int] | None:
         return self.inner.native_callers(imports)
 
+    def collector(self) -> int | None:
+        return self.inner.collector()
+
     @property
     def waited(self) -> float:  # type: ignore[override]  # it is the inner one that waits
         return self.inner.waited

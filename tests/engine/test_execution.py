@@ -381,9 +381,9 @@ def test_heap_limit_holds_to_the_byte(backend: str) -> None:
         engine.start(ferryvm.assemble(text.format(5001))).run()
 
 
-@pytest.mark.parametrize("limits", [{"stack": 8}, {"heap": -1}])
+@pytest.mark.parametrize("limits", [{"stack": 8}, {"heap": -1}, {"objects": -1}])
 def test_limits_that_make_no_sense_are_refused(limits: dict[str, int]) -> None:
-    with pytest.raises(FerryError, match="a stack has at least 1024, a heap at least 0"):
+    with pytest.raises(FerryError, match="a stack has at least 1024, the others at least 0"):
         Limits(**limits)
 
 

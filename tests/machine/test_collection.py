@@ -8,12 +8,13 @@ import random
 import pytest
 
 from ferryvm.machine.collection import collect
+from ferryvm.machine.object_memory import native_collector
 from ferryvm.machine.object_space import Collector
-from ferryvm_backends._llvm.collector import collector
+from ferryvm_backends._llvm import collector
 
 from .object_graph import NODES, PAIR, Graph, Node
 
-COLLECTORS = {"python": collect, "native": collector()}
+COLLECTORS = {"python": collect, "native": native_collector(collector.address())}
 
 
 @pytest.fixture(params=COLLECTORS)

@@ -17,14 +17,15 @@ from ferryvm.machine.control import Status
 from ferryvm_backends._llvm import ir
 from ferryvm_backends._llvm.arithmetic import WORD, word
 from ferryvm_backends._llvm.entry import pack, set_status, unpack
-from ferryvm_backends._llvm.handler import INT32, POINTER, HandlerBuilder, Registers
+from ferryvm_backends._llvm.handler import INT32, POINTER, Registers
 from ferryvm_backends._llvm.loader import PUBLISH
+from ferryvm_backends._llvm.object_handler import ObjectHandlerBuilder
 
 NATIVE = ir.FunctionType(INT32, [POINTER])
 """Compiled code: a function from a control block's address to a status."""
 
 
-class CellHandlerBuilder(HandlerBuilder):
+class CellHandlerBuilder(ObjectHandlerBuilder):
     """A builder of handlers and of the cells before them."""
 
     @abc.abstractmethod

@@ -10,7 +10,6 @@ words it finds, it reads and writes only memory that the request names.
 
 from __future__ import annotations
 
-import ctypes
 import functools
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -41,15 +40,8 @@ _BYTE, _POINTER = ir.IntType(8), ir.PointerType()
 _SHAPE_BYTES, _OUTSIDE_BYTES = SHAPE_WORDS * WORD_BYTES, OUTSIDE_WORDS * WORD_BYTES
 
 
-def collector() -> Callable[[Request], int]:
-    """The function that performs a collection. Raises BackendError if it cannot be made."""
-    # A pause is not long: the GIL is kept.
-    function = ctypes.PYFUNCTYPE(ctypes.c_uint64, ctypes.POINTER(Request))(address())
-    return lambda request: int(function(ctypes.byref(request)))
-
-
 def address() -> int:
-    """The address of a C function from a request's address to its fault."""
+    """The address of a C function from a request's address to its fault. Raises BackendError."""
     return _loaded().address(_SYMBOL)
 
 

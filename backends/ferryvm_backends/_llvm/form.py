@@ -184,6 +184,11 @@ class FormArtifact(Artifact):
     def native_callers(self, imports: Mapping[int, Signature]) -> Mapping[int, int] | None:
         return {number: native_caller.address(each) for number, each in imports.items()}
 
+    def collector(self) -> int | None:
+        from ferryvm_backends._llvm import collector  # most programs end before a collection
+
+        return collector.address()
+
     def count(self, pc: int, times: int, counting: bool) -> None:
         self._form(counting).count(pc, times)
 

@@ -21,8 +21,7 @@ from contextlib import contextmanager
 
 from ferryvm import record
 from ferryvm.isa import Immediate, Instruction, Trap, Type
-from ferryvm.isa.emitter import FunctionField
-from ferryvm.isa.objectless import ObjectlessEmitter
+from ferryvm.isa.emitter import Emitter, FunctionField
 from ferryvm.isa.type import WORD_BYTES
 from ferryvm.machine.control import DESCRIPTOR_WORDS, ControlBlock, Status
 from ferryvm.machine.native import NATIVE_WORDS, NativeField
@@ -50,7 +49,7 @@ class Registers:
     heap: ir.Value
 
 
-class HandlerBuilder(Arithmetic, ObjectlessEmitter[ir.Value]):
+class HandlerBuilder(Arithmetic, Emitter[ir.Value]):
     """The storage half of the emitter protocol, over an operand stack that is partly in values."""
 
     registers: Registers
@@ -358,6 +357,12 @@ class HandlerBuilder(Arithmetic, ObjectlessEmitter[ir.Value]):
     @contextmanager
     def _words(self, count: ir.Value, name: str) -> Iterator[ir.Value]:
         """A loop over so many words: the offset of each in bytes, from 0 up."""
+        with self._iterations(count, name) as index:
+            yield self.builder.shl(index, word(3))
+
+    @contextmanager
+    def _iterations(self, count: ir.Value, name: str) -> Iterator[ir.Value]:
+        """A loop of so many iterations: the number of each, from 0 up."""
         builder = self.builder
         start = builder.block
         head = builder.function.append_basic_block(name)
@@ -369,7 +374,7 @@ class HandlerBuilder(Arithmetic, ObjectlessEmitter[ir.Value]):
         index.add_incoming(word(0), start)
         builder.cbranch(builder.icmp_unsigned("<", index, count), body, done)
         builder.position_at_end(body)
-        yield builder.shl(index, word(3))
+        yield index
         index.add_incoming(builder.add(index, word(1)), builder.block)
         builder.branch(head)
         builder.position_at_end(done)

@@ -4,6 +4,7 @@
     enter ──> HALT, TRAP, FUEL, INTERRUPTED   the program stops
        ▲  ├──> HOST                            perform the call ──┐
        │  ├──> THROW                           find the handler ──┤   (or trap)
+       │  ├──> ALLOCATE                        collect, enlarge ──┤   (or trap)
        │  └──> GROW                            grow the heap ─────┤   (or trap)
        └──────────────────────────────────────────────────────────┘
 
@@ -106,7 +107,11 @@ class Driver:
         if left is None and self.machine.control.status in (Status.HALT, Status.TRAP):
             return self.machine.status  # it ended before this run
         with callers():
-            return self._drive(backend, artifact, counting, direct, left)
+            try:
+                return self._drive(backend, artifact, counting, direct, left)
+            finally:
+                if self.machine.objects is not None:
+                    self.machine.objects.discard_prepared()
 
     def _drive(
         self,
@@ -173,6 +178,10 @@ class Driver:
                 if not self._grow(backend):
                     control.status, control.trap = Status.TRAP, Trap.HEAP_EXHAUSTED
                     return Status.TRAP
+            elif status is Status.ALLOCATE:
+                if not self._allocate(backend):
+                    control.status, control.trap = Status.TRAP, Trap.HEAP_EXHAUSTED
+                    return Status.TRAP
             elif status is Status.THROW:
                 found = unwind(self.machine, counting)
                 if found is not Status.RUNNING:
@@ -220,6 +229,15 @@ class Driver:
     def _grow(self, backend: Interpreter) -> bool:
         """Grow the heap for the allocation that left with GROW; False if a limit forbids it."""
         return self.make_usable(backend, self.machine.control.wanted)
+
+    def _allocate(self, backend: Interpreter) -> bool:
+        """Make room for the allocation that left with ALLOCATE; False if the limit forbids it."""
+        objects = self.machine.objects
+        assert objects is not None
+        try:
+            return objects.allocate()
+        except ValueError as error:
+            raise self._break(backend, f"left {error}") from None
 
     def make_usable(self, backend: Interpreter, end: int) -> bool:
         """Make `end` bytes of the heap usable; False if a limit forbids it."""

@@ -27,7 +27,7 @@ from ferryvm.backend import (
 from ferryvm.engine.driver import Driver
 from ferryvm.engine.interrupt import interruptible, settle, watch_until_freed
 from ferryvm.engine.possession import Possession
-from ferryvm.engine.preparation import prepare
+from ferryvm.engine.preparation import collector_of, prepare
 from ferryvm.engine.result import ProgramInterrupted, RunResult, Seconds, Statistics, trap_raised
 from ferryvm.engine.runnable import mixed, runnable
 from ferryvm.errors import FerryError
@@ -453,7 +453,10 @@ class Execution:
             artifact = prepare(backend, self.machine.verified, forcing)
             self._prepared[key] = backend, artifact
             set_again()
-        return self._prepared[key]
+        backend, artifact = self._prepared[key]
+        if self.machine.objects is not None:
+            self.machine.objects.offer(functools.partial(collector_of, backend, artifact))
+        return backend, artifact
 
     def _bind_natives(self, artifact: Artifact) -> None:
         """Let native code call native functions by their addresses if the backend supports that."""

@@ -15,6 +15,9 @@ from ferryvm.machine.control import EXIT_ID, FP, PC, SP, Status
 from ferryvm.machine.state import Machine
 
 _THROWING = frozenset(row.opcode for row in INSTRUCTIONS if row.flow is Flow.THROW)
+_ALLOCATING = frozenset(
+    row.opcode for row in INSTRUCTIONS if row.mnemonic.startswith(("struct.new", "array.new"))
+)
 _HALT, _HOST = BY_MNEMONIC["halt"].opcode, BY_MNEMONIC["host"].opcode
 _TRAPS = frozenset(int(trap) for trap in Trap if trap is not Trap.NONE)
 
@@ -24,6 +27,7 @@ class ExitChecker:
 
     def __init__(self, machine: Machine) -> None:
         self._machine, self._control = machine, machine.control
+        self._objects = machine.objects
         self._words = machine.memory.stack_words
         self._shapes: dict[int, tuple[int, int]] = {}
         self._control_words = machine.memory.control_words
@@ -72,6 +76,10 @@ class ExitChecker:
         control = self._control
         if control.hp > control.heap_capacity or control.hp % WORD_BYTES:
             return f"with hp {control.hp}: a multiple of {WORD_BYTES} up to {control.heap_capacity}"
+        if self._objects is not None:
+            top, end = control.object_top, control.object_end
+            if top > end or top % WORD_BYTES or not top:
+                return f"with {top} bytes of objects: a multiple of {WORD_BYTES} up to {end}"
         if status is Status.HALT:
             if self._machine.program.code.opcodes[control.pc] != _HALT:
                 return f"with HALT at pc {control.pc}, where there is no halt"
@@ -84,10 +92,24 @@ class ExitChecker:
         elif status is Status.GROW:
             if control.wanted <= control.heap_capacity:
                 return f"for a heap of {control.wanted} bytes, and has {control.heap_capacity}"
+        elif status is Status.ALLOCATE:
+            fault = self._allocation_fault()
+            if fault is not None:
+                return fault
         elif status is Status.FUEL and not counting:
             return "for want of fuel, which nobody counts"
         if counting and control.fuel < 0:
             return f"with {control.fuel} fuel"
+        return None
+
+    def _allocation_fault(self) -> str | None:
+        control, objects = self._control, self._objects
+        if objects is None or self._machine.program.code.opcodes[control.pc] not in _ALLOCATING:
+            return f"with ALLOCATE at pc {control.pc}, where no object is made"
+        if not objects.is_wanted():
+            return f"for {control.wanted} bytes of type {control.wanted_type}"
+        if objects.fits():
+            return f"for {control.wanted} bytes of objects, which fit"
         return None
 
     def _shape(self, pc: int) -> tuple[int, int] | None:

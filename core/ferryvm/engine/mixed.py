@@ -185,6 +185,9 @@ class MixedArtifact(Artifact):
         self._compilers.natives = frozenset(callers or ())
         return callers
 
+    def collector(self) -> int | None:
+        return self._inner.collector()
+
     def enter(self, machine: Machine, counting: bool) -> Status:
         if self._shadow is not None:
             return self._shadow.run(machine, counting, self._enter, self.tiering.differed)

@@ -12,7 +12,7 @@ from ferryvm.backend import (
     PreparationError,
     RefusalError,
 )
-from ferryvm.failure import kind_of, text_of
+from ferryvm.failure import kind_of, shown, text_of
 from ferryvm.foreign import ForeignError, contained
 from ferryvm.machine.host_stack import with_headroom
 from ferryvm.verify import Verified
@@ -59,3 +59,17 @@ def prepare(
     if not isinstance(artifact, Artifact):
         raise PreparationError(backend.name, f"it returned {kind_of(artifact)}, not an Artifact")
     return artifact
+
+
+def collector_of(backend: Interpreter, artifact: Artifact) -> tuple[int | None, str]:
+    """The address of an artifact's native collector; None with the reason that there is none."""
+    try:
+        with contained(f"backend {backend.name!r} is asked for a collector", BackendError):
+            address: object = artifact.collector()
+    except (BackendError, ForeignError) as error:
+        return None, text_of(error)
+    if address is None:
+        return None, f"backend {backend.name!r} has no native collector"
+    if not isinstance(address, int) or address <= 0:
+        return None, f"backend {backend.name!r} gave {shown(address)} as its collector"
+    return address, ""

@@ -56,15 +56,18 @@ class Limits:
     """The limit of the heap's growth; an allocation past it traps."""
     first_heap: int = 1 << 20
     """Usable size of the heap at the start."""
+    objects: int = 4 << 30
+    """Bytes that live objects may take, elements of arrays included; an allocation past it
+    traps."""
     is_tight: bool = False
     """For tests: each segment ends directly before its guard page, to 8 bytes, and all of the heap
     is usable from the start. Otherwise each segment begins directly after a guard page."""
 
     def __post_init__(self) -> None:
-        if self.stack < SMALLEST_STACK or self.heap < 0 or self.first_heap < 0:
-            message = f"a stack of {self.stack} and a heap of {self.heap} bytes"
+        if self.stack < SMALLEST_STACK or min(self.heap, self.first_heap, self.objects) < 0:
+            message = f"a stack of {self.stack}, a heap of {self.heap}, objects of {self.objects}"
             raise AddressSpaceError(
-                f"{message}: a stack has at least {SMALLEST_STACK}, a heap at least 0"
+                f"{message} bytes: a stack has at least {SMALLEST_STACK}, the others at least 0"
             )
 
 

@@ -113,13 +113,3 @@ class ReferenceMap:
             found = self._known[key] = len(self.rows)
             self.rows.extend((len(key), *key))
         return found
-
-
-def has_references(verified: Verified) -> bool:
-    """True if a program can make objects: then its machines have an object space."""
-    program = verified.program
-    types: list[ValueType] = [static.type for static in program.statics]
-    for function in program.functions:
-        signature = program.signatures[function.signature]
-        types += (*signature.parameters, *signature.results, *function.locals)
-    return bool(program.types) or any(isinstance(t, Reference) for t in types) or False

@@ -26,6 +26,7 @@ from typing import Final
 
 from ferryvm.isa.object import FIRST_OFFSET
 from ferryvm.machine.collection import OUTSIDE_WORDS, CollectionFault, Request
+from ferryvm.machine.memory import AddressSpaceError
 
 FIRST_BUDGET: Final = 4 << 20
 """Bytes of objects after which the first collection is due; also the smallest budget later."""
@@ -74,7 +75,11 @@ class _Half:
 
     def __init__(self, size: int) -> None:
         flags = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | getattr(mmap, "MAP_NORESERVE", 0)
-        self._map = mmap.mmap(-1, size, flags=flags, prot=mmap.PROT_READ | mmap.PROT_WRITE)
+        try:
+            self._map = mmap.mmap(-1, size, flags=flags, prot=mmap.PROT_READ | mmap.PROT_WRITE)
+        except (OSError, OverflowError, ValueError) as error:
+            message = f"cannot reserve {size >> 20} MiB of address space for objects ({error})"
+            raise AddressSpaceError(f"{message}; lower the limit of objects") from None
         self.base = ctypes.addressof(ctypes.c_char.from_buffer(self._map))
         self.bytes = memoryview(self._map)
         self.words = self.bytes.cast("Q")
@@ -97,8 +102,8 @@ class ObjectSpace:
     """Memory of objects; `Machine` binds it to the control block."""
 
     def __init__(self, limit: int) -> None:
-        """`limit`: bytes that live objects and elements may take together. Raises OSError,
-        OverflowError or ValueError if the address space cannot be reserved."""
+        """`limit`: bytes that live objects and elements may take together. Raises
+        AddressSpaceError."""
         self.limit = limit
         # The space that is copied to has to hold what the other one holds.
         size = -(-max(limit, FIRST_OFFSET) // mmap.PAGESIZE) * mmap.PAGESIZE
@@ -136,6 +141,13 @@ class ObjectSpace:
     def bytes(self) -> memoryview:
         """The bytes of the space up to its limit."""
         return self._half.bytes
+
+    def clear(self, top: int) -> None:
+        """Forget all objects, of which the space has `top` bytes."""
+        self._half.clear(top)
+        for address in [*self.outside]:
+            self._free(address)
+        self.large = []
 
     def make_block(self, size: int) -> int | None:
         """The place of `size` zero bytes outside; None if the system has no memory for them."""

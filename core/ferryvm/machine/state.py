@@ -26,6 +26,7 @@ from ferryvm.machine.control import (
 )
 from ferryvm.machine.memory import AddressSpaceError, Limits, Memory
 from ferryvm.machine.native import NATIVE_WORDS, NativeField, NativeFunction
+from ferryvm.machine.object_memory import ObjectImage, ObjectMemory, has_objects
 from ferryvm.program import Program
 from ferryvm.verify import Verified
 
@@ -69,6 +70,8 @@ class Snapshot:
     """Words of the stack in use, little-endian."""
     heap: Sparse
     """Bytes of the heap in use."""
+    objects: ObjectImage | None
+    """The objects; None for a program that has no references."""
 
 
 class Machine:
@@ -89,6 +92,8 @@ class Machine:
         self.raised: list[BaseException] = []
         """Exceptions that host functions raised and the program caught, by their handles."""
         self.control = self.memory.control
+        self.objects = ObjectMemory(verified, self.memory) if has_objects(verified) else None
+        """The objects; None for a program that has no references."""
         self.bind()
         for number, static in enumerate(program.statics):
             self.memory.statics[number] = static.bits
@@ -116,6 +121,8 @@ class Machine:
         control.functions, _ = self._descriptors.buffer_info()
         control.table, _ = self._table.buffer_info()
         control.natives, _ = self.natives.buffer_info()
+        if self.objects is not None:
+            self.objects.bind()
 
     def bind_native(self, number: int, function: NativeFunction, caller: int) -> None:
         """Let native code call `function` for the host import of that number through `caller`, an
@@ -128,10 +135,11 @@ class Machine:
         self.natives[NATIVE_WORDS * number : NATIVE_WORDS * (number + 1)] = array("Q", row)
 
     def inherit(self, earlier: Machine) -> None:
-        """Take over an earlier machine's heap and the values of its statics.
+        """Take over an earlier machine's heap, its objects and the values of its statics.
 
-        Raises AddressSpaceError if the heap exceeds this machine's limit, FerryError if this
-        program's statics do not begin with the earlier one's types, or it has initial data.
+        Raises AddressSpaceError if heap or objects exceed this machine's limits, FerryError if this
+        program's types, or the types of its statics, do not begin with the earlier one's, or it has
+        initial data.
         """
         count = len(earlier.memory.statics)
         types = [static.type for static in self.program.statics[:count]]
@@ -140,10 +148,15 @@ class Machine:
                 "the program does not continue the earlier one: its first statics "
                 "differ, or it has data"
             )
+        declared = self.program.types[: len(earlier.program.types)]
+        if earlier.objects is not None and declared != earlier.program.types:
+            raise FerryError("the program does not continue the earlier one: its types differ")
         hp = earlier.control.hp
         if not self.memory.grow(hp):
             limit = self.memory.heap_limit
             raise AddressSpaceError(f"the heap has {hp} bytes, the limit is {limit}; raise it")
+        if self.objects is not None and earlier.objects is not None:
+            self.objects.take(earlier.objects)
         self.memory.statics[:count] = earlier.memory.statics
         self.memory.take_heap(earlier.memory, hp)
         self.control.hp = hp
@@ -158,6 +171,8 @@ class Machine:
     def _take(self, other: Machine) -> None:
         """Copy the state of a machine with the same limits."""
         memory, new = self.memory, other.memory
+        if self.objects is not None and other.objects is not None:
+            self.objects.take(other.objects)  # a collection there, before its words are copied
         # The first half is the registers, the second binds the block to this memory.
         ctypes.memmove(self.address, other.address, REGISTER_BYTES)
         if new.heap_capacity > memory.heap_capacity:
@@ -173,8 +188,12 @@ class Machine:
         self._take(twin)
 
     def snapshot(self) -> Snapshot:
-        """The whole state of the program, for comparisons between backends."""
+        """The whole state of the program, for comparisons between backends; after a collection.
+
+        Raises ValueError where the objects are damaged, by a fault of a backend."""
         control, memory = self.control, self.memory
+        # First: it changes the references in statics and on the stack.
+        image = None if self.objects is None else self.objects.image()
         return Snapshot(
             self.status,
             Trap(control.trap) if control.status == Status.TRAP else Trap.NONE,
@@ -185,6 +204,7 @@ class Machine:
             memory.statics.tobytes(),
             memory.stack[: control.sp].tobytes(),
             self.heap_in_use(),
+            image,
         )
 
     def heap_in_use(self) -> Sparse:

@@ -1,0 +1,284 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The objects of a machine: their space bound to its control block, roots, allocation, copies.
+
+    ALLOCATE ──> collect ──> does it fit? ──> enlarge the budget ──> still not: the limit forbids it
+                                └──> elements of a large array: prepare a block outside
+
+Everything that looks at the objects of a state (a comparison, a copy, a saved file) collects first:
+then offsets follow from the state alone. A collection changes nothing that a program can see.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import mmap
+import weakref
+from array import array
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from ferryvm import record
+from ferryvm.isa import INSTRUCTIONS
+from ferryvm.isa.declared_type import RowKind, TypeHierarchy
+from ferryvm.isa.object import (
+    FIRST_OFFSET,
+    PLACE_OFFSET,
+    ROW_KIND,
+    ROW_SIZE_SHIFT,
+    ROW_WORDS,
+    outside_bytes,
+)
+from ferryvm.isa.table import REF
+from ferryvm.isa.type import WORD_BYTES, Reference
+from ferryvm.machine.collection import Request, collect
+from ferryvm.machine.memory import AddressSpaceError, Memory
+from ferryvm.machine.object_shape import ReferenceMap, Shapes
+from ferryvm.machine.object_space import Collector, ObjectSpace
+from ferryvm.verify import Verified
+
+if TYPE_CHECKING:
+    from ferryvm.machine.sparse import Sparse
+
+_ARRAYS = (RowKind.NUMBERS, RowKind.REFERENCES)
+
+
+@record.dataclass(frozen=True)
+class ObjectImage:
+    """The objects of a state in canonical order, without addresses."""
+
+    space: Sparse
+    """The bytes of the object space in use; an array whose elements are outside has place 0."""
+    elements: tuple[Sparse, ...]
+    """The elements outside, in the order of their arrays."""
+
+
+class _Facts:
+    """Tables that follow from a program."""
+
+    def __init__(self, verified: Verified) -> None:
+        self.map = ReferenceMap(verified)
+        self.shapes = Shapes(verified.program)
+        self.type_rows = array("Q", TypeHierarchy(verified.program.types).rows())
+
+
+_facts: weakref.WeakKeyDictionary[Verified, _Facts] = weakref.WeakKeyDictionary()
+
+
+def _uses_objects(number: int) -> bool:
+    row = INSTRUCTIONS[number]
+    return any(isinstance(t, Reference) or t is REF for t in (*row.pops, *row.pushes))
+
+
+_USING = frozenset(row.opcode for row in INSTRUCTIONS if _uses_objects(row.opcode))
+
+
+def has_objects(verified: Verified) -> bool:
+    """True if a program may have references: only then its machines have an object space."""
+    program = verified.program
+    return not _USING.isdisjoint(program.code.opcodes) or any(
+        isinstance(static.type, Reference) for static in program.statics
+    )
+
+
+def native_collector(address: int) -> Collector:
+    """The native function at an address as a collector."""
+    # A pause is short, and other threads must not see a state in the middle: it keeps the GIL.
+    function = ctypes.PYFUNCTYPE(ctypes.c_uint64, ctypes.POINTER(Request))(address)
+    return lambda request: int(function(ctypes.byref(request)))
+
+
+class ObjectMemory:
+    """The object space of a machine, and all that a collection needs."""
+
+    def __init__(self, verified: Verified, memory: Memory) -> None:
+        """Raises AddressSpaceError."""
+        self._verified, self._memory = verified, memory
+        self._control = memory.control
+        found = _facts.get(verified)
+        if found is None:
+            found = _facts[verified] = _Facts(verified)
+        self._facts = found
+        self.space = ObjectSpace(memory.limits.objects)
+        self._collector: Collector = collect
+        self._offer: Callable[[], tuple[int | None, str]] | None = None
+        self.is_native = False
+        """True if native code performs collections."""
+        self.reason = "no backend has run"
+        """The reason that it does not."""
+        self.handles = array("Q")
+        """References that hosts hold, by handle; 0 for a handle that is free."""
+        self._slots: mmap.mmap | None = None
+        self._control.object_top = FIRST_OFFSET
+
+    def bind(self) -> None:
+        """Write addresses into the control block."""
+        control = self._control
+        control.objects, control.object_end = self.space.base, self.space.end
+        control.types, _ = self._facts.type_rows.buffer_info()
+
+    def offer(self, collector: Callable[[], tuple[int | None, str]]) -> None:
+        """Perform collections by a native function, see `Artifact.collector`, from the next one on.
+
+        `collector`: gives its address when it is first needed, or None and the reason that there is
+        none. Ignored where collections are native already."""
+        if not self.is_native:
+            self._offer = collector
+
+    def _chosen(self) -> Collector:
+        if self._offer is not None:
+            address, self.reason = self._offer()
+            self._offer = None
+            if address is not None:
+                self.is_native, self._collector = True, native_collector(address)
+        return self._collector
+
+    # --- collections --------------------------------------------------------------------------
+
+    def collect(self) -> None:
+        """Perform a collection. Raises ValueError if the machine is in no state of its program."""
+        control, memory, facts = self._control, self._memory, self._facts
+        self.discard_prepared()
+        pc = control.pc
+        if pc >= len(self._verified.program.code) or not self._verified.is_reachable(pc):
+            raise ValueError(f"pc is {pc}, which control never gets to")
+        if control.object_top == FIRST_OFFSET and not self.space.outside:
+            return
+        request = Request()
+        request.statics = memory.statics_address
+        request.static_numbers, request.static_count = facts.map.statics.buffer_info()
+        request.stack, request.fp = memory.stack_address, control.fp
+        request.row = facts.map.row(pc)
+        request.rows, _ = facts.map.rows.buffer_info()
+        request.calls, request.call_count = facts.map.calls.buffer_info()
+        request.slots = self._end_of_slots()
+        request.handles, request.handle_count = self.handles.buffer_info()
+        request.shapes, request.shape_count = facts.shapes.rows.buffer_info()[0], facts.shapes.count
+        request.offsets, _ = facts.shapes.offsets.buffer_info()
+        control.object_top = self.space.collect(request, control.object_top, self._chosen())
+        self.bind()
+
+    def _end_of_slots(self) -> int:
+        """The address past memory for as many words as the stack has; its pages are touched from
+        the end on, as many as there are references."""
+        if self._slots is None:
+            size = WORD_BYTES * self._memory.stack_words
+            flags = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | getattr(mmap, "MAP_NORESERVE", 0)
+            self._slots = mmap.mmap(-1, size, flags=flags)
+        return ctypes.addressof(ctypes.c_char.from_buffer(self._slots)) + len(self._slots)
+
+    # --- allocation ---------------------------------------------------------------------------
+
+    def fits(self) -> bool:
+        """True if the allocation that left with ALLOCATE needs nothing of the engine."""
+        control = self._control
+        elements = self._outside()
+        if elements and (not control.prepared or control.prepared_bytes != elements):
+            return False
+        return control.object_top + control.wanted - elements <= control.object_end
+
+    def _outside(self) -> int:
+        """Bytes outside of the space that the allocation needs."""
+        control = self._control
+        row = self._facts.type_rows[ROW_WORDS * control.wanted_type + ROW_KIND]
+        is_array = row & ((1 << ROW_SIZE_SHIFT) - 1) in _ARRAYS
+        return outside_bytes(control.wanted, is_array)
+
+    def is_wanted(self) -> bool:
+        """True if the type and the size of the allocation that left with ALLOCATE can be."""
+        control = self._control
+        count = len(self._facts.type_rows) // ROW_WORDS
+        return control.wanted_type < count and not control.wanted % WORD_BYTES
+
+    def allocate(self) -> bool:
+        """Make room for the allocation that left with ALLOCATE; False if the limit forbids it, or
+        the system has no memory. Raises ValueError as `collect`."""
+        control, space = self._control, self.space
+        self.discard_prepared()
+        elements, wanted = self._outside(), control.wanted
+        if control.object_top + wanted > space.end:
+            self.collect()
+            is_enough = space.enlarge(control.object_top, wanted)
+            control.object_end = space.end
+            if not is_enough:
+                return False
+        if elements:
+            place = space.make_block(elements)
+            if place is None:
+                return False
+            control.prepared, control.prepared_bytes = place, elements
+            control.object_end = space.end
+        return True
+
+    def discard_prepared(self) -> None:
+        """Give back elements that were prepared, and that no array has taken."""
+        control = self._control
+        if control.prepared:
+            self.space.free_block(control.prepared)
+            control.prepared = 0
+            control.object_end = self.space.end
+
+    # --- handles of hosts ---------------------------------------------------------------------
+
+    def hold(self, reference: int) -> int:
+        """A handle for an object, which is alive until the handle is released."""
+        for handle, held in enumerate(self.handles):
+            if not held:
+                self.handles[handle] = reference
+                return handle
+        self.handles.append(reference)
+        return len(self.handles) - 1
+
+    def release(self, handle: int) -> None:
+        """Give a handle back."""
+        self.handles[handle] = 0
+
+    # --- states -------------------------------------------------------------------------------
+
+    def image(self) -> ObjectImage:
+        """The objects, after a collection. Raises ValueError as `collect`."""
+        from ferryvm.machine.sparse import Sparse  # it takes NumPy, which few runs need
+
+        self.collect()
+        space, top = self.space, self._control.object_top
+        content = bytearray(space.bytes[:top])
+        words = memoryview(content).cast("Q")
+        elements = []
+        for offset in space.large:
+            at = (offset + PLACE_OFFSET) // WORD_BYTES
+            elements.append(Sparse.of(bytes(space.block(words[at]))))
+            words[at] = 0
+        return ObjectImage(Sparse.of(bytes(content)), tuple(elements))
+
+    def take(self, other: ObjectMemory) -> None:
+        """Take over copies of another machine's objects, after a collection there; of the references
+        to them only those of handles.
+
+        Raises AddressSpaceError if they exceed the limit or there is no memory, ValueError as
+        `collect`.
+        """
+        other.collect()
+        space, source, top = self.space, other.space, other._control.object_top
+        self.discard_prepared()
+        space.clear(self._control.object_top)
+        if not space.enlarge(top, source.outside_bytes):
+            size = top + source.outside_bytes
+            raise AddressSpaceError(f"the objects take {size} bytes, the limit is {space.limit}")
+        space.bytes[:top] = source.bytes[:top]
+        for offset in source.large:
+            at = (offset + PLACE_OFFSET) // WORD_BYTES
+            content = source.block(source.words[at])
+            space.words[at] = self._filled_block(content)
+        space.large = [*source.large]
+        self.handles = array("Q", other.handles)
+        self._collector, self._offer = other._collector, other._offer
+        self.is_native, self.reason = other.is_native, other.reason
+        self._control.object_top = top
+        self.bind()
+
+    def _filled_block(self, content: memoryview) -> int:
+        """The place of a new block with this content."""
+        place = self.space.make_block(len(content))
+        if place is None:
+            raise AddressSpaceError(f"no memory for an array of {len(content)} bytes")
+        self.space.block(place)[:] = content
+        return place
