@@ -2,9 +2,10 @@
 """Dataclasses that are made in a sixth of the time: for modules that every command imports.
 
     @dataclasses.dataclass(frozen=True)      six methods generated and compiled for each class
-    @record.dataclass(frozen=True)           `__init__` alone; the others are shared by all
+    @record.dataclass(frozen=True)           `__init__` alone, for the first instance; the others
+                                             are shared by all
 
-What such a class and its instances do is what `dataclasses` says, and type checkers see just that:
+Half of the classes that a command imports have no instance in it. What such a class and its instances do is what `dataclasses` says, and type checkers see just that:
 `fields`, `replace` and `asdict` take them. There is no keyword-only field and no `InitVar`, and a
 frozen one derives from no other dataclass.
 """
@@ -32,7 +33,7 @@ def _dataclass(class_: type[Any], is_frozen: bool, is_compared: bool) -> type[An
     class_.__doc__ = class_.__doc__ or class_.__name__  # else a signature is made into one
     made = dataclasses.dataclass(init=False, repr=False, eq=False)(class_)
     made.__dataclass_params__.frozen = is_frozen  # who derives from it is told by `dataclasses`
-    shared: dict[str, Any] = {"__init__": _init(made), "__repr__": _Methods.__repr__}
+    shared: dict[str, Any] = {"__init__": _FirstInit(made), "__repr__": _Methods.__repr__}
     if is_compared:
         compared = [field.name for field in dataclasses.fields(made) if field.compare]
         made.__compared__ = operator.attrgetter("__class__", *compared)
@@ -43,6 +44,18 @@ def _dataclass(class_: type[Any], is_frozen: bool, is_compared: bool) -> type[An
         if class_.__dict__.get(name) is None:  # a class may have its own
             setattr(made, name, method)
     return made
+
+
+class _FirstInit:
+    """Stands for the `__init__` of a class until somebody looks it up: then it is generated."""
+
+    def __init__(self, class_: type[Any]) -> None:
+        self._class = class_
+
+    def __get__(self, instance: object, class_: type[Any]) -> Any:
+        made = _init(self._class)  # two threads may do this at once: both make the same
+        self._class.__init__ = made
+        return made if instance is None else made.__get__(instance)
 
 
 def _init(class_: type[Any]) -> Any:

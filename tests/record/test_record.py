@@ -5,8 +5,10 @@ from __future__ import annotations
 
 import copy
 import dataclasses
+import inspect
 import pickle
 from collections.abc import Callable
+from types import FunctionType
 from typing import Any
 
 import pytest
@@ -114,6 +116,21 @@ def test_the_functions_of_dataclasses_take_it(kind: Any) -> None:
     assert [field.name for field in dataclasses.fields(one)] == list(Plain.__annotations__)
     assert kind.__match_args__ == ("name", "values", "secret", "seconds", "notes")
     assert copy.deepcopy(one) == one
+
+
+def test_initialisers_are_generated_when_they_are_looked_up() -> None:
+    kind: Any = made(record.dataclass(frozen=True))
+    derived = type("Derived", (kind,), {})
+    assert type(vars(kind)["__init__"]) is not FunctionType
+    assert derived("a", ()).name == "a"
+    assert type(vars(kind)["__init__"]) is FunctionType
+    assert "__init__" not in vars(derived)
+
+
+@BOTH
+def test_a_signature_names_the_fields(kind: Any) -> None:
+    parameters = inspect.signature(kind).parameters
+    assert [*parameters] == ["name", "values", "secret", "seconds", "notes"]
 
 
 def test_the_text_is_that_of_a_dataclass() -> None:
