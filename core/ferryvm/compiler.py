@@ -19,13 +19,13 @@ import abc
 import contextlib
 import functools
 import gc
-import logging
 import time
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from ferryvm import cache
 from ferryvm.backend import BackendError, Code, Compiler, Options, TooLargeError
+from ferryvm.notice import Log
 
 if TYPE_CHECKING:
     from ferryvm.ir.graph import Module
@@ -39,7 +39,7 @@ IR = "ir"
 L = TypeVar("L")
 """Type of a target's lowered code: a text, a module, operations."""
 
-_log = logging.getLogger("ferryvm")
+_log = Log("ferryvm")
 
 
 def lifted(

@@ -7,7 +7,6 @@ A message says what was wrong, where, and what is allowed. The command line prin
 
 from __future__ import annotations
 
-import unicodedata
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
@@ -69,6 +68,8 @@ class Diagnostic(NamedTuple):
 
 def _blank(text: str) -> str:
     """White space as wide as `text` on a terminal: tabs stay, wide characters take two columns."""
+    import unicodedata  # only to show a line of source
+
     return "".join(
         "\t" if character == "\t" else " " * (1 + (unicodedata.east_asian_width(character) in "WF"))
         for character in text

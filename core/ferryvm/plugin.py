@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import contextlib
 import importlib
-import logging
 import os
 import re
 import threading
@@ -22,12 +21,13 @@ from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 import pluggy
 
-from ferryvm import crash_note, hooks, process
+from ferryvm import hooks, notice, process
 from ferryvm.delivery import Delivery
 from ferryvm.errors import FerryError, suggestion
 from ferryvm.failure import described, is_out_of_memory, kind_of
 from ferryvm.float_environment import callers, ours
 from ferryvm.foreign import ForeignError, contained, unchanged
+from ferryvm.notice import Log
 from ferryvm.own_plugin import alone
 from ferryvm.time_limit import limited
 
@@ -46,7 +46,7 @@ OWN = "ferryvm"
 
 E = TypeVar("E")
 
-_LOG = logging.getLogger(__name__)
+_LOG = Log(__name__)
 
 _reported: set[str] = set()
 """Lines that this process has logged: a command may discover plugins more than once."""
@@ -125,6 +125,8 @@ class Plugins:
             self._note(Plugin("?", OWN), f"is not found: {why}")
         wanted = self._wanted([plugin for plugin, _ in found])
         if not all(plugin.is_own for plugin, _ in found):
+            from ferryvm import crash_note  # who has no plugins needs none of this
+
             for what in crash_note.left_behind():
                 self._warn(f"an earlier run of ferry ended while it was {what}")
         for plugin, load in found:
@@ -151,6 +153,9 @@ class Plugins:
             with contained(doing), process.owner.loading():
                 yield
             return
+        from ferryvm import crash_note
+
+        notice.load()  # it may log under our name
         changed: list[str] = []
         limit = limited(doing, plugin.remedy)
         with (

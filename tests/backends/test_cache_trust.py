@@ -17,7 +17,7 @@ import platformdirs
 import pytest
 
 from ferryvm import cache
-from ferryvm.cache import private, secret
+from ferryvm.cache import digest, private, secret
 from ferryvm.cache.private import UserFolder, user_folder
 
 ENTRY, OTHER = cache.Entry("x", "a" * 64), cache.Entry("x", "a" + "b" * 63)
@@ -339,3 +339,14 @@ def test_folders_of_a_user_are_where_platformdirs_says(
         (UserFolder.STATE, platformdirs.user_state_dir),
     ):
         assert user_folder(kind) == Path(find("ferryvm"))
+
+
+def test_digests_are_those_of_hashlib() -> None:
+    assert digest.sha256(PAYLOAD).digest() == hashlib.sha256(PAYLOAD).digest()
+    mine = digest.blake2b(PAYLOAD, key=b"key", digest_size=32, person=b"who")
+    assert (
+        mine.digest()
+        == hashlib.blake2b(PAYLOAD, key=b"key", digest_size=32, person=b"who").digest()
+    )
+    assert digest.is_equal(b"one", b"one")
+    assert not digest.is_equal(b"one", b"two")

@@ -25,7 +25,6 @@ from ferryvm.machine.control import ControlBlock, Status
 from ferryvm.machine.state import Machine
 from ferryvm.machine.unwind import unwind
 from ferryvm.program import RECORD_BYTES, Signature
-from ferryvm_backends._llvm import native_caller
 
 MOST_TIMES = (1 << 63) - 1
 """The largest number of times that a cell can count to."""
@@ -182,6 +181,10 @@ class FormArtifact(Artifact):
         return status
 
     def native_callers(self, imports: Mapping[int, Signature]) -> Mapping[int, int] | None:
+        if not imports:
+            return {}
+        from ferryvm_backends._llvm import native_caller  # few programs import native functions
+
         return {number: native_caller.address(each) for number, each in imports.items()}
 
     def collector(self) -> int | None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import functools
 import importlib.util
-import logging
 import os
 import platform
 import re
@@ -17,10 +16,11 @@ import ferryvm
 from ferryvm import cache
 from ferryvm.backend import BackendError
 from ferryvm.machine.control import ABI_VERSION
+from ferryvm.notice import Log
 from ferryvm_backends._llvm import cache_entry
 from ferryvm_backends._llvm.loader import NativeCode, self_contained
 
-_log = logging.getLogger("ferryvm")
+_log = Log("ferryvm")
 
 _FEATURES = {"flags", "Features"}
 """Keys of a processor's features in the kernel's text: x86-64, AArch64."""

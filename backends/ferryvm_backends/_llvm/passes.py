@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import enum
 import itertools
-import logging
 import os
 import sys
 
@@ -23,6 +22,7 @@ from llvmlite.binding.newpassmanagers import NewPassManager
 
 from ferryvm.backend import BackendError
 from ferryvm.child import Child, environment, serve
+from ferryvm.notice import Log
 from ferryvm.process import end_with_parent
 from ferryvm.service import ClosedError, EndedError, Service
 from ferryvm_backends._llvm.codegen import loaded, target_machine
@@ -33,7 +33,7 @@ HERE = 8_192
 RENEWED = 8_192
 """Runs after which a child is followed by another one."""
 
-_log = logging.getLogger("ferryvm")
+_log = Log("ferryvm")
 
 
 class Pipeline(enum.Enum):

@@ -5,8 +5,6 @@ from __future__ import annotations
 
 import contextlib
 import errno
-import hashlib
-import logging
 import os
 import re
 import time
@@ -16,9 +14,11 @@ from pathlib import Path
 from ferryvm import record
 from ferryvm.backend import BackendError
 from ferryvm.cache import private, secret
+from ferryvm.cache.digest import blake2b
 from ferryvm.cache.private import NotPrivateError
 from ferryvm.cache.secret import NoSecretError
 from ferryvm.cache.tidy import DAY, KEY_DIGITS, NAME, tidy
+from ferryvm.notice import Log
 
 ENVIRONMENT = "FERRYVM_CACHE_DIR"
 """Environment variable that names the directory of the cache."""
@@ -31,7 +31,7 @@ _KEY = re.compile(rf"[0-9a-f]{{{KEY_DIGITS},}}")
 _FOLDERS = "0123456789abcdef"
 _ANOTHER = f"set {ENVIRONMENT} to a folder of your own that can be written"
 
-_log = logging.getLogger("ferryvm.cache")
+_log = Log("ferryvm.cache")
 _reported: set[str] = set()
 """Messages of this process about a cache that cannot be used."""
 
@@ -50,7 +50,7 @@ def key(facts: Iterable[str | bytes], sources: Iterable[Path] = ()) -> str:
 
     Only the last part of a file's path counts, so an installation that was moved has the same keys.
     """
-    digest = hashlib.sha256()
+    digest = blake2b(digest_size=32)
 
     def add(kind: str, content: bytes) -> None:
         digest.update(f"{kind}{len(content)}:".encode() + content)  # no two lists look the same

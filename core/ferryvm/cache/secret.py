@@ -11,20 +11,18 @@ again if it is damaged or others could read it; what was stored before is then b
 from __future__ import annotations
 
 import functools
-import hashlib
-import hmac
-import logging
 import os
 from pathlib import Path
 
-from ferryvm.cache import private
+from ferryvm.cache import digest, private
 from ferryvm.cache.private import NotPrivateError
+from ferryvm.notice import Log
 
 _BYTES = 32
 _NAME = "cache-key"
 _REMEDY = "set XDG_STATE_HOME to a folder of your own that can be written"
 
-_log = logging.getLogger("ferryvm.cache")
+_log = Log("ferryvm.cache")
 
 
 class NoSecretError(Exception):
@@ -39,16 +37,16 @@ def path() -> Path:
 def mac(name: str, key: str, payload: bytes) -> bytes:
     """The MAC that authenticates the payload of that entry, 32 bytes. Raises
     NoSecretError."""
-    digest = hashlib.blake2b(key=_secret(path()), digest_size=32, person=b"ferryvm cache")
+    state = digest.blake2b(key=_secret(path()), digest_size=32, person=b"ferryvm cache")
     for part in (name.encode(), key.encode()):
-        digest.update(len(part).to_bytes(8, "little") + part)  # no two pairs look the same
-    digest.update(payload)
-    return digest.digest()
+        state.update(len(part).to_bytes(8, "little") + part)  # no two pairs look the same
+    state.update(payload)
+    return state.digest()
 
 
 def is_right(proof: bytes, name: str, key: str, payload: bytes) -> bool:
     """True if `mac` made the proof. Raises NoSecretError."""
-    return hmac.compare_digest(proof, mac(name, key, payload))
+    return digest.is_equal(proof, mac(name, key, payload))
 
 
 @functools.cache
@@ -68,7 +66,7 @@ def _secret(file: Path) -> bytes:
 
 def _made(folder: int, file: Path) -> bytes:
     secret = os.urandom(_BYTES)
-    private.create(folder, _NAME, secret + hashlib.sha256(secret).digest())
+    private.create(folder, _NAME, secret + digest.sha256(secret).digest())
     found = _read(folder, file)  # another process's, if that was first
     if found is None:
         raise NoSecretError(f"cache key {file} is gone as soon as it is made; {_REMEDY}")
@@ -81,7 +79,7 @@ def _read(folder: int, file: Path) -> bytes | None:
         with private.opened(_NAME, folder) as descriptor:
             content = private.content(descriptor, 2 * _BYTES)
         secret, checksum = content[:_BYTES], content[_BYTES:]
-        if hashlib.sha256(secret).digest() == checksum:
+        if digest.sha256(secret).digest() == checksum:
             return secret
         reason = "it is damaged"
     except FileNotFoundError:

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import contextlib
 import importlib
-import logging
 import os
 import signal
 import sys
@@ -14,6 +13,7 @@ from typing import TYPE_CHECKING
 import click
 
 import ferryvm
+from ferryvm import notice
 from ferryvm.cli import termination
 from ferryvm.cli.run_failure import Interrupted, Trapped, exit_code
 from ferryvm.errors import FerryError
@@ -110,13 +110,6 @@ def ferry() -> None:
     """Run programs on the engines of ferryvm, and move them between engines."""
 
 
-class _StderrHandler(logging.Handler):
-    """Writes the library's notices (a first build, a damaged cache entry) as lines to stderr."""
-
-    def emit(self, record: logging.LogRecord) -> None:
-        _say(record.getMessage())
-
-
 def run_command() -> int:
     """Run the command with the process's arguments; its exit code."""
     try:
@@ -128,9 +121,7 @@ def run_command() -> int:
 @in_ours  # also for computations of the command itself
 def _run() -> int:
     sys.unraisablehook = _unraisable
-    log = logging.getLogger("ferryvm")
-    log.addHandler(_StderrHandler())
-    log.setLevel(logging.INFO)
+    notice.deliver(_say)  # a first build, a damaged cache entry
     termination.run()
     if "_FERRY_COMPLETE" in os.environ:  # a shell asks click for completions
         code = ferry.main(prog_name="ferry", standalone_mode=False)

@@ -5,7 +5,6 @@ and none of them stops the program by itself."""
 from __future__ import annotations
 
 import dataclasses
-import logging
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
@@ -27,13 +26,14 @@ from ferryvm.engine.journal import Attempt, Event, Journal, Outcome
 from ferryvm.engine.site import Site
 from ferryvm.engine.transition import SiteEvent
 from ferryvm.failure import described, is_ctrl_c, one_line
+from ferryvm.notice import Log
 from ferryvm.policy import Choice
 
 if TYPE_CHECKING:
     from ferryvm.engine.shadow import Shadow
     from ferryvm.region.region import Region
 
-_LOG = logging.getLogger(__name__)
+_LOG = Log(__name__)
 
 _NAMED = 5
 """The number of functions that a remark names."""

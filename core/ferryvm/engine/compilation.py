@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import atexit
 import contextlib
-import logging
 import os
 import signal
 import sys
@@ -23,9 +22,10 @@ from collections.abc import Callable, Iterator
 from ferryvm.float_environment import ours
 from ferryvm.machine.control import ControlBlock
 from ferryvm.machine.host_stack import start_with_headroom
+from ferryvm.notice import Log
 from ferryvm.thread import ThreadError
 
-_LOG = logging.getLogger(__name__)
+_LOG = Log(__name__)
 
 _STEP = 0.01
 """Seconds between two checks of the interrupt flag while a program waits."""

@@ -12,7 +12,6 @@ microsecond or two, and the transfer itself nanoseconds, so it is done on reques
 from __future__ import annotations
 
 import collections
-import logging
 import threading
 import time
 from collections.abc import Callable
@@ -29,6 +28,7 @@ from ferryvm.hooks import TransferEvent
 from ferryvm.machine.control import ControlBlock, Status
 from ferryvm.machine.entry import ENTRY, PythonEntry
 from ferryvm.machine.state import Machine
+from ferryvm.notice import Log
 from ferryvm.verify import Verified
 from ferryvm.wrapper import ArtifactWrapper, InterpreterWrapper
 
@@ -37,7 +37,7 @@ __all__ = ["Cold", "Happening", "Observer"]
 EVENT_LIMIT = 50_000
 """The default limit of recorded transfers, and of recorded entries of the interpreter."""
 
-_LOG = logging.getLogger(__name__)
+_LOG = Log(__name__)
 
 
 class Happening(NamedTuple):

@@ -20,7 +20,6 @@ from __future__ import annotations
 import dataclasses
 import enum
 import functools
-import zlib
 from collections.abc import Callable
 from typing import Any
 
@@ -178,4 +177,6 @@ def instruction(
 def fingerprint() -> int:
     """CRC-32 of the mnemonics in opcode order. It differs between tables, so that images of another
     table are refused."""
+    import zlib  # only for images
+
     return zlib.crc32("\n".join(row.mnemonic for row in INSTRUCTIONS).encode())

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import contextlib
 import gc
-import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path as FilePath
 from typing import Any, TypeVar
@@ -14,12 +13,13 @@ import tomli
 
 from ferryvm.errors import Position, first_of
 from ferryvm.input_file import read_text
+from ferryvm.notice import Log
 from ferryvm.toml.fault import DocumentError, Path, PlacedFault, TomlFault
 from ferryvm.toml.position import Place, places
 from ferryvm.toml.syntax import deep_key, syntax_fault
 from ferryvm.toml.table import Table
 
-_LOG = logging.getLogger(__name__)
+_LOG = Log(__name__)
 
 MOST_BYTES = 16 << 20
 """The largest file that is read: 100,000 rules of a policy take 9 MB."""

@@ -11,7 +11,6 @@ docs/decisions/2026-11-21-reduction.md says why it is done like this.
 from __future__ import annotations
 
 import contextlib
-import logging
 from collections.abc import Sequence
 
 from hypothesis import HealthCheck, Phase, Verbosity, given, settings
@@ -20,12 +19,13 @@ from hypothesis.database import InMemoryExampleDatabase
 from hypothesis.errors import Flaky, HypothesisException
 
 from ferryvm.errors import FerryError
+from ferryvm.notice import Log
 from ferryvm.program import Program
 from ferryvm.testing.reduction.interest import Interest
 from ferryvm.testing.reduction.unit import NumberChoice, Units
 from ferryvm.verify import verify
 
-_log = logging.getLogger("ferryvm")
+_log = Log("ferryvm")
 
 _MOST_CHOICES = 3000
 """Choices that one round can take: Hypothesis' sequences have a limited length."""
