@@ -19,7 +19,7 @@ from ferryvm.isa import BY_MNEMONIC, INSTRUCTIONS, Flow, Instruction
 Group = tuple[Instruction, ...]
 
 _END = b"\xff"
-"""Ends a group in the notes; no opcode."""
+"""Ends a group in the notes; no opcode of a fused instruction."""
 
 
 def _expand(pattern: str, sets: dict[str, list[str]]) -> list[str]:
@@ -47,7 +47,7 @@ def groups() -> list[Group]:
 
 def packed(fused: Sequence[Group]) -> bytes:
     """The groups as notes: the opcodes of each, a byte an opcode."""
-    assert max(row.opcode for row in INSTRUCTIONS) < _END[0]
+    assert max(row.opcode for group in fused for row in group) < _END[0]
     return b"".join(bytes(row.opcode for row in group) + _END for group in fused)
 
 
