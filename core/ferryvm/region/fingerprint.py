@@ -7,6 +7,8 @@ program that was changed elsewhere finds its code again.
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 from ferryvm.program import RECORD_BYTES
 from ferryvm.region.graph import graph
 from ferryvm.region.region import Region
@@ -30,7 +32,10 @@ def fingerprint(region: Region) -> list[str | bytes]:
         region.verified.frame_words,
     )
     facts: list[str | bytes] = [repr(made_from)]
-    for number in sorted({region.function, *region.callees}):
+    numbers = {region.function, *region.callees}
+    if program.clauses:
+        facts.append(repr(_exceptions(region, numbers)))
+    for number in sorted(numbers):
         function = program.functions[number]
         facts.append(repr((number, function.entry, function.signature, function.locals)))
         blocks = graph(region.verified, number).blocks
@@ -38,3 +43,12 @@ def fingerprint(region: Region) -> list[str | bytes]:
             end = RECORD_BYTES * (blocks[first].last + 1)
             facts.append(program.code.tobytes()[RECORD_BYTES * first : end])
     return facts
+
+
+def _exceptions(region: Region, functions: Collection[int]) -> tuple[object, ...]:
+    """The tags of the program, and the clauses of functions: no instruction says which handler
+    takes what it throws."""
+    verified = region.verified
+    tags = [str(tag.parameters) for tag in verified.program.tags]
+    clauses = verified.program.clauses
+    return tags, [[*each] for each in clauses if verified.owner(each.handler) in functions]

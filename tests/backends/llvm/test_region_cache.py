@@ -184,6 +184,49 @@ def test_the_function_table_is_in_the_key() -> None:
     assert len(keys) == 3
 
 
+HANDLERS = """
+.tag a
+.tag b
+.tag c {values}
+.function main
+    i32.const 1
+:start
+    jump_if second
+    throw a
+:second
+    throw b
+:end
+:one
+    i64.const 1
+    halt
+:two
+    i64.const 2
+    halt
+.catch b from start to {end} using {b}
+.catch a from start to {end} using {a}
+"""
+
+
+def handled(
+    *, b: str = "one", a: str = "two", end: str = "end", values: str = ""
+) -> ferryvm.Program:
+    return ferryvm.assemble(HANDLERS.format(b=b, a=a, end=end, values=values))
+
+
+def test_clauses_and_tags_are_in_the_key() -> None:
+    changed: list[dict[str, str]] = [
+        {}, {"b": "two", "a": "one"}, {"end": "two"}, {"values": "i64"}, {"values": "f64"}
+    ]  # fmt: skip
+    programs = [handled(**each) for each in changed]
+    keys = {region_key(region(verify(each), "main"), Options()) for each in programs}
+    assert len(keys) == len(changed)
+
+
+def test_code_of_the_same_instructions_under_other_clauses_is_not_taken() -> None:
+    for program, value in ((handled(), 1), (handled(b="two", a="one"), 2)):
+        assert ferryvm.run(program, backend="llvm").value == value
+
+
 # --- damage, kills, other processes ---------------------------------------------------------
 
 
