@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Calls between Python and programs, and exceptions: microseconds each, beside wasmtime-py.
 
-Every row is measured in turns with all others, and its figure is the least of the rounds: whatever
-disturbs a call makes it longer. What a loop costs around a call is taken off where that is said.
+Every row is measured in turns with all others, in processor time, and its figure is the least of
+the rounds: whatever disturbs a call makes it longer. What a loop costs around a call is taken off where that is said.
 """
 
 from __future__ import annotations
@@ -223,13 +223,13 @@ def _calls(function: Callable[[int, int], object]) -> Callable[[], float]:
     numbers = range(CALLS)
 
     def measured() -> float:
-        start = time.perf_counter()
+        start = time.process_time()
         for number in numbers:
             function(number, 3)
-        between = time.perf_counter()
+        between = time.process_time()
         for _ in numbers:
             pass
-        return (2 * between - start - time.perf_counter()) / CALLS
+        return (2 * between - start - time.process_time()) / CALLS
 
     return measured
 
@@ -238,8 +238,8 @@ def _loop(function: Callable[[int], object]) -> Callable[[], float]:
     """Seconds of an iteration of a loop in the program."""
 
     def measured() -> float:
-        start = time.perf_counter()
+        start = time.process_time()
         function(CALLS)
-        return (time.perf_counter() - start) / CALLS
+        return (time.process_time() - start) / CALLS
 
     return measured

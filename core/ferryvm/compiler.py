@@ -50,17 +50,20 @@ def lifted(
     unrolled: bool = False,
     remarks: bool = False,
     natives: bool = False,
+    exceptions: bool = False,
 ) -> Module:
     """The region IR, improved by the passes that every compiler shares.
 
-    `least`: the lowest level at which they are run; `natives`: the target lowers `call_host`, so
-    that native functions are called; `unrolled`, `remarks`: as for
+    `exceptions`: the target lowers `caught`, so that calls catch what their callees throw; `least`:
+    the lowest level at which they are run; `natives`: the target lowers `call_host`, so that native
+    functions are called; `unrolled`, `remarks`: as for
     `ferryvm.ir.passes.optimise`.
     """
     from ferryvm.ir.lift import lift
     from ferryvm.ir.passes import optimise
 
-    module = lift(region, options.counting, options.unseen, options.natives if natives else ())
+    called = options.natives if natives else ()
+    module = lift(region, options.counting, options.unseen, called, exceptions)
     level = max(options.optimize, least)
     optimise(
         module, level, region.verified, unrolled=unrolled, check=options.check, remarks=remarks

@@ -89,7 +89,7 @@ def run(
     counting: bool,
 ) -> Machine:
     """A copy of the machine after the region ran."""
-    module = lift(region, counting, unseen)
+    module = lift(region, counting, unseen, exceptions=True)
     change(module)
     verify_module(module, region.verified)
     twin = machine.copy()

@@ -8,6 +8,7 @@ frame, as docs/ir.md demands of compilers.
 from __future__ import annotations
 
 import dataclasses
+import itertools
 from typing import Any
 
 from ferryvm.ir.graph import Body, Constant, Edge, FrameState, Module, Operation, Value
@@ -23,6 +24,7 @@ _ENDS = {
     "trap": Status.TRAP,
     "halt": Status.HALT,
     "host": Status.HOST,
+    "throw": Status.LEAVE,
 }
 
 
@@ -40,15 +42,30 @@ class _LeftError(Exception):
     """Control has left; frames and registers are being written."""
 
 
+class _ThrownError(_LeftError):
+    """An exception is on its way, and no caller has caught it yet."""
+
+    def __init__(self, tag: int, at: int) -> None:
+        """`at`: the word of the stack where its values begin."""
+        super().__init__()
+        self.tag, self.at = tag, at
+
+
 class Evaluator(PythonArithmetic):
     """One run of a module from its entry."""
 
     def __init__(self, module: Module, machine: Machine, polls: int = 200) -> None:
         """`polls`: places where the interrupt flag is looked at before it is found set."""
         self.module, self.machine, self.polls = module, machine, polls
+        self.tags: Any = ()
+        """The tags that the operation in hand catches, if it is a call."""
         self.control, self.memory = machine.control, machine.memory
         self.loads = self.operations = 0
         """How many loads from the heap, and operations at all, have been done."""
+        self.caught = 0
+        """The number of the tag, from 1, that the last call has thrown; 0: it returned."""
+        self.values = 0
+        """The word of the stack where the values of the last exception begin."""
         self.told: list[tuple[int, int]] = []
         """Versions of nests that were run: the nest, and 0 for the fast one or why not."""
 
@@ -77,8 +94,11 @@ class Evaluator(PythonArithmetic):
         block = frame.body.blocks[0]
         frame.values.update(zip(block.parameters, arguments, strict=True))
         while True:
-            for operation in block.operations:
+            for operation, following in itertools.zip_longest(
+                block.operations, block.operations[1:]
+            ):
                 self.operations += 1
+                self.tags = following.static[0] if following and following.name == "caught" else ()
                 special = getattr(self, f"_do_{operation.name}", None)
                 values = [self._value(frame, a) for a in operation.arguments]
                 if special is not None:
@@ -97,7 +117,13 @@ class Evaluator(PythonArithmetic):
                 if end.name == "host":
                     self.control.exit_id = end.static[0]  # type: ignore[assignment]  # verified
                 assert end.state is not None
-                self._leave(frame, end.state, _ENDS[end.name])
+                try:
+                    self._leave(frame, end.state, _ENDS[end.name])
+                except _LeftError:
+                    if end.name != "throw":
+                        raise
+                    tag, first = end.fact(0, int), end.fact(1, int)
+                    raise _ThrownError(tag, frame.at + first) from None
             edge: Edge = end.edges[0]
             if end.name == "branch" and not values[0]:
                 edge = end.edges[1]
@@ -257,6 +283,14 @@ class Evaluator(PythonArithmetic):
     def _do_table_function(self, frame: _Frame, operation: Operation, index: int) -> int:
         return self.machine.program.table[index]
 
+    # --- exceptions -------------------------------------------------------------------------
+
+    def _do_caught(self, frame: _Frame, operation: Operation) -> int:
+        return self.caught
+
+    def _do_thrown(self, frame: _Frame, operation: Operation) -> int:
+        return self._typed(operation, self.memory.stack[self.values + self._number(operation)])
+
     # --- calls ------------------------------------------------------------------------------
 
     def _do_call(self, frame: _Frame, operation: Operation, *arguments: int) -> int | None:
@@ -274,10 +308,16 @@ class Evaluator(PythonArithmetic):
     def _call(
         self, frame: _Frame, operation: Operation, number: Any, base: Any, arguments: Any
     ) -> int | None:
-        callee = _Frame(self.module.functions[number], frame.at + base, {})
+        callee, tags = _Frame(self.module.functions[number], frame.at + base, {}), self.tags
+        self.caught = 0
         try:
             results = self._body(callee, list(arguments))
-        except _LeftError:
+            self.caught = 0
+        except _LeftError as left:
+            if isinstance(left, _ThrownError) and left.tag in tags:
+                self.caught, self.values = tags.index(left.tag) + 1, left.at
+                self.control.fuel -= self.module.counting
+                return 0
             assert operation.state is not None
             self._write(frame, operation.state)
             raise

@@ -46,7 +46,7 @@ def test_every_pass_has_a_room_of_tests(name: str) -> None:
     assert f"from ferryvm.ir.passes.{name} import " in text
 
 
-ENDS = {"jump", "branch", "switch", "return", "leave", "trap", "host", "halt"}
+ENDS = {"jump", "branch", "switch", "return", "leave", "trap", "host", "halt", "throw"}
 
 
 def test_every_operation_is_run_by_the_evaluator() -> None:

@@ -30,7 +30,7 @@ def check_round_trip(verified: Verified) -> None:
     for region in regions(verified):
         for counting in (False, True):
             for level in (0, 2):
-                module = lift(region, counting)
+                module = lift(region, counting, exceptions=True)
                 optimise(module, level)
                 text = module_text(module)
                 again = parse_module(text)

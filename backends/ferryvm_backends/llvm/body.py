@@ -14,7 +14,13 @@ from ferryvm_backends._llvm import ir
 from ferryvm_backends._llvm.arithmetic import WORD, word
 from ferryvm_backends.llvm.access import Access
 from ferryvm_backends.llvm.call import Calls
-from ferryvm_backends.llvm.context import INT32, LoweringContext, llvm_type, status_constant
+from ferryvm_backends.llvm.context import (
+    INT32,
+    RETURNED,
+    LoweringContext,
+    llvm_type,
+    status_constant,
+)
 from ferryvm_backends.llvm.function import FunctionContext
 from ferryvm_backends.llvm.host_call import HostCalls
 from ferryvm_backends.llvm.poll import Polls
@@ -128,6 +134,8 @@ class _BodyLowering:
                     switch.add_case(word(number), target)
             case "return":
                 self._return(end, arguments)
+            case "throw":
+                self.exits.throw(end)
             case _:
                 fields = {}
                 if end.name == "trap":
@@ -153,7 +161,8 @@ class _BodyLowering:
         if body.is_root:
             self.builder.ret(status_constant(Status.LEAVE))
         else:
-            self.exits.return_(results[0] if results else None, has_exited=False)
+            how = ir.Constant(INT32, RETURNED)
+            self.exits.return_(results[0] if results else None, how)
 
     def _targets(self, edges: tuple[Edge, ...]) -> list[ir.Block]:
         """The targets of edges; a block of its own where two go to the same block."""

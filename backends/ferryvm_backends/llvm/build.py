@@ -49,7 +49,9 @@ Step = Callable[[str], None]
 
 def improved(region: Region, options: Options) -> tuple[Module, int]:
     """The IR that is lowered, and at which of its levels LLVM is to optimise it."""
-    module = lifted(region, options, least=1, remarks=options.observe, natives=True)
+    module = lifted(
+        region, options, least=1, remarks=options.observe, natives=True, exceptions=True
+    )
     hoisted = 0
     if options.optimize >= 2:
         hoisted = sum(hoist_range_checks(body) for body in module.bodies)

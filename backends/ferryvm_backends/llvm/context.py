@@ -26,6 +26,9 @@ that is forced."""
 HOST_STACK_LIMIT = FORCED_IN + WORD_BYTES
 """The offset in the control block of the lowest address that recursion may use."""
 
+THROWN = FORCED_IN + 2 * WORD_BYTES
+"""The offset in the control block of the address of the values that an exception carries."""
+
 
 class LoweringContext:
     """The context that the lowerings of a module's bodies share."""
@@ -37,6 +40,8 @@ class LoweringContext:
         self.is_forced = Forcing.DEOPT in options.forcing
         self.guards = module.guards
         self.writers = ExitStubs(self.native)
+        self.catches = any(o.name == "caught" for body in module.bodies for o in body.operations)
+        """True if a call catches what its callee throws."""
         self.functions = {
             number: self.function(f"f{number}", body) for number, body in module.functions.items()
         }
@@ -93,9 +98,14 @@ def llvm_type(t: ValueType) -> ir.Type:
 
 
 def result_type(body: Body) -> ir.Type:
-    """The return type of a body's native function: its result, if it has one, and whether it
-    left."""
+    """The return type of a body's native function: its result, if it has one, and how it
+    ended."""
     return ir.LiteralStructType([LLVM_TYPE[body.result], INT32]) if body.result else INT32
+
+
+RETURNED, LEFT, FIRST_TAG = 0, 1, 2
+"""The ends of native functions, which they return besides a result. A number from `FIRST_TAG` on
+is that of a tag which is thrown."""
 
 
 def status_constant(status: Status) -> ir.Constant:

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import functools
 
-from ferryvm.ir.graph import Constant, FrameState, Operation, Value, Virtual
+from ferryvm.ir.graph import Constant, FrameState, Operation, Terminator, Value, Virtual
 from ferryvm.ir.headroom import frame_headroom
 from ferryvm.isa.emitter import Condition
 from ferryvm.isa.numeric import canonical
@@ -16,8 +16,11 @@ from ferryvm_backends._llvm import ir
 from ferryvm_backends._llvm.arithmetic import WORD, word
 from ferryvm_backends._llvm.handler import POINTER
 from ferryvm_backends.llvm.context import (
+    FIRST_TAG,
     FORCED_IN,
     INT32,
+    LEFT,
+    THROWN,
     result_type,
     status_constant,
 )
@@ -42,10 +45,23 @@ class SideExits:
         with self.function.rarely(p, "exit"):
             self.leave(state, status_constant(status), **fields)
 
+    def throw(self, end: Terminator) -> None:
+        """End the block by leaving where something is thrown: a caller may catch it."""
+        tag, place = end.fact(0, int), end.fact(1, int)
+        how = LEFT
+        if self.shared.catches:
+            how = FIRST_TAG + tag
+            where = self.builder.add(self.function.frame, word(WORD_BYTES * place))
+            self.storage.store(where, self.storage.offset(self.control, THROWN), "control")
+        self._leave(self.exit_state(end), status_constant(Status.LEAVE), how)
+
     def leave(self, state: FrameState, status: ir.Value, **fields: ir.Value) -> None:
         """End the block by leaving in a state."""
         for name, value in fields.items():
             self.storage.set_field(self.control, name, value)
+        self._leave(state, status, LEFT)
+
+    def _leave(self, state: FrameState, status: ir.Value, how: int) -> None:
         self._write_values(state)
         if state.unpaid:
             fuel = self.builder.add(self.storage.field(self.control, "fuel"), word(state.unpaid))
@@ -58,15 +74,15 @@ class SideExits:
             self.shared.writers.leave_bare(
                 self.builder, where, parameters, state.pc, status, length
             )
-            self._return_status(status)
+            self._return_status(status, ir.Constant(INT32, how))
             return
         words = self._words(state)
         layout, parameters = layout_of(state), self.body.parameters
         self.shared.writers.leave(self.builder, where, parameters, state.pc, status, layout, words)
-        self._return_status(status)
+        self._return_status(status, ir.Constant(INT32, how))
 
-    def leave_with_callee(self, state: FrameState) -> None:
-        """End the block after a call that has left, in the state of that call."""
+    def leave_with_callee(self, state: FrameState, how: ir.Value) -> None:
+        """End the block after a call that has left, in the state of that call; `how` it did."""
         self._write_values(state)
         words = self._words(state) if self.early is None else []
         if self.early is not None:
@@ -75,7 +91,9 @@ class SideExits:
             self.shared.writers.write_frame(
                 self.builder, self.function.frame, layout_of(state), words
             )
-        self._return_status(self.storage.field(self.control, "status"))
+        if not self.shared.catches:
+            how = ir.Constant(INT32, LEFT)
+        self._return_status(self.storage.field(self.control, "status"), how)
 
     def exit_state(self, operation: Operation) -> FrameState:
         """The state that an operation leaves in, without what has been stored before."""
@@ -138,23 +156,22 @@ class SideExits:
                 self.storage.store(canonical(arithmetic, t, value), where, "heap", 1)
             self.builder.branch(onward)
 
-    def _return_status(self, status: ir.Value) -> None:
+    def _return_status(self, status: ir.Value, how: ir.Value) -> None:
         """Return, having left."""
         if self.body.is_root:
             self.builder.ret(status)
         else:
-            self.return_(None, has_exited=True)
+            self.return_(None, how)
 
-    def return_(self, value: ir.Value | None, has_exited: bool) -> None:
+    def return_(self, value: ir.Value | None, how: ir.Value) -> None:
         """Return from a function, with its result unless it has left."""
-        flag = ir.Constant(INT32, int(has_exited))
         if self.body.result is None:
-            self.builder.ret(flag)
+            self.builder.ret(how)
             return
         pair: ir.Value = ir.Constant(result_type(self.body), ir.Undefined)
         if value is not None:
             pair = self.builder.insert_value(pair, value, 0)
-        self.builder.ret(self.builder.insert_value(pair, flag, 1))
+        self.builder.ret(self.builder.insert_value(pair, how, 1))
 
     # --- checks -----------------------------------------------------------------------------
 

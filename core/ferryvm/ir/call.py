@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+import abc
+
 from ferryvm.ir.graph import Body, Constant, Operation, Terminator, Value
 from ferryvm.ir.instruction import InstructionLifter
 from ferryvm.isa.emitter import FunctionField
@@ -111,6 +113,7 @@ class CallLifter(InstructionLifter):
         results = signature.results
         result = results[0] if results else None
         call = self.emit(Operation(name, result, static, arguments, state))
+        self._catch(callees)
         if results:
             v.words.append(call)
         # `Body.place_of` in the callee's frame; its arguments are the state's last words but two.
@@ -119,6 +122,10 @@ class CallLifter(InstructionLifter):
             for at, t in enumerate(results[1:])
         ]
         self._load_after(seen)
+
+    @abc.abstractmethod
+    def _catch(self, callees: list[int]) -> None:
+        """Note behind a call of one of these functions that clauses catch what it throws."""
 
     def _signature(self) -> Signature:
         """Of the function that is called."""

@@ -14,8 +14,6 @@ from ferryvm.isa.frame import HEADER_WORDS, number_of
 from ferryvm.isa.objectless import ObjectlessEmitter
 from ferryvm.isa.table import Variable
 from ferryvm.isa.type import I64
-from ferryvm.program import MAX_TAG_VALUES
-from ferryvm.region.code import caught_locally
 from ferryvm.region.effect import Effects, code_effects
 from ferryvm.verify import Verified
 
@@ -131,23 +129,6 @@ class InstructionLifter(Builder, ObjectlessEmitter[Value]):
         self.emit(call)
         if result is not None:
             words.append(call)
-
-    def throw(self) -> None:
-        clause = caught_locally(self.verified, self.pc)
-        if clause is None:
-            self._stop("leave")  # an interpreter finds the handler
-            return
-        words, tag = self.variables.words, self.program.tags[self.immediate]
-        first = len(words) - len(tag.parameters)
-        values = words[first:]
-        del words[len(self.frame_types) + HEADER_WORDS + clause.depth :]
-        if clause.tag is not None:
-            words += values
-        elif clause.record:
-            slots = [self.to_slot(t, v) for t, v in zip(tag.parameters, values, strict=True)]
-            padding = [self.constant(I64, 0)] * (MAX_TAG_VALUES - len(slots))
-            words += [self.constant(I64, self.immediate), *slots, *padding]
-        self.end("jump", (), (clause.handler,))
 
     # --- storage ----------------------------------------------------------------------------
 

@@ -30,11 +30,13 @@ def lift(
     counting: bool = False,
     unseen: UnseenEdges = frozenset(),
     natives: Collection[int] = (),
+    exceptions: bool = False,
 ) -> Module:
     """The IR of a region and of every function that it calls, tidied.
 
     `counting`: blocks pay fuel for their instructions; `unseen`: edges that are left out, with a
-    guard in their place; `natives`: host imports that are called where they can be.
+    guard in their place; `natives`: host imports that are called where they can be; `exceptions`:
+    a call catches what its callee throws.
     """
     verified = region.verified
     called = set(region.callees)
@@ -46,13 +48,14 @@ def lift(
         root = _stub(region)
     else:
         order = RegionOrder.of_region(region, unseen, natives)
-        root = BodyLifter(verified, order, True, counting).run(region.name)
+        root = BodyLifter(verified, order, True, counting, exceptions).run(region.name)
     functions = {}
     for number in sorted(called):
         function = verified.program.functions[number]
         pcs = region.pcs_of(number)
         order = RegionOrder(verified, number, function.entry, pcs, unseen, natives)
-        functions[number] = BodyLifter(verified, order, False, counting).run(function.name)
+        lifter = BodyLifter(verified, order, False, counting, exceptions)
+        functions[number] = lifter.run(function.name)
     module = Module(region.name, root, functions, counting)
     for body in module.bodies:
         remove_dead_code(body)

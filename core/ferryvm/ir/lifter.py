@@ -8,7 +8,7 @@ needed.
 
 from __future__ import annotations
 
-from ferryvm.ir.call import CallLifter
+from ferryvm.ir.exception import ExceptionLifter
 from ferryvm.ir.graph import Block, Body, Edge, Operation, Parameter, Terminator, Value
 from ferryvm.ir.region_order import Dispatch, OrderedBlock, RegionOrder, Stop
 from ferryvm.ir.variable import HEADER, Variables
@@ -25,16 +25,23 @@ Slot = tuple[int, Type]
 """A word of the frame but its header, by number and type."""
 
 
-class BodyLifter(CallLifter):
+class BodyLifter(ExceptionLifter):
     """Lifts one body."""
 
     node: OrderedBlock
     """The node that is being lifted."""
 
     def __init__(
-        self, verified: Verified, order: RegionOrder, is_root: bool, counting: bool
+        self,
+        verified: Verified,
+        order: RegionOrder,
+        is_root: bool,
+        counting: bool,
+        exceptions: bool = False,
     ) -> None:
+        """`exceptions`: those that cross calls are thrown and caught here, too."""
         super().__init__(verified, order)
+        self.exceptions = exceptions
         self.is_root, self.counting = is_root, counting
         self.heads: dict[Stop, Block] = {}
         self._reached: set[Stop] = set()
@@ -113,7 +120,7 @@ class BodyLifter(CallLifter):
             self.variables = self._join(node)
         else:
             self.variables = self.pending.pop(node)
-        self.node = node
+        self.node, self.caught = node, None
         last = self.order.last(node)
         if self.counting:
             self._pay(node.pc, last)
@@ -122,7 +129,10 @@ class BodyLifter(CallLifter):
                 self._pay(pc, last)
             if not self.instruction(pc):
                 return
-        self.end("jump", (), (last + 1,))
+        if self.caught is None:
+            self.end("jump", (), (last + 1,))
+        else:
+            self._end_caught(self.caught)
 
     def _join(self, node: OrderedBlock) -> Variables:
         """A parameter for every variable."""
@@ -165,8 +175,10 @@ class BodyLifter(CallLifter):
     def end(self, name: str, arguments: tuple[Value, ...], targets: tuple[int, ...]) -> None:
         self.is_open = False
         self.unpaid = 0
-        edges = tuple(self._edge(self.node, self.order.onward(self.node, pc), pc) for pc in targets)
-        self.close(Terminator(name, (), arguments, None, edges))
+        self.close(Terminator(name, (), arguments, None, tuple(map(self.edge_to, targets))))
+
+    def edge_to(self, pc: int) -> Edge:
+        return self._edge(self.node, self.order.onward(self.node, pc), pc)
 
     def _edge(self, source: OrderedBlock | None, target: OrderedBlock | None, pc: int = 0) -> Edge:
         """The edge to a node, or out of the region at `pc`; all that was paid for has completed."""

@@ -52,6 +52,7 @@ class AttributeKind(enum.Enum):
     NUMBER = "a number"
     FLAG = "true or false"
     FUNCTIONS = "function numbers"
+    TAGS = "tag numbers, each once"
 
     def holds(self, item: Static) -> bool:
         """True if an item is of this kind."""
@@ -68,6 +69,9 @@ class AttributeKind(enum.Enum):
                 return isinstance(item, tuple) and all(
                     AttributeKind.NUMBER.holds(each) for each in item
                 )
+            case AttributeKind.TAGS:
+                is_numbers = AttributeKind.FUNCTIONS.holds(item)
+                return is_numbers and isinstance(item, tuple) and 0 < len({*item}) == len(item)
             case AttributeKind.BYTES:
                 return type(item) is int and item in (1, 2, 4, 8)
             case AttributeKind.NUMBER:
@@ -167,6 +171,8 @@ _DECLARED = {
     "call_indirect": Shape(
         Role.CALLS, (AttributeKind.FUNCTIONS, AttributeKind.NUMBER), None, AnyType.RESULT, True
     ),
+    "caught": Shape(Role.READS, (AttributeKind.TAGS,), (), I64),
+    "thrown": Shape(Role.READS, _NUMBER, (), WORD),
     "call_host": Shape(Role.CHECKS, _NUMBER, None, AnyType.RESULT, True),
     # ends of blocks
     "jump": Shape(Role.ENDS, edges=1),
@@ -177,6 +183,7 @@ _DECLARED = {
     "trap": _stop(AttributeKind.TRAP),
     "host": _stop(AttributeKind.NUMBER),
     "halt": _stop(),
+    "throw": _stop(AttributeKind.NUMBER, AttributeKind.NUMBER),
 }
 
 _SOURCE = {"wrap": I64, "extend_s": I32, "extend_u": I32, "promote": F32, "demote": F64}
@@ -219,6 +226,8 @@ CALLS = frozenset(name for name, shape in SHAPES.items() if shape.role is Role.C
     "call_host"
 }
 """Names of operations that call a function, of the program or of the host."""
+EFFECTS = CALLS | {"caught"}
+"""Names of operations that have an effect although they yield a value."""
 HEAP_CHANGES = CALLS | {"heap_store", "canonicalise"}
 """Names of operations that may change the heap."""
 CONDITIONAL_EXITS = frozenset({"trap_if", "grow_if", "guard"})

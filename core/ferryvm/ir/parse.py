@@ -315,7 +315,7 @@ class _BodyParser:
                 return p._one("field", dict(FunctionField.__members__))
             case AttributeKind.FLAG:
                 return p._one("flag", {"true": True, "false": False})
-            case AttributeKind.FUNCTIONS:
+            case AttributeKind.FUNCTIONS | AttributeKind.TAGS:
                 p._take("(")
                 numbers = []
                 while not p._accepts(")"):

@@ -13,6 +13,7 @@ from typing import NamedTuple
 
 from ferryvm.flowgraph.component import cycle_without
 from ferryvm.ir.control_flow_graph import ControlFlowGraph
+from ferryvm.ir.exception_rule import exception_fault
 from ferryvm.ir.graph import (
     BOOLEAN,
     Block,
@@ -130,9 +131,9 @@ class _Check:
         for rank, number in enumerate(self.graph.preorder()):
             while above and above[-1][0] <= rank:
                 self.visible.difference_update(above.pop()[1])
-            above.append(
-                (self.graph.interval(number)[1], self._contents(self.graph.blocks[number]))
-            )
+            defined = self._contents(self.graph.blocks[number])
+            above.append((self.graph.interval(number)[1], defined))
+            self._exceptions(number)
 
     def _contents(self, block: Block) -> list[Value]:
         """Check what is in a block; the values that it defines."""
@@ -157,6 +158,12 @@ class _Check:
         self._edges(block.end)
         self.operation = None
         return defined
+
+    def _exceptions(self, number: int) -> None:
+        fault = exception_fault(self.body, self.graph, number, self.verified)
+        if fault is not None:
+            self.operation = fault[0]
+            raise self._fault(fault[1])
 
     def _definitions(self) -> None:
         """Every value is defined once, and has a type."""

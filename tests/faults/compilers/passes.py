@@ -111,7 +111,7 @@ _put(
     "llvm",
     "calls-are-dead-without-their-result",
     "A call whose result nobody uses is removed.",
-    "if operation.type is None or operation.name in CALLS:",
+    "if operation.type is None or operation.name in EFFECTS:",
     "if operation.type is None:",
 )
 _put(

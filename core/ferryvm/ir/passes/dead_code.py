@@ -12,7 +12,7 @@ from collections.abc import Iterable
 
 from ferryvm.ir.control_flow_graph import edges_to
 from ferryvm.ir.graph import Body, Operation, Parameter, Terminator, Value
-from ferryvm.ir.operation import CALLS
+from ferryvm.ir.operation import EFFECTS
 from ferryvm.ir.use import substitute
 
 
@@ -71,7 +71,7 @@ def _remove_dead(body: Body) -> None:
 
     for block in body.blocks:
         for operation in block.operations:
-            if operation.type is None or operation.name in CALLS:
+            if operation.type is None or operation.name in EFFECTS:
                 use((operation,))
         end: Terminator = block.end
         use(end.arguments)

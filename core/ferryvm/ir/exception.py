@@ -1,0 +1,163 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Exceptions: what is caught in the function that throws it is a jump; what crosses calls is an
+edge of the caller.
+
+    caller    %1: i64 = call 3 2 %0 @14 [...]           callee   throw 5 4 @31 [_ _ %0 %1 i64:7]
+              %2: i64 = caught (5 6)                               │
+              switch %2 b1(%1) catch2() catch3()   <───────────────┘ its frame written, as where
+                        0 returned, 1 tag 5, 2 tag 6                 control leaves
+
+A caller that does not catch what its callee throws writes its own frame and throws it on. So where
+nobody catches it, control leaves the region in the state before the throw, with all frames.
+"""
+
+from __future__ import annotations
+
+import abc
+
+from ferryvm.ir.call import CallLifter
+from ferryvm.ir.graph import Block, Edge, Operation, Parameter, Terminator, Value
+from ferryvm.ir.variable import Variables
+from ferryvm.isa import Immediate
+from ferryvm.isa.frame import HEADER_WORDS
+from ferryvm.isa.type import I64
+from ferryvm.program import MAX_TAG_VALUES, Clause
+from ferryvm.region.code import caught_locally
+from ferryvm.region.escape import escaping
+
+MOST_TAGS = 16
+"""Tags of a program, at most, whose records are thrown without leaving: each has a block then."""
+
+
+class ExceptionLifter(CallLifter):
+    """Lifts throws, and calls that catch."""
+
+    is_root: bool
+    exceptions: bool
+    """True if exceptions cross calls without leaving."""
+    caught: Operation | None = None
+    """The `caught` at the end of the current block."""
+
+    @abc.abstractmethod
+    def edge_to(self, pc: int) -> Edge:
+        """The edge from the current node to an instruction of the function."""
+
+    # --- throwing ---------------------------------------------------------------------------
+
+    def throw(self) -> None:
+        clause = caught_locally(self.verified, self.pc)
+        if clause is not None:
+            words, tag = self.variables.words, self.immediate
+            values = words[len(words) - len(self.program.tags[tag].parameters) :]
+            self._enter_handler(clause, tag, values)
+            self.end("jump", (), (clause.handler,))
+        elif self.is_root or not self.exceptions:
+            self._stop("leave")  # an interpreter finds the handler
+        elif self.row(self.pc).immediate is Immediate.TAG:
+            count = len(self.program.tags[self.immediate].parameters)
+            self._stop("throw", self.immediate, len(self._words_before) - count)
+        else:
+            self._throw_record()
+
+    def _throw_record(self) -> None:
+        """Throw what a record says: a block for each tag, and one where control leaves."""
+        tags = range(len(self.program.tags))
+        if not 0 < len(tags) <= MOST_TAGS or self.verified.clauses.covering(self.pc):
+            self._stop("leave")
+            return
+        first = len(self._words_before) - MAX_TAG_VALUES
+        number, here, above = self._words_before[first - 1], self._here(), self.block
+        edges = []
+        for tag in (*tags, None):
+            block = self._new_block("leave" if tag is None else "throw", self.pc)
+            if tag is None:
+                self._stop("leave")
+            else:
+                self.close(Terminator("throw", (tag, first), (), here))
+            edges.append(Edge(block, []))
+        self.is_open = False
+        self.block = above
+        self.close(Terminator("switch", (), (number,), edges=tuple(edges)))
+
+    def _new_block(self, name: str, pc: int) -> Block:
+        """A new block of the body, which is opened."""
+        block = Block(f"{name}{len(self.body.blocks)}", pc)
+        self.body.blocks.append(block)
+        self.open(block)
+        return block
+
+    # --- catching ---------------------------------------------------------------------------
+
+    def _clause(self, pc: int, tag: int) -> Clause | None:
+        """The clause of the function that takes a tag thrown at an instruction."""
+        covering = self.verified.clauses.covering(pc)
+        return next((clause for clause in covering if clause.tag in (None, tag)), None)
+
+    def _catch(self, callees: list[int]) -> None:
+        self.caught = None
+        if not self.exceptions or not self.verified.clauses.covering(self.pc):
+            return
+        thrown = sorted(escaping(self.verified, callees))
+        tags = tuple(tag for tag in thrown if self._clause(self.pc, tag) is not None)
+        if tags:
+            self.caught = self.emit(Operation("caught", I64, (tags,)))
+
+    def _end_caught(self, caught: Operation) -> None:
+        """End the block of a call that catches what it throws."""
+        above, before, pc = self.block, self.variables, self.pc
+        found: dict[int | None, Edge] = {None: self.edge_to(pc + 1)}
+        groups: dict[int, list[tuple[int, Clause]]] = {}
+        """Tags and their clauses by handler: it has one edge from here."""
+        for tag in caught.fact(0, tuple):
+            clause = self._clause(pc, tag)
+            assert clause is not None
+            groups.setdefault(clause.handler, []).append((tag, clause))
+        for handler, group in groups.items():
+            blocks = [self._caught_block(before, tag, clause) for tag, clause in group]
+            found |= {tag: Edge(b, []) for (tag, _), (b, _) in zip(group, blocks, strict=True)}
+            if len(blocks) > 1:
+                self._join_caught(before, handler, blocks)
+            self.close(Terminator("jump", edges=(self.edge_to(handler),)))
+        self.block, self.is_open = above, False
+        edges = tuple(found[tag] for tag in (None, *caught.fact(0, tuple)))
+        self.close(Terminator("switch", (), (caught,), edges=edges))
+
+    def _caught_block(
+        self, before: Variables, tag: int, clause: Clause
+    ) -> tuple[Block, list[Value]]:
+        """A block that reads the values of an exception; the operands at its handler."""
+        block = self._new_block("caught", clause.handler)
+        self.variables = before.copy()
+        types = self.program.tags[tag].parameters
+        values = [self.emit(Operation("thrown", t, (at,))) for at, t in enumerate(types)]
+        self._enter_handler(clause, tag, [*values])
+        return block, self.variables.words[self._first_operand :]
+
+    def _join_caught(
+        self, before: Variables, handler: int, blocks: list[tuple[Block, list[Value]]]
+    ) -> None:
+        """Go on in a block that these lead to, with parameters for the operands."""
+        join = self._new_block("handler", handler)
+        operands = [Parameter(t) for t in self.verified.operand_types(handler)]
+        join.parameters += operands
+        for block, passed in blocks:
+            block.terminator = Terminator("jump", edges=(Edge(join, passed),))
+        self.variables = before.copy()
+        self.variables.words[self._first_operand :] = operands
+
+    @property
+    def _first_operand(self) -> int:
+        """The place of the first operand among the words of the frame."""
+        return len(self.frame_types) + HEADER_WORDS
+
+    def _enter_handler(self, clause: Clause, tag: int, values: list[Value]) -> None:
+        """Cut the operands to what a clause keeps, and push the exception."""
+        words = self.variables.words
+        del words[self._first_operand + clause.depth :]
+        if clause.tag is not None:
+            words += values
+        elif clause.record:
+            types = self.program.tags[tag].parameters
+            slots = [self.to_slot(t, v) for t, v in zip(types, values, strict=True)]
+            padding = [self.constant(I64, 0)] * (MAX_TAG_VALUES - len(slots))
+            words += [self.constant(I64, tag), *slots, *padding]
