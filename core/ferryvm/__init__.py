@@ -5,7 +5,7 @@
 >>> ferryvm.run(ferryvm.compile("(* 6 7)")).value
 42
 
-Names load what they need when they are first used, so that a command that needs little starts fast.
+Names are imported lazily, so that a command that needs few of them starts fast.
 """
 
 from __future__ import annotations
@@ -110,10 +110,10 @@ def __getattr__(name: str) -> object:
 def compile(
     text: str, file: str = "<string>", optimize: bool | None = None, language: str = "skiff"
 ) -> Program:
-    """The program of a text, not verified yet; `file`: what messages call it.
+    """The program of a text, not verified yet; `file`: its name in messages.
 
-    `optimize`: run the peephole; left open, as the language does (Skiff does). Raises SourceError
-    with every fault found, UnknownNameError for a language that nobody brings.
+    `optimize`: run the peephole; by default as the language does (Skiff does). Raises SourceError
+    with every fault found, UnknownNameError for an unknown language.
     """
     from ferryvm.language import installed
 
@@ -147,11 +147,11 @@ def save(program: Program, path: str | Path) -> None:
 
 
 def read(path: str | Path, optimize: bool | None = None, language: str | None = None) -> Program:
-    """The program in a file: an image (.fvm), or a text in a language, which its suffix tells.
+    """The program in a file: an image (.fvm), or a text in a language, which its suffix determines.
 
-    `optimize`: run the peephole over what is read from text; left open, as the language does: over
-    Skiff, and not over assembly, which should run as it stands. `language`: what the text is in,
-    whatever the suffix. Raises FerryError where the file cannot be read or its text has faults.
+    `optimize`: run the peephole over the code of a text; by default as the language does: for
+    Skiff, and not for assembly, which should run as it is written. `language`: the language of the
+    text, whatever the suffix. Raises FerryError if the file cannot be read or its text has faults.
     """
     from pathlib import Path
 
@@ -163,7 +163,7 @@ def read(path: str | Path, optimize: bool | None = None, language: str | None = 
 def run(program: Program, backend: str | None = None, fuel: int | None = None) -> RunResult:
     """Run a program from its start until it halts or `fuel` instructions have completed.
 
-    `backend`: one by name; else the default policy chooses.
+    `backend`: its name; without it the default policy selects backends.
 
     Raises VerifyError, TrapError, BackendError; ProgramInterrupted on Ctrl-C.
     """

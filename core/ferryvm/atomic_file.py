@@ -10,25 +10,25 @@ from pathlib import Path
 from typing import BinaryIO
 
 PREFIX, SUFFIX = ".ferry-", ".part"
-"""Of the names of temporary files."""
+"""The prefix and suffix of the names of temporary files."""
 
 _unfinished: set[str] = set()
 """Temporary files that this process is writing."""
 
 LEFTOVERS = f"{PREFIX}*{SUFFIX}"
-"""Pattern of the temporary files that a process leaves when it is killed while it writes."""
+"""Pattern of the temporary files that a process leaves if it is killed during a write."""
 
 
 def replace_file(path: Path, *content: bytes | memoryview) -> None:
     """Make `content`, one part after another, the content of `path`.
 
-    Raises OSError. Whatever it raises, Ctrl-C included, the old content then stays.
+    Raises OSError. After any exception, Ctrl-C included, the old content remains.
     """
     if path.exists() and not path.is_file():
         with path.open("wb") as file:  # a device or a pipe: replacing it would destroy it
             _write(file, content)
         return
-    path = Path(os.path.realpath(path))  # through a link, as writing to it would go
+    path = Path(os.path.realpath(path))  # follow a link, as a plain write would
     name = os.path.join(path.parent, temporary_name())
     _unfinished.add(name)
     try:
@@ -46,22 +46,23 @@ def replace_file(path: Path, *content: bytes | memoryview) -> None:
 
 
 def temporary_name() -> str:
-    """A new name for a temporary file, without a folder. In the folder of the file that it will
-    replace, renaming is atomic."""
+    """A new name for a temporary file, without a folder. If it is in the folder of the file that it
+    will replace, renaming is atomic."""
     return f"{PREFIX}{os.urandom(8).hex()}{SUFFIX}"
 
 
 def _created(name: str) -> BinaryIO:
-    """The file of a name that is new. The caller removes it whatever is raised here: memory may be
-    short when it is there already, which `tempfile` leaves behind."""
+    """The file of a new name. The caller must remove it after any exception: unlike `tempfile`,
+    this handles a lack of memory after the file was created."""
     flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | getattr(os, "O_NOFOLLOW", 0)
     return os.fdopen(os.open(name, flags, 0o600), "wb")
 
 
 def remove_temporary(name: str, parent: int | None = None) -> None:
-    """Remove a temporary file, if it is there, even where memory is short for a moment.
+    """Remove a temporary file, if it exists, even if memory is short for a moment.
 
-    `parent`: descriptor of the folder that the name is in; None: the name is a whole path."""
+    `parent`: descriptor of the folder that the name is in; None: the name is a whole path.
+    """
     for _ in range(2):
         try:
             os.unlink(name, dir_fd=parent)
@@ -73,13 +74,13 @@ def remove_temporary(name: str, parent: int | None = None) -> None:
 
 
 def remove_unfinished() -> None:
-    """Remove the temporary files that are being written: the process ends at once."""
+    """Remove the unfinished temporary files, before the process ends at once."""
     for name in tuple(_unfinished):
         remove_temporary(name)
 
 
 _AT_ONCE = 1 << 24
-"""Bytes that are written at a time: between two of them a signal is seen."""
+"""Bytes that are written at a time: signals are handled between two such chunks."""
 
 
 def _write(file: BinaryIO, content: Iterable[bytes | memoryview]) -> None:
@@ -89,7 +90,7 @@ def _write(file: BinaryIO, content: Iterable[bytes | memoryview]) -> None:
 
 
 def probe_file(path: Path) -> None:
-    """Raise the OSError that replacing the file would raise, as far as can be told before."""
+    """Raise the OSError that replacing the file would raise, as far as that is known in advance."""
     if path.is_dir():
         raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
     if path.exists() and not path.is_file():
@@ -103,8 +104,8 @@ def probe_file(path: Path) -> None:
 
 
 def why_not_writable(folder: Path) -> str:
-    """The reason that no file can be made in a folder, which is made if it is missing; empty if one
-    can."""
+    """The reason that no file can be created in a folder, which is created if it is missing; empty
+    if one can."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
         probe_file(folder / "any")

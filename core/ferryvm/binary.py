@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The check that bytes are an object file that a loader may be given: loaders crash on others.
+"""The check that bytes are an object file that is safe to load: loaders crash on others.
 
-Not a linker: of an ELF file is asked that each table, name, symbol and relocation lies inside of
-the file and of the section that it speaks of (System V Application Binary Interface, chapters 4 and
-5); of one of macOS, what it begins with. Without NumPy, which may crash where fields of a
+It is not a linker. In an ELF file each table, name, symbol and relocation must be inside the file
+and the section that it refers to (System V Application Binary Interface, chapters 4 and 5); in a
+macOS file only the first bytes are checked. It does not use NumPy, which may crash if fields of a
 structured array get no memory.
 """
 
@@ -62,7 +62,7 @@ _LOADED, _DYNAMIC = 1, 2
 """Types of segments."""
 _LARGEST_ALIGNMENT = 1 << 21
 _LARGEST = 1 << 30
-"""Bytes that a file may ask to have in memory."""
+"""The largest size in memory that a file may request, in bytes."""
 
 
 class ObjectType(enum.IntEnum):
@@ -73,12 +73,12 @@ class ObjectType(enum.IntEnum):
 
 
 class _FaultError(Exception):
-    """Its text says what is wrong."""
+    """A fault; its text describes it."""
 
 
 def fault(content: bytes, kind: ObjectType) -> str | None:
-    """The reason that this is no whole object file of a kind for this machine; None if it is
-    one."""
+    """The reason that this is not a complete object file of a kind for this machine; None if it
+    is."""
     if sys.platform == "darwin":
         return None if content.startswith(_MACH_O) else "it is no Mach-O file"
     try:
@@ -92,7 +92,7 @@ def fault(content: bytes, kind: ObjectType) -> str | None:
 
 
 def section_table(content: bytes) -> list[Section]:
-    """The sections of an ELF file of 64 bits in which `fault` finds nothing."""
+    """The sections of a 64-bit ELF file in which `fault` finds nothing."""
     header = _HEADER.unpack_from(content)
     start, size = header[6], _SECTION.size * header[12]
     return list(map(Section._make, _SECTION.iter_unpack(content[start : start + size])))
@@ -142,7 +142,7 @@ def _check_relocations(
 ) -> None:
     relocations = _inner(content, section, _RELOCATION_BYTES, "relocation table").cast("Q")
     if kind != ObjectType.RELOCATABLE:
-        return  # the dynamic linker's, which go by addresses
+        return  # the dynamic linker's tables, which use addresses
     symbols, target = sections[section.link], section.info
     _require(symbols.type == _SYMBOLS and target < len(sections), "relocations belong to nothing")
     if not relocations:

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The clauses of a program as a forest, in which those that cover an instruction are found.
+"""The clauses of a program as a forest, for the search of those that cover an instruction.
 
-Ranges of two clauses are disjoint, or one contains the other; then the inner one comes first in
-the program, and the first one of two with the same range. So each clause has at most one next
-clause outward, and each stretch of code one innermost clause:
+Ranges of two clauses are disjoint, or one contains the other; then the inner one comes first in the
+program, and the first one of two with the same range. So each clause has at most one next clause
+outward, and each stretch of code one innermost clause:
 
     program order   0: [2, 4)   1: [2, 9)   2: [6, 8)          1 ─── 1 ─── 1    chain of pc 3: 0, 1
     outward         0 -> 1      1 -> none   2 -> 1                0     2       chain of pc 9: none
@@ -17,11 +17,12 @@ from collections.abc import Iterator, Sequence
 from ferryvm.program import Clause
 
 MAX_NESTING = 256
-"""Clauses that may cover one instruction. The search for a handler goes through them all."""
+"""The largest number of clauses that may cover one instruction; the search for a handler visits
+them all."""
 
 
 class NestingFault(Exception):  # noqa: N818 - not for users: the verifier makes an error of it
-    """Clauses that are not nested as they must be; `number` is the later one of the program."""
+    """Clauses that do not nest properly; `number` is the later one of the program."""
 
     def __init__(self, number: int, message: str) -> None:
         super().__init__(message)
@@ -29,13 +30,13 @@ class NestingFault(Exception):  # noqa: N818 - not for users: the verifier makes
 
 
 class ClauseForest:
-    """The clauses of a program by the instructions that they cover."""
+    """The clauses of a program, indexed by the instructions that they cover."""
 
     def __init__(self, clauses: Sequence[Clause]) -> None:
-        """Raises NestingFault where ranges cross, or an outer clause comes before an inner one."""
+        """Raises NestingFault if ranges cross, or an outer clause comes before an inner one."""
         self.clauses = clauses
         self.outward = [-1] * len(clauses)
-        """Of each clause: the next one outward, -1 if there is none."""
+        """For each clause the next one outward, -1 if there is none."""
         self.starts = [0]
         """The starts of stretches with the same innermost clause."""
         self.innermost = [-1]

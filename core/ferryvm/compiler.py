@@ -239,7 +239,7 @@ class RegionCompiler(Compiler):
         if entry is not None and found is None:  # not before it has shown that it can be loaded
             reason = target.fault(payload)
             if reason is None:
-                entry.keep(payload)
+                entry.try_store(payload)
             else:
                 _warn_not_cached(f"{self.name}: what {target} builds is not kept: {reason}")
         return code

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The cost of a compilation, in numbers that are known before it begins; `ferryvm.region.cost`
-counts them."""
+"""The cost of a compilation, in numbers that are known in advance; `ferryvm.region.cost` counts
+them."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ __all__ = ["Cost"]
 
 @record.dataclass(frozen=True)
 class Cost:
-    """Of a region, with what is compiled with it; or the most that a compiler takes."""
+    """The cost of a region with its callees; or a compiler's limits."""
 
     instructions: int = 0
     words: int = 0
-    """Of the frame, and statics that may be written, at each instruction that may leave and at the
-    begin of each block."""
+    """Words of the frame, and statics that may be written, summed over instructions that may leave
+    and starts of blocks."""
 
     frame: int = 0
-    """The most words at one of these."""
+    """The largest number of words at one of these points."""
 
     def __add__(self, other: Cost) -> Cost:
         return Cost(
@@ -29,7 +29,7 @@ class Cost:
         )
 
     def beyond(self, limits: Cost) -> str | None:
-        """The limit that it is beyond, if any."""
+        """The exceeded limit, if any."""
         found = []
         if self.instructions > limits.instructions:
             found.append(

@@ -1,12 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Notes on disk of code that is being loaded: who ended the process is known to the next one.
+"""Notes on disk about code that is being loaded, by which the next process knows what ended this
+one.
 
     noted("loading plugin x")     a locked file ──> load ──> the file is removed
-    left_behind()                 files that nobody has locked: their processes ended meanwhile
+    left_behind()                 unlocked files: their processes have ended
 
-The lock is the kernel's (flock): it goes when the process does, by `os._exit`, a crash or SIGKILL,
-and no number of a process can be another one's. Processes may do so at once; each note is told
-once.
+The lock is the kernel's (flock): it is released when the process ends, by `os._exit`, a crash or
+SIGKILL, and unlike process ids it is never reused. Several processes may do so at once; each note
+is reported once.
 """
 
 from __future__ import annotations
@@ -25,17 +26,18 @@ _MOST_BYTES = 1000
 
 def folder() -> Path:
     """The folder of notes: in the user's state directory."""
-    import platformdirs  # who has no plugins needs none of this
+    import platformdirs  # not needed without plugins
 
     return Path(platformdirs.user_state_dir("ferryvm")) / "loading"
 
 
 @contextlib.contextmanager
 def noted(what: str) -> Iterator[None]:
-    """While active, a note says `what` goes on; where none can be written nothing does."""
+    """While active, a note says that `what` is in progress; if no note can be written there is
+    none."""
     try:
         descriptor, path = _write(what)
-    except OSError:  # it only helps to find out about faults: no reason to fail
+    except OSError:  # notes only help to diagnose faults: no reason to fail
         yield
         return
     try:
@@ -48,8 +50,8 @@ def noted(what: str) -> Iterator[None]:
 
 
 def _write(what: str) -> tuple[int, str]:
-    """A locked file that is seen only once it is locked."""
-    import tempfile  # who has no plugins needs none of this
+    """A locked file that becomes visible only after it is locked."""
+    import tempfile  # not needed without plugins
 
     place = folder()
     place.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -77,7 +79,7 @@ def left_behind() -> list[str]:
 
 
 def _taken(path: Path) -> str:
-    """The text of a note whose process has ended, which is removed; else nothing."""
+    """The text of a note whose process has ended, which is removed; empty otherwise."""
     try:
         descriptor = os.open(path, os.O_RDWR | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     except OSError:
@@ -85,7 +87,7 @@ def _taken(path: Path) -> str:
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         text = os.read(descriptor, _MOST_BYTES).decode(errors="replace")
-        os.unlink(path)  # of several that look at once, one has the lock and one unlinks
+        os.unlink(path)  # of several readers one has the lock and unlinks
     except OSError:
         return ""
     finally:

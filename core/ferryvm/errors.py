@@ -18,7 +18,7 @@ class FerryError(Exception):
 
 
 class Position(NamedTuple):
-    """A place in a source text; line and column count from 1."""
+    """A position in a source text; line and column count from 1."""
 
     file: str
     line: int
@@ -29,10 +29,10 @@ class Position(NamedTuple):
 
 
 _WINDOW = 160
-"""Characters of a source line that are shown at most, around the column."""
+"""The largest number of characters of a source line that are shown, around the column."""
 
 _SHOWN = 20
-"""Faults of a file that a message shows at most."""
+"""The largest number of faults of a file that a message shows."""
 
 
 def first_of(faults: Sequence[object]) -> list[str]:
@@ -49,7 +49,7 @@ class Diagnostic(NamedTuple):
     position: Position
     message: str
     source_line: str = ""
-    """The text of the line, shown with a caret below the column; empty where there is none."""
+    """The text of the line, shown with a caret below the column; empty if there is none."""
     length: int = 1
     """Characters to underline."""
 
@@ -67,7 +67,8 @@ class Diagnostic(NamedTuple):
 
 
 def _blank(text: str) -> str:
-    """White space as wide as `text` on a terminal: tabs stay, wide characters take two columns."""
+    """White space as wide as `text` on a terminal: tabs are preserved, wide characters take two
+    columns."""
     import unicodedata  # only to show a line of source
 
     return "".join(
@@ -86,11 +87,11 @@ class SourceError(FerryError):
 
 
 _LISTED = 16
-"""Known names that an error lists; more would bury the message."""
+"""The number of known names that an error lists; more would hide the message."""
 
 
 class UnknownNameError(FerryError):
-    """A name that nothing bears; the message suggests near ones and lists what is allowed."""
+    """An unknown name; the message suggests similar ones and lists the allowed names."""
 
     def __init__(self, kind: str, name: str, known: Iterable[str]) -> None:
         self.kind, self.name, self.known = kind, name, tuple(sorted(known))
@@ -104,7 +105,7 @@ def suggestion(name: str, known: Iterable[str]) -> str:
     """`; did you mean 'x'?` for the nearest known name, or nothing."""
     if not isinstance(name, str):  # a caller without type checks
         return ""
-    import difflib  # only to tell of a fault
+    import difflib  # needed for messages only
 
     names = list(known)
     near = difflib.get_close_matches(name, names, n=1, cutoff=0.6)

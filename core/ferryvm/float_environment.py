@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The floating-point environment of a thread: ferryvm's own while it computes, the caller's while
-others' code runs.
+foreign code runs.
 
     caller ──> ours() ──────────────────────────────────────────────> caller
                save, set     └──> callers() ──> host function, hook ──┘ restore
@@ -9,11 +9,11 @@ others' code runs.
 The environment is that of C11 7.6: rounding mode, exception masks and sticky flags, on processors
 that have it flushing of subnormals to zero (x86: MXCSR and the x87 words; aarch64: FPCR, FPSR). A
 library made with -ffast-math changes it for the thread that loads it, and a thread inherits it from
-the one that starts it. The instruction table has one meaning, so what computes floats does so in
-`ours`: IEEE 754's default, round to nearest even, subnormals kept, no exception trapped.
+the one that starts it. The instruction table has one meaning, so code that computes floats runs in
+`ours`: IEEE 754's default, round to nearest even, with subnormals, no exception trapped.
 
 Invariant: outside of `ours` a thread has the environment that it would have without ferryvm, sticky
-flags included. What code called in `callers` changes is from then on the caller's environment.
+flags included. Changes by code that is called in `callers` become part of the caller's environment.
 """
 
 from __future__ import annotations
@@ -34,19 +34,19 @@ Saved = ctypes.Array[ctypes.c_ubyte]
 """An environment as `fegetenv` saves it."""
 
 _Buffer: type[Saved] = ctypes.c_ubyte * 64
-"""At least as large as `fenv_t`: 32 bytes on x86, 8 on aarch64 of Linux, 16 of macOS."""
+"""At least as large as `fenv_t`: 32 bytes on x86, 8 on aarch64 Linux, 16 on macOS."""
 
 _MACHINE = platform.machine().lower()
 IS_X86: Final = _MACHINE in ("x86_64", "amd64")
 CONTROL_OFFSET: Final = 28 if IS_X86 else 0
-"""The offset in a saved environment of the word that rules SIMD arithmetic: MXCSR, or FPCR."""
+"""The offset in a saved environment of the control word of SIMD arithmetic: MXCSR, or FPCR."""
 CONTROL: Final = 0x1F80 if IS_X86 else 0
 """That word in our environment: all exceptions masked, round to nearest, subnormals kept."""
 
 
 def _library() -> ctypes.PyDLL:
-    """The C library's part with `fegetenv`. The interpreter lock is kept: it takes longer to give
-    back than a register to save."""
+    """The C library with `fegetenv`. Calls hold the interpreter lock: releasing it takes longer
+    than saving a register."""
     own = ctypes.PyDLL(None)
     return own if hasattr(own, "fesetenv") else ctypes.PyDLL("libm.so.6")
 
@@ -56,7 +56,7 @@ _get, _set = _libm.fegetenv, _libm.fesetenv
 
 
 def _default() -> Saved:
-    """Our environment. The caller's is left as it is."""
+    """Our environment. The caller's is unchanged."""
     is_mac = sys.platform == "darwin"
     default = (
         ctypes.byref(ctypes.c_char.in_dll(_libm, "_FE_DFL_ENV"))
@@ -74,14 +74,14 @@ def _default() -> Saved:
 
 
 def saved() -> Saved:
-    """The environment of this thread as it is now."""
+    """The present environment of this thread."""
     found = _Buffer()
     _get(found)
     return found
 
 
 def restore(environment: Saved) -> None:
-    """Give this thread an environment that `saved` gave, sticky flags included."""
+    """Set an environment that `saved` returned, sticky flags included."""
     _set(environment)
 
 
@@ -92,7 +92,7 @@ class _Thread(threading.local):
     """The state of a thread."""
 
     caller: Saved | None = None
-    """The caller's environment where ours is set; None elsewhere, also in `callers`."""
+    """The caller's environment while ours is set; None otherwise, also in `callers`."""
 
 
 _thread = _Thread()
@@ -112,7 +112,7 @@ class ours:  # noqa: N801 - used as a function, in `with`
             _thread.caller = caller
             try:
                 _set(_OURS)
-            except BaseException:  # ctypes gets no memory: it would never be set in this thread
+            except BaseException:  # ctypes gets no memory, so it was not set
                 _thread.caller = None
                 raise
 
@@ -123,15 +123,15 @@ class ours:  # noqa: N801 - used as a function, in `with`
 
 
 def set_again() -> None:
-    """Set our environment once more, in a block of `ours`: a library that was just loaded may have
-    changed it."""
+    """Set our environment again, in a block of `ours`, because a library that was just loaded may
+    have changed it."""
     _set(_OURS)
 
 
 class callers:  # noqa: N801 - used as a function, in `with`
-    """The caller's environment, for a block of `ours` in which others' code is called.
+    """The caller's environment, for a block of `ours` that calls foreign code.
 
-    What that code changes stays the caller's. Outside of `ours` nothing is changed.
+    Changes by that code belong to the caller. Outside of `ours` nothing changes.
     """
 
     __slots__ = ("_caller",)
@@ -139,14 +139,14 @@ class callers:  # noqa: N801 - used as a function, in `with`
     def __enter__(self) -> None:
         self._caller = _thread.caller
         if self._caller is not None:
-            _set(self._caller)  # first: where ctypes gets no memory nothing has changed
+            _set(self._caller)  # first: if ctypes gets no memory nothing has changed
             _thread.caller = None
 
     def __exit__(self, *_: object) -> None:
         if self._caller is not None:
             _thread.caller = (
                 self._caller
-            )  # first: the block of `ours` needs it, whatever fails here
+            )  # first: the block of `ours` needs it, even if something fails here
             _get(self._caller)
             _set(_OURS)
 

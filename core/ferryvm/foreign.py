@@ -62,7 +62,7 @@ class _Stdout:
         self._own, self._depth = own, threading.local()
 
     def turn(self, by: int) -> None:
-        """Note that this thread enters (1) or leaves (-1) foreign code."""
+        """Record that this thread enters (1) or leaves (-1) foreign code."""
         self._depth.value = getattr(self._depth, "value", 0) + by
 
     def __getattr__(self, name: str) -> Any:
@@ -119,7 +119,7 @@ def _descriptor_now() -> int:
 def _folder_now() -> str:
     try:
         return os.getcwd()
-    except OSError:  # it is gone: there is nothing to go back to
+    except OSError:  # it was removed and cannot be restored
         return ""
 
 
@@ -166,7 +166,7 @@ def _unchanged(changed: Callable[[str], None]) -> Iterator[None]:
                 changed(what)
         for (what, read, put), value in zip(_SETTINGS, settings, strict=True):
             if value and read() != value:
-                with contextlib.suppress(OSError):  # the folder is gone
+                with contextlib.suppress(OSError):  # the folder was removed
                     put(value)
                 changed(what)
         if is_main:

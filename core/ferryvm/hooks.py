@@ -76,7 +76,7 @@ class HostEntry(NamedTuple):
 
     name: str
     load: Callable[[], HostFunction]
-    """Gives what `ferryvm.host` makes of a function."""
+    """Returns a host function, as `ferryvm.host` makes it."""
 
 
 FactValue = bool | int | float | str

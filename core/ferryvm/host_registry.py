@@ -2,11 +2,11 @@
 """The registry of host functions: the standard ones, those that a user added, and those of plugins.
 
     a name ──> standard, or added ──> HostFunction
-                  │ neither: ask plugins for their names
+                  │ neither: query plugins
                   └──> HostEntry ── load, at the first use ──> HostFunction, or HostError
 
-A name means one function. A plugin that brings a taken name is told of in one line, and the first
-one stays; adding a taken name is an error. Programs that import only what is standard ask no plugin.
+A name means one function. A plugin's duplicate name is reported in one line and ignored; adding a
+duplicate name is an error. Programs that import only standard functions load no plugin.
 """
 
 from __future__ import annotations
@@ -32,22 +32,22 @@ class HostListing(NamedTuple):
 
     name: str
     source: str
-    """`standard`, the plugin that brings it, or what a user named."""
+    """`standard`, the plugin that provides it, or the text of a user."""
     function: HostFunction | None
     reason: str = ""
     """The fault of one that does not load."""
 
 
 class HostRegistry(Mapping[str, HostFunction]):
-    """Host functions by name. Looking one up raises HostError where a plugin's does not load."""
+    """Host functions by name. A lookup raises HostError if a plugin's function does not load."""
 
     def __init__(self, plugins: Plugins) -> None:
         self._plugins = plugins
         self._functions = dict(STANDARD)
         self._sources: dict[str, str] = {}
-        """Of those that are not standard."""
+        """The sources of functions that are not standard."""
         self._entries: dict[str, tuple[HostEntry, Plugin]] | None = None
-        """The entries of plugins; None before they were asked."""
+        """The entries of plugins; None until they are queried."""
 
     def __getitem__(self, name: str) -> HostFunction:
         found = self._functions.get(name)
@@ -72,7 +72,7 @@ class HostRegistry(Mapping[str, HostFunction]):
         return self._sources.get(name) or f"plugin {self._brought()[name][1]}"
 
     def add(self, functions: Mapping[str, HostFunction], source: str) -> None:
-        """Offer more host functions. Raises HostError for a name that is taken, with both sources."""
+        """Offer more host functions. Raises HostError for a duplicate name, with both sources."""
         for name in functions:
             if name in self:
                 by = self.source(name)
@@ -85,7 +85,7 @@ class HostRegistry(Mapping[str, HostFunction]):
         self._sources.update(dict.fromkeys(functions, source))
 
     def look_again(self, only: Plugin) -> None:
-        """Ask a plugin that was registered later, if the others have been asked."""
+        """Query a plugin that was registered later, if the others have been queried."""
         if self._entries is not None:
             self._collect(self._entries, only)
 
@@ -135,7 +135,7 @@ class HostRegistry(Mapping[str, HostFunction]):
 
 
 def _fault(entry: HostEntry) -> str | None:
-    """The fault of an entry; None if it is right."""
+    """The fault of an entry; None if it has none."""
     if type(entry.name) is not str or not _NAME.fullmatch(entry.name):
         allowed = "letters, digits and _ . - are allowed, a letter or _ first"
         return f"returned a host function of the name {shown(entry.name)}; {allowed}"
@@ -147,7 +147,7 @@ def _fault(entry: HostEntry) -> str | None:
 
 
 class Layered(Mapping[str, HostFunction]):
-    """Host functions in front of others, whose names they may take."""
+    """Host functions that override others with the same names."""
 
     def __init__(
         self, first: Mapping[str, HostFunction], others: Mapping[str, HostFunction]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The languages that come with ferryvm, brought through the hook that plugins use."""
+"""The languages that come with ferryvm, registered through the hook that plugins use."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from ferryvm.hooks import LanguageEntry, hookimpl
 
 
 def _skiff() -> FrontEnd:
-    from ferryvm import skiff  # a language is imported when a program is in it
+    from ferryvm import skiff  # a language is imported for its first program
 
     return FrontEnd(skiff.parse_listing, session=skiff.Session)
 
@@ -27,7 +27,7 @@ def _classic() -> FrontEnd:
 
 @hookimpl
 def ferryvm_languages() -> list[LanguageEntry]:
-    """Skiff, and both forms of assembly: the first token of a .fasm file tells which it is."""
+    """Skiff, and both forms of assembly: the first token of a .fasm file determines which."""
     return [
         LanguageEntry("skiff", (".skiff",), _skiff, "a small imperative language"),
         LanguageEntry("assembly", (".fasm",), _assembly, "instructions by name, in either form"),

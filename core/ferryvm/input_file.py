@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Files that users name, read within bounds: never from a device or a pipe, never without an end.
+"""Bounded reads of files that users name: never from a device or a pipe, never without a limit.
 
-What is refused is refused before it is read, in one line.
+Refusals come before the read, in one line.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from pathlib import Path
 from ferryvm.errors import FerryError
 
 MOST_TEXT = 64 << 20
-"""Bytes of a program's source text."""
+"""The size limit of a program's source text, in bytes."""
 
 _KINDS = {
     stat.S_IFIFO: "a pipe",
@@ -28,11 +28,11 @@ def read_bytes(
 ) -> bytes | None:
     """The content of a regular file of at most `most` bytes.
 
-    None if it does not begin with `magic`: then no more than that is read, and it may be of any
-    size and kind. Raises `error`, which names the file and the cause.
+    None if it does not begin with `magic`: then no more than that is read, and the file may be of
+    any size and kind. Raises `error`, which names the file and the cause.
     """
     try:
-        # A pipe that nobody writes to would keep us waiting, and a terminal become ours.
+        # Without this a pipe without a writer would block, and a terminal become ours.
         flags = (
             os.O_RDONLY | os.O_CLOEXEC | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_NOCTTY", 0)
         )
@@ -55,10 +55,10 @@ def read_bytes(
 
 
 def read_text(path: Path, most: int = MOST_TEXT) -> str:
-    """The text of a file, in UTF-8; ends of lines are as Python reads them. Raises FerryError."""
+    """The text of a file, in UTF-8 with universal newlines. Raises FerryError."""
     content = read_bytes(path, most) or b""
     try:
-        text = content.decode("utf-8-sig")  # Windows editors put a mark in front
+        text = content.decode("utf-8-sig")  # Windows editors write a byte-order mark
     except UnicodeDecodeError as failure:
         raise FerryError(f"{path}: not UTF-8 text (byte {failure.start})") from None
     return text.replace("\r\n", "\n").replace("\r", "\n")

@@ -103,7 +103,7 @@ class Language:
             raise FerryError(f"{self._who} {what}{self.plugin.remedy}")
         program = encode(listing, front_end.optimize if optimize is None else optimize)
         if not self.plugin.is_own:
-            verify(program)  # here it is known whose fault it is
+            verify(program)  # the message names the plugin
         return program
 
 
@@ -220,7 +220,7 @@ class Languages:
 
 
 def _fault(entry: LanguageEntry) -> str | None:
-    """The fault of an entry; None if it is right."""
+    """The fault of an entry; None if it has none."""
     if type(entry.name) is not str or not _NAME.fullmatch(entry.name):
         allowed = "small letters, digits and - are allowed, a letter first"
         return f"returned a language of the name {shown(entry.name)}; {allowed}"

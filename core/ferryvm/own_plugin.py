@@ -1,10 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The in-tree plugin where there is no other, found without `importlib.metadata`.
+"""The in-tree plugin if there is no other, found without `importlib.metadata`.
 
-That takes a tenth of the time in which a small program starts and ends, and most users have no
-plugin. Whenever something is unusual (another finder, a file on the path, a folder that cannot be
-read, a second distribution that speaks of the group), nothing is said here and `importlib.metadata`
-looks.
+That module takes a tenth of the time of a small program, and most users have no plugin. In any
+unusual case (another finder, a file on the path, an unreadable folder, a second distribution with
+the group), the result is None and `importlib.metadata` is used.
 """
 
 from __future__ import annotations
@@ -28,8 +27,8 @@ class OwnPlugin(NamedTuple):
 
 
 def alone(group: str, distribution: str) -> OwnPlugin | None:
-    """The entry point of `distribution`, a module, if no other one is in the group; None if it
-    takes a closer look to tell."""
+    """The entry point of `distribution`, a module, if it is the only one in the group; None if
+    `importlib.metadata` has to decide."""
     if any(hasattr(f, "find_distributions") and f is not PathFinder for f in sys.meta_path):
         return None
     header = f"[{group}]"

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Pages: single HTML files that need nothing else, no network and no other file.
+"""Pages: single HTML files without dependencies on the network or other files.
 
 A page's package has a folder `template` with `page.html`, `style.css` and `script.js`. Its template
 escapes every text, its script is the only one that the page allows (by its hash, in a content
-security policy that the template states), and the same policy is to forbid to load anything.
+security policy that the template states), and the same policy should forbid loading anything.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ from ferryvm.errors import FerryError
 def template(
     package: str, filters: Mapping[str, Callable[..., object]] | None = None
 ) -> jinja2.Template:
-    """The template of a package, which also finds `script`, `style` and `digest`: the texts of
-    these files, and what the policy allows the script by."""
+    """The template of a package, with `script`, `style` and `digest`: the texts of these files, and
+    the hash by which the policy allows the script."""
 
     def file(name: str) -> str:
         return (resources.files(package) / "template" / name).read_text(encoding="utf-8")
@@ -45,9 +45,9 @@ def template(
 
 
 def write(path: Path, content: str) -> None:
-    """Write a page to a file: whoever reads it sees the old file or the new one.
+    """Write a page to a file: readers see the old file or the new one.
 
-    Raises FerryError where it cannot be written.
+    Raises FerryError if it cannot be written.
     """
     try:
         replace_file(path, content.encode())
@@ -56,8 +56,8 @@ def write(path: Path, content: str) -> None:
 
 
 def shown(text: str) -> str:
-    """A text with every character that does not print (or turns the direction of what follows)
-    written as an escape: names of files may hold anything."""
+    """A text in which unprintable characters (and those that change the direction of text) are
+    escaped: names of files may contain anything."""
     return "".join(
         character if character.isprintable() else ascii(character)[1:-1] for character in text
     )

@@ -135,7 +135,7 @@ class Plugins:
                 self._note(plugin, f"is left out: {VARIABLE} is {setting!r}", is_forbidden=True)
                 continue
             try:
-                # A library that it brings may set in the thread what it likes.
+                # A library that it loads may change the thread's environment.
                 around = ours() if plugin.is_own else callers()
                 with self.loading(plugin, f"loading plugin {plugin}"), around:
                     implementation = load()
@@ -177,7 +177,7 @@ class Plugins:
         return [(_plugin_of(point), point.load) for point in self._entry_points()]
 
     def _entry_points(self) -> list[metadata.EntryPoint]:
-        from importlib import metadata  # only for those who have plugins: see `own_plugin`
+        from importlib import metadata  # only with plugins: see `own_plugin`
 
         try:
             return list(metadata.entry_points(group=GROUP))
@@ -193,7 +193,7 @@ class Plugins:
         seen = set()
         for distribution in metadata.distributions():
             name, _ = _identity(distribution)
-            if name in seen:  # hidden by one of that name earlier on the path
+            if name in seen:  # shadowed by one of that name earlier on the path
                 continue
             seen.add(name)
             try:
@@ -375,7 +375,7 @@ class Plugins:
         if len(after) < len(before):
             self._note(plugin, f"{hook} {what}; it is not called again{plugin.remedy}")
 
-    # --- telling ----------------------------------------------------------------------------
+    # --- reporting --------------------------------------------------------------------------
 
     def _note(self, plugin: Plugin, what: str, *, is_forbidden: bool = False) -> None:
         message = (
@@ -397,8 +397,8 @@ class Plugins:
 
 
 def _check_memory(plugin: Plugin, error: ForeignError) -> None:
-    """Raise MemoryError if code of our own got no memory: a message that the backends which it was
-    to bring are unknown would mislead."""
+    """Raise MemoryError if our own code got no memory: a message that its backends are unknown
+    would mislead."""
     if plugin.is_own and error.__cause__ is not None and is_out_of_memory(error.__cause__):
         raise MemoryError from error
 
@@ -416,7 +416,7 @@ def _identity(distribution: metadata.Distribution) -> tuple[str, str]:
         said = distribution.metadata  # read once: it parses the file each time
         name, version = str(said["Name"] or ""), str(said["Version"] or "")
     except Exception as error:
-        if is_out_of_memory(error):  # our own would be taken for somebody else's
+        if is_out_of_memory(error):  # otherwise ours would count as foreign
             raise MemoryError from error
         name = version = ""
     folder = getattr(getattr(distribution, "_path", None), "name", "unnamed")

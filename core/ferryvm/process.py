@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The owner of this process: the `ferry` command, which deals with signals, or a user of the
-library. What nobody has said is as a library has to assume. A child process is its parent's."""
+"""The owner of this process: the `ferry` command, which handles signals, or a user of the library.
+The defaults are right for a library. A child process belongs to its parent."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ class Owner(NamedTuple):
     """The owner's rules for signals of this process."""
 
     is_command: bool = False
-    """It is the command's: what plugins print and change in it may be undone."""
+    """True if it is the command: then changes and output of plugins may be undone or redirected."""
     loading: Callable[[], contextlib.AbstractContextManager[None]] = contextlib.nullcontext
     """Context in which our own code is imported."""
     stopping: frozenset[int] = frozenset([signal.SIGINT])
     """Signals that stop a run."""
-    heard: Callable[[int], None] | None = None
-    """Told of each of them that comes during a run, in the main thread as soon as Python code runs
-    there; it may raise KeyboardInterrupt."""
+    on_signal: Callable[[int], None] | None = None
+    """Called with each of them that comes during a run, in the main thread as soon as Python code
+    runs there; it may raise KeyboardInterrupt."""
     has_come: Callable[[], bool] = lambda: True
-    """True if a KeyboardInterrupt may be a signal's."""
+    """True if a KeyboardInterrupt may come from a signal."""
 
 
 owner = Owner()
@@ -43,20 +43,20 @@ _SET_DEATH_SIGNAL = 1
 """PR_SET_PDEATHSIG of linux/prctl.h."""
 
 _LOOK = 0.2
-"""Seconds between two looks at whose child this process is."""
+"""Seconds between two checks of this process's parent."""
 
 
 def end_with_parent(parent: int, clean_up: Callable[[], object] | None = None) -> None:
     """Make this process end soon after its parent, process `parent`, however that ends.
 
-    `clean_up` is called before. Without one Linux does it itself, and at once, where the thread
-    that started this process ends: it has to wait for it. Elsewhere a thread looks at the parent,
-    which native code delays that holds Python's interpreter lock.
+    `clean_up` is called before. Without it Linux ends the process itself, at once, also when the
+    thread that started this process ends: that thread must wait for it. Otherwise a thread checks
+    the parent, and native code that holds Python's interpreter lock delays it.
     """
     if clean_up is None and sys.platform == "linux":
         import ctypes
 
-        # prctl(2); LLVM compiles with Python's interpreter lock in its hands.
+        # prctl(2); LLVM holds Python's interpreter lock while it compiles.
         ctypes.CDLL(None).prctl(_SET_DEATH_SIGNAL, signal.SIGKILL)
 
     def watch() -> None:

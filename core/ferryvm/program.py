@@ -47,10 +47,10 @@ RECORD_BYTES = 16
 """Size of one instruction, in bytes."""
 
 HOST_TAG = "python."
-"""The beginning of names of tags that stand for exceptions of host functions."""
+"""The prefix of names of tags that represent exceptions of host functions."""
 
 MAX_TAG_VALUES = 4
-"""Values that an exception may have, so that one of any tag is a record of five words."""
+"""The largest number of values of an exception, so that a record of any tag has five words."""
 
 
 class Code:
@@ -158,7 +158,7 @@ class HostImport(NamedTuple):
 
 
 class Export(NamedTuple):
-    """A function that can be called from outside, by a name of its own."""
+    """A function that can be called from outside, under its own name."""
 
     name: str
     function: int
@@ -181,11 +181,12 @@ class Clause(NamedTuple):
     start: int
     """pc of the first instruction that is covered."""
     end: int
-    """pc behind the last one."""
+    """pc after the last one."""
     handler: int
-    """pc where control goes on."""
+    """pc of the handler."""
     depth: int = 0
-    """Operands of the function that stay, the deepest ones; the exception's values come on top."""
+    """Operands of the function that remain, the deepest ones; the exception's values come on
+    top."""
     tag: int | None = None
     """Number of the tag that is caught; None: every exception."""
     record: bool = False

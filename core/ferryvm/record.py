@@ -1,13 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Dataclasses that are made in a sixth of the time: for modules that every command imports.
+"""Dataclasses that are created in a sixth of the time, for modules that every command imports.
 
     @dataclasses.dataclass(frozen=True)      six methods generated and compiled for each class
     @record.dataclass(frozen=True)           `__init__` alone, for the first instance; the others
                                              are shared by all
 
-Half of the classes that a command imports have no instance in it. What such a class and its instances do is what `dataclasses` says, and type checkers see just that:
-`fields`, `replace` and `asdict` take them. There is no keyword-only field and no `InitVar`, and a
-frozen one derives from no other dataclass.
+Half of the classes that a command imports get no instance. Such classes and their instances behave
+like those of `dataclasses`, and type checkers treat them alike: `fields`, `replace` and `asdict`
+accept them. There is no keyword-only field and no `InitVar`, and a frozen one derives from no other
+dataclass.
 """
 
 from __future__ import annotations
@@ -30,9 +31,9 @@ else:
 
 
 def _dataclass(class_: type[Any], is_frozen: bool, is_compared: bool) -> type[Any]:
-    class_.__doc__ = class_.__doc__ or class_.__name__  # else a signature is made into one
+    class_.__doc__ = class_.__doc__ or class_.__name__  # else a signature
     made = dataclasses.dataclass(init=False, repr=False, eq=False)(class_)
-    made.__dataclass_params__.frozen = is_frozen  # who derives from it is told by `dataclasses`
+    made.__dataclass_params__.frozen = is_frozen  # `dataclasses` checks derived classes by it
     shared: dict[str, Any] = {"__init__": _FirstInit(made), "__repr__": _Methods.__repr__}
     if is_compared:
         compared = [field.name for field in dataclasses.fields(made) if field.compare]
@@ -47,7 +48,7 @@ def _dataclass(class_: type[Any], is_frozen: bool, is_compared: bool) -> type[An
 
 
 class _FirstInit:
-    """Stands for the `__init__` of a class until somebody looks it up: then it is generated."""
+    """A placeholder for the `__init__` of a class, which is generated at the first access."""
 
     def __init__(self, class_: type[Any]) -> None:
         self._class = class_
@@ -59,7 +60,7 @@ class _FirstInit:
 
 
 def _init(class_: type[Any]) -> Any:
-    """The `__init__` of a class, which stores what it is given past `__setattr__`."""
+    """The `__init__` of a class, which stores its arguments past `__setattr__`."""
     parameters, lines = ["self"], ["_values = self.__dict__"]
     names: dict[str, Any] = {"_MISSING": dataclasses.MISSING}
     annotations: dict[str, Any] = {}
@@ -92,10 +93,10 @@ def _init(class_: type[Any]) -> Any:
 
 
 class _Methods:
-    """The methods that all such classes have; it has no instances."""
+    """The methods that all such classes share; it has no instances."""
 
     __compared__: Callable[[object], tuple[object, ...]]
-    """The class of an instance, and the values by which it is equal to others."""
+    """The class of an instance, and the values that its equality compares."""
 
     @reprlib.recursive_repr()
     def __repr__(self) -> str:

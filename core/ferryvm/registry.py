@@ -263,8 +263,8 @@ class _WrongFindingsError(FerryError):
 
 
 def _checked(found: object) -> tuple[Finding, ...]:
-    """Findings with every text in one line. Raises _WrongFindingsError, and what is not ours to
-    foresee: facts may be of any class."""
+    """Findings with every text in one line. Raises _WrongFindingsError, and any other exception,
+    because facts may be of any class."""
     if not isinstance(found, list | tuple):
         raise _WrongFindingsError(f"{kind_of(found)}, not a list of Finding")
     return tuple(_checked_finding(finding) for finding in found)
@@ -295,7 +295,7 @@ def _checked_finding(finding: object) -> Finding:
 
 
 def _entry_fault(entry: BackendEntry) -> str | None:
-    """The fault of an entry; None if it is right."""
+    """The fault of an entry; None if it has none."""
     if type(entry.name) is not str or not _NAME.fullmatch(entry.name):
         return f"returned a backend of the name {shown(entry.name)}; {_ALLOWED}"
     if not callable(entry.load):

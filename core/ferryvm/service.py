@@ -73,7 +73,7 @@ class Service:
                 raise
             except (OSError, ValueError):  # its pipes were closed meanwhile
                 answer = None
-            except BaseException:  # Ctrl-C: nobody will read the answer
+            except BaseException:  # Ctrl-C: the answer will not be read
                 self.end()
                 raise
             if self.is_closed:

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """A source text that a front end reads, and the faults found in it.
 
-No front end stops at its first fault: it notes it here and goes on, so that one run shows all that
-is wrong; `check` raises them together, each with its place, its line and a caret.
+No front end stops at its first fault: it records the fault here and continues, so that one run
+shows all faults; `check` raises them together, each with its position, its line and a caret.
 """
 
 from __future__ import annotations
@@ -12,10 +12,11 @@ from ferryvm.errors import Diagnostic, Position, SourceError
 __all__ = ["SourceText"]
 
 MOST_FAULTS = 100
-"""After this many faults a text is not what we take it for, and reading on helps nobody."""
+"""After this many faults a text is probably in another language, and further reports do not
+help."""
 
 _LONGEST_SHOWN = 400
-"""Characters past which a line is not shown below its fault, and a message is cut."""
+"""The length beyond which a line is not shown below its fault, and a message is truncated."""
 
 
 class SourceText:
@@ -27,13 +28,13 @@ class SourceText:
         self.diagnostics: list[Diagnostic] = []
 
     def position(self, line: int, column: int) -> Position:
-        """A place in the text; line and column count from 1."""
+        """A position in the text; line and column count from 1."""
         return Position(self.file, line, column)
 
     def fault(self, line: int, column: int, message: str, length: int = 1) -> None:
-        """Note a fault, with a caret below `length` characters.
+        """Record a fault, with a caret below `length` characters.
 
-        Raises SourceError when there are too many to go on.
+        Raises SourceError when there are too many to continue.
         """
         shown = self.lines[line - 1] if 0 < line <= len(self.lines) else ""
         if len(shown) > _LONGEST_SHOWN:

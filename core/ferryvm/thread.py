@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Threads that run once they are started, or an error: Python's own may be waited for without end.
+"""Threads that certainly run once they are started, or an error; starting Python's own may block
+for ever.
 
-A new thread needs memory for its first frame. Where it gets none `threading.Thread.start` waits for
-a thread that is gone (CPython 3.11); here its end is noticed.
+A new thread needs memory for its first frame. Without it `threading.Thread.start` waits for a
+thread that has ended (CPython 3.11); this module detects its end.
 """
 
 from __future__ import annotations
@@ -15,11 +16,11 @@ from typing import Any
 from ferryvm.errors import FerryError
 
 _LOOK = 0.05
-"""Seconds between looks at whether it has ended before it ran."""
+"""Seconds between checks whether it has ended before it ran."""
 
 
 class ThreadError(FerryError):
-    """A thread cannot be started: there is no memory, or there are too many."""
+    """A thread cannot be started: memory or the number of threads is exhausted."""
 
 
 def start(run: Callable[[], None]) -> None:
@@ -31,7 +32,7 @@ def start(run: Callable[[], None]) -> None:
         running.release()
         run()
 
-    # A function of Python would need a frame where there is no memory for one.
+    # A Python function would need memory for a frame.
     unraisable: list[Any] = []
     hook, sys.unraisablehook = sys.unraisablehook, unraisable.append
     try:

@@ -12,8 +12,8 @@
 >>> ferryvm.run(p.build()).value
 42
 
-Types are checked as one builds: what is wrong is a BuildError that names the line of the caller.
-(Assembly is the alternative, whose faults are told by file and line of the text; both become the
+Types are checked during the building: a fault raises a BuildError that names the line of the
+caller. (Assembly is the alternative, whose faults name file and line of the text; both become the
 same `FunctionCode`.)
 """
 

@@ -1,14 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """Structured control over flat code: block, loop, if, try, as WebAssembly has them.
 
-    with f.block(results=[I64]) as b:       b's code cannot pop what stood below it
+    with f.block(results=[I64]) as b:       b's code cannot pop operands from outside
         ...
-        f.br(b)                             to the end, with an i64 on top; what is below goes
+        f.br(b)                             to the end, with an i64 on top, without others
         ...
                                             here an i64 must be on the stack, and nothing else
 
-A block is no code: its jumps are. `br` to a loop goes to its start. (A label by itself, `f.label`,
-is a place that any jump of the function may go to, if the operands agree.)
+A block itself generates no code, only its jumps do. `br` to a loop goes to its start. (A label
+alone, `f.label`, is a target of any jump of the function, if the operands agree.)
 """
 
 from __future__ import annotations
@@ -28,27 +28,27 @@ Types = tuple[Type, ...]
 
 
 class Block:
-    """A block of a function: made by `Function.block`, open within its `with` statement."""
+    """A block of a function: created by `Function.block`, open within its `with` statement."""
 
     kind = "block"
 
     def __init__(self, function: Instructions, parameters: Types, results: Types) -> None:
         self.function, self.parameters, self.results = function, parameters, results
         self.place = caller()
-        """The line that made it."""
+        """The line that created it."""
         self.base: Shape
         """The operands below its parameters."""
         self.floor: Shape
         self.outer_floor: Shape
         self.end: Label
-        """Behind its last instruction."""
+        """The label after its last instruction."""
 
     def __repr__(self) -> str:
         return f"<{self.kind}>"
 
     @property
     def target(self) -> tuple[Label, Types]:
-        """The target of a `br` to this block, and the operands that it takes along."""
+        """The target of a `br` to this block, and the operands that the branch carries."""
         return self.end, self.results
 
     def __enter__(self) -> Self:
@@ -90,7 +90,7 @@ class Block:
             f._end_path()
 
     def _check_end(self) -> bool:
-        """Check the operands at the end of a part; True if control gets there."""
+        """Check the operands at the end of a part; True if the end is reachable."""
         f = self.function
         shape = f._shape
         if shape is self.floor.push_all(self.results):
@@ -106,7 +106,7 @@ class Block:
 
 
 class Loop(Block):
-    """A block whose start `br` goes to."""
+    """A block for which `br` goes to its start."""
 
     kind = "loop"
 
@@ -124,7 +124,7 @@ class Loop(Block):
 
 
 class If(Block):
-    """A block that is run if an i32 is not 0, and another one, after `else_`, that is run if it is."""
+    """A block that runs if an i32 is not 0, and after `else_` a part that runs if it is 0."""
 
     kind = "if"
 
@@ -136,7 +136,7 @@ class If(Block):
         super()._open()
 
     def turn(self) -> None:
-        """Begin the part that is run if the condition is 0. Raises BuildError if there is one."""
+        """Begin the part that runs if the condition is 0. Raises BuildError if there is one."""
         f = self.function
         if self.otherwise is None:
             raise f._fault("this if has its else_ already")
@@ -160,9 +160,9 @@ class If(Block):
 
 
 class Try(Block):
-    """A block with handlers of the exceptions that come out of it.
+    """A block with handlers of the exceptions that leave it.
 
-    `catch` ends the block's own code, or the handler before. Handlers are not covered themselves.
+    `catch` ends the block's own code, or the previous handler. Handlers are not covered themselves.
     """
 
     kind = "try"
@@ -173,7 +173,7 @@ class Try(Block):
         self.start = f._new_label("try")
         f._define(self.start)
         self.covered: Label | None = None
-        """Behind the covered code, as soon as that has ended."""
+        """The label after the covered code, once that has ended."""
         self.clauses: list[ClauseListing] = []
 
     def catch(self, tag: Tag) -> None:

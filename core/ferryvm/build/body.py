@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The code of a function while it grows: arrays, and the shape of the operand stack.
+"""The code of a function under construction: arrays, and the shape of the operand stack.
 
-Methods of instructions (`ferryvm.build.method`) check and append; what they do where things go
-wrong, or for the first time, is here. An instruction that is refused leaves the body as it was.
+The methods of instructions (`ferryvm.build.method`) check and append; this module handles faults
+and first occurrences. A refused instruction leaves the body unchanged.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ def method_name(row: Instruction) -> str:
 
 
 class Body:
-    """Code that grows, with the operand stack at its end."""
+    """Code under construction, with the operand stack at its end."""
 
     def __init__(
         self, program: object, name: str, signature: Signature, bottom: Shape, effect: int
@@ -41,12 +41,12 @@ class Body:
         self.code = FunctionCode()
         self._opcodes, self._immediates = self.code.opcodes, self.code.immediates
         self._bottom = self._floor = self._shape = bottom
-        """`_floor`: what the innermost block cannot pop; `_shape`: the operand stack."""
+        """`_floor`: operands that the innermost block cannot pop; `_shape`: the operand stack."""
         self.locals: dict[str, Local] = {}
-        """Parameters and locals that have names."""
+        """The named parameters and locals."""
         self._label_names: set[str] = set()
         self._blocks: list[object] = []
-        """The open ones, innermost last."""
+        """The open blocks, innermost last."""
         self._clauses: list[ClauseListing] = []
         self._position: Position | None = None
 
@@ -72,9 +72,10 @@ class Body:
     # --- the operand stack ------------------------------------------------------------------
 
     def _stepped(self, row: Instruction, key: object, bound: Type | None = None) -> Shape:
-        """The shape after an instruction, for its open type where the immediate settles that.
+        """The shape after an instruction; `bound` is its open type if the immediate determines
+        that.
 
-        `key`: what finds it from now on.
+        `key`: the key under which the result is cached.
         """
         types: dict[str, Kind] = {} if bound is None else {"t": bound}
         return self._effect(method_name(row), row.pops, row.pushes, key, types)
@@ -103,12 +104,12 @@ class Body:
         return after
 
     def _end_path(self) -> None:
-        """Note that control does not go on here."""
+        """Record that the next instruction is not a successor."""
         self._shape = self._floor.push(Special.ANYTHING)
 
     @property
     def stack(self) -> tuple[Type, ...]:
-        """Types of the operands that the innermost block has at the end of the code so far, deepest
+        """Types of the operands that the innermost block has at the end of the code, deepest
         first."""
         found = []
         shape = self._shape
@@ -119,13 +120,13 @@ class Body:
 
     @property
     def is_reachable(self) -> bool:
-        """True if control can get to the end of the code so far."""
+        """True if the end of the code is reachable."""
         return self._shape.is_reachable
 
     # --- immediates -------------------------------------------------------------------------
 
     def _local(self, row: Instruction, local: object) -> Local:
-        """The local that an operand is: its object, or its name."""
+        """The local that an operand denotes: its object, or its name."""
         if isinstance(local, str):
             if local in self.locals:
                 return self.locals[local]
@@ -172,7 +173,7 @@ class Body:
         raise self._wrong(row, wanted, label)
 
     def _go(self, labels: Sequence[Label], shape: Shape) -> None:
-        """Note a jump to one of the labels with that stack."""
+        """Record a jump to one of the labels with that stack."""
         for label in labels:
             if shape.is_reachable and label.shape not in (None, shape.plain):
                 found = f"expects {label.shape}, this jump comes with {shape.plain}"
@@ -188,16 +189,16 @@ class Body:
         return Label(self, name)
 
     def _new_label(self, stem: str) -> Label:
-        """A label of a name that no other one has."""
+        """A label with a new name."""
         number = len(self._label_names)
         while (name := f"{stem}.{number}") in self._label_names:
             number += 1
         return self._named_label(name)
 
     def _define(self, label: Label) -> None:
-        """Put the label in front of the next instruction."""
+        """Define the label before the next instruction."""
         label.pc = self.code.labels[label.name] = len(self._opcodes)
 
     def _refer(self, label: Label) -> None:
-        """Make the next instruction's immediate the label."""
+        """Make the label the next instruction's immediate."""
         self.code.relocations.append((len(self._opcodes), label.name))

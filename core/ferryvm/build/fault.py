@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Faults of a program that is being built, told at the line of Python that makes them."""
+"""Faults of a program under construction, reported at the line of Python that causes them."""
 
 from __future__ import annotations
 
@@ -12,14 +12,15 @@ _FOLDER = __file__.removesuffix(os.path.basename(__file__))
 """The folder of this package; it ends with a separator."""
 
 Place = tuple[str, int]
-"""A file of Python and a line in it."""
+"""A Python file and a line in it."""
 
 
 class BuildError(FerryError):
-    """A call of the builder that makes no program: `file` and `line` of the caller, `message`."""
+    """A call of the builder that cannot be part of a program: `file` and `line` of the caller,
+    `message`."""
 
     def __init__(self, message: str, place: Place | None = None) -> None:
-        """`place`: who is to blame; left out, the caller."""
+        """`place`: the line to report; if omitted, the caller's."""
         self.file, self.line = place or caller()
         self.message = message
         super().__init__(f"{self.file}:{self.line}: {message}")

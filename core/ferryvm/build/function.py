@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A function that is being built: instructions, locals, labels, blocks, source positions."""
+"""A function under construction: instructions, locals, labels, blocks, source positions."""
 
 from __future__ import annotations
 
@@ -25,7 +25,8 @@ Parameters = Mapping[str, Type] | Sequence[Type]
 
 
 def types_of(what: str, types: object, most: int = MAX_RESULTS) -> tuple[Type, ...]:
-    """The types, checked, at most so many; `what`: whose they are, in messages."""
+    """The types, checked, of which there may be at most `most`; `what`: their role, for
+    messages."""
     if isinstance(types, Type):
         return (types,)
     found = tuple(types) if isinstance(types, (list, tuple)) else None
@@ -38,11 +39,11 @@ def types_of(what: str, types: object, most: int = MAX_RESULTS) -> tuple[Type, .
 
 
 class Function(Instructions):
-    """A function of a program, made by `Program.function`.
+    """A function of a program, created by `Program.function`.
 
     Each instruction of the table is a method, named as its mnemonic: `f.i64_add()`. Methods check
-    the stack's types and raise BuildError, with the line of the caller. Control that arrives at the
-    end returns.
+    the stack's types and raise BuildError, with the line of the caller. The end of the code
+    returns.
     """
 
     def __init__(
@@ -65,7 +66,7 @@ class Function(Instructions):
         self._types: list[Type] = []
         """Types of the locals."""
         self._pending: list[Label] = []
-        """Labels that are jumped to, or may be, and not placed yet."""
+        """Labels that are targets of jumps, or may be, and not defined yet."""
         self.parameters: tuple[Local, ...] = tuple(
             self._declare(name, type_, number)
             for number, (name, type_) in enumerate(zip(names, signature.parameters, strict=True))
@@ -78,9 +79,11 @@ class Function(Instructions):
     # --- locals and labels ------------------------------------------------------------------
 
     def local(self, name: str | None, type: Type) -> Local:
-        """A new local, which starts as zero; without a name it is known by the object alone.
+        """A new local, whose initial value is zero; without a name it is identified by the object
+        alone.
 
-        Raises BuildError for a name that is taken, and past the most that a function may have."""
+        Raises BuildError for a duplicate name, and beyond the maximum of locals.
+        """
         (checked,) = types_of(f"function {self.name!r}: local {name!r}", [type])
         if len(self._types) == MAX_LOCALS:
             raise self._fault(f"there are {MAX_LOCALS} locals, which is the most")
@@ -97,10 +100,10 @@ class Function(Instructions):
         return local
 
     def label(self, name: str | None = None, operands: Sequence[Type] | None = None) -> Label:
-        """A new label, which jumps may go to before it is placed.
+        """A new label, which may be a target of jumps before it is placed.
 
-        `operands`: what is on the stack there. Left out, the first jump or placing says so. Raises
-        BuildError for a name that is taken.
+        `operands`: the types of the stack there. If omitted, the first jump or placing determines
+        them. Raises BuildError for a duplicate name.
         """
         if name is not None and name in self._label_names:
             raise self._fault(f"there is already a label {name!r}")
@@ -111,7 +114,7 @@ class Function(Instructions):
         return label
 
     def place(self, label: Label) -> None:
-        """Put a label in front of the next instruction. Raises BuildError if operands disagree."""
+        """Define a label before the next instruction. Raises BuildError if operands disagree."""
         if not isinstance(label, Label) or label.function is not self:
             raise self._fault(f"place takes a label of this function, found {label!r}")
         if label.pc is not None:
@@ -123,7 +126,7 @@ class Function(Instructions):
                 found = f"expects {label.shape}, control arrives with {self._shape.plain}"
                 raise self._fault(f"label {label.name!r} {found}")
         else:
-            if label.shape is None:  # only jumps from further down can go there
+            if label.shape is None:  # only later jumps can reach it
                 label.shape = self._floor.plain
             self._shape = self._above_floor(label)
         self._define(label)
@@ -145,21 +148,23 @@ class Function(Instructions):
     # --- blocks -----------------------------------------------------------------------------
 
     def block(self, results: Sequence[Type] = (), parameters: Sequence[Type] = ()) -> Block:
-        """A block for a `with` statement, which takes and leaves operands; `br` goes to its end."""
+        """A block for a `with` statement, with parameters and results; `br` goes to its end."""
         return Block(self, types_of("block", parameters), types_of("block", results))
 
     def loop(self, results: Sequence[Type] = (), parameters: Sequence[Type] = ()) -> Loop:
-        """A block whose start `br` goes to, with the parameters. It ends where its code ends."""
+        """A block for which `br` goes to the start, with the parameters. Its code falls through at
+        the end."""
         return Loop(self, types_of("loop", parameters), types_of("loop", results))
 
     def if_(self, results: Sequence[Type] = (), parameters: Sequence[Type] = ()) -> If:
-        """A block that takes an i32 and is run if that is not 0, up to `else_` if there is one."""
+        """A block that pops an i32 and runs if that is not 0, up to `else_` if there is one."""
         return If(self, types_of("if", parameters), types_of("if", results))
 
     def else_(self) -> None:
         """Begin the other part of the innermost block, an `if_`, within its `with` statement.
 
-        Raises BuildError where that is none, or its first part leaves other operands."""
+        Raises BuildError if that is not an `if_`, or its first part leaves other operands.
+        """
         block = self._blocks[-1] if self._blocks else None
         if not isinstance(block, If):
             found = f"a {block.kind}" if isinstance(block, Block) else "no block"
@@ -167,17 +172,17 @@ class Function(Instructions):
         block.turn()
 
     def try_(self, results: Sequence[Type] = (), parameters: Sequence[Type] = ()) -> Try:
-        """A block whose exceptions are caught by what follows its `catch` and `catch_all`."""
+        """A block whose exceptions are caught by the handlers after its `catch` and `catch_all`."""
         return Try(self, types_of("try", parameters), types_of("try", results))
 
     def br(self, block: Block) -> None:
-        """Go on at the end of an open block, at the start of a loop, with the operands that belong
-        there; others that were pushed in the block go. Raises BuildError if they are not there."""
+        """Jump to the end of an open block, or the start of a loop, with the operands that it takes
+        there; other operands of the block are dropped. Raises BuildError if they are missing."""
         below = self._check_branch("br", check_open(self, block))
         self._branch(block, below)
 
     def br_if(self, block: Block) -> None:
-        """Take an i32, and go on as by `br` if it is not 0. Raises as `br`."""
+        """Pop an i32, and branch as `br` if it is not 0. Raises as `br`."""
         target, types = check_open(self, block).target
         shape = self._shape
         try:
@@ -195,8 +200,8 @@ class Function(Instructions):
         self._define(over)
 
     def br_table(self, *blocks: Block) -> None:
-        """Take an i32, and go on as by `br` to the block with that number (unsigned), to the last
-        one if there is none. Raises as `br`."""
+        """Pop an i32, and branch as `br` to the block with that number (unsigned), to the last one
+        if there is none. Raises as `br`."""
         if not blocks:
             raise self._fault("br_table takes one block or more, found none")
         rest = self._effect("br_table", (Type.I32,), (), None, {})
@@ -221,7 +226,7 @@ class Function(Instructions):
             self._branch(block, left)
 
     def _check_branch(self, what: str, block: Block) -> Shape:
-        """The operands below those that a branch takes along."""
+        """The operands below those that a branch carries."""
         types = block.target[1]
         try:
             return self._shape.pop_all(types)
@@ -229,11 +234,11 @@ class Function(Instructions):
             raise self._mismatch(f"{what} to a {block.kind}", types) from None
 
     def _extras(self, block: Block, below: Shape) -> int:
-        """Operands that a branch leaves behind."""
+        """The operands that a branch drops."""
         return below.depth - block.floor.depth if below.is_reachable else 0
 
     def _branch(self, block: Block, below: Shape) -> None:
-        """Drop what stands between the block's floor and the operands of a branch; jump."""
+        """Drop the operands between the block's floor and those of a branch; jump."""
         label, types = block.target
         extras = self._extras(block, below)
         floor = self._floor
@@ -258,8 +263,8 @@ class Function(Instructions):
     # --- source positions -------------------------------------------------------------------
 
     def at(self, file: str, line: int, column: int = 1) -> Located:
-        """Give the instructions from here on a position in the source; as a context manager, up to
-        the end of the `with` statement."""
+        """Give the following instructions a position in the source; as a context manager, up to the
+        end of the `with` statement."""
         before = self._position
         self._locate(Position(file, line, column))
         return Located(self, before)
@@ -271,7 +276,7 @@ class Function(Instructions):
     # --- the end ----------------------------------------------------------------------------
 
     def _listing(self) -> FunctionListing:
-        """The function as it is now. Raises BuildError if it is not whole."""
+        """The function in its present form. Raises BuildError if it is not complete."""
         for block in self._blocks:
             assert isinstance(block, Block)
             raise BuildError(f"function {self.name!r}: this {block.kind} has no end", block.place)
@@ -307,7 +312,7 @@ class Located:
         self._function, self._before = function, before
 
     def __enter__(self) -> None:
-        """Nothing: the position is set already."""
+        """No effect: the position is set already."""
 
     def __exit__(
         self,

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Every instruction of the table as a method. `instruction.pyi` says the same to type checkers; it
-is written by `ferryvm.build.stub`, and a test holds it against the table."""
+"""Every instruction of the table as a method. `instruction.pyi` declares them for type checkers;
+`ferryvm.build.stub` writes it, and a test compares it with the table."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from ferryvm.isa import INSTRUCTIONS
 
 
 class Instructions(Body):
-    """Code that grows by instructions."""
+    """Code to which instructions can be appended."""
 
 
 for _row in INSTRUCTIONS:

@@ -51,17 +51,17 @@ class Instructions(Body):
     def static_load(self) -> None:
         """static.load ( i64 -- i64 )
 
-        The value of the static with that number; all statics of the program must be i64."""
+        The value of the static whose number is the operand; all statics must be i64."""
 
     def static_store(self) -> None:
         """static.store ( i64 i64 -- )
 
-        Store the first operand into the static with the second's number; all must be i64."""
+        Store the first operand into the static whose number is the second; all must be i64."""
 
     def drop(self) -> None:
         """drop ( t -- )
 
-        Nothing: the operand goes."""
+        Discard the operand."""
 
     def dup(self) -> None:
         """dup ( t -- t t )
@@ -876,7 +876,7 @@ class Instructions(Body):
     def heap_alloc(self) -> None:
         """heap.alloc ( i64 -- i64 )
 
-        Address of that many fresh zero bytes (unsigned), aligned to 8; traps when there are none."""
+        Address of that many fresh zero bytes (unsigned), aligned to 8; traps if there is no space."""
 
     def heap_size(self) -> None:
         """heap.size ( -- i64 )
@@ -926,37 +926,37 @@ class Instructions(Body):
     def jump(self, label: Label) -> None:
         """jump ( -- )
 
-        Go on at the label."""
+        Jump to the label."""
 
     def jump_if(self, label: Label) -> None:
         """jump_if ( i32 -- )
 
-        Go on at the label if the operand is not 0."""
+        Jump to the label if the operand is not 0."""
 
     def jump_unless(self, label: Label) -> None:
         """jump_unless ( i32 -- )
 
-        Go on at the label if the operand is 0."""
+        Jump to the label if the operand is 0."""
 
     def jump_table(self, *labels: Label) -> None:
         """jump_table ( i32 -- )
 
-        Go on at the label with that number (unsigned), at the last one when there is none. In code the immediate is the number of labels but the last, and one `jump` a label follows."""
+        Jump to the label that the operand selects (unsigned), to the last one if there is none. In code the immediate is the number of labels without the last, and one `jump` for each label follows."""
 
     def call(self, function: Body) -> None:
         """call ( arguments -- results )
 
-        Call a function; traps when its frame does not fit on the stack."""
+        Call a function; traps if its frame does not fit on the stack."""
 
     def call_indirect(self, signature: Signature) -> None:
         """call_indirect ( arguments i32 -- results )
 
-        Call the function table's entry with that number (unsigned); traps when there is none or its signature is another."""
+        Call the function table's entry with that number (unsigned); traps if there is none or its signature differs."""
 
     def return_(self) -> None:
         """return ( results -- )
 
-        Go back to the caller with the function's results. In code the immediate also says, above bit 31, how many parameters the function has."""
+        Return the function's results to the caller. In code the immediate also holds, above bit 31, the function's number of parameters."""
 
     def host(self, host: Host) -> None:
         """host ( arguments -- results )
@@ -966,17 +966,17 @@ class Instructions(Body):
     def enter_jit(self) -> None:
         """enter_jit ( -- )
 
-        Nothing: marks the start of a scope worth compiling."""
+        No effect: marks the start of a scope worth compiling."""
 
     def leave_jit(self) -> None:
         """leave_jit ( -- )
 
-        Nothing: marks the end of a scope worth compiling."""
+        No effect: marks the end of a scope worth compiling."""
 
     def nop(self) -> None:
         """nop ( -- )
 
-        Nothing."""
+        No effect."""
 
     def halt(self) -> None:
         """halt ( -- )
@@ -986,14 +986,14 @@ class Instructions(Body):
     def trap(self) -> None:
         """trap ( -- )
 
-        Trap: the program says that this cannot be reached."""
+        Trap: the program declares this point unreachable."""
 
     def throw(self, tag: Tag) -> None:
         """throw ( values -- )
 
-        Throw an exception of the tag, with its values; traps where no clause catches it."""
+        Throw an exception of the tag, with its values; traps if no clause catches it."""
 
     def throw_record(self) -> None:
         """throw_record ( i64 i64 i64 i64 i64 -- )
 
-        Throw the exception of a record; traps where no clause catches it, or it is none."""
+        Throw the exception of a record; traps if no clause catches it or the record is not valid."""

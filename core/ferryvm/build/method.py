@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Methods of instructions, made from the table: one way of making for each kind of immediate.
+"""Methods of instructions, generated from the table: one generator for each kind of immediate.
 
 Each checks the immediate, then the stack, and appends opcode and immediate. They are called for
-each instruction of each program, so the usual way is straight: the shape after the instruction is
-looked up, and everything else is done by `Body` where there is none yet.
+each instruction of each program, so the common case has no branches: the shape after the
+instruction is looked up, and `Body` does everything else when it is not there yet.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ float_bits = in_ours(from_float)
 
 
 def made(row: Instruction) -> Method:
-    """The method of an instruction. Raises KeyError for a kind of immediate not known here."""
+    """The method of an instruction. Raises KeyError for an unknown kind of immediate."""
     method: Method = _MAKERS[row.immediate](row)
     method.__name__ = method_name(row)
     method.__qualname__ = f"Function.{method.__name__}"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A program that is being built: functions, and what they share."""
+"""A program under construction: functions, and the tables that they share."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ from ferryvm.program import Tag as EncodedTag
 from ferryvm.verify.structure import MAX_DATA_END
 
 _FIRST_EFFECT = 1 << 16
-"""Above all opcodes: numbers of the effects of calls."""
+"""The first number of effects of calls, above all opcodes."""
 
 
 class Program:
     """A program made of Python objects.
 
-    It may be built at any time, and may grow afterwards: what was built stays as it was.
+    It may be built at any time, and may grow afterwards: programs built before do not change.
     """
 
     def __init__(self) -> None:
@@ -46,13 +46,13 @@ class Program:
         self._start: Function | None = None
 
     def _effect(self, signature: Signature) -> int:
-        """A number for what a call of a function of that signature does to the stack."""
+        """A number for the effect of calling a function of that signature."""
         return self._effects.setdefault(signature, _FIRST_EFFECT + len(self._effects))
 
     def function(
         self, name: str, parameters: Parameters = (), results: Sequence[Type] = ()
     ) -> Function:
-        """A new function, to be filled now or later; any name will do that no other one has."""
+        """A new function, whose code may be added at any time; its name must be new."""
         _check_name("function", name, self._functions)
         function = self._functions[name] = Function(
             self, name, parameters, results, self._bottom, self._effect
@@ -60,7 +60,7 @@ class Program:
         return function
 
     def static(self, name: str, type: Type, value: float = 0) -> Static:
-        """A new variable of the program, with its first value."""
+        """A new variable of the program, with its initial value."""
         (checked,) = types_of(f"static {name!r}", [type])
         bits = _bits(f"static {name!r}", checked, value)
         self._statics.append(EncodedStatic(name, checked, bits))
@@ -69,9 +69,10 @@ class Program:
     def host(
         self, name: str, parameters: Sequence[Type] = (), results: Sequence[Type] = ()
     ) -> Host:
-        """A host function that the program calls by `f.host`, with one result or none.
+        """A host function that the program calls by `f.host`, with at most one result.
 
-        Raises BuildError for a name that is taken."""
+        Raises BuildError for a duplicate name.
+        """
         _check_name("host import", name, self._hosts)
         what = f"host import {name!r}"
         signature = Signature(types_of(what, parameters), types_of(what, results, 1))
@@ -86,7 +87,8 @@ class Program:
         return Tag(self, name, types)
 
     def data(self, address: int, content: bytes) -> None:
-        """Initial bytes of the heap, from `address` on. Raises BuildError where others are."""
+        """Initial bytes of the heap, from `address` on. Raises BuildError if they overlap
+        others."""
         if not isinstance(content, (bytes, bytearray, memoryview)):
             raise BuildError(f"data at {address!r}: bytes are expected, found {content!r}")
         start = _in_range("address of data", address, 0, MAX_DATA_END - len(content) + 1)
@@ -101,24 +103,25 @@ class Program:
         self._data.append(Data(start, bytes(content)))
 
     def table(self, *functions: Function) -> int:
-        """Add functions to the table that `call_indirect` takes them from; number of the first."""
+        """Add functions to the table of `call_indirect`; the number of the first."""
         first = len(self._table)
         self._table += [self._own("table", function).name for function in functions]
         return first
 
     def export(self, function: Function, name: str | None = None) -> None:
-        """Let a function be called from outside, by its name or another one."""
+        """Make a function callable from outside, by its name or another one."""
         own = self._own("export", function).name
         name = own if name is None else name
         _check_name("export", name, self._exports)
         self._exports[name] = own
 
     def start(self, function: Function) -> None:
-        """Make this the function that the program calls at its start; when it returns, that halts.
+        """Select the function that the program calls at its start; the program halts when it
+        returns.
 
-        It takes no parameters; the last one of its results is the program's value. A program without
-        a start function halts at once: it is there for its exports. The last call counts: each input
-        of a session has a start function of its own. Raises BuildError.
+        It takes no parameters; the last one of its results is the program's value. A program
+        without a start function halts at once: it exists for its exports. The last call counts:
+        each input of a session has a start function of its own. Raises BuildError.
         """
         own = self._own("start", function)
         if own.signature.parameters:
@@ -131,8 +134,8 @@ class Program:
         raise BuildError(f"{what} takes a function of this program, found {function!r}")
 
     def listing(self) -> Listing:
-        """The program as a listing, which a front end returns. Raises BuildError for a function that
-        is not whole."""
+        """The program as a listing, which a front end returns. Raises BuildError for an incomplete
+        function."""
         return Listing(
             functions=[self._entry(), *(each._listing() for each in self._functions.values())],
             statics=list(self._statics),

@@ -1,16 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Shapes of the operand stack: the types that stand on it, as hash-consed lists.
+"""Shapes of the operand stack: lists of its types, hash-consed.
 
-Equal stacks are one object, and each remembers what instructions made of it. So checking an
-instruction whose effect on this stack is known is a look into a dictionary, and comparing stacks
-at a join is `is`, however deep they are.
+Equal stacks are one object, and each caches the shapes after instructions. So checking an
+instruction whose effect on this stack is known is a dictionary lookup, and comparing stacks at a
+join is `is`, however deep they are.
 
     bottom ── i64 ── i32            a stack of two operands
     bottom ── i64 ── FLOOR ── f64   the i64 is below a block's floor: the block cannot pop it
-    bottom ── ANYTHING ── i32       code that cannot be reached: below the i32 is whatever is popped
+    bottom ── ANYTHING ── i32       unreachable code: below the i32, any operands can be popped
 
-Sources: the validation algorithm of WebAssembly (Core, appendix), which this follows for code that
-cannot be reached.
+Unreachable code is checked as in the validation algorithm of WebAssembly (Core, appendix).
 """
 
 from __future__ import annotations
@@ -23,12 +22,12 @@ from ferryvm.isa.table import Operand
 
 
 class Special(enum.Enum):
-    """Elements of a shape that are no types."""
+    """Elements of a shape that are not types."""
 
     BOTTOM = "nothing"
     FLOOR = "the start of the block"
     ANYTHING = "anything"
-    """As many operands as are popped, of the types that are wanted; on top of a floor or bottom."""
+    """Any number of operands of any types, as they are popped; on top of a floor or bottom."""
     UNKNOWN = "unknown"
     """One operand of any type."""
 
@@ -42,11 +41,11 @@ POP = {type_: object() for type_ in Type}
 
 
 class MismatchError(Exception):
-    """Operands are not there, or have other types."""
+    """Operands are missing, or have other types."""
 
 
 class Shape:
-    """A stack of operands; made by `bottom` and `push` alone."""
+    """A stack of operands; created by `bottom` and `push` alone."""
 
     __slots__ = ("after", "below", "depth", "is_reachable", "kind", "plain")
 
@@ -54,11 +53,11 @@ class Shape:
         self.kind = kind
         self.below: Shape = below if below is not None else self
         self.after: dict[object, Shape] = {}
-        """Shapes after a push of a kind (the key), a pop (a key of POP), or an instruction (a number
-        that stands for its effect)."""
+        """Shapes after a push of a kind (the key), a pop (a key of POP), or an instruction (the
+        number of its effect)."""
         is_operand = isinstance(kind, Type) or kind is Special.UNKNOWN
         self.depth: int = 0 if below is None else below.depth + is_operand
-        """Operands."""
+        """Number of operands."""
         self.is_reachable: bool = kind is not Special.ANYTHING and (
             below is None or below.is_reachable
         )
@@ -71,14 +70,14 @@ class Shape:
                 self.plain = below.plain.push(kind)
 
     def push(self, kind: Kind) -> Shape:
-        """The shape with one more on top."""
+        """The shape with one more operand on top."""
         found = self.after.get(kind)
         if found is None:
             found = self.after[kind] = Shape(kind, self)
         return found
 
     def push_all(self, kinds: Sequence[Kind]) -> Shape:
-        """The shape with these on top, the last one topmost."""
+        """The shape with these operands on top, the last one topmost."""
         shape = self
         for kind in kinds:
             shape = shape.push(kind)
@@ -87,7 +86,7 @@ class Shape:
     def pop(self, wanted: Kind | None) -> tuple[Shape, Kind]:
         """The shape below the top, and the kind of the top, which must be `wanted` (None: any).
 
-        Raises MismatchError where there is no operand, or another.
+        Raises MismatchError if there is no operand, or another.
         """
         kind = self.kind
         if kind is Special.ANYTHING:
@@ -110,7 +109,7 @@ class Shape:
     def applied(
         self, pops: Sequence[Operand], pushes: Sequence[Operand], bound: dict[str, Kind]
     ) -> Shape:
-        """The shape after an instruction; `bound`: open types that are settled already.
+        """The shape after an instruction; `bound`: open types that are determined already.
 
         Raises MismatchError.
         """
@@ -139,5 +138,5 @@ class Shape:
 
 
 def bottom() -> Shape:
-    """An empty stack. Shapes of one bottom know each other, those of two do not."""
+    """An empty stack. Shapes with the same bottom are interned together."""
     return Shape(Special.BOTTOM, None)

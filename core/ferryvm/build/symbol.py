@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Names of code as objects: locals, labels, statics, host imports, tags.
+"""Symbols of code as objects: locals, labels, statics, host imports, tags.
 
-A name would have to be looked up, and could be misspelled; an object is there or is not.
+A name would have to be looked up, and could be misspelled; an object exists or does not.
 """
 
 from __future__ import annotations
@@ -73,20 +73,20 @@ class Tag:
 
 
 class Label:
-    """A place in a function that jumps go to."""
+    """A target of jumps in a function."""
 
     __slots__ = ("function", "is_reached", "jumped", "name", "pc", "shape")
 
     def __init__(self, function: object, name: str) -> None:
         self.function, self.name = function, name
         self.pc: int | None = None
-        """The instruction that it was placed in front of."""
+        """The instruction that it precedes."""
         self.shape: Shape | None = None
-        """The operands there, as soon as they are known; without floors."""
+        """The operands there, once they are known; without floors."""
         self.jumped: Place | None = None
-        """The line that first jumped to it before it was placed."""
+        """The line of its first jump before it was placed."""
         self.is_reached = False
-        """True if control can get there by a jump."""
+        """True if a jump makes it reachable."""
 
     def __repr__(self) -> str:
         return f"<label {self.name}>"

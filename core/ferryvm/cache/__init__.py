@@ -5,18 +5,18 @@
     payload = entry.get(build, fault)                   content  format │ MAC of name, key, payload │
                                                                  payload
 
-An entry never changes: what it depends on is its key, so another version is another entry. It is
-written to a temporary file and renamed: a kill at any moment leaves the old state or the new, and
-two writers do no harm.
+An entry never changes: its key covers everything that it depends on, so another version is another
+entry. It is written to a temporary file and renamed: a kill at any moment leaves the old state or
+the new, and two writers do no harm.
 
-Payloads are code that runs with the user's rights, so an entry is read only if it must be this
-user's own: folder and file are theirs alone (`private`), and the MAC is made with a secret that is
-kept elsewhere (`secret`). What does not hold is told and built again; a cache that cannot be used
-at all is told once, and costs time. Nothing that a cache holds can change what a program does.
+Payloads are code that runs with the user's rights, so an entry is read only if it is certainly this
+user's own: folder and file belong to this user alone (`private`), and the MAC is made with a secret
+that is stored elsewhere (`secret`). Refused entries are reported and built again; an unusable cache
+is reported once, and costs time. The content of a cache cannot change the behaviour of a program.
 
 Entries are in 16 folders, by the first digit of their keys. Once a day a process that stores one
-removes from its folder what nobody has read for 90 days, and of more than 8 MiB what was read
-longest ago (`tidy`). Of one folder that takes some milliseconds, however full the cache is.
+removes from its folder the entries that were not read for 90 days, and the least recently read ones
+beyond 8 MiB (`tidy`). For one folder that takes some milliseconds, however full the cache is.
 
     FERRYVM_CACHE_DIR     names another directory
 """

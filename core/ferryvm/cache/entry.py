@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Entries of the cache: one payload each, under a key that says all that it depends on."""
+"""Entries of the cache: one payload each, under a key that covers everything that it depends on."""
 
 from __future__ import annotations
 
@@ -23,20 +23,20 @@ from ferryvm.notice import Log
 ENVIRONMENT = "FERRYVM_CACHE_DIR"
 """Environment variable that names the directory of the cache."""
 _FORMAT = b"ferryvm\x02"
-"""The first bytes of a file; files of the first format began with a checksum."""
+"""The first bytes of a file; files of the first format started with a checksum."""
 _MAC_BYTES = 32
 _MOST_BYTES = 256 << 20
-"""Of an entry: what is larger was not stored here."""
+"""The largest size of an entry; larger files were not stored by this module."""
 _KEY = re.compile(rf"[0-9a-f]{{{KEY_DIGITS},}}")
 _FOLDERS = "0123456789abcdef"
 _ANOTHER = f"set {ENVIRONMENT} to a folder of your own that can be written"
 
 _log = Log("ferryvm.cache")
 _reported: set[str] = set()
-"""Messages of this process about a cache that cannot be used."""
+"""Messages of this process about an unusable cache, each reported once."""
 
 Fault = Callable[[bytes], str | None]
-"""The reason that a payload may not be used; None if it may."""
+"""The reason that a payload must not be used; None if it may."""
 
 
 def directory() -> Path:
@@ -46,14 +46,15 @@ def directory() -> Path:
 
 
 def key(facts: Iterable[str | bytes], sources: Iterable[Path] = ()) -> str:
-    """The key of what depends on these facts, in their order, and on the content of these files.
+    """The key for code that depends on these facts, in their order, and on the content of these
+    files.
 
     Only the last part of a file's path counts, so an installation that was moved has the same keys.
     """
     digest = blake2b(digest_size=32)
 
     def add(kind: str, content: bytes) -> None:
-        digest.update(f"{kind}{len(content)}:".encode() + content)  # no two lists look the same
+        digest.update(f"{kind}{len(content)}:".encode() + content)  # unambiguous
 
     for fact in facts:
         add("fact", fact if isinstance(fact, bytes) else fact.encode())
@@ -64,8 +65,8 @@ def key(facts: Iterable[str | bytes], sources: Iterable[Path] = ()) -> str:
 
 
 def why_not_usable() -> str:
-    """The reason that nothing can be kept, `; ` and what to do; empty if it can. Programs run all
-    the same."""
+    """The reason that nothing can be stored, `; ` and the remedy; empty if it can. Programs run in
+    any case."""
     try:
         secret.mac("", "", b"")
         with _folder(_FOLDERS[0], is_made=True) as folder:
@@ -79,10 +80,10 @@ def why_not_usable() -> str:
 
 @record.dataclass(frozen=True)
 class Entry:
-    """A place in the cache for one payload. What it raises is a BackendError of one line."""
+    """A slot in the cache for one payload. Its errors are BackendErrors of one line."""
 
     name: str
-    """The beginning of the file's name, for people who look into the directory."""
+    """The beginning of the file's name, for people who list the directory."""
     key: str
     """The result of `key`."""
     backend: str = ""
@@ -97,7 +98,7 @@ class Entry:
 
     @property
     def path(self) -> Path:
-        """Its file, whether it is there or not."""
+        """Its file, which may not exist."""
         return directory() / self.key[0] / self._file
 
     @property
@@ -105,8 +106,8 @@ class Entry:
         return f"{self.name}-{self.key[:KEY_DIGITS]}.bin"
 
     def read(self, fault: Fault | None = None) -> bytes | None:
-        """The payload; None if there is none, or none that this user stored and that has no fault:
-        that is told. Raises if the cache cannot be read."""
+        """The payload; None if there is none, or if it is not this user's or has a fault, which is
+        reported. Raises BackendError if the cache cannot be read."""
         try:
             return self._checked(self._content(), fault)
         except (FileNotFoundError, NotADirectoryError):
@@ -128,7 +129,7 @@ class Entry:
         """The content of its file; updates the file's time stamp."""
         with _folder(self.key[0]) as folder, private.opened(self._file, folder) as descriptor:
             if time.time() - os.fstat(descriptor).st_mtime > DAY:
-                with contextlib.suppress(OSError):  # it can be read all the same
+                with contextlib.suppress(OSError):  # it can still be read
                     os.utime(descriptor)
             return private.content(descriptor, _MOST_BYTES)
 
@@ -145,14 +146,14 @@ class Entry:
         return payload
 
     def store(self, payload: bytes) -> None:
-        """Make it the payload, whatever was there. Raises if it cannot be written.
+        """Store the payload, replacing an earlier one. Raises BackendError if it cannot be written.
 
-        Once a day, entries and temporary files that nobody needs are removed.
+        Once a day, old entries and abandoned temporary files are removed.
         """
         try:
             proof = secret.mac(self.name, self.key, payload)
             with _folder(self.key[0], is_made=True) as folder:
-                tidy(folder)  # first, for the room that it makes
+                tidy(folder)  # first, to free space
                 private.write(folder, self._file, b"".join((_FORMAT, proof, payload)))
         except NoSecretError as error:
             raise self._error(str(error)) from None
@@ -160,23 +161,24 @@ class Entry:
             raise self._error(_unusable(self.key[0], error)) from None
 
     def get(self, build: Callable[[], bytes], fault: Fault | None = None) -> bytes:
-        """The payload, built and stored if there is none. That it cannot be stored is told once."""
+        """The payload, built and stored if there is none. A failure to store it is reported
+        once."""
         found = self.find(fault)
         if found is None:
             found = build()
-            self.keep(found)
+            self.try_store(found)
         return found
 
     def find(self, fault: Fault | None = None) -> bytes | None:
-        """As `read`; where that raises there is none, and the reason is told once."""
+        """As `read`; if that raises there is none, and the reason is reported once."""
         try:
             return self.read(fault)
         except BackendError as error:
             _tell_once(error)
             return None
 
-    def keep(self, payload: bytes) -> None:
-        """As `store`; where that raises nothing is stored, and the reason is told once."""
+    def try_store(self, payload: bytes) -> None:
+        """As `store`; if that raises nothing is stored, and the reason is reported once."""
         try:
             self.store(payload)
         except BackendError as error:
@@ -187,16 +189,17 @@ class Entry:
 
 
 class _DamageError(Exception):
-    """It is not what this user stored; the text says why."""
+    """The file is not the one that this user stored; the text is the reason."""
 
 
 class _NotPrivateFolderError(NotPrivateError):
-    """It is the folder that is not this user's alone, not the file."""
+    """The folder, not the file, is accessible to other users."""
 
 
 @contextlib.contextmanager
 def _folder(digit: str, is_made: bool = False) -> Iterator[int]:
-    """The descriptor of one of the 16 folders, which is this user's alone; `is_made`: make it.
+    """The descriptor of one of the 16 folders, which belongs to this user alone; `is_made`: create
+    it.
 
     Raises NotPrivateError, OSError.
     """
@@ -220,8 +223,8 @@ def _folder(digit: str, is_made: bool = False) -> Iterator[int]:
 
 
 def _restrict_others(above: int) -> None:
-    """Do to all folders what was just done to one, which an earlier version left open to others:
-    so it is told once."""
+    """Restrict all folders after one that an earlier version left open to others, so that it is
+    reported once."""
     for digit in _FOLDERS:
         with contextlib.suppress(OSError, NotPrivateError), private.folder(digit, above) as folder:
             private.restrict(folder)

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Files and folders that nobody else can have written: checked when they are open, by descriptor.
+"""Files and folders that nobody else can have written: checked by descriptor when they are open.
 
-What a path names can change between a check and a use, what is open cannot. So each folder is
-opened once, without following a link; each file is opened relative to that; and what is asked of
-owner and mode is asked of the descriptor.
+The file behind a path can change between a check and a use, an open file cannot. So each folder is
+opened once, without following a link; each file is opened relative to its folder; and owner and
+mode are checked on the descriptor.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from ferryvm.atomic_file import remove_temporary, temporary_name
 FOLDER_MODE, FILE_MODE = 0o700, 0o600
 _OPEN = os.O_RDONLY | os.O_CLOEXEC
 _OPEN_FOLDER = _OPEN | os.O_DIRECTORY
-_OPEN_FILE = _OPEN | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY  # a pipe is not waited for
+_OPEN_FILE = _OPEN | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY  # do not wait for a pipe
 _CREATE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
@@ -37,8 +37,8 @@ class UserFolder(enum.Enum):
 def user_folder(kind: UserFolder) -> Path:
     """A folder of this user for ferryvm; it begins with ~ if there is no home.
 
-    On Linux a variable tells, else platformdirs, which takes longer to import than this whole
-    package: it says the same.
+    On Linux a variable determines it, elsewhere platformdirs, which gives the same result but takes
+    longer to import than this package.
     """
     variable, below = kind.value
     if sys.platform == "linux":
@@ -57,14 +57,14 @@ def user_folder(kind: UserFolder) -> Path:
 
 
 class NotPrivateError(Exception):
-    """Somebody else can have written it, or it is no file or folder; the text says why."""
+    """Other users can have written it, or it is not a file or folder; the text is the reason."""
 
 
 @contextlib.contextmanager
 def folder(path: str, parent: int | None = None, *, follow: bool = False) -> Iterator[int]:
-    """The descriptor of a folder, whoever owns it; `follow`: the path may end in a link.
+    """The descriptor of a folder with any owner; `follow`: the path may end in a link.
 
-    Raises NotPrivateError for a link that it may not, OSError.
+    Raises NotPrivateError for a link that is not allowed, OSError.
     """
     flags = _OPEN_FOLDER if follow else _OPEN_FOLDER | os.O_NOFOLLOW
     try:
@@ -88,7 +88,7 @@ def check_folder(descriptor: int) -> None:
 
 
 def restrict(descriptor: int) -> int | None:
-    """Take others' rights to a folder of this user; the mode that it had, None if they had none.
+    """Remove others' rights to a folder of this user; its old mode, None if they had no rights.
 
     Raises NotPrivateError, OSError.
     """
@@ -129,7 +129,8 @@ def opened(name: str, parent: int) -> Iterator[int]:
 
 
 def content(descriptor: int, most: int) -> bytes:
-    """All of a file; of one that has more than `most` bytes, the first `most` and one more."""
+    """The content of a file; of a file with more than `most` bytes, the first `most` and one
+    more."""
     pieces, left = [], most + 1
     while left and (piece := os.read(descriptor, min(left, 1 << 24))):
         pieces.append(piece)
@@ -138,13 +139,13 @@ def content(descriptor: int, most: int) -> bytes:
 
 
 def write(parent: int, name: str, content: bytes) -> None:
-    """Make a file of this user alone with this content, whatever was there. Raises OSError."""
+    """Write a file that belongs to this user alone, replacing an earlier one. Raises OSError."""
     with _written(parent, content) as made:
         os.rename(made, name, src_dir_fd=parent, dst_dir_fd=parent)
 
 
 def create(parent: int, name: str, content: bytes) -> None:
-    """As `write`, but a file that is there stays. Raises OSError."""
+    """As `write`, but an existing file is not replaced. Raises OSError."""
     with _written(parent, content) as made:
         try:
             os.link(made, name, src_dir_fd=parent, dst_dir_fd=parent, follow_symlinks=False)
@@ -155,15 +156,14 @@ def create(parent: int, name: str, content: bytes) -> None:
 
 
 def probe(parent: int) -> None:
-    """Raise the OSError that writing a small file to a folder raises."""
+    """Raise the OSError of writing a small file to a folder."""
     with _written(parent, b"probe"):
         pass
 
 
 @contextlib.contextmanager
 def _written(parent: int, content: bytes) -> Iterator[str]:
-    """The name of a temporary file with this content, which is on the disk; it is gone at the
-    end."""
+    """The name of a temporary file with this content, flushed to disk; it is removed at the end."""
     name = temporary_name()
     descriptor = os.open(name, _CREATE, FILE_MODE, dir_fd=parent)
     try:

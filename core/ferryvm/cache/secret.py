@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The user's secret, by which entries are known to be this user's.
+"""The user's secret, which authenticates entries as this user's.
 
     STATE/ferryvm/cache-key      32 random bytes │ SHA-256 of them
 
-It is in the user's state directory (on Linux ~/.local/state), never in the cache: who can write to
-the cache can then take entries away, and put none there. It is made when it is first needed, and
-again if it is damaged or others could read it; what was stored before is then built again.
+It is in the user's state directory (on Linux ~/.local/state), never in the cache, so write access
+to the cache suffices to remove entries but not to add any. It is created when it is first needed,
+and again if it is damaged or others could read it; older entries are then built again.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _log = Log("ferryvm.cache")
 
 
 class NoSecretError(Exception):
-    """There is no secret and none can be made; the text says why and what to do."""
+    """There is no secret and none can be created; the text has the reason and the remedy."""
 
 
 def path() -> Path:
@@ -39,13 +39,13 @@ def mac(name: str, key: str, payload: bytes) -> bytes:
     NoSecretError."""
     state = digest.blake2b(key=_secret(path()), digest_size=32, person=b"ferryvm cache")
     for part in (name.encode(), key.encode()):
-        state.update(len(part).to_bytes(8, "little") + part)  # no two pairs look the same
+        state.update(len(part).to_bytes(8, "little") + part)  # unambiguous
     state.update(payload)
     return state.digest()
 
 
 def is_right(proof: bytes, name: str, key: str, payload: bytes) -> bool:
-    """True if `mac` made the proof. Raises NoSecretError."""
+    """True if the proof is the result of `mac`. Raises NoSecretError."""
     return digest.is_equal(proof, mac(name, key, payload))
 
 
@@ -74,7 +74,7 @@ def _made(folder: int, file: Path) -> bytes:
 
 
 def _read(folder: int, file: Path) -> bytes | None:
-    """The secret; None if there is none that is whole and nobody else's, which then is removed."""
+    """The secret; None if there is none that is complete and private; another one is removed."""
     try:
         with private.opened(_NAME, folder) as descriptor:
             content = private.content(descriptor, 2 * _BYTES)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Removing entries that nobody has read for long, once a day, and what killed writers left."""
+"""Removal of old entries, once a day, and of temporary files of killed writers."""
 
 from __future__ import annotations
 
@@ -13,28 +13,29 @@ from collections.abc import Iterator
 from ferryvm.atomic_file import LEFTOVERS
 
 DAY = 86400.0
-"""Seconds. An entry is noted as read once a day, so its age is known to a day."""
+"""Seconds. The time of the last read is recorded once a day, so ages are exact to a day."""
 _RETENTION = 90 * DAY
-"""Seconds that an entry stays after it was last read."""
+"""Seconds that an entry remains after its last read."""
 _MOST_BYTES = 8 << 20
-"""Of the entries in one folder. Where there are more, a quarter of these becomes free, too."""
+"""The limit of the entries in one folder, in bytes. Beyond it, a quarter of the limit becomes free,
+too."""
 _LONGEST_WRITE = 3600.0
-"""Seconds after which a temporary file is nobody's any more."""
+"""Seconds after which a temporary file counts as abandoned."""
 _TIDIED = "last-tidied"
-"""A file whose time says when that was done."""
+"""A file whose modification time is that of the last removal."""
 
-# What is removed has to be an entry: a user may name a directory that has other files, too.
+# Only entries may be removed: a user may name a directory that has other files, too.
 NAME = re.compile(r"[A-Za-z0-9_.-]+")
 KEY_DIGITS = 32
-"""Of a key, in a file's name: enough that no two keys ever share them."""
+"""Digits of a key in a file's name: enough that keys never share them."""
 _FILE = re.compile(rf"{NAME.pattern}-[0-9a-f]{{{KEY_DIGITS}}}\.bin")
 
 
 def tidy(folder: int) -> None:
-    """Remove what is too old from an open folder, and what was read longest ago if it is too full.
+    """Remove old entries from an open folder, and the least recently read ones if it is too full.
 
-    Others may be at it, too, and may read or store just what goes: who has read an entry has all of
-    it, and one that goes as it is stored is built again.
+    Other processes may do so at the same time, and may read or store the same entries: a reader has
+    the whole entry, and an entry that is removed while it is stored is built again.
     """
     now = time.time()
     with contextlib.suppress(OSError):
@@ -52,7 +53,8 @@ def tidy(folder: int) -> None:
 
 
 def _retained(folder: int, now: float) -> Iterator[tuple[float, int, str]]:
-    """The time of the last read of each entry, its bytes and its name, without what is too old to stay."""
+    """The time of the last read of each entry, its bytes and its name, without entries that are too
+    old."""
     with os.scandir(folder) as files:
         for file in files:
             is_entry = _FILE.fullmatch(file.name) is not None
@@ -81,5 +83,5 @@ def _remove(name: str, folder: int) -> bool:
     try:
         os.unlink(name, dir_fd=folder)
     except OSError:
-        return False  # it is a folder, or gone
+        return False  # it is a folder, or was removed
     return True

@@ -71,7 +71,7 @@ def run() -> None:
     from ferryvm import process
 
     stopping = frozenset([SIGINT, *ENDING])
-    process.take(process.Owner(True, loading, stopping, heard, lambda: bool(came)))
+    process.take(process.Owner(True, loading, stopping, record_signal, lambda: bool(came)))
     _phase = "running"
 
 
@@ -123,7 +123,7 @@ def wait_to_write(ready: Callable[[], object]) -> None:
         _is_waiting = False
 
 
-def heard(number: int) -> None:
+def record_signal(number: int) -> None:
     """Record a signal that stops the running program."""
     came.append(number)
     if len(came) > _most:

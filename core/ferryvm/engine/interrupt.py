@@ -168,10 +168,10 @@ def interruptible(control: ControlBlock) -> Iterator[None]:
     if not is_main():
         yield
         return
-    heard = process.owner.heard
+    on_signal = process.owner.on_signal
     previous = {number: signal.getsignal(number) for number in process.owner.stopping}
     previous = {n: old for n, old in previous.items() if old not in (signal.SIG_IGN, None)}
-    if signal.SIGINT not in previous and heard is None:
+    if signal.SIGINT not in previous and on_signal is None:
         yield
         return
 
@@ -180,8 +180,8 @@ def interruptible(control: ControlBlock) -> Iterator[None]:
     def handle(number: int, _frame: FrameType | None) -> None:
         has_come.append(number)
         control.interrupt = 1  # reached when Python code runs: the reference backend, host calls
-        if heard is not None:
-            heard(number)
+        if on_signal is not None:
+            on_signal(number)
 
     _watcher = _watcher or _Watcher()
     for number in previous:
@@ -193,6 +193,6 @@ def interruptible(control: ControlBlock) -> Iterator[None]:
         for number, old in previous.items():
             signal.signal(number, old)
     if has_come and control.status in (Status.HALT, Status.TRAP):
-        if heard is not None:
+        if on_signal is not None:
             raise KeyboardInterrupt  # the signal was handled
         signal.raise_signal(has_come[0])

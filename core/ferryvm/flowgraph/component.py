@@ -11,9 +11,9 @@ from collections.abc import Collection, Iterator, Sequence
 
 
 def components(successors: Sequence[Sequence[int]]) -> Iterator[tuple[int, ...]]:
-    """The strongly connected components of a graph, each sorted; what they reach comes before them.
+    """The strongly connected components of a graph, each sorted, in reverse topological order.
 
-    `successors`: the nodes to which edges lead from each.
+    `successors`: the successors of each node.
     """
     number: dict[int, int] = {}
     lowest: dict[int, int] = {}
@@ -50,10 +50,9 @@ def components(successors: Sequence[Sequence[int]]) -> Iterator[tuple[int, ...]]
 
 
 def cycle_without(successors: Sequence[Sequence[int]], passed: Collection[int]) -> tuple[int, ...]:
-    """The nodes of cycles that pass none of some nodes, one component of them; none if there is
-    none.
+    """The nodes of one component with a cycle that avoids the nodes `passed`; none if there is none.
 
-    In time linear in the edges: without these nodes the graph has to be acyclic.
+    It takes time linear in the edges: without these nodes the graph has to be acyclic.
     """
     rest = [
         [] if node in passed else [to for to in each if to not in passed]

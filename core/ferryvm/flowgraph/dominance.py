@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Dominators of a flow graph.
 
-Node `a` dominates node `b` if every path from the entry to `b` passes `a`. Nodes are called by
-their places in an order in which each one stands behind its predecessors, but for those of back
-edges: a reverse postorder is one. The entry is 0.
+Node `a` dominates node `b` if every path from the entry to `b` passes `a`. Nodes are numbered in an
+order in which each one comes after its predecessors, except along back edges: a reverse postorder
+is such an order. The entry is 0.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ class DominatorTree:
     """The dominator tree of a flow graph. Each node dominates itself."""
 
     def __init__(self, predecessors: Sequence[Sequence[int]]) -> None:
-        """Of the nodes from which an edge leads to each.
+        """`predecessors`: the predecessors of each node.
 
-        Cooper, Harvey, Kennedy: A Simple, Fast Dominance Algorithm, 2001. The first iteration goes
-        by forward edges. Back edges change nothing if each one's head dominates its tail, so the
-        iterations up to the fixed point are made only where one does not.
+        Cooper, Harvey, Kennedy: A Simple, Fast Dominance Algorithm, 2001. The first iteration uses
+        forward edges. Back edges change nothing if each one's head dominates its tail, so
+        iterations up to the fixed point are made only if some head does not.
         """
         self._parents = _parents(predecessors)
         self._intervals = _intervals(self._parents)
@@ -42,7 +42,7 @@ class DominatorTree:
         return first <= self._intervals[b][0] < past
 
     def parent(self, node: int) -> int:
-        """The immediate dominator of a node; that of the entry is itself."""
+        """The immediate dominator of a node; the entry's is itself."""
         return self._parents[node]
 
     def interval(self, node: int) -> Interval:
@@ -55,7 +55,7 @@ class DominatorTree:
 
 
 def _parents(predecessors: Sequence[Sequence[int]]) -> list[int]:
-    """The immediate dominators as forward edges alone have them."""
+    """The immediate dominators in the graph of forward edges alone."""
     parents = [-1] * len(predecessors)
     parents[0] = 0
     _improve(parents, predecessors)
@@ -63,7 +63,7 @@ def _parents(predecessors: Sequence[Sequence[int]]) -> list[int]:
 
 
 def _improve(parents: list[int], predecessors: Sequence[Sequence[int]]) -> bool:
-    """One iteration over all nodes but the entry; True if it changed something."""
+    """One iteration over all nodes but the entry; True if it changed anything."""
     has_changed = False
     for node in range(1, len(predecessors)):
         meeting = _meet(parents, [each for each in predecessors[node] if parents[each] >= 0])
@@ -75,10 +75,10 @@ def _improve(parents: list[int], predecessors: Sequence[Sequence[int]]) -> bool:
 def _meet(parents: list[int], nodes: list[int]) -> int:
     """The closest common ancestor of some nodes.
 
-    The latest node goes up first, and paths that have met go on as one: following them pair by
+    The largest node moves up first, and paths that have met continue as one: following them pair by
     pair would take quadratic time for a thousand branches to one block.
     """
-    if len(nodes) == 1:  # as most nodes of the IR have it
+    if len(nodes) == 1:  # the common case in the IR
         return nodes[0]
     seen = set(nodes)
     latest = [-node for node in seen]
@@ -96,7 +96,7 @@ def _meet(parents: list[int], nodes: list[int]) -> int:
 def _intervals(parents: Sequence[int]) -> list[Interval]:
     count = len(parents)
     sizes = [1] * count
-    for node in range(count - 1, 0, -1):  # what a node dominates stands behind it
+    for node in range(count - 1, 0, -1):  # a node comes before the nodes that it dominates
         sizes[parents[node]] += sizes[node]
     first, free = [0] * count, [1] * count
     for node in range(1, count):

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """Natural loops, and how they nest.
 
-An edge whose head dominates its tail is a back edge; its loop is the head with all that reaches the
-tail without passing the head (Aho, Lam, Sethi, Ullman: Compilers, 2nd edition, section 9.6.6).
-Loops with one head are one loop. Of two loops one contains the other or they are disjoint. Inner
-loops are found first and then count as one node, so finding takes nearly linear time. (Havlak:
-Nesting of Reducible and Irreducible Loops, TOPLAS 1997.)
+An edge whose head dominates its tail is a back edge; its loop consists of the head and all nodes
+that reach the tail without passing the head (Aho, Lam, Sethi, Ullman: Compilers, 2nd edition,
+section 9.6.6). Loops with one head are one loop. Of two loops one contains the other or they are
+disjoint. Inner loops are found first and then count as one node, so the search takes nearly linear
+time. (Havlak: Nesting of Reducible and Irreducible Loops, TOPLAS 1997.)
 """
 
 from __future__ import annotations
@@ -23,35 +23,35 @@ class NaturalLoop:
     """A natural loop; one loop of a graph is one object."""
 
     head: int
-    """The node at which it is entered: its only one, since the head dominates the others."""
+    """The node at which it is entered: the only entry, since the head dominates the others."""
     latches: tuple[int, ...]
     """The tails of its back edges, in rising order."""
     parent: Self | None = dataclasses.field(repr=False)
     """The smallest loop around it."""
     depth: int
-    """Loops that contain it, itself included: 1 for an outermost one."""
+    """Number of loops that contain it, itself included: 1 for an outermost one."""
     number: int
-    """Its place among the loops with the same parent, by head, from 1."""
+    """Its number among the loops with the same parent, by head, from 1."""
     loops: int
-    """Loops in it, itself included."""
+    """Number of loops in it, itself included."""
     order: tuple[int, ...] = dataclasses.field(repr=False)
-    """All nodes that are in loops of the graph; those of one loop stand together. So a nest of any
-    depth is stored once, and only loops that are looked at are spelled out."""
+    """All nodes that are in loops of the graph; the nodes of one loop are contiguous. So a nest of
+    any depth is stored once, and the nodes of a loop are listed only on demand."""
     interval: tuple[int, int] = dataclasses.field(repr=False)
-    """From where to where in `order` it goes."""
+    """Its range in `order`: start and end."""
 
     @functools.cached_property
     def blocks(self) -> frozenset[int]:
-        """All nodes in it, those of the loops inside included."""
+        """All nodes in it, including those of inner loops."""
         return frozenset(self.order[slice(*self.interval)])
 
     @property
     def is_innermost(self) -> bool:
-        """True if no other loop is in it."""
+        """True if it contains no other loop."""
         return self.loops == 1
 
     def contains(self, other: NaturalLoop) -> bool:
-        """True if another loop of the graph is in it, or is it."""
+        """True if another loop of the graph is inside it, or is it."""
         first, past = self.interval
         return first <= other.interval[0] < past
 
@@ -75,8 +75,7 @@ def latches_by_head(
     """The tails of the back edges to each head, and the irreducible edges.
 
     An irreducible edge leads to an earlier node that does not dominate its tail: it closes a cycle
-    that is entered at several nodes, and is no natural loop. Nodes are called as in
-    `DominatorTree`.
+    with several entries, which is not a natural loop. Nodes are numbered as in `DominatorTree`.
     """
     latches: dict[int, list[int]] = {}
     irreducible = []
@@ -96,10 +95,10 @@ def find_natural_loops(
     predecessors: Mapping[int, Sequence[int]] | Sequence[Sequence[int]],
     order: Mapping[int, int] | Sequence[int],
 ) -> tuple[list[LoopType], dict[int, LoopType]]:
-    """The loops, outer ones before those inside; and the innermost one around each node.
+    """The loops, outer ones before inner ones; and the innermost loop around each node.
 
-    `make`: makes a loop of what `NaturalLoop` declares; `latches`: the tails of the back edges to
-    each head; `order`: the place of each head in reverse postorder.
+    `make`: makes a loop from the fields of `NaturalLoop`; `latches`: the tails of the back edges to
+    each head; `order`: the number of each head in reverse postorder.
     """
     forest = _Forest(predecessors)
     for head in sorted(latches, key=order.__getitem__, reverse=True):  # inner ones before outer
@@ -109,7 +108,7 @@ def find_natural_loops(
 
 
 class _Forest:
-    """Loops by head, found from the inside out: a loop that is found counts as one node."""
+    """Loops by head, found from the inside out: a loop counts as one node once it is found."""
 
     def __init__(self, predecessors: Mapping[int, Sequence[int]] | Sequence[Sequence[int]]) -> None:
         self.predecessors = predecessors
@@ -117,21 +116,21 @@ class _Forest:
         """Head of the smallest loop around each node."""
         self.parents: dict[int, int] = {}
         self.outermost: dict[int, int] = {}
-        """A loop around each one, on the path to the outermost found yet, by head."""
+        """For each loop by head, a loop around it on the path to the outermost loop so far."""
 
     def _top(self, node: int) -> int | None:
-        """Head of the outermost loop found yet that contains the node."""
+        """Head of the outermost loop found so far that contains the node."""
         head = self.innermost.get(node)
         if head is None:
             return None
         outermost = self.outermost
         while outermost[head] != head:
-            outermost[head] = outermost[outermost[head]]  # halves the path of later searches
+            outermost[head] = outermost[outermost[head]]  # path halving for later searches
             head = outermost[head]
         return head
 
     def add(self, head: int, latches: Sequence[int]) -> None:
-        """Find the loop of a head; those of the heads inside are there already."""
+        """Find the loop of a head; the loops of inner heads must have been found."""
         self.innermost[head] = self.outermost[head] = head
         worklist = list(latches)
         while worklist:
@@ -149,7 +148,7 @@ class _Forest:
     def make(
         self, make: Callable[..., LoopType], latches: Mapping[int, Sequence[int]]
     ) -> dict[int, LoopType]:
-        """The loops by head, each before those inside it."""
+        """The loops by head, each before its inner loops."""
         inside: dict[int | None, list[int]] = {}
         numbers: dict[int, int] = {}
         for head in sorted(latches):
@@ -165,7 +164,7 @@ class _Forest:
         counts: dict[int, int] = {}
         worklist: list[tuple[int, tuple[int, int] | None]]
         worklist = [(head, None) for head in reversed(inside.get(None, ()))]
-        while worklist:  # a loop is met twice: before those inside it, and after
+        while worklist:  # a loop is visited twice: before its inner loops, and after
             head, began = worklist.pop()
             if began is not None:
                 intervals[head] = began[0], len(order)

@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Make a graph reducible: cycles that are entered at several nodes get one entry.
+"""Make a graph reducible: cycles with several entries get a single one.
 
       ┌─> a ⇄ b <─┐               ┌──> dispatch <──┐      each edge to `a` or `b` goes to the dispatch,
-      └── entry ──┘        ─>     │     │      │   │      which goes on to the one that was meant
+      └── entry ──┘        ─>     │     │      │   │      which continues to the original target
                                 entry   a ──┐  b ──┤
                                             └──────┘
 
 In a reducible graph every cycle is a natural loop: it has a head that dominates all of it. Passes
-of the region IR rely on that. Copying nodes would do it, too, but takes exponential space (Carter,
+of the region IR rely on that. Copying nodes would work, too, but takes exponential space (Carter,
 Ferrante, Thomborson: Folklore Confirmed: Reducible Flow Graphs are Exponentially Larger, 2003).
 """
 
@@ -21,17 +21,17 @@ from ferryvm.flowgraph.dominance import DominatorTree
 from ferryvm.flowgraph.traversal import reverse_postorder
 
 _ITERATIONS = 8
-"""Irreducible cycles inside each other that are told apart. In what is left after so many
-iterations every node is dispatched to: so time is linear in the edges for all graphs."""
+"""The largest depth of nested irreducible cycles that is resolved. After so many iterations every
+remaining node is dispatched to, so the time is linear in the edges for all graphs."""
 
 
 def dispatches(successors: Sequence[Sequence[int]]) -> list[tuple[int, ...]]:
-    """The groups of nodes that are entered through a dispatch each, so that no irreducible cycle is
-    left.
+    """Groups of nodes that are each entered through a dispatch, so that no irreducible cycle
+    remains.
 
     `successors`: the successors of each node; all nodes are reachable from node 0, which is the
-    entry. Every edge to a node of a group, one from outside of the graph included, has to go to the
-    group's dispatch. No node is in two groups.
+    entry. Every edge to a node of a group, also from outside of the graph, has to go to the group's
+    dispatch. No node is in two groups.
     """
     edges = [[*each] for each in successors]
     root = len(edges)
@@ -49,7 +49,7 @@ def dispatches(successors: Sequence[Sequence[int]]) -> list[tuple[int, ...]]:
 
 
 def _groups(edges: list[list[int]], root: int, *, is_last: bool) -> Iterator[tuple[int, ...]]:
-    """The entries of each outermost irreducible cycle; all of its nodes if it is the last time."""
+    """The entries of each outermost irreducible cycle; all of its nodes in the last iteration."""
     order = reverse_postorder(root, edges.__getitem__)
     places = {node: place for place, node in enumerate(order)}
     before: list[list[int]] = [[] for _ in order]

@@ -14,10 +14,10 @@ Node = TypeVar("Node", bound=Hashable)
 
 
 def reverse_postorder(entry: Node, successors: Callable[[Node], Iterable[Node]]) -> list[Node]:
-    """The nodes that are reached from the entry, the entry first.
+    """The nodes that are reachable from the entry, the entry first.
 
-    Successors are followed in their order, so of two that are independent the later one comes
-    first. `successors` is called once a node.
+    Successors are visited in their order, so the later one of two independent successors comes
+    first. `successors` is called once for each node.
     """
     finished: list[Node] = []
     seen = {entry}

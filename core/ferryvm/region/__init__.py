@@ -3,13 +3,12 @@
 
     Verified ── graph.graph ──> Graph: blocks, dominators, loops
         │
-        └── candidates ──> Region ── facts ──> Facts                what a policy asks
+        └── candidates ──> Region ── facts ──> Facts                the input of policies
                              │
-                             └── region_effects ──> Effects         what a compiler must keep
+                             └── region_effects ──> Effects         to be preserved by compilers
 
-Names load what they need when they are first used: an engine in whose program nothing gets hot
-needs `loop_head` only. The functions `graph.graph` and `region.region` have their modules' names
-and so are imported from there.
+Names are imported lazily: an engine without hot code needs `loop_head` only. The functions
+`graph.graph` and `region.region` have their modules' names and so are imported from there.
 """
 
 from __future__ import annotations
@@ -46,7 +45,7 @@ _HOMES = {
     "regions": "region",
     "statics": "fact",
 }
-"""The module that each name comes from."""
+"""The module of each name."""
 
 __all__ = [
     "Block",

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The call graph of a program, and the functions that are part of a recursion.
 
-An indirect call can reach all functions of the table with its signature, and no others: the
+An indirect call can reach all functions of the table with its signature, and no others, since the
 instruction itself checks it.
 """
 
@@ -18,7 +18,7 @@ from ferryvm.region.memo import memoised
 from ferryvm.verify import Verified
 
 LONG = 100
-"""Calls that a call makes, directly or not, from which on it is long."""
+"""The number of direct and indirect calls of one call from which on it counts as long."""
 
 _CALLS = frozenset(
     opcode for opcode, flow in enumerate(FLOWS) if flow in (Flow.CALL, Flow.CALL_INDIRECT)
@@ -26,7 +26,7 @@ _CALLS = frozenset(
 
 
 class CallGraph:
-    """The calls of a program, all functions at once. It holds no reference to the program."""
+    """The calls of a program, all functions at once. It has no reference to the program."""
 
     def __init__(self, verified: Verified) -> None:
         program, listing = verified.program, code(verified)
@@ -43,7 +43,7 @@ class CallGraph:
                 found[verified.owner(pc)].update(self.targets(pc))
                 self._sites[verified.owner(pc)].append(pc)
         self.direct: tuple[tuple[int, ...], ...] = tuple(tuple(sorted(each)) for each in found)
-        """By function, those that it calls itself, in rising order."""
+        """For each function the functions that it calls directly, in rising order."""
 
     def targets(self, pc: int) -> tuple[int, ...]:
         """Functions that the instruction at `pc` can call."""
@@ -55,8 +55,8 @@ class CallGraph:
     def reached(
         self, functions: Iterable[int], outside: Collection[int] = frozenset()
     ) -> tuple[int, ...]:
-        """These functions and all that they call, directly or not, in rising order, but for what is
-        `outside` and what only that calls."""
+        """These functions and all that they call, directly or not, in rising order, except
+        `outside` and functions that only those call."""
         found = {f for f in functions if f not in outside}
         worklist = list(found)
         while worklist:
@@ -68,12 +68,12 @@ class CallGraph:
 
     @functools.cached_property
     def components(self) -> tuple[tuple[int, ...], ...]:
-        """All functions; those that call each other in circles together, callees before callers."""
+        """All functions; mutually recursive ones together, callees before callers."""
         return tuple(components(self.direct))
 
     @functools.cached_property
     def recursive(self) -> frozenset[int]:
-        """Functions that can come to run again, by calls, while they are running."""
+        """Functions that can be active twice at once, through recursion."""
         return frozenset(
             function
             for members in self.components
@@ -83,9 +83,9 @@ class CallGraph:
 
     @functools.cached_property
     def long(self) -> frozenset[int]:
-        """Functions of which a call can make many calls, each of which makes few.
+        """Functions of which a call can make very many calls in total.
 
-        Neither loops nor recursion are needed to run for years: forty functions will do, each of
+        Neither loops nor recursion are needed to run for years: forty functions suffice, each of
         which calls the next one twice.
         """
         made: dict[int, int] = {}
@@ -103,5 +103,5 @@ class CallGraph:
 
 @memoised
 def call_graph(verified: Verified) -> CallGraph:
-    """The calls of a program; the same object each time."""
+    """The call graph of a program; the same object each time."""
     return CallGraph(verified)

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A verified program as analyses read it: Python lists, and a name of its own for each function."""
+"""A verified program in the form for analyses: Python lists, and a unique name for each
+function."""
 
 from __future__ import annotations
 
@@ -12,22 +13,22 @@ from ferryvm.region.memo import memoised
 from ferryvm.verify import Verified
 
 PROGRAM = "program"
-"""Name of the region of a whole program."""
+"""The name of the region of a whole program."""
 
 _AMBIGUOUS = re.compile(rf"^$|^{PROGRAM}$|/[a-z]+\.[0-9.]+$|#[0-9]+$")
-"""Function names that could be taken for the name of another region."""
+"""Function names that could be confused with the name of another region."""
 
 FLOWS = [row.flow for row in INSTRUCTIONS]
-"""By opcode."""
+"""The control flow of each opcode."""
 
 _LAST = (Flow.RETURN, Flow.STOP, Flow.THROW)
 _CALLS = (Flow.CALL, Flow.CALL_INDIRECT, Flow.HOST)
 _ENDS = [flow in (Flow.JUMP, Flow.BRANCH, Flow.TABLE, *_LAST) for flow in FLOWS]
-"""By opcode, whether control does not simply go on after it."""
+"""For each opcode, True if its successor is not just the next instruction."""
 
 
 class DecodedCode:
-    """Opcodes and immediates of all instructions; names that tell all functions apart."""
+    """Opcodes and immediates of all instructions, and unique names of functions."""
 
     def __init__(self, verified: Verified) -> None:
         program = verified.program
@@ -35,7 +36,7 @@ class DecodedCode:
         self.immediates: list[int] = program.code.immediates.tolist()
         self.length = len(self.opcodes)
         self.handlers = _handlers(verified, self.opcodes)
-        """The handlers in the function of exceptions of an instruction, by its pc."""
+        """The handlers within the function of exceptions of an instruction, by its pc."""
         self.ends = [
             pc for pc, opcode in enumerate(self.opcodes) if _ENDS[opcode] or pc in self.handlers
         ]
@@ -46,11 +47,11 @@ class DecodedCode:
             f"{name}#{number}" if count[name] > 1 or _AMBIGUOUS.search(name) else name
             for number, name in enumerate(names)
         ]
-        """A function's name; with `#` and its number where that alone would not be clear."""
+        """A function's name; with `#` and its number if the name alone would be ambiguous."""
 
     def successors(self, pc: int) -> list[int]:
-        """The successors in the function of an instruction: for a branch the next one,
-        then the target; then the handlers of its exceptions."""
+        """The successors of an instruction in the function: for a branch the next one, then the
+        target; then the handlers of its exceptions."""
         flow = FLOWS[self.opcodes[pc]]
         if flow is Flow.JUMP:
             return [self.immediates[pc]]
@@ -63,8 +64,9 @@ class DecodedCode:
 
 
 def caught_locally(verified: Verified, pc: int) -> Clause | None:
-    """The clause of the function that catches what the instruction at `pc` throws by itself; None
-    for an instruction that throws nothing of its own, or what is not known before it runs."""
+    """The clause of the function that catches the exception thrown by the instruction at `pc`
+    itself; None for an instruction that throws none of its own, or one that is not known
+    statically."""
     program = verified.program
     if INSTRUCTIONS[program.code.opcodes[pc]].immediate is not Immediate.TAG:
         return None
@@ -80,7 +82,7 @@ def _handlers(verified: Verified, opcodes: list[int]) -> dict[int, tuple[int, ..
         if not verified.is_reachable(pc) or flow not in (*_CALLS, Flow.THROW):
             continue
         covering = verified.clauses.covering(pc)
-        if INSTRUCTIONS[opcode].immediate is Immediate.TAG:  # it throws that and nothing else
+        if INSTRUCTIONS[opcode].immediate is Immediate.TAG:  # it throws that tag and nothing else
             own = caught_locally(verified, pc)
             covering = () if own is None else (own,)
         handlers = tuple(dict.fromkeys(clause.handler for clause in covering))
@@ -91,5 +93,5 @@ def _handlers(verified: Verified, opcodes: list[int]) -> dict[int, tuple[int, ..
 
 @memoised
 def code(verified: Verified) -> DecodedCode:
-    """The code of a program."""
+    """The decoded code of a program."""
     return DecodedCode(verified)

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The cost of compiling a region, known before lifting; and the parts of a region within limits.
 
-Time and memory of a compiler go with two numbers: instructions, and the words that frames have
-where control may leave or comes together, since each of them is a value that has to be there.
+Time and memory of a compiler are proportional to two numbers: instructions, and the words of frames
+at exits and joins, since each of them is a value that must be available there.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ __all__ = ["cost", "too_costly", "within"]
 
 _LEAVING = frozenset([Effect.TRAPS, Effect.GROWS, Effect.CALLS, Effect.CALLS_HOST, Effect.HALTS])
 _LEAVES = [not _LEAVING.isdisjoint(effects(row)) for row in INSTRUCTIONS]
-"""By opcode, whether code of the instruction may leave."""
+"""For each opcode, True if code of the instruction may leave."""
 
 
 def cost(region: Region) -> Cost:
@@ -38,16 +38,16 @@ def cost(region: Region) -> Cost:
 
 
 def too_costly(region: Region, limits: Cost | None) -> str | None:
-    """The reason that a compiler with these limits does not take a region; None if it may."""
+    """The reason that a compiler with these limits refuses a region; None if it does not."""
     return cost(region).beyond(limits) if limits is not None else None
 
 
 def within(region: Region, limits: Cost) -> Region | None:
-    """The region with as much of what it calls as the limits allow: it leaves where it would call
-    another function. None where that is not possible, since it is too large by itself.
+    """The region with as many of its callees as the limits allow: it leaves at calls of the others.
+    None if it is too large by itself.
 
-    Functions that are called early are taken first, each with a quarter of what the limits allow at
-    most: what calls each other in one unit does so quickly.
+    Functions that are called early are taken first, each with at most a quarter of the limits:
+    mutually recursive functions in one unit call each other fast.
     """
     verified, calls = region.verified, call_graph(region.verified)
     if region.kind in (RegionKind.FUNCTION, RegionKind.PROGRAM):

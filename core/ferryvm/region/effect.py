@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Effects of pieces of code: the union of the effects of their instructions.
 
-What one instruction does is `ferryvm.isa.effect`'s to say.
+`ferryvm.isa.effect` determines the effects of one instruction.
 """
 
 from __future__ import annotations
@@ -26,18 +26,18 @@ T = TypeVar("T")
 class Effects:
     """The effects of a piece of code.
 
-    Everything can leave, since everything polls for interrupts; so nothing is said about that.
+    All code can leave, since it polls for interrupts; so exits are not recorded.
     """
 
     kinds: frozenset[Effect] = frozenset()
-    """Effects of all instructions; those on locals and stack words are on the frames of whichever
-    function has them."""
+    """Effects of all instructions; those on locals and stack words concern the frame of their own
+    function."""
     numbered_reads: frozenset[int] = frozenset()
     """Statics that are read by `static.get`."""
     numbered_writes: frozenset[int] = frozenset()
     """Statics that are written by `static.set`."""
     all_read: int = 0
-    """All statics below this number can be read: 0, or all that there are, where a number is
+    """All statics below this number can be read: 0, or the number of statics if an index is
     computed at run time."""
     all_written: int = 0
     """The same for writes."""
@@ -64,7 +64,7 @@ class Effects:
 
     @property
     def reads_heap_pointer(self) -> bool:
-        """True if the heap pointer matters: for each bounds check and allocation it does."""
+        """True if the heap pointer is used, as by each bounds check and allocation."""
         return Effect.READS_HEAP_POINTER in self.kinds
 
     @property
@@ -89,7 +89,7 @@ class Effects:
 
 
 def _joined(left: frozenset[T], right: frozenset[T]) -> frozenset[T]:
-    """The union; one of the two where it holds the other, so that callers share their sets."""
+    """The union; one of the two if it contains the other, so that callers share their sets."""
     if right <= left:
         return left
     return right if left <= right else left | right
@@ -97,7 +97,7 @@ def _joined(left: frozenset[T], right: frozenset[T]) -> frozenset[T]:
 
 @functools.cache
 def _summary(opcode: int) -> Summary:
-    return summary(INSTRUCTIONS[opcode])  # a row takes long to hash
+    return summary(INSTRUCTIONS[opcode])  # rows are slow to hash
 
 
 def code_effects(verified: Verified, pcs: Iterable[int]) -> Effects:
@@ -132,7 +132,8 @@ def function_effects(verified: Verified, function: int) -> Effects:
 
 @memoised
 def _all_functions(verified: Verified) -> tuple[Effects, ...]:
-    """Of each function, callees first; those of a recursion do what all of them do."""
+    """The effects of each function, callees first; members of a recursion have the effects of all
+    members."""
     calls = call_graph(verified)
     found: dict[int, Effects] = {}
     for members in calls.components:
@@ -142,6 +143,6 @@ def _all_functions(verified: Verified) -> tuple[Effects, ...]:
             pcs = (pc for block in blocks for pc in range(block.first, block.last + 1))
             together |= code_effects(verified, pcs)
             for callee in calls.direct[function]:
-                together |= found.get(callee, together)  # not there yet: one of the members
+                together |= found.get(callee, together)  # not known yet: a member of the recursion
         found.update(dict.fromkeys(members, together))
     return tuple(found[function] for function in range(len(found)))

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Facts of a region: all that a policy may ask of it, as plain values.
+"""Facts of a region that policies can test, as plain values.
 
-Counts are static: an instruction in a loop counts once. What is `with callees` covers the
-functions that the region calls, directly or not; the rest is about its own instructions. The
-region of a program has the code of all that is called in it.
+Counts are static: an instruction in a loop counts once. Facts `with callees` cover the functions
+that the region calls, directly or not; the others cover its own instructions. The region of a
+program includes the code of all functions that it calls.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ ITERATIONS = 10
 """Assumed trip count of a loop in the estimate of `work`."""
 
 _LEVELS = 9
-"""Loops inside each other that make a difference to `work`."""
+"""The number of nested loops that make a difference to `work`."""
 
 
 @dataclasses.dataclass(frozen=True)
 class Facts:
-    """Facts of a region that are known without running it, and its hotness."""
+    """Static facts of a region, and its hotness."""
 
     name: str
     """Its name: `work/loop.2.1`."""
@@ -41,23 +41,23 @@ class Facts:
     function: str
     """Name of the function that it is in."""
     marked: bool
-    """True if it contains a scope marked by `enter_jit`, lies in one, or is one."""
+    """True if it contains a scope marked by `enter_jit`, is inside one, or is one."""
     instructions: int
-    """Instructions of its own."""
+    """Number of its own instructions."""
     total_instructions: int
-    """Instructions with callees, each function once."""
+    """Number of instructions with callees, each function once."""
     loops: int
-    """Loops in it, itself included; of a scope those that it has as a whole."""
+    """Number of loops in it, itself included; for a scope those that it contains completely."""
     depth: int
-    """Loops inside each other, at most: 1 for a loop without a loop inside, 0 without any."""
+    """The largest depth of nested loops: 1 for a loop without inner loops, 0 without loops."""
     calls: int
-    """Instructions that call a function."""
+    """Number of instructions that call a function."""
     recursive: bool
     """True if a function that it calls, directly or not, is recursive."""
     indirect_calls: bool
     """True if it calls functions through the table, with callees."""
     host_calls: int
-    """Instructions that call a host function, with callees."""
+    """Number of instructions that call a host function, with callees."""
     allocates: bool
     """True if it allocates heap, with callees."""
     reads_heap: bool
@@ -65,29 +65,30 @@ class Facts:
     writes_heap: bool
     """True if it writes the heap, with callees."""
     statics_read: int
-    """Statics that can be read, with callees; all of them where a number is computed."""
+    """Number of statics that can be read, with callees; all of them if an index is computed."""
     statics_written: int
-    """Statics that can be written, likewise."""
+    """Number of statics that can be written, likewise."""
     floats: float
-    """Share of instructions, 0 to 1, that always take or give an f32 or f64."""
+    """Share of instructions, 0 to 1, with an f32 or f64 operand or result for every immediate."""
     integers: float
-    """Share that always takes or gives integers only; control is not among them."""
+    """Share of instructions with integer operands and results only; control is excluded."""
     memory: float
-    """Share that reads or writes the heap; these can be float or integer instructions too."""
+    """Share of instructions that read or write the heap; they can be float or integer instructions,
+    too."""
     control: float
-    """Share that jumps, branches, calls, returns or ends."""
+    """Share of instructions that jump, branch, call, return or end."""
     work: int
     """Estimated instructions of one execution from the entry: each counts ten times for every loop
     around it in the region (of a region that is a loop, of one iteration). Callees do not
     count."""
     hotness: int
-    """The number of times that the profile saw its entry."""
+    """The number of entries that the profile counted."""
     mix: dict[str, int]
     """Instructions by chapter of the instruction table; chapters without any are left out."""
 
 
 def facts(region: Region, hotness: int = 0) -> Facts:
-    """The facts of a region; `hotness` is the caller's to know."""
+    """The facts of a region; the caller supplies `hotness`."""
     verified, listing = region.verified, code(region.verified)
     opcodes = collections.Counter(listing.opcodes[pc] for pc in region.pcs)
     count = sum(opcodes.values())
@@ -138,17 +139,18 @@ def region_effects(region: Region) -> Effects:
 
 
 def statics(region: Region) -> tuple[frozenset[int], frozenset[int]]:
-    """Statics that a region can read, and those that it can write, with all that it calls."""
+    """Numbers of statics that a region can read, and that it can write, with callees."""
     done = region_effects(region)
     return done.statics_read, done.statics_written
 
 
 def _with_callees(region: Region, opcodes: collections.Counter[int]) -> collections.Counter[int]:
-    """The number of each opcode in a region and in what it calls; `opcodes` are its own."""
+    """The number of occurrences of each opcode in a region and its callees; `opcodes` are its
+    own."""
     functions = set(region.callees)
     if region.kind in (RegionKind.FUNCTION, RegionKind.PROGRAM):
         functions.update(region.functions)
-    # A part of a function that calls the function again is in the function's code already.
+    # If a part of a function calls that function, the function's code includes the part already.
     found = collections.Counter[int]() if region.function in functions else opcodes.copy()
     for function in functions:
         found.update(_opcodes(region.verified, function))
@@ -184,12 +186,12 @@ def _classes(opcode: int) -> frozenset[str]:
 
 
 def _types(row: Instruction) -> set[Type]:
-    """Types that an instruction takes or gives whatever its immediate; open ones are not said."""
+    """Types of operands and results of an instruction that do not depend on its immediate."""
     return {operand for operand in row.pops + row.pushes if isinstance(operand, Type)}
 
 
 def _inner_loops(region: Region) -> tuple[list[Loop], int]:
-    """Loops that are in a region as a whole, and how many there are around it."""
+    """Loops that are completely in a region, and the number of loops around it."""
     if region.loop is not None:
         blocks = region.loop.blocks
         return [loop for loop in region.graph.loops if loop.head in blocks], region.loop.depth - 1
@@ -203,7 +205,7 @@ def _inner_loops(region: Region) -> tuple[list[Loop], int]:
         and all(first in pcs and own.blocks[first].last in pcs for first in loop.blocks)
     ]
     around = own.loop_at(region.entry)
-    while around in inner:  # the scope begins inside a loop that is all in it
+    while around in inner:  # the scope begins inside a loop that it contains completely
         around = around.parent if around else None
     return inner, around.depth if around else 0
 

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""All that the code of a region depends on in its program, as facts for the key of a cache entry.
+"""The parts of a program on which the code of a region depends, as facts for the key of a cache
+entry.
 
-Where the region stands among others and what its program does elsewhere is no part of it, so a
-program that was changed elsewhere finds its code again.
+The position of the region among others and the rest of the program are excluded, so a program that
+changed elsewhere still finds its code.
 """
 
 from __future__ import annotations
@@ -15,8 +16,7 @@ from ferryvm.region.region import Region
 
 
 def fingerprint(region: Region) -> list[str | bytes]:
-    """Place and shape of a region, what is declared, and the code of it and of all that it
-    calls."""
+    """Position and shape of a region, its declarations, its code and that of all its callees."""
     program = region.verified.program
     made_from = (
         region.name.partition("/")[2],

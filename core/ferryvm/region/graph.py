@@ -7,8 +7,9 @@
     pc 3   jump 0          ┘ successors (0,)         0 dominates 2: a loop with head 0
     pc 4   return            block 4
 
-Only what the verifier found reachable is in it. Calls and host calls end no block, since control
-comes back to the next instruction, but those that a clause covers: its handler is a successor. Each of the jumps that follow a `jump_table` is a block.
+It contains reachable instructions only. Calls and host calls do not end a block, since control
+returns to the next instruction, unless a clause covers them: its handler is a successor. Each of
+the jumps that follow a `jump_table` is a block.
 """
 
 from __future__ import annotations
@@ -34,12 +35,12 @@ class Block:
     last: int
     """pc of its last instruction, which is in it."""
     successors: tuple[int, ...]
-    """First pcs of the blocks that control can go to: the target of a jump; the next block, then
-    the target of a branch (they may be one block); the jumps of a table in their order."""
+    """First pcs of the successor blocks: the target of a jump; the next block, then the target of a
+    branch (they may be one block); the jumps of a table in their order."""
 
 
 class Graph:
-    """The control-flow graph of one function. It holds no reference to its program."""
+    """The control-flow graph of one function. It has no reference to its program."""
 
     def __init__(self, verified: Verified, function: int) -> None:
         listing = code(verified)
@@ -50,7 +51,7 @@ class Graph:
         self.blocks: dict[int, Block] = _ordered(_blocks(listing, self.entry), self.entry)
         """By first pc, in reverse postorder from the entry."""
         self.predecessors: dict[int, tuple[int, ...]] = _predecessors(self.blocks)
-        """First pcs of the blocks from which control comes, each once; of every block."""
+        """First pcs of the predecessors, each once; of every block."""
         firsts = [*self.blocks]
         self._order = {first: place for place, first in enumerate(firsts)}
         predecessors = [
@@ -62,13 +63,13 @@ class Graph:
             for place, first in enumerate(firsts)
             if place
         }
-        """The closest block on every path from the entry to each block but the entry."""
+        """The immediate dominator of each block except the entry."""
         latches, irreducible = latches_by_head(predecessors, self._dominators)
         self.irreducible_edges: tuple[tuple[int, int], ...] = tuple(
             (firsts[source], firsts[to]) for source, to in sorted(irreducible)
         )
-        """Edges from a block back to one that does not dominate it: they close cycles that can be
-        entered at several blocks and are no loops."""
+        """Edges from a block back to one that does not dominate it: they close cycles with several
+        entries, which are not natural loops."""
         loops, self._innermost = find_natural_loops(
             functools.partial(Loop, function=self.name),
             {firsts[head]: [firsts[each] for each in found] for head, found in latches.items()},
@@ -80,12 +81,12 @@ class Graph:
         )
         """Outermost first, those of one depth by head."""
         self.heads: dict[int, Loop] = {loop.head: loop for loop in self.loops}
-        """The loops by head."""
+        """The loops, keyed by head."""
         self._firsts = sorted(self.blocks)
 
     @property
     def irreducible(self) -> bool:
-        """True if there is a cycle that is no natural loop."""
+        """True if there is a cycle that is not a natural loop."""
         return bool(self.irreducible_edges)
 
     def dominates(self, a: int, b: int) -> bool:
@@ -102,11 +103,11 @@ class Graph:
         return self.loop(self.block(pc).first)
 
     def has(self, pc: int) -> bool:
-        """True if the instruction is of the function, and control can reach it."""
+        """True if the instruction belongs to the function and is reachable."""
         return self._block(pc) is not None
 
     def block(self, pc: int) -> Block:
-        """The block that an instruction of the function is in. Raises ValueError for others."""
+        """The block of an instruction of the function. Raises ValueError for others."""
         found = self._block(pc)
         if found is None:
             raise ValueError(f"pc {pc} is not in function {self.name!r}, or cannot be reached")
@@ -125,7 +126,7 @@ def graph(verified: Verified, function: int) -> Graph:
 
 
 def _blocks(listing: DecodedCode, entry: int) -> dict[int, Block]:
-    """All blocks that can be reached from `entry`."""
+    """All blocks that are reachable from `entry`."""
     ends, successors = listing.ends, listing.successors
     onward: dict[int, list[int]] = {}
     """The successors of each instruction that ends a block."""
@@ -149,8 +150,8 @@ def _blocks(listing: DecodedCode, entry: int) -> dict[int, Block]:
 
 
 def _ordered(blocks: dict[int, Block], entry: int) -> dict[int, Block]:
-    """The blocks in reverse postorder. The last successor is followed first, so that a block
-    comes before the target of the branch that precedes it where both orders are right."""
+    """The blocks in reverse postorder. The last successor is visited first, so that a block comes
+    before the target of the branch that precedes it if both orders are valid."""
     order = reverse_postorder(entry, lambda first: reversed(blocks[first].successors))
     return {first: blocks[first] for first in order}
 

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Likely loop heads, found in one scan of the code, without its control-flow graphs.
 
-Every cycle of control has a jump to itself or backward in it. In code that a compiler writes, its
-loop begins at the target of that jump or, if the test stands at the end, at the target of the jump
-over the body:
+Every cycle of control contains a jump to itself or backward. In the code of compilers the loop
+begins at the target of that jump or, if the test is at the end, at the target of the jump over the
+body:
 
     pc 3   local.get n   <──┐ head           pc 3   jump 7        ──┐
            ...              │                pc 4   body     <──┐   │
@@ -11,8 +11,8 @@ over the body:
                                              pc 7   test        │ <─┘ head
                                              pc 9   jump_if 4  ─┘
 
-A program that ends after milliseconds pays for no graph. When a head has got hot, the graph of its
-function tells whether a loop begins there.
+So short programs need no graph. When a head has got hot, the graph of its function shows whether it
+is the head of a loop.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ ENTER = BY_MNEMONIC["enter_jit"].opcode
 
 
 def likely_loop_heads(verified: Verified) -> list[int]:
-    """pcs at which loops seem to begin, in rising order."""
+    """pcs at which loops probably begin, in rising order."""
     code = verified.program.code
     opcodes, immediates = code.opcodes.tolist(), code.immediates
     jumps = (pc for pc, opcode in enumerate(opcodes) if opcode in _HAVE_TARGETS)

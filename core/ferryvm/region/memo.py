@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Memoised analyses: each is done once a program.
+"""Memoised analyses: each runs once for a program.
 
 Results are dropped with the program, so they must not refer to its `Verified`: a weak dictionary
-whose value holds its own key never drops it.
+never drops a value that refers to its own key.
 """
 
 from __future__ import annotations
@@ -19,13 +19,14 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 _LOCK = threading.RLock()
-"""Compilations in the background use it, too; all of them have to see the same objects."""
+"""Background compilations use analyses, too, and all threads must see the same objects."""
 
 
 def memoised(
     analysis: Callable[Concatenate[Verified, P], R],
 ) -> Callable[Concatenate[Verified, P], R]:
-    """The same function, which gives the same object for the same program and arguments."""
+    """The analysis as a function that returns the same object for the same program and
+    arguments."""
     programs: weakref.WeakKeyDictionary[Verified, dict[Hashable, R]] = weakref.WeakKeyDictionary()
 
     @functools.wraps(analysis)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Regions: the parts of a program that a compiler may be given, each with one entry.
+"""Regions: the parts of a program that can be compiled, each with one entry.
 
     program                    main with all that it calls
       work                     a function
@@ -7,7 +7,7 @@
         work/nest.2            an outermost loop that has loops inside
           work/loop.2.1        a loop in it; an outermost one without loops inside is work/loop.1
 
-Names are made of the function's name and of numbers in the order of pcs, so they are the same in
+Names consist of the function's name and of numbers in the order of pcs, so they are the same in
 every run of the same program: policies, reports and caches can refer to them.
 """
 
@@ -46,7 +46,7 @@ class RegionKind(enum.Enum):
 
 @dataclasses.dataclass(frozen=True)
 class Region:
-    """A part of a program with one entry. The same part is always equal to itself."""
+    """A part of a program with one entry. Equal parts compare equal."""
 
     verified: Verified = dataclasses.field(repr=False)
     kind: RegionKind
@@ -59,13 +59,13 @@ class Region:
     number: int = 0
     """The number of the scope in the function, from 1; 0 for other kinds."""
     outside: frozenset[int] = frozenset()
-    """Functions that are not compiled with it: it leaves where one of them may be called."""
+    """Functions that are not compiled with it: it leaves at calls of them."""
 
     @functools.cached_property
     def name(self) -> str:
-        """Its identity, unlike that of all other regions of the program: `work/loop.2.1`.
+        """Its unique name in the program: `work/loop.2.1`.
 
-        A function whose own name could mean something else has its number in it: `work#3`.
+        A function whose own name is ambiguous has its number in it: `work#3`.
         """
         function = code(self.verified).names[self.function]
         if self.loop is not None:
@@ -88,7 +88,7 @@ class Region:
 
     @functools.cached_property
     def pcs(self) -> frozenset[int]:
-        """Its instructions, without those of the functions that it calls (but for a program)."""
+        """Its instructions, without those of callees (except for a program)."""
         if self.kind is RegionKind.SCOPE:
             return self.within(scope_pcs(self.verified, self.entry))
         graphs = [graph(self.verified, function) for function in self.functions]
@@ -100,20 +100,21 @@ class Region:
         )
 
     def within(self, pcs: Iterable[int]) -> frozenset[int]:
-        """Those of these instructions that call nothing outside."""
+        """The instructions among `pcs` that call no function outside."""
         if not self.outside:
             return frozenset(pcs)
         calls = call_graph(self.verified)
         return frozenset(pc for pc in pcs if self.outside.isdisjoint(calls.targets(pc)))
 
     def pcs_of(self, function: int) -> frozenset[int]:
-        """The instructions that are compiled of a function that it calls."""
+        """The instructions of a callee that are compiled."""
         blocks = graph(self.verified, function).blocks.values()
         return self.within(pc for b in blocks for pc in range(b.first, b.last + 1))
 
     @functools.cached_property
     def blocks(self) -> frozenset[int]:
-        """First pcs of the blocks that have instructions in it; a scope may have a part of one."""
+        """First pcs of the blocks that have instructions in it; a scope may contain a part of a
+        block."""
         if self.loop is not None:
             return self.loop.blocks
         if self.kind is RegionKind.SCOPE:
@@ -137,7 +138,7 @@ class Region:
 
     @functools.cached_property
     def marked(self) -> bool:
-        """True if it has a marked scope in it, lies in one, or is one."""
+        """True if it contains a marked scope, is inside one, or is one."""
         if self.entry in marked_pcs(self.verified, self.function):
             return True
         return any(
@@ -157,7 +158,7 @@ def regions(verified: Verified) -> tuple[Region, ...]:
 
 
 def region(verified: Verified, name: str) -> Region:
-    """The region of that name; a nest answers to the name that it has as a loop, too.
+    """The region of that name; a nest can also be named as a loop.
 
     Raises UnknownNameError, which suggests the nearest name.
     """
@@ -173,7 +174,7 @@ def candidates(verified: Verified, pc: int) -> tuple[Region, ...]:
 
     For the entry of a function the function; for the head of a loop the outermost loop around it,
     then the smaller ones, down to the loop itself; for an `enter_jit` its scope. A pc that is
-    several of these has all of them, in this order; one that is none has none.
+    several of these has all of them, in this order; any other pc has none.
     """
     function = verified.owner(pc)
     if function < 0:

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Marked scopes: what lies between an `enter_jit` and its `leave_jit`.
+"""Marked scopes: the code between an `enter_jit` and its `leave_jit`.
 
-The marks are instructions like others and need not pair up. A scope is what control can reach from
-its `enter_jit`, in the function, before a `leave_jit` closes it; an `enter_jit` on the path opens
-a scope inside, which the next `leave_jit` closes first. Where paths of different depth meet the
-smallest counts.
+The marks are ordinary instructions and need not pair up. A scope contains the instructions that
+control can reach from its `enter_jit`, in the function, before a `leave_jit` closes it; an
+`enter_jit` on the path opens a nested scope, which the next `leave_jit` closes first. If paths of
+different depth join, the smallest depth counts.
 """
 
 from __future__ import annotations
@@ -21,13 +21,14 @@ from ferryvm.verify import Verified
 _LEAVE = BY_MNEMONIC["leave_jit"].opcode
 
 _DEEPEST = 100
-"""Scopes inside each other that are told apart: marks that do not pair up must not cost time."""
+"""The largest depth of nested scopes that is tracked, so that unpaired marks cost no time."""
 
 
 def scope_entries(verified: Verified, function: int) -> tuple[int, ...]:
-    """pcs of the function's `enter_jit` instructions that its control-flow graph has, in rising order.
+    """pcs of the function's `enter_jit` instructions that its control-flow graph has, in rising
+    order.
 
-    A handler that no exception gets to is not in the graph, though the verifier follows each clause.
+    An unreachable handler is not in the graph, though the verifier follows each clause.
     """
     return _entries(verified).get(function, ())
 
@@ -43,8 +44,8 @@ def _entries(verified: Verified) -> dict[int, tuple[int, ...]]:
 
 
 def scope_pcs(verified: Verified, enter: int) -> frozenset[int]:
-    """Instructions of the scope of an `enter_jit`: that one, but not the `leave_jit` that closes
-    it."""
+    """Instructions of the scope of an `enter_jit`, including that one, without the `leave_jit` that
+    closes it."""
     listing = code(verified)
     opcodes, successors = listing.opcodes, listing.successors
     open_before = {enter: 0}
@@ -67,9 +68,9 @@ def scope_pcs(verified: Verified, enter: int) -> frozenset[int]:
 
 @memoised
 def marked_pcs(verified: Verified, function: int) -> frozenset[int]:
-    """Instructions of a function that lie in a scope."""
+    """Instructions of a function that are in a scope."""
     found: set[int] = set()
     for enter in scope_entries(verified, function):
-        if enter not in found:  # else its scope is in the one around it
+        if enter not in found:  # otherwise its scope is in the one around it
             found |= scope_pcs(verified, enter)
     return frozenset(found)

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Places in source texts, and the list in which every phase of the compiler leaves its faults.
+"""Positions in source texts, and the list of faults that all phases of the compiler share.
 
-No phase stops at its first fault: it notes it here and goes on with something harmless in its
-place, so that one run reports all that is wrong. Nothing is compiled when the list is not empty.
+No phase stops at its first fault: it records the fault here and continues with a harmless
+substitute, so that one run reports all faults. Nothing is compiled if the list is not empty.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from ferryvm.errors import Diagnostic, Position, SourceError
 
 
 class SourceSpan(NamedTuple):
-    """The position of something, and how many characters of its first line it takes."""
+    """The position of a piece of source, and its length in characters on its first line."""
 
     position: Position
     length: int = 1
@@ -26,14 +26,14 @@ class Faults:
         self._lines: dict[str, list[str]] = {}
         self._found: dict[tuple[Position, str], Diagnostic] = {}
         self.lost_names: set[str] = set()
-        """Names whose definitions could not be read: their uses are no faults."""
+        """Names whose definitions could not be read: their uses are not faults."""
 
     def add_text(self, file: str, text: str) -> None:
-        """Make the lines of a text known, so that faults in it can show them."""
+        """Register the lines of a text, so that messages about it can show them."""
         self._lines[file] = text.split("\n")
 
     def add(self, place: SourceSpan, message: str) -> None:
-        """Note a fault. The same message at the same place counts once."""
+        """Record a fault. The same message at the same position counts once."""
         position = place.position
         lines = self._lines.get(position.file, [])
         line = lines[position.line - 1].rstrip("\r") if position.line <= len(lines) else ""
@@ -44,6 +44,6 @@ class Faults:
         return bool(self._found)
 
     def check(self) -> None:
-        """Nothing, if there are no faults; else raises SourceError with all of them."""
+        """Raise SourceError with all faults, if there are any."""
         if self._found:
             raise SourceError(list(self._found.values()))

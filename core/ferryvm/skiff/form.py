@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Datums to nodes: special forms are taken apart, names are resolved.
+"""From datums to nodes: special forms are analysed, names are resolved.
 
-A form with a fault becomes a Broken node, after the fault has been noted; what stands inside it is
-checked where that can make sense.
+A form with a fault becomes a Broken node, after the fault has been recorded; its parts are checked
+if that makes sense.
 """
 
 from __future__ import annotations
@@ -101,7 +101,7 @@ class FormParser:
     # Forms
 
     def forms_in(self, datums: Many[Datum]) -> list[Node]:
-        """The nodes of forms in order."""
+        """The nodes of some forms, in order."""
         nodes = []
         for datum in datums:
             nodes.append(self.form(datum))
@@ -128,18 +128,18 @@ class FormParser:
         return self._application(head, datum)
 
     def broken(self, place: SourceSpan, message: str) -> Broken:
-        """A node for a form with a fault, after noting it."""
+        """A node for a form with a fault, which is recorded."""
         self.faults.add(place, message)
         return self.silently_broken(place)
 
     def silently_broken(self, place: SourceSpan) -> Broken:
-        """A node for a form whose fault has been noted."""
+        """A node for a form whose fault has been recorded."""
         node = Broken(place)
         node.type = ERROR
         return node
 
     def usage(self, datum: Sequence) -> Broken:
-        """The node for a special form that is not written as it must be."""
+        """The node for a special form with wrong syntax."""
         head = datum.items[0]
         assert isinstance(head, Atom)
         return self.broken(datum.place, f"'{head.text}' is written {FORMS[head.text]}")

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """A typed tree to a listing.
 
-Shapes that the interpreters are fast on are made here and not left to the peephole:
+Code shapes that run fast in the interpreters are generated here, not left to the peephole:
 
     (while c body ...)      jump test        (if (and a b) x y)     a  jump_unless else
                      top:   body ...                                b  jump_unless else
@@ -9,9 +9,8 @@ Shapes that the interpreters are fast on are made here and not left to the peeph
                             jump_if top                      else:  y
                                                              end:
 
-A condition goes straight into jumps: `and`, `or` and `not` are control flow and never numbers, and
-a comparison is negated by the jump that follows it (never by the opposite comparison, which is
-another thing for NaN).
+Conditions become jumps: `and`, `or` and `not` are control flow and not numbers, and a comparison is
+negated by the jump after it (not by the opposite comparison, which differs for NaN).
 """
 
 from __future__ import annotations
@@ -32,14 +31,14 @@ from ferryvm.skiff.type import NOTHING, Named, VectorOf, default, find, machine_
 from ferryvm.verify.type_flow import RECORD_TYPES
 
 TAG = "error"
-"""The tag of the exceptions of Skiff."""
+"""The tag of Skiff's exceptions."""
 
 
 def generate(program: Tree) -> Listing:
     """The listing of a tree without faults."""
     names = {function.name for function in program.functions[1:]}
     main = program.functions[0]
-    while main.name in names:  # the program may have a function `main` of its own
+    while main.name in names:  # unless the program has its own function `main`
         main.name += "_"
     hosts: dict[str, HostImport] = {}
     listing = Listing()
@@ -70,7 +69,7 @@ class _Generator:
         """Operands on the stack."""
         self.clauses: list[ClauseListing] = []
         self.throws = False
-        """True if something throws or catches."""
+        """True if the program throws or catches."""
         self.rules: dict[type[Node], Callable[[Any], None]] = {
             tree.Literal: self._literal,
             tree.Get: self._get,
@@ -121,7 +120,7 @@ class _Generator:
     # Building blocks
 
     def emit(self, node: Node, mnemonic: str, immediate: Immediate = None) -> None:
-        """Add an instruction that comes from a node."""
+        """Append an instruction for a node."""
         row = BY_MNEMONIC[mnemonic]
         self.depth += len(row.pushes) - len(row.pops)
         self.items.append(Line(BY_MNEMONIC[mnemonic], immediate, node.place.position))
@@ -132,7 +131,7 @@ class _Generator:
         return f"{kind}{self.labels}"
 
     def place(self, name: str) -> None:
-        """Put a label here."""
+        """Define a label here."""
         self.items.append(Label(name))
 
     def host(self, node: Node, name: str, type_: Type) -> None:
@@ -146,13 +145,13 @@ class _Generator:
         self.emit(node, f"{type_}.const", bits)
 
     def value(self, node: Node) -> None:
-        """Code that leaves a node's value."""
+        """Generate code that leaves a node's value."""
         depth = self.depth
         self.rules[type(node)](node)
         self.depth = depth + (not _is_nothing(node))
 
     def statement(self, node: Node) -> None:
-        """Code that leaves nothing."""
+        """Generate code that leaves nothing."""
         if isinstance(node, tree.Block):
             self._jit_mark(node, "enter_jit")
             for child in node.body:
@@ -172,7 +171,8 @@ class _Generator:
     # Conditions
 
     def branch(self, node: Node, target: str, when: bool) -> None:
-        """Code that jumps to the label if the node's boolean is `when`, and else falls through."""
+        """Generate code that jumps to the label if the node's boolean is `when`, and else falls
+        through."""
         if isinstance(node, tree.Not):
             self.branch(node.operand, target, not when)
         elif isinstance(node, tree.Logic):
@@ -192,7 +192,7 @@ class _Generator:
             self.emit(node, "jump_if" if when else "jump_unless", target)
 
     def _branch_logic(self, node: tree.Logic, target: str, when: bool) -> None:
-        if node.is_and is not when:  # one operand decides: and is false, or is true
+        if node.is_and is not when:  # one operand decides: `and` is false, `or` is true
             for operand in node.operands:
                 self.branch(operand, target, when)
             return
@@ -237,7 +237,7 @@ class _Generator:
         self.place(end)
 
     def _tail(self, node: Node, emit: Callable[[Node], None], results: int) -> None:
-        """Code for what a function does last, with a return at the end of every branch."""
+        """Generate the tail of a function, with a return at the end of every branch."""
         if isinstance(node, tree.Block) and node.body and not node.is_jit:
             for child in node.body[:-1]:
                 self.statement(child)
@@ -305,7 +305,7 @@ class _Generator:
 
     @contextlib.contextmanager
     def _covered(self, kind: str, tag: str | None) -> Iterator[str]:
-        """Code whose exceptions go on at the label, with the operands of before."""
+        """A context for code whose exceptions continue at the label, with the present operands."""
         self.throws = True
         start, end, handler = self.label("try"), self.label("end"), self.label(kind)
         depth, first = self.depth, len(self.items)
@@ -316,7 +316,7 @@ class _Generator:
             self.clauses.append(ClauseListing(start, end, handler, depth, tag, tag is None))
 
     def _logic(self, node: tree.Logic) -> None:
-        """The boolean as a number, where one is asked for."""
+        """Generate the boolean as a number, for uses as a value."""
         false, end = self.label("false"), self.label("end")
         self.branch(node, false, False)
         self.constant(node, Type.I32, 1)
@@ -434,7 +434,7 @@ _ONES = {
 
 
 def _element(node: Node) -> Element:
-    """The element type in memory of the vector that a node yields."""
+    """The element type in memory of a node's vector."""
     vector = find(node.type)
     assert isinstance(vector, VectorOf)
     element = default(vector.element)

@@ -2,11 +2,11 @@
 """Types for every node of a tree, by unification over the whole program.
 
 A form stands where its value is used (`value`, `operand`) or where it is not (`statement`). The
-branches of a choice need one type only where its value is used; a choice with a branch that
-plainly yields nothing (`set!`, `while`, ...) yields nothing as a whole.
+branches of a choice need a common type only if its value is used; a choice with a branch that
+certainly yields nothing (`set!`, `while`, ...) yields nothing as a whole.
 
 The elements of a vector can be narrower than the values read from it, so the two types are linked
-by a *view*, which is settled when one of them is known.
+by a *view*, which is resolved when one of them is known.
 """
 
 from __future__ import annotations
@@ -50,9 +50,9 @@ _FAMILIES = {Family.NUMBERS: NUMBERS, Family.INTEGERS: INTEGERS, Family.FLOATS: 
 
 
 def infer(program: Tree, faults: Faults) -> None:
-    """Nothing; every node has its type afterwards, or there is a fault that says why not."""
+    """Give every node its type, or record the faults that prevent that."""
     inference = _Inference(faults)
-    # In the order of the text, so that of two uses that disagree the later one is the fault.
+    # In the order of the text, so that the later of two conflicting uses is reported.
     main, *functions = program.functions
     steps: list[tuple[Position, Callable[[], None]]] = []
     for function in functions:
@@ -74,11 +74,11 @@ def infer(program: Tree, faults: Faults) -> None:
 
 
 _COMPOUND = (Block, Choice, tree.Try, tree.Finally)
-"""Forms whose value is another form's."""
+"""Forms whose value is that of another form."""
 
 
 def yields_nothing(node: Node) -> bool:
-    """True if a form plainly leaves no value, whatever the types turn out to be."""
+    """True if a form certainly leaves no value, whatever its types are."""
     if isinstance(node, Block):
         return not node.body or yields_nothing(node.body[-1])
     if isinstance(node, Choice):
@@ -101,7 +101,7 @@ class _Inference:
         self.views: list[tuple[SkiffType, SkiffType, SourceSpan]] = []
         self.literals: list[tree.Literal] = []
         self.exception: SkiffType = Unknown(VALUES)
-        """Of every exception of the program."""
+        """The type of all exceptions of the program."""
         self.rules: dict[type[Node], Callable[[Any], SkiffType]] = {
             tree.Broken: lambda node: ERROR,
             tree.Literal: self._literal,
@@ -126,14 +126,14 @@ class _Inference:
         }
 
     def function(self, function: Function) -> None:
-        """Infer a function's body and what it returns."""
+        """Infer a function's body and its result."""
         for node in function.body[:-1]:
             self.statement(node)
         if function.body:
             self.result(function, function.body[-1])
 
     def result(self, function: Function, last: Node) -> None:
-        """Infer a function's last form."""
+        """Infer a function's last form, its result."""
         found = self.value(last)
         if not unify(function.result, found):
             if function.stated_result:
@@ -260,7 +260,7 @@ class _Inference:
 
     def _literal(self, node: tree.Literal) -> SkiffType:
         if node.type != NOTHING:
-            return node.type  # it stands in two comparisons of a chain, as one number
+            return node.type  # it is in two comparisons of a chain, as one number
         self.literals.append(node)
         if node.number.suffix is not None:
             return of(node.number.suffix)
@@ -382,7 +382,7 @@ class _Inference:
         return I64
 
     def settle_views(self) -> None:
-        """Give every open element type and its value their types."""
+        """Resolve every open element type and the type of its values."""
         while self.views:
             open_views = []
             for view in self.views:
@@ -391,8 +391,8 @@ class _Inference:
                 else:
                     open_views.append(view)
             if len(open_views) == len(self.views):
-                # Nothing makes these vectors: their elements are what they are used as, the use
-                # that leaves the least choice first.
+                # No form creates these vectors, so uses determine their elements, the use with the
+                # fewest choices first.
                 element, value, _ = min(open_views, key=lambda view: _choices(view[1]))
                 unify(element, default(value))
             self.views = open_views
@@ -409,11 +409,11 @@ class _Inference:
             self.faults.add(place, message)
 
     def check_literals(self) -> None:
-        """Note the literals that do not fit the type that they turned out to have."""
+        """Record the literals that do not fit their inferred types."""
         for literal in self.literals:
             number = literal.number
             if number.suffix is None and self.faults:
-                continue  # a fault elsewhere may have left it with a wrong type
+                continue  # a fault elsewhere may have given it a wrong type
             type_ = machine_type(literal.type)
             if number_bits(number, type_) is not None:
                 continue
@@ -443,7 +443,7 @@ _NAMES: dict[type[Node], str] = {
 
 
 def _form(node: Node) -> str:
-    """A form as a message names it."""
+    """A form as messages name it."""
     if isinstance(node, tree.Set | Block):
         return f"'{node.form}'"
     if isinstance(node, Choice):

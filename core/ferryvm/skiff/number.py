@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Number literals: how they are written, and the bits of one as a value of a type.
+"""Number literals: their syntax, and the bits of one as a value of a type.
 
     10   -3   0xff   0b1010   0o17   10i32   0xffi64      integers
     2.5   1e-3   .5   2.5f32   7f64   inf   -inf   nan    floats
 
-Without a suffix the type comes from where the literal stands.
+Without a suffix the context determines the type.
 """
 
 from __future__ import annotations
@@ -44,12 +44,12 @@ class Number(NamedTuple):
 
 
 def looks_numeric(text: str) -> bool:
-    """True if an atom can only be meant as a number."""
+    """True if an atom can only be a number."""
     return _NUMERIC.match(text) is not None
 
 
 def parse_number(text: str) -> Number | None:
-    """The number that an atom writes, None if it writes none."""
+    """The number that an atom denotes, None if it is not a number."""
     if len(text) > _LONGEST:
         return None
     if match := _INTEGER.fullmatch(text):

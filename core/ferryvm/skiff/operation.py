@@ -33,10 +33,10 @@ class Parser(Protocol):
     scope: Scope
 
     def forms_in(self, datums: Many[Datum]) -> list[Node]:
-        """The nodes of forms in order."""
+        """The nodes of some forms, in order."""
 
     def broken(self, place: SourceSpan, message: str) -> Broken:
-        """A node for a form with a fault, after noting it."""
+        """A node for a form with a fault, which is recorded."""
 
 
 def _count(minimum: int, maximum: int | None) -> str:
@@ -82,7 +82,7 @@ def conversion(parser: Parser, to: Type, datum: Sequence) -> Node:
 
 
 def direct(parser: Parser, row: Instruction, datum: Sequence) -> Node:
-    """The node of an instruction under its mnemonic."""
+    """The node of an instruction that is called by its mnemonic."""
     items = datum.items[1:]
     has_immediate = row.immediate is not Immediate.NONE
     if len(items) != len(row.pops) + has_immediate:

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The built-in operators, as data: what they take, and the instruction they are for each type.
+"""The built-in operators, as data: their operands, and their instruction for each type.
 
-Names that are built in cannot be defined, so a program reads the same everywhere.
+Built-in names cannot be redefined, so a program reads the same everywhere.
 """
 
 from __future__ import annotations
@@ -21,17 +21,17 @@ class Family(enum.Enum):
 
 
 class Operator(NamedTuple):
-    """An operator and the endings of its instructions."""
+    """An operator and the suffixes of its instructions."""
 
     name: str
     family: Family
     minimum: int
     maximum: int | None
-    """Operands that it takes; None where there is no limit (it is applied from the left)."""
+    """The largest number of operands; None if there is no limit (it is applied from the left)."""
     integer: str = ""
-    """After `i32.` or `i64.`"""
+    """The suffix after `i32.` or `i64.`"""
     float: str = ""
-    """After `f32.` or `f64.`"""
+    """The suffix after `f32.` or `f64.`"""
     compares: bool = False
     """True if the result is a boolean: i32, 0 or 1."""
 
@@ -78,7 +78,7 @@ def _table() -> dict[str, Operator]:
 
 OPERATORS = _table()
 
-# These move or keep what lies on the stack, where a form has no name for it.
+# These move or copy operands of the stack, which forms cannot name.
 _NOT_FORMS = {"static.load", "static.store", "dup", "swap"}
 _IMMEDIATES = {Immediate.NONE, Immediate.OFFSET}
 
@@ -89,7 +89,7 @@ DIRECT = {
     and row.mnemonic not in _NOT_FORMS
     and (row.immediate in _IMMEDIATES or row.immediate.literal)
 }
-"""Instructions that are operators under their mnemonics."""
+"""Instructions that are operators under their own mnemonics."""
 
 CONVERSIONS = {str(type_): type_ for type_ in Type}
 
@@ -102,7 +102,7 @@ _CONVERTERS = {
 
 
 def converter(to: Type, from_: Type) -> Instruction | None:
-    """The instruction that converts between two types, None where they are the same."""
+    """The instruction that converts between two types, None if they are equal."""
     if to is from_:
         return None
     mnemonic = _CONVERTERS.get((to.value, from_.value))

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Datums to a syntax tree: the text as a whole, and the heads of functions.
+"""From datums to a syntax tree: the text as a whole, and the heads of functions.
 
 Functions are declared first, then the top-level forms are parsed in order, then the bodies of the
-functions: so a function may use what is defined after it, and a top-level form may not.
+functions. So a function may use later definitions, and a top-level form may not.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from ferryvm.skiff.type import RESULTS, Unknown
 
 @record.dataclass
 class Parsed:
-    """A tree, and what a later text of the same session needs."""
+    """A tree, and the data that later texts of the same session need."""
 
     tree: Tree
     globals: dict[str, Global]
@@ -40,7 +40,7 @@ def parse(
     earlier_functions: dict[str, Sequence],
     file: str,
 ) -> Parsed:
-    """The tree of a text, given what earlier texts of the session defined."""
+    """The tree of a text, given the definitions of earlier texts of the session."""
     return _Parser(faults, dict(earlier), file).program(datums, earlier_functions)
 
 
@@ -124,7 +124,7 @@ class _Parser(FormParser):
 
     def _function(self, function: Function, definition: Sequence) -> None:
         if function.is_broken:
-            return  # names that its head lacks would only be reported once more
+            return  # uses of names that the faulty head lacks would only be reported once more
         self.scope.enter(function)
         body = definition.items[2:]
         if body and isinstance(body[0], Atom) and body[0].text == "->":

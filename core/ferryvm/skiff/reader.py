@@ -1,12 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Text to datums: atoms and lists with their places. No name has a meaning here.
+"""From text to datums: atoms and lists with their positions. Names have no meaning here.
 
-The reader keeps its own stack, so a text of any depth is read or refused, never too deep for
-Python. It refuses more than MAX_NESTING levels because the phases after it are recursive.
+The reader has an explicit stack, so a text of any depth is read or refused without exceeding
+Python's recursion limit. It refuses more than MAX_NESTING levels because the phases after it are
+recursive.
 
 An unclosed parenthesis would swallow the rest of the text. When a text ends inside a form, the
-reader goes back to the next parenthesis in column 1 (where forms start in any laid out text) and
-reads on from there: one lost parenthesis costs one form.
+reader returns to the next parenthesis in column 1 (where forms start in formatted text) and
+continues from there: one lost parenthesis costs one form.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from ferryvm.skiff.fault import Faults, SourceSpan
 
 MAX_NESTING = 100
 MAX_RESTARTS = 20
-"""Reading on after an unclosed form reads the rest again, so it happens this often only."""
+"""The number of restarts after unclosed forms; each reads the rest of the text again."""
 
 
 class Atom(NamedTuple):
@@ -58,7 +59,7 @@ _COMMENT_EDGE = re.compile(r"#\||\|#")
 
 
 def read(text: str, file: str, faults: Faults) -> list[Datum]:
-    """The top-level datums of a text; what could not be read is left out and in `faults`."""
+    """The top-level datums of a text; unreadable ones are omitted and recorded in `faults`."""
     faults.add_text(file, text)
     return _Reader(text, file, faults).read()
 
@@ -72,12 +73,12 @@ def is_complete(text: str) -> bool:
         if kind == "paren":
             depth += 1 if text[start] == "(" else -1
             if depth < 0:
-                return True  # more text cannot mend it: let the compiler report it
+                return True  # more text cannot repair it: let the compiler report it
     return depth == 0
 
 
 def _tokens(text: str, start: int) -> Iterator[tuple[str, int, int]]:
-    """Kind, start and end of every token but space; `open comment` for one without an end."""
+    """Kind, start and end of every token except space; `open comment` for one without an end."""
     while start < len(text):
         match = _TOKEN.match(text, start)
         assert match is not None
@@ -110,7 +111,7 @@ def _is_atom(datum: Datum, text: str) -> bool:
 
 @record.dataclass
 class _Open:
-    """A list whose end has not come yet."""
+    """A list whose end has not been read yet."""
 
     start: int
     items: list[Datum] = dataclasses.field(default_factory=list)
@@ -130,7 +131,8 @@ class _Reader:
         return self.forms
 
     def _run(self, start: int) -> int | None:
-        """Read from `start` to the end; the offset to read on from after an unclosed form."""
+        """Read from `start` to the end; returns the offset at which to restart after an unclosed
+        form."""
         stack: list[_Open] = []
         too_deep = False
         restart: int | None = None
@@ -174,7 +176,7 @@ class _Reader:
         return restart
 
     def _lose_name(self, stack: list[_Open]) -> None:
-        """Note the name that an unclosed `define` would have defined."""
+        """Record the name that an unclosed `define` would have defined."""
         if not (stack[0].items and _is_atom(stack[0].items[0], "define")):
             return
         target: Datum | None = stack[0].items[1] if len(stack[0].items) > 1 else None

@@ -39,7 +39,7 @@ FORMS = {
     "vector-set!": "(vector-set! vector index value)",
     "vector-length": "(vector-length vector)",
 }
-"""The special forms and how each is written."""
+"""The special forms and their syntax."""
 
 _MARKS = {"else", "->", "catch", "finally"}
 BUILT_IN = {*FORMS, *OPERATORS, *CONVERSIONS, *DIRECT, *ELEMENTS, *_MARKS}
@@ -48,7 +48,7 @@ Global = Variable | Function
 
 
 def show(datum: Datum) -> str:
-    """A datum as a message names it."""
+    """A datum as messages name it."""
     if not isinstance(datum, Atom):
         return "a list"
     kind = "the number " if parse_number(datum.text) else ""
@@ -57,7 +57,7 @@ def show(datum: Datum) -> str:
 
 
 class Scope:
-    """The names visible at one point of the text, and the function that it is in."""
+    """The names visible at one point of the text, and the enclosing function."""
 
     def __init__(self, faults: Faults, globals_: dict[str, Global], main: Function) -> None:
         self.faults = faults
@@ -69,7 +69,7 @@ class Scope:
         self.temporaries = 0
 
     def enter(self, function: Function) -> None:
-        """Go on in the body of another function."""
+        """Continue in the body of another function."""
         self.function = function
         self.inner = [{variable.name: variable for variable in function.parameters}]
 
@@ -81,13 +81,13 @@ class Scope:
         return self.globals.get(name)
 
     def near(self, name: str, kinds: tuple[type, ...], others: Iterable[str] = ()) -> str:
-        """A suggestion for a name that means nothing."""
+        """A suggestion for an unknown name."""
         inner = (key for names in self.inner for key in names)
         outer = (key for key, value in self.globals.items() if isinstance(value, kinds))
         return suggestion(name, [*inner, *outer, *others])
 
     def name(self, datum: Datum, what: str) -> str | None:
-        """The name that a datum defines, None (and a fault) if it is not one."""
+        """The name that a datum defines, None (and a fault) if it is not a name."""
         if not isinstance(datum, Atom):
             self.faults.add(datum.place, f"expected the name of a {what}, found a list")
         elif parse_number(datum.text) or looks_numeric(datum.text) or datum.text[0] == "#":
@@ -99,7 +99,7 @@ class Scope:
         return None
 
     def define_global(self, name: str, place: SourceSpan) -> bool:
-        """True if the name is defined for the first time in this text; else a fault."""
+        """True if the text defines the name for the first time; otherwise a fault is recorded."""
         first = self.defined_here.setdefault(name, place)
         if first is not place:
             line = first.position.line
@@ -123,14 +123,14 @@ class Scope:
         return variable
 
     def temporary(self, place: SourceSpan) -> Variable:
-        """A new local that no name reaches."""
+        """A new local without a name."""
         self.temporaries += 1
         variable = Variable(f"temporary {self.temporaries}", place, is_static=False)
         self.function.locals.append(variable)
         return variable
 
     def type(self, datum: Datum) -> SkiffType:
-        """The type that an annotation writes."""
+        """The type that an annotation denotes."""
         if isinstance(datum, Atom):
             if datum.text in CONVERSIONS:
                 return Named(datum.text)
@@ -145,7 +145,7 @@ class Scope:
         return ERROR
 
     def element(self, datum: Datum) -> SkiffType:
-        """The element type that a datum names."""
+        """The element type that a datum denotes."""
         if isinstance(datum, Atom) and datum.text in ELEMENTS:
             return Named(datum.text)
         allowed = " ".join(ELEMENTS)

@@ -4,7 +4,7 @@
     text ──read──> datums ──parse──> tree ──infer──> typed tree ──generate──> Listing ──> Program
 
 A session compiles each input to a whole program: its statics begin with those of the inputs
-before, in the same order, and the functions of the inputs before are compiled into it again.
+before, in the same order, and the functions of earlier inputs are compiled into it again.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from ferryvm.skiff.tree import Variable
 
 
 class Session:
-    """Texts that are compiled one after another, each able to use what came before."""
+    """Texts that are compiled one after another; each can use the definitions of earlier ones."""
 
     def __init__(self) -> None:
         self.inputs = 0
@@ -37,10 +37,10 @@ class Session:
     def listing(self, text: str, file: str | None = None) -> Listing:
         """The listing of the next input, not optimised.
 
-        Raises SourceError when there are faults; the session is then as it was before.
+        Raises SourceError if there are faults; the session is then unchanged.
         """
         file = file or f"<input {self.inputs + 1}>"
-        if file in self._texts:  # a fault must show the line of the text that it is in
+        if file in self._texts:  # messages about faults show lines of earlier texts, too
             file = f"{file} {self.inputs + 1}"
         faults = Faults()
         for name, earlier in self._texts.items():
@@ -67,16 +67,16 @@ class Session:
 
     @property
     def names(self) -> list[str]:
-        """All names that mean something: those defined so far, and the built-in ones."""
+        """All names with a meaning: definitions so far, and built-in names."""
         return sorted({*self._visible, *self._functions, *BUILT_IN})
 
     def is_complete(self, text: str) -> bool:
-        """True if the text can be compiled, rather than needs another line to close a form."""
+        """True if the text can be compiled; False if a form continues on another line."""
         return reader.is_complete(text)
 
     def _number(self, parsed: Parsed) -> list[Variable]:
-        """All statics, the earlier ones first. A variable that is defined again keeps its number
-        if it keeps its type."""
+        """All statics, the earlier ones first. A redefined variable keeps its number if it keeps
+        its type."""
         statics = list(self._statics)
         for variable in parsed.tree.statics:
             earlier = self._visible.get(variable.name)
@@ -91,11 +91,11 @@ class Session:
 
 @in_ours
 def parse_listing(text: str, file: str = "<string>") -> Listing:
-    """The listing of a whole text, not optimised; raises SourceError when there are faults."""
+    """The listing of a whole text, not optimised; raises SourceError if there are faults."""
     return Session().listing(text, file)
 
 
 @in_ours
 def compile(text: str, file: str = "<string>", optimize: bool = True) -> Program:
-    """The program of a whole text; raises SourceError when there are faults."""
+    """The program of a whole text; raises SourceError if there are faults."""
     return Session().compile(text, file, optimize)

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The syntax tree: names are resolved, every node has a place; inference fills in the types.
+"""The syntax tree: names are resolved, every node has a position; inference fills in the types.
 
-Sugar is gone by then: `if` and `cond` are Choice, `let` is a Block that sets its variables, a
-variable's `define` is a Set, `(< a b c)` is a Logic of two comparisons.
+It is desugared: `if` and `cond` are Choice, `let` is a Block that sets its variables, a variable's
+`define` is a Set, `(< a b c)` is a Logic of two comparisons.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ class Variable:
     place: SourceSpan
     is_static: bool
     number: int = -1
-    """Of the static or local; given when the whole text has been read."""
+    """Its number as a static or local, assigned when the whole text has been read."""
     type: SkiffType = dataclasses.field(default_factory=lambda: Unknown(VALUES))
 
 
@@ -42,12 +42,13 @@ class Function:
     """Parameters, then all other locals."""
     body: list[Node] = dataclasses.field(default_factory=list)
     is_broken: bool = False
-    """True if its head has a fault, so that its calls are not checked."""
+    """True if its head has a fault; then its calls are not checked."""
 
 
 @record.dataclass(eq=False)
 class Node:
-    """A form. `type` is what it leaves on the stack, NOTHING where that is nothing."""
+    """A form. `type` is the type of the value that it leaves on the stack, NOTHING if there is
+    none."""
 
     place: SourceSpan
     type: SkiffType = dataclasses.field(default=NOTHING, init=False)
@@ -73,7 +74,7 @@ class Set(Node):
     variable: Variable
     value: Node
     form: str
-    """The form that wrote it: `set!`, `define` or `let`."""
+    """The source form: `set!`, `define` or `let`."""
 
 
 @record.dataclass(eq=False)
@@ -89,7 +90,7 @@ class Block(Node):
 @record.dataclass(eq=False)
 class Choice(Node):
     arms: list[tuple[Node, Node]]
-    """Conditions and what to do when they hold; the first that holds is taken."""
+    """Conditions with their branches; the first condition that holds selects its branch."""
     otherwise: Node | None
     form: str
 
@@ -116,7 +117,7 @@ class Try(Node):
 
 @record.dataclass(eq=False)
 class Finally(Node):
-    """A body, and what is done after it, also when an exception leaves it."""
+    """A body, and code that runs after it, also when an exception leaves it."""
 
     body: Node
     cleanup: Block
@@ -137,7 +138,7 @@ class Not(Node):
 
 @record.dataclass(eq=False)
 class Operation(Node):
-    """An operator of one to two operands, or more where the operator folds them from the left."""
+    """An operator of one or two operands, or more if it is folded from the left."""
 
     operator: Operator
     operands: list[Node]
@@ -145,7 +146,7 @@ class Operation(Node):
 
 @record.dataclass(eq=False)
 class Direct(Node):
-    """An instruction under its mnemonic."""
+    """An instruction that is called by its mnemonic."""
 
     row: Instruction
     immediate: int
@@ -205,4 +206,4 @@ class Tree:
     functions: list[Function]
     statics: list[Variable]
     exception: SkiffType = dataclasses.field(default_factory=lambda: Unknown(VALUES))
-    """Of all values that are thrown."""
+    """The type of all thrown values."""

@@ -3,10 +3,10 @@
 
     type = i32 | i64 | f32 | f64 | (vector element) | nothing | error | unknown
 
-An Unknown stands for one type that is not known yet, out of a *domain*: the literal `1` may be any
-number, an operand of `&` any integer. Unifying two unknowns makes them one with the domain that
-both allow; a domain of one leaves no question. Inference is monomorphic: an unknown ends as one
-type, and those that nothing decides take the default (i64, f64 where only floats are left).
+An Unknown is a type variable with a *domain*: the literal `1` may be any number, an operand of `&`
+any integer. Unifying two unknowns makes them one variable with the intersection of their domains; a
+domain of one type determines it. Inference is monomorphic: each unknown becomes one type, and
+undetermined ones take the default (i64, or f64 if only floats are possible).
 """
 
 from __future__ import annotations
@@ -24,7 +24,8 @@ ELEMENT_NAMES = frozenset({"i8", "u8", "i16", "u16", "i32", "u32", "i64", "f32",
 
 @record.dataclass(frozen=True)
 class Named:
-    """A type that is its name: a machine type, an element type, `nothing` or `error`."""
+    """A type that is identified by its name: a machine type, an element type, `nothing` or
+    `error`."""
 
     name: str
 
@@ -38,7 +39,7 @@ class VectorOf:
 
 @record.dataclass(eq=False)
 class Unknown:
-    """A type to be found; `link` is what it turned out to be."""
+    """A type variable; `link` is its solution."""
 
     domain: frozenset[str]
     link: SkiffType | None = None
@@ -48,7 +49,7 @@ SkiffType = Named | VectorOf | Unknown
 
 NOTHING = Named("nothing")
 ERROR = Named("error")
-"""The type of a form with a fault; it agrees with every type, so one fault is reported once."""
+"""The type of a form with a fault; it unifies with every type, so one fault is reported once."""
 I32, I64, F32, F64 = (Named(str(t)) for t in Type)
 
 
@@ -63,7 +64,7 @@ def find(type_: SkiffType) -> SkiffType:
     while isinstance(type_, Unknown) and type_.link is not None:
         passed.append(type_)
         type_ = type_.link
-    for unknown in passed:  # or long chains of links would be walked again and again
+    for unknown in passed:  # path compression
         unknown.link = type_
     return type_
 
@@ -79,7 +80,7 @@ def _narrow(unknown: Unknown, domain: frozenset[str]) -> None:
 
 
 def unify(a: SkiffType, b: SkiffType) -> bool:
-    """True if two types can be one; if so they are from now on."""
+    """True if two types unify; if so they are one type from now on."""
     a, b = find(a), find(b)
     if a is b or ERROR in (a, b):
         return True
@@ -104,7 +105,7 @@ def unify(a: SkiffType, b: SkiffType) -> bool:
 
 
 def default(type_: SkiffType) -> SkiffType:
-    """The type that stands when inference is over; an unknown becomes its domain's default."""
+    """The final type after inference; an unknown becomes its domain's default."""
     type_ = find(type_)
     if isinstance(type_, Unknown):
         type_.link = Named(preferred(type_.domain))
@@ -136,13 +137,13 @@ def conversion(type_: SkiffType) -> str:
 
 
 def preferred(domain: frozenset[str]) -> str:
-    """The name in a domain that an unknown takes by default."""
+    """The name in a domain that is the default of an unknown."""
     names = ("i64", "f64", "i32", "f32", "nothing")
     return next(name for name in names if name in domain)
 
 
 def describe(type_: SkiffType) -> str:
-    """The type as a message names it."""
+    """The type as messages name it."""
     type_ = find(type_)
     if isinstance(type_, VectorOf):
         element = find(type_.element)

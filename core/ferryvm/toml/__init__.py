@@ -3,9 +3,9 @@
 
     path ── text ── document ── key models (types, bounds, names) ── rules of its kind ──> value
      │       │         │                │                              │ warnings
-     └───────┴─ one fault ends it       └─ all faults of these are told at once
+     └───────┴─ one fault ends it       └─ all faults of these are reported at once
 
 A fault is one line: file, line, column, key, what was found, what is allowed, and the nearest name.
-What a kind of file means is said by whoever reads it; nothing here knows of one. The key models
-are pydantic's, so only `table`, `allowed` and what uses them load it.
+The package does not depend on any kind of file; its users define the meaning. The key models are
+pydantic's, so only `table`, `allowed` and their users load it.
 """

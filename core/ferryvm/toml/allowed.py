@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The values allowed at a place of a file, in words, from the models of its keys.
+"""The values allowed at a position of a file, in words, from the models of its keys.
 
-The declaration of a place is found by walking from the model of the file along the path. Where its
-type does not say it well, as for one that a validator widens, it carries `Words`.
+The declaration is found by walking from the model of the file along the path. If its type does not
+describe it well, such as one that a validator widens, it carries `Words`.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ import pydantic
 from ferryvm.toml.fault import Path, dotted, show
 
 _EXACT = 10**6
-"""Below this a number is written with all its digits."""
+"""Numbers below this are written with all their digits."""
 
 
 @dataclasses.dataclass(frozen=True)
 class Words:
-    """In the metadata of a type: what may stand there."""
+    """In the metadata of a type: the allowed values in words."""
 
     one: str
     many: str = ""
@@ -33,29 +33,29 @@ class Words:
 
 
 class _Declared(NamedTuple):
-    """A type, and what is said about it."""
+    """A type, and its metadata."""
 
     hint: Any
     metadata: tuple[object, ...] = ()
 
 
 def allowed(keys: type[pydantic.BaseModel], path: Path) -> str:
-    """The values allowed at a place; empty where nothing is declared.
+    """The values allowed at a position; empty if nothing is declared.
 
-    `keys`: of the file. Indices of arrays may be left out before a key.
+    `keys`: the model of the file. Indices of arrays may be omitted before a key.
     """
     declared = _at(keys, path)
     return _words(declared, path) if declared else ""
 
 
 def headed(keys: type[pydantic.BaseModel], path: Path) -> str:
-    """As `allowed`, but empty where no tables under headers of their own are declared."""
+    """As `allowed`, but empty unless tables with their own headers are declared."""
     declared = _at(keys, path)
     return _words(declared, path) if declared and _is_array_of_tables(declared) else ""
 
 
 def names_at(keys: type[pydantic.BaseModel], path: Path) -> Iterable[str]:
-    """The keys that the table at a place may have; none where any may be."""
+    """The keys that the table at a position may have; none if any are allowed."""
     declared = _at(keys, path)
     hint = _element(declared).hint if declared else None
     if _is_table(hint):
@@ -69,7 +69,7 @@ def names_at(keys: type[pydantic.BaseModel], path: Path) -> Iterable[str]:
 
 
 def _at(keys: type[pydantic.BaseModel], path: Path) -> _Declared | None:
-    """The declaration of a place."""
+    """The declaration at a position."""
     at = _Declared(keys)
     for part in path:
         if isinstance(part, int):
@@ -89,7 +89,7 @@ def _at(keys: type[pydantic.BaseModel], path: Path) -> _Declared | None:
 
 
 def _plain(hint: Any, metadata: tuple[object, ...] = ()) -> _Declared:
-    """A type without `Annotated`, and without the None of a key that may be left out."""
+    """A type without `Annotated`, and without the None of an optional key."""
     origin = typing.get_origin(hint)
     if origin in (typing.Union, types.UnionType):
         return _plain(typing.get_args(hint)[0], metadata)
@@ -124,7 +124,7 @@ def _own(declared: _Declared) -> Words | None:
 
 
 def _values(hint: Any) -> tuple[object, ...]:
-    """The values that a type has, where they are listed."""
+    """The values of a type that enumerates them."""
     if typing.get_origin(hint) is Literal:
         return typing.get_args(hint)
     if isinstance(hint, type) and issubclass(hint, enum.Enum):
@@ -171,7 +171,7 @@ def _several(array: _Declared, path: Path) -> str:
 
 
 def _between(metadata: Sequence[object]) -> str:
-    """The bounds of a number, with a blank before; empty where it has none."""
+    """The bounds of a number, after a blank; empty if it has none."""
     low = high = ""
     for bound in metadata:
         if isinstance(bound, annotated_types.Ge):

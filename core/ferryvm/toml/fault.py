@@ -9,32 +9,32 @@ from ferryvm import record
 from ferryvm.errors import FerryError, Position, first_of, suggestion
 
 Path = tuple[str | int, ...]
-"""A place in a TOML document: keys, and indices of arrays from 0."""
+"""A position in a TOML document: keys, and indices of arrays from 0."""
 
 _WIDTH = 60
-"""Characters of a found value that a message shows at most."""
+"""The largest number of characters of a value in a message."""
 
 _LISTED = 24
-"""Names that a message lists at most."""
+"""The largest number of names that a message lists."""
 
 
 @record.dataclass(frozen=True)
 class TomlFault:
-    """Something wrong at one place of a document."""
+    """A fault at one position of a document."""
 
     path: Path
     found: str
     """The value found, or its fault."""
     allowed: str = ""
-    """The values allowed there; empty if the fault says it all."""
+    """The values allowed there; empty if the fault needs no more explanation."""
     nearest: str | None = None
-    """The allowed name that is most like the one that was found."""
+    """The allowed name that is most similar to the one found."""
     is_warning: bool = False
-    """The file can be used, but a part of it does nothing."""
+    """True if the file can be used, but a part of it has no effect."""
 
     @property
     def key(self) -> str:
-        """The place as a dotted key; elements of an array count from 1."""
+        """The position as a dotted key; elements of an array count from 1."""
         return dotted(self.path)
 
     def __str__(self) -> str:
@@ -55,7 +55,7 @@ class PlacedFault:
 
 
 class DocumentError(FerryError):
-    """A file that cannot be used: all its faults; the message has a line for each of the first."""
+    """An unusable file with all its faults; the message has a line for each of the first."""
 
     def __init__(self, faults: Sequence[PlacedFault]) -> None:
         self.faults = tuple(faults)
@@ -75,7 +75,7 @@ def dotted(path: Path) -> str:
 
 
 def unknown(path: Path, kind: str, name: str, known: Iterable[str]) -> TomlFault:
-    """The fault of a name that nothing bears."""
+    """The fault of an unknown name."""
     names = sorted(known)
     return TomlFault(path, f"unknown {kind} {show(name)}", listed(names), nearest(name, names))
 
@@ -88,7 +88,7 @@ def listed(names: Iterable[str]) -> str:
 
 
 def nearest(name: str, names: Sequence[str]) -> str | None:
-    """The name most like `name`, or None; the last part of a dotted name finds it too."""
+    """The name most similar to `name`, or None; the last part of a dotted name matches, too."""
     for known in names:
         if known.rpartition(".")[2] == name:
             return known
@@ -97,7 +97,7 @@ def nearest(name: str, names: Sequence[str]) -> str | None:
 
 
 def show(value: object) -> str:
-    """A value as TOML writes it, cut where it is long."""
+    """A value as TOML writes it, truncated if it is long."""
     if isinstance(value, dict):
         return "a table" if value else "an empty table"
     if isinstance(value, list):
@@ -113,6 +113,6 @@ def show(value: object) -> str:
 
 def quote(text: str) -> str:
     """A text as TOML writes it."""
-    import json  # not for every run: a run without faults quotes nothing
+    import json  # imported on demand: a run without faults quotes nothing
 
     return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")

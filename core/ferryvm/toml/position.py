@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """The positions of the keys and elements of a TOML document in its text.
 
-Readers of TOML give values without places. This walks over a text that one of them has already
-accepted, so it only has to know where things begin and end, and never has to refuse anything. Of a
-text that was refused it can walk over what comes before the mistake.
+TOML parsers return values without positions. This module walks over a text that a parser has
+accepted, so it only has to know where things begin and end, and never has to refuse anything. In a
+refused text it can walk over the part before the mistake.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ import tomli
 from ferryvm.toml.fault import Path
 
 _BLANK = re.compile(r"(?:[ \t\r\n]|#[^\n]*)*")
-"""White space, ends of lines and comments: what may stand between any two things."""
+"""White space, ends of lines and comments, which may be between any two tokens."""
 
 _BARE = re.compile(r"[A-Za-z0-9_-]+")
 _SCALAR = re.compile(r"[^,\]}#\r\n]*")
-"""A number, truth value or date: up to what can follow a value."""
+"""A number, boolean or date: up to the characters that can follow a value."""
 
 _STRINGS = (
-    # Three quotes may close with up to two more of them before.
+    # The closing quotes may follow up to two more quotes.
     re.compile(r'"""(?:\\.|(?!""")[^\\])*"""(?:"{0,2})', re.DOTALL),
     re.compile(r"'''(?:(?!''').)*'''(?:'{0,2})", re.DOTALL),
     re.compile(r'"(?:\\.|[^"\\])*"'),
@@ -32,16 +32,16 @@ _STRINGS = (
 )
 
 _DEEPEST = 50
-"""Parts of a dotted key that have a place: each costs as much as all before it."""
+"""The number of parts of a dotted key that have a position: each costs as much as all before it."""
 
 Place = tuple[int, int]
 """Line and column, from 1."""
 
 
 def places(text: str) -> Mapping[Path, Place]:
-    """The place of every key and array element of a valid TOML document.
+    """The position of every key and array element of a valid TOML document.
 
-    A table's is where it is first named; an element of an array of tables is where its header is.
+    A table's position is its first mention; that of an element of an array of tables is its header.
     """
     return _Walk(text).run()
 
@@ -50,24 +50,24 @@ class Key(NamedTuple):
     """A key or header of a text."""
 
     path: Path
-    """Without the index of an element, if it is the header of one."""
+    """Its path, without the index of an element if it is the header of one."""
     place: Place
     first: Place
-    """The first place of the same key, or of what it is in; `place` if it was not set before."""
+    """The first position of the same key, or of its container; `place` if it was not set before."""
 
 
 def last_key(text: str, is_complete: bool) -> Key | None:
     """The last key of the beginning of a document, up to a mistake; None if there is none.
 
-    `is_complete`: the last one with a whole value. Else the one whose value would begin where the
-    text ends; None if no value would.
+    `is_complete`: the last key with a complete value. Otherwise the key whose value would begin at
+    the end of the text; None if no value would.
     """
     walk, is_open = _Walk(text), False
     try:
         walk.run()
     except IndexError:  # the text ends before a value, or in an array or inline table
         is_open = True
-    except StopIteration:  # it ends in a key or string
+    except StopIteration:  # the text ends in a key or string
         pass
     found = walk.completed if is_complete else walk.begun
     if found is None or not (is_complete or is_open):
@@ -88,10 +88,10 @@ class _Walk:
         self.at = 0
         self.found: dict[Path, int] = {}
         self.elements: dict[Path, int] = {}
-        """Of each array of tables: how many headers it has had."""
+        """The number of headers of each array of tables so far."""
         self.begun: tuple[Path, int] | None = None
         self.completed: tuple[Path, int] | None = None
-        """The last keys and headers, and where they begin."""
+        """The last keys and headers, with their starts."""
 
     def run(self) -> Mapping[Path, Place]:
         table: Path = ()
@@ -114,16 +114,16 @@ class _Walk:
         return places
 
     def place(self, offset: int) -> Place:
-        """The place of a character."""
+        """The position of a character."""
         return self.text.count("\n", 0, offset) + 1, offset - self.text.rfind("\n", 0, offset)
 
     def _skip(self) -> None:
         match = _BLANK.match(self.text, self.at)
-        assert match  # it matches the empty text too
+        assert match  # the pattern matches the empty text, too
         self.at = match.end()
 
     def _header(self) -> Path:
-        """Past `[a.b]` or `[[a.b]]`; the table that it opens."""
+        """Skip `[a.b]` or `[[a.b]]`; the table that it opens."""
         start = self.at
         is_element = self.text.startswith("[[", self.at)
         self.at += 2 if is_element else 1
@@ -144,7 +144,7 @@ class _Walk:
         return path
 
     def _pair(self, table: Path) -> None:
-        """Past `a.b = value`."""
+        """Skip `a.b = value`."""
         self._skip()
         start = self.at
         path = table
@@ -158,7 +158,7 @@ class _Walk:
         self.completed = (path, start)
 
     def _keys(self) -> list[str]:
-        """Past a dotted key; its parts."""
+        """Skip a dotted key; its parts."""
         keys = []
         while True:
             self._skip()
@@ -181,7 +181,7 @@ class _Walk:
         return match[0]
 
     def _value(self, path: Path) -> None:
-        """Past a value; arrays and inline tables have places inside."""
+        """Skip a value; arrays and inline tables have positions inside."""
         self._skip()
         first = self.text[self.at]
         if first in "\"'":
@@ -196,7 +196,7 @@ class _Walk:
             self.at = match.end()
 
     def _inside(self, end: str, path: Path) -> None:
-        """Past an array or an inline table."""
+        """Skip an array or an inline table."""
         self.at += 1
         index = 0
         self._skip()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""From a file to what it means: text, document, and every fault with its place."""
+"""From a file to its value: text, document, and every fault with its position."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ MOST_BYTES = 16 << 20
 Value = TypeVar("Value")
 
 Judge = Callable[[dict[str, Any]], tuple[Value | None, Iterable[TomlFault]]]
-"""From a document to what it means, None if it has errors, and to its faults."""
+"""Turns a document into its value, None if it has errors, and its faults."""
 
 
 def text_of(path: FilePath) -> str:
-    """The text of a file. Raises FerryError where it cannot be read."""
+    """The text of a file. Raises FerryError if it cannot be read."""
     return read_text(path, MOST_BYTES)
 
 
@@ -40,7 +40,7 @@ def examine(
 ) -> tuple[Value | None, tuple[PlacedFault, ...]]:
     """The document of a text, None if it has errors, and its faults in the order of the text.
 
-    `file` is what messages call it, `keys` are what it may have.
+    `file` is its name in messages, `keys` are the allowed keys.
     """
     try:
         with _uncollected():
@@ -51,8 +51,8 @@ def examine(
 
 @contextlib.contextmanager
 def _uncollected() -> Iterator[None]:
-    """Without the collector of cycles: there are none in a document, and it would look at all of a
-    large one many times, for a third of the time that reading takes."""
+    """Suspend the garbage collector: a document has no cycles, and the collector would traverse a
+    large one many times, for a third of the reading time."""
     is_on = gc.isenabled()
     gc.disable()
     try:
@@ -75,15 +75,15 @@ def _examine(
         return None, (PlacedFault(Position(file, line, column), said),)
     value, found = judge(document)
     faults = list(found)
-    where = places(text) if faults else {}  # takes as long as reading it
+    where = places(text) if faults else {}  # takes as long as parsing it
     placed = [PlacedFault(_position(file, where, one.path), one) for one in faults]
     return value, tuple(sorted(placed, key=lambda one: one.position))
 
 
 def _position(file: str, where: Mapping[Path, Place], path: Path) -> Position:
-    """The place of a key, or of what it is in where it stands nowhere itself."""
+    """The position of a key, or of its container if it is not written itself."""
     if path not in where and path and isinstance(path[-1], str):
-        path = (*path[:-1], *path[-1].split("."))  # a name with dots, written as dotted keys
+        path = (*path[:-1], *path[-1].split("."))  # a name with dots may be written as dotted keys
     while path and path not in where:
         path = path[:-1]
     line, column = where.get(path, (1, 1))
@@ -91,8 +91,8 @@ def _position(file: str, where: Mapping[Path, Place], path: Path) -> Position:
 
 
 def settle(value: Value | None, faults: Sequence[PlacedFault], error: type[DocumentError]) -> Value:
-    """The document that `examine` found, if it has no errors: warnings go to the log. Raises
-    `error` with all else."""
+    """The document that `examine` found, if it has no errors: warnings are logged. Raises `error`
+    with all others."""
     if value is None:
         raise error([placed for placed in faults if not placed.fault.is_warning])
     for line in first_of(faults):

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The fault of a text that is not TOML: one, where the TOML parser gave up.
+"""The fault of a text that is not TOML: the first one, at which the parser stopped.
 
-Its messages are Python's, which name no key. Where one is to blame, it is looked for here.
+The parser's messages are Python's, which name no key. This module finds the key that is the cause.
 """
 
 from __future__ import annotations
@@ -20,27 +20,28 @@ _TWICE = re.compile(r"Cannot (overwrite|declare|mutate|redefine)|Duplicate")
 """Beginnings of messages about duplicates."""
 
 _LONG = re.compile(r"[+-]?\d[\d_]{4299,}")
-"""An integer with more digits than Python reads, if it is no part of a text or comment."""
+"""An integer with more digits than Python reads, unless it is part of a text or comment."""
 
 
 _MOST_PARTS = 50
-"""Parts of a dotted key: what reads it takes time and stack in proportion to their square."""
+"""The largest number of parts of a dotted key: the parser takes time and stack proportional to
+their square."""
 
 _PART = r"""(?:[A-Za-z0-9_-]+|"[^"\n]*"|'[^'\n]*')"""
 _DEEP = re.compile(rf"(?<![A-Za-z0-9_-]){_PART}(?:[ \t]*\.[ \t]*{_PART}){{{_MOST_PARTS}}}")
-"""The beginning of a key of too many parts, if it is no part of a text or comment."""
+"""The beginning of a key with too many parts, unless it is part of a text or comment."""
 
 
 class SyntaxFault(NamedTuple):
-    """A fault and its place in the text."""
+    """A fault and its position in the text."""
 
     place: Place
     fault: TomlFault
 
 
 def syntax_fault(error: ValueError, text: str, keys: type[Table]) -> SyntaxFault:
-    """The fault for which `tomli.loads` refused a text, which was to have some keys."""
-    message, text = str(error), text.replace("\r\n", "\n")  # as it has counted
+    """The fault for which `tomli.loads` refused a text; `keys` are the allowed keys."""
+    message, text = str(error), text.replace("\r\n", "\n")  # as the parser counts
     at = _AT.search(message)
     long = None if at else _long_number(text)
     if long is not None:
@@ -55,9 +56,11 @@ def syntax_fault(error: ValueError, text: str, keys: type[Table]) -> SyntaxFault
 
 
 def deep_key(text: str) -> SyntaxFault | None:
-    """The fault of the first dotted key that has too many parts; to be asked before a text is read.
+    """The fault of the first dotted key that has too many parts, for a check before the text is
+    read.
 
-    Texts and comments that look like such a key are taken for one: no file of ours has any."""
+    Texts and comments that look like such a key count as one: our files have none.
+    """
     for number, line in enumerate(text.split("\n"), 1):
         found = _DEEP.search(line) if line.count(".") >= _MOST_PARTS else None
         if found is not None:
@@ -68,7 +71,7 @@ def deep_key(text: str) -> SyntaxFault | None:
 
 
 def _twice(text: str, place: Place, keys: type[Table]) -> SyntaxFault | None:
-    """The fault of a key or table that a text sets again before a place."""
+    """The fault of a key or table that a text sets twice before a position."""
     lines = text.split("\n")
     before = "\n".join([*lines[: place[0] - 1], lines[place[0] - 1][: place[1] - 1]])
     key = last_key(before, is_complete=True)

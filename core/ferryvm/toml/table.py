@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The keys that a table of a file may have, as models of pydantic, and the faults they find.
+"""The keys that a table of a file may have, as models of pydantic, and their faults.
 
-pydantic says what is wrong in words of its own and stops at no fault. Its words are not used: a
-fault is told from the place and the declaration there.
+pydantic finds all faults but describes them in its own words. These are not used: messages are made
+from the position and the declaration there.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _EXTRA = "extra_forbidden"
 """Pydantic's error type for a key that is not declared."""
 
 _KEY = "[key]"
-"""The end of the place that pydantic gives a key which a table of any keys does not allow."""
+"""The last element of pydantic's location for a key that an open table does not allow."""
 
 
 class Table(pydantic.BaseModel):
@@ -47,12 +47,12 @@ def key_faults(keys: type[Table], document: Mapping[str, Any]) -> Iterator[TomlF
                 path = path[:-1]
                 kind = _EXTRA
             elif any(path[: len(key)] == key for key in unknown):
-                continue  # about the value of a key that is told already
+                continue  # about the value of a key that is reported already
             yield _fault(keys, kind, path, one["input"], document)
 
 
 def _is_key(kind: str, path: Path) -> bool:
-    """True if an error is about a key, of a table whose keys are the values of a type."""
+    """True if an error is about a key of a table whose keys are the values of a type."""
     return kind != _EXTRA and path[-1] == _KEY
 
 
@@ -73,7 +73,8 @@ def _fault(
 
 
 def _standing(path: Path, document: Any) -> Path:
-    """As much of a path as stands in a document: a validator may have made a table of a value."""
+    """The prefix of a path that exists in a document: a validator may have turned a value into a
+    table."""
     for length, part in enumerate(path):
         inside = document if isinstance(document, dict) else {}
         if isinstance(document, list):
@@ -85,9 +86,10 @@ def _standing(path: Path, document: Any) -> Path:
 
 
 def sound(document: Mapping[str, Any], faults: Iterable[TomlFault]) -> dict[str, Any]:
-    """The document without what has faults: keys are gone, elements of arrays are None.
+    """The document without the parts that have faults: keys are removed, elements of arrays are
+    None.
 
-    So what is left is as declared, but for keys that must be given, and rules can be checked on it.
+    The rest is as declared, except for missing required keys, so rules can be checked on it.
     """
     return _sound_table(document, (), {fault.path for fault in faults})
 

@@ -175,15 +175,15 @@ def test_no_temporary_folder_is_told_with_the_variable(
 
 
 def _stored(monkeypatch: pytest.MonkeyPatch, payload: bytes) -> list[bytes]:
-    """Have entries that are stored hold another payload; what they would have held."""
+    """The genuine payloads of entries that are stored from now on, with `payload` in their place."""
     payloads: list[bytes] = []
-    keep = Entry.keep
+    store = Entry.try_store
 
     def other(entry: Entry, genuine: bytes) -> None:
         payloads.append(genuine)
-        keep(entry, payload)
+        store(entry, payload)
 
-    monkeypatch.setattr(Entry, "keep", other)
+    monkeypatch.setattr(Entry, "try_store", other)
     return payloads
 
 

@@ -157,8 +157,8 @@ def test_what_is_no_binary_is_given_to_no_driver_whoever_stored_it(
     backend: OpenClBackend, empty: Path, monkeypatch: pytest.MonkeyPatch, payload: bytes
 ) -> None:
     region = whole("(print! 9)")
-    keep = cache.Entry.keep
-    monkeypatch.setattr(cache.Entry, "keep", lambda entry, _: keep(entry, payload))
+    store = cache.Entry.try_store
+    monkeypatch.setattr(cache.Entry, "try_store", lambda entry, _: store(entry, payload))
     backend.compile(region, Options())
     assert not backend.compile(region, Options()).is_from_cache
 
