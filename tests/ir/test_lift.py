@@ -153,7 +153,7 @@ def test_a_region_may_leave_in_every_way() -> None:
     for text in PROGRAMS.values():
         found += all_of(verify(ferryvm.compile(text)), 2, polls=100)
     for number in range(8):
-        found += all_of(verify(generate(6, number, ProgramKind.BYTECODE)), 2, polls=4)
+        found += all_of(verify(generate(7, number, ProgramKind.BYTECODE)), 2, polls=4)
     wanted = {"HALT", "LEAVE", "HOST", "TRAP", "GROW", "INTERRUPTED"}
     assert wanted <= {status.name for status in found}
 

@@ -63,6 +63,7 @@ def test_every_loop_has_one_of_them_in_it(kind: ProgramKind) -> None:
                     first <= pc <= own.blocks[first].last for pc in found for first in loop.blocks
                 )
         marks = [scope_entries(verified, f) for f in range(len(verified.program.functions))]
-        assert sorted(pc for each in marks for pc in each) == scope_marks(verified)
+        entries = {pc for each in marks for pc in each}
+        assert entries <= {*scope_marks(verified)}  # which has those of handlers never entered, too
     assert loops > 20
     assert heads > 0.9 * loops

@@ -12,6 +12,7 @@ from ferryvm.machine.control import Status
 from ferryvm.testing.generate import LIMITS, MOST_INSTRUCTIONS, ProgramKind, generate
 from ferryvm.verify import verify
 
+_THROWS = tuple(BY_MNEMONIC[name].opcode for name in ("throw", "throw_record"))
 _JUMPS = tuple(BY_MNEMONIC[name].opcode for name in ("jump", "jump_if", "jump_unless"))
 
 
@@ -34,6 +35,10 @@ class Life:
     hosts: int = 0
     functions: frozenset[int] = frozenset()
     """Those that ran."""
+    caught: int = 0
+    """Exceptions that a clause caught."""
+    caught_across: int = 0
+    """Those of them that a caller of the function that threw them caught."""
 
 
 def live(seed: int, number: int, kind: ProgramKind = ProgramKind.BYTECODE) -> Life:
@@ -44,10 +49,10 @@ def live(seed: int, number: int, kind: ProgramKind = ProgramKind.BYTECODE) -> Li
     machine, control = execution.machine, execution.machine.control
     artifact = engine.backend.prepare(verified)
     opcodes = verified.program.code.opcodes.tolist()
-    life, depth = Life(Status.RUNNING, Trap.NONE), 0
+    life, frames = Life(Status.RUNNING, Trap.NONE), [control.fp]
     owners = set()
     while life.instructions < MOST_INSTRUCTIONS:
-        pc, fp = control.pc, control.fp
+        pc = control.pc
         opcode = opcodes[pc]
         life.opcodes[opcode] += 1
         owners.add(verified.owner(pc))
@@ -66,8 +71,14 @@ def live(seed: int, number: int, kind: ProgramKind = ProgramKind.BYTECODE) -> Li
         elif life.status is not Status.FUEL:
             break
         life.instructions += 1
-        depth += (control.fp > fp) - (control.fp < fp)
-        life.deepest = max(life.deepest, depth)
+        if opcode in _THROWS:
+            life.caught += 1
+            life.caught_across += control.fp < frames[-1]
+        while control.fp < frames[-1]:
+            frames.pop()
+        if control.fp > frames[-1]:
+            frames.append(control.fp)
+            life.deepest = max(life.deepest, len(frames) - 1)
         if opcode in _JUMPS and control.pc < pc:
             life.back_edges += 1
             life.laden_back_edges += verified.depth(control.pc) > 0

@@ -40,7 +40,7 @@ def test_programs_of_a_seed_are_the_same_on_every_python() -> None:
     a change of Python, processor or operating system must not."""
     images = b"".join(to_bytes(generate(2026, number)) for number in range(40))
     digest = hashlib.blake2b(images, digest_size=16).hexdigest()
-    assert digest == "7353148d16bc909703de8d1033cb8934"
+    assert digest == "bff0466ac6ac2b46a2de1d2641fc8438"
 
 
 def test_program_does_not_depend_on_those_before_it() -> None:
@@ -130,6 +130,13 @@ def test_calls_nest_and_recursions_get_deep() -> None:
     assert share(sum(life.deepest > 3 for life in lives())) > 0.1
     assert any(life.deepest > 40 for life in lives())
     assert any(life.deepest > 15 and life.status is Status.HALT for life in lives())
+
+
+def test_exceptions_are_caught_in_the_function_that_throws_and_in_callers() -> None:
+    assert share(sum(life.caught > 0 for life in lives())) > 0.25
+    assert 0.1 < share(sum(life.caught_across > 0 for life in lives())) < 0.2
+    assert any(life.caught_across > 3 for life in lives())
+    assert share(sum(life.trap is Trap.UNCAUGHT_EXCEPTION for life in lives())) < 0.06
 
 
 def test_indirect_calls_and_jump_tables_are_taken() -> None:

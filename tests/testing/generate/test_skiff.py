@@ -7,7 +7,7 @@ import functools
 import hashlib
 import statistics
 
-from ferryvm.isa import INSTRUCTIONS
+from ferryvm.isa import INSTRUCTIONS, Trap
 from ferryvm.machine.control import Status
 from ferryvm.testing import Differ, Verdict
 from ferryvm.testing.generate import LIMITS, MOST_INSTRUCTIONS, ProgramKind, generate, skiff_source
@@ -26,7 +26,7 @@ def lives() -> tuple[Life, ...]:
 def test_texts_of_a_seed_are_the_same_on_every_python() -> None:
     texts = "".join(skiff_source(2026, number) for number in range(40))
     digest = hashlib.blake2b(texts.encode(), digest_size=16).hexdigest()
-    assert digest == "9dab52cde7d41e8628e73f7ed31ea1f6"
+    assert digest == "958ba4a3fff413a98a4b0f977481bef4"
 
 
 def test_texts_compile_to_programs_that_pass_the_verifier() -> None:
@@ -46,6 +46,12 @@ def test_programs_loop_call_and_print() -> None:
     assert sum(len(life.functions) > 1 for life in lives()) > COUNT // 5
     assert sum(life.deepest > 3 for life in lives()) > COUNT // 50
     assert sum(life.hosts > 0 for life in lives()) > COUNT // 2
+
+
+def test_exceptions_are_thrown_and_caught_within_functions_and_across_calls() -> None:
+    assert sum(life.caught > 0 for life in lives()) > COUNT // 6
+    assert 0.06 < sum(life.caught_across > 0 for life in lives()) / COUNT < 0.16
+    assert 0 < sum(life.trap is Trap.UNCAUGHT_EXCEPTION for life in lives()) < COUNT // 40
 
 
 def test_most_instructions_are_executed() -> None:

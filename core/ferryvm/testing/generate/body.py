@@ -53,6 +53,8 @@ class Callee:
     cost: int = 0
     heap: int = 0
     is_risky: bool = False
+    throws: frozenset[int] = frozenset()
+    """Tags of the exceptions that it may leave to its callers."""
 
 
 @dataclasses.dataclass
@@ -154,8 +156,8 @@ class Body:
         self.exits: list[tuple[Label, Label]] = []
         """Of the loops around, where the stack is as it is here: ways out, and to the next turn."""
         self.nesting = 0
-        self.caught: set[int] = set()
-        """Tags that statements around here catch."""
+        self.caught: frozenset[int] = frozenset()
+        """Tags that statements around here catch, or callers."""
 
     # --- code -------------------------------------------------------------------------------
 

@@ -196,22 +196,40 @@ class _Maker:
         return self._with_clauses(program, first) if plan.clauses else program
 
     def _with_clauses(self, program: Program, first: int) -> Program:
-        """The program with its clauses, whose depths are the operands where their ranges start."""
-        verified, size = verify(program), len(program.code)
+        """The program with its clauses, whose depths are the operands where their ranges start.
+
+        A range in a handler is reached once the clauses around it are known, so those are the first.
+        """
+        size = len(program.code)
 
         def moved(pc: int) -> int:
             return (pc - first) % size
 
-        clauses = []
         # Main, which was made last, stands in front.
         made = self.plan.clauses
         mains = [clause for clause in made if clause.start >= first]
-        for start, end, handler, _, tag, record in [*mains, *made[: len(made) - len(mains)]]:
-            at = moved(start)
-            if start < end and verified.is_reachable(at):
-                depth = verified.depth(at)
-                clauses.append(Clause(at, moved(end - 1) + 1, moved(handler), depth, tag, record))
-        return dataclasses.replace(program, clauses=tuple(clauses))
+        left = {
+            place: Clause(moved(start), moved(end - 1) + 1, moved(handler), 0, tag, record)
+            for place, (start, end, handler, _, tag, record) in enumerate(
+                [*mains, *made[: len(made) - len(mains)]]
+            )
+            if start < end
+        }
+        known: dict[int, Clause] = {}
+        while left:
+            verified = verify(program)
+            found = {
+                place: clause._replace(depth=verified.depth(clause.start))
+                for place, clause in left.items()
+                if verified.is_reachable(clause.start)
+            }
+            if not found:
+                break
+            known |= found
+            left = {place: clause for place, clause in left.items() if place not in found}
+            clauses = tuple(known[place] for place in sorted(known))
+            program = dataclasses.replace(program, clauses=clauses)
+        return program
 
     def _headers(
         self, opcodes: npt.NDArray[np.uint16], immediates: npt.NDArray[np.uint64]

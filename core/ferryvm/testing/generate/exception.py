@@ -1,16 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0
 """Exceptions: statements that throw, and statements with handlers around them.
 
-A throw stands inside a statement of its own function that catches it, or where traps are welcome:
-then it may go through any number of frames, or be caught by nobody. How many operands wait below a
-statement is known once the program is verified, which gives clauses their depths.
+A throw stands inside a statement of its own function that catches it, or in a function that leaves its
+tag to callers, each of which catches it or leaves it to its own. Where traps are welcome it may be
+caught by nobody. How many operands wait below a statement is known once the program is verified,
+which gives clauses their depths.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from ferryvm.isa import Type
 from ferryvm.program import MAX_TAG_VALUES, Clause, Tag
-from ferryvm.testing.generate.body import DROP, JUMP, JUMP_IF, JUMP_UNLESS, Label
+from ferryvm.testing.generate.body import DROP, JUMP, JUMP_IF, JUMP_UNLESS, Callee, Label
 from ferryvm.testing.generate.catalogue import OPCODE
 from ferryvm.testing.generate.corner import Corners
 from ferryvm.testing.generate.literal import I64, NUMBER
@@ -71,11 +74,57 @@ class Exceptions(Corners):
         tags: list[int | None] = [n for n in range(len(TAGS)) if chance.flip(0.3)]
         if not tags or chance.flip(0.3):
             tags.append(None)
-        known = set(range(len(TAGS))) if None in tags else {n for n in tags if n is not None}
-        around, self.caught = self.caught, self.caught | known
-        start = len(self.ops)
+        self.catch(tags, self._throwing_block)
+
+    def _throwing_block(self) -> None:
         self.block(2)
         self.statement_throw()  # without one, nothing would get to the handlers
+
+    def perform(self, callee: Callee) -> bool:
+        """Append a call for its effects, with handlers for what nothing around catches."""
+        tags = self._left_to(callee)
+        if not tags:
+            return super().perform(callee)
+        self.catch(tags, lambda: super(Exceptions, self).perform(callee))
+        return True
+
+    def evaluate(self, callee: Callee, depth: int) -> bool:
+        """Append a call for its result, with handlers for what nothing around catches."""
+        tags = self._left_to(callee)
+        if not tags:
+            return super().evaluate(callee, depth)
+        exits, self.exits = self.exits, []  # operands may wait on the stack
+        self.catch(
+            tags, lambda: super(Exceptions, self).evaluate(callee, depth), result=callee.result
+        )
+        self.exits = exits
+        return True
+
+    def _left_to(self, callee: Callee) -> list[int | None]:
+        """Tags for the handlers of a call; none if it needs none, or cannot be made."""
+        chance, thrown = self.chance, callee.throws - self.caught
+        is_impossible = callee.is_risky and not self.is_risky
+        if not thrown or is_impossible or not self.affords(callee.cost + 8, callee.heap):
+            return []
+        if self.is_risky and chance.flip(0.3):
+            return []
+        tags: list[int | None] = [*sorted(thrown)]
+        if chance.flip(0.3):
+            tags = [None] if chance.flip(0.5) else [*tags, None]
+        return tags
+
+    def catch(
+        self, tags: list[int | None], inside: Callable[[], object], result: int | None = None
+    ) -> None:
+        """Append what `inside` appends, with handlers for these tags; None is one for all.
+
+        `result`: the type of the value that `inside` leaves, and each handler.
+        """
+        chance = self.chance
+        known = frozenset(range(len(TAGS)) if None in tags else (n for n in tags if n is not None))
+        around, self.caught = self.caught, self.caught | known
+        start = len(self.ops)
+        inside()
         self.caught = around
         end = len(self.ops)
         done: Label = []
@@ -96,6 +145,9 @@ class Exceptions(Corners):
                 self.store_result(I64)
             if self.has_capacity and chance.flip(0.4):
                 self.block(1)
+            if result is not None:
+                self.leaf(result)
             self.jump(JUMP, done)
         self.place(done)
+        self.limit += len(self.ops) - end  # handlers, which rarely run, take nothing from the rest
         self.plan.clauses += clauses

@@ -100,19 +100,13 @@ class ControlFlow(Loops):
 
     # --- calls ------------------------------------------------------------------------------
 
-    def callee(self, result: int | None, wants_result: bool) -> Callee | None:
-        """A function that can be called here, of that result or, if none is wanted, of any."""
-        found = self.plan.callees
-        if wants_result:
-            found = [callee for callee in found if callee.result == result]
-        if not found:
-            return None
-        callee = self.chance.pick(found)
-        return callee if self._can_call(callee) else None
-
     def _can_call(self, callee: Callee) -> bool:
-        is_welcome = self.is_risky or not callee.is_risky
-        return is_welcome and self.affords(callee.cost + 8, callee.heap)
+        """True if a function may be called here."""
+        return self._is_welcome(callee) and self.affords(callee.cost + 8, callee.heap)
+
+    def _is_welcome(self, callee: Callee) -> bool:
+        """True if the traps and the exceptions of a function are allowed here."""
+        return self.is_risky or (not callee.is_risky and callee.throws <= self.caught)
 
     def call(self, callee: Callee, depth: int) -> None:
         """Append a call with its arguments."""
@@ -142,36 +136,38 @@ class ControlFlow(Loops):
         fits = (
             other.signature == callee.signature
             and other.number in self.plan.table
-            and (self.is_risky or not other.is_risky)
+            and self._is_welcome(other)
             and self.affords(other.cost + 8, other.heap)
         )
         return other if fits else callee
 
     def value_call(self, t: int, depth: int) -> None:
         """The result of a call."""
-        callee = self.callee(t, True)
-        if callee is None:
+        found = [callee for callee in self.plan.callees if callee.result == t]
+        if not found or not self.evaluate(self.chance.pick(found), min(depth, 1)):
             self.value_numeric(t, depth)
-        else:
-            self.call(callee, min(depth, 1))
+
+    def evaluate(self, callee: Callee, depth: int) -> bool:
+        """Append a call of that function for its result; False if it may not be called here."""
+        if not self._can_call(callee):
+            return False
+        self.call(callee, depth)
+        return True
 
     def statement_call(self) -> None:
         """A call for its effects; a result goes into a variable."""
-        callee = self.callee(None, False)
-        if callee is None:
+        found = self.plan.callees
+        if not found or not self.perform(self.chance.pick(found)):
             self.statement_update()
-        else:
-            self._perform(callee)
 
-    def perform(self, callee: Callee) -> None:
-        """Append a call of that function for its effects, if it may be called here."""
-        if self._can_call(callee):
-            self._perform(callee)
-
-    def _perform(self, callee: Callee) -> None:
+    def perform(self, callee: Callee) -> bool:
+        """Append a call of that function for its effects; False if it may not be called here."""
+        if not self._can_call(callee):
+            return False
         self.call(callee, self.chance.below(3))
         if callee.result is not None:
             self.store_result(callee.result)
+        return True
 
     def statement_print(self) -> None:
         """A host call; in no loop of many turns, since each takes long."""

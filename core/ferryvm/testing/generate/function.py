@@ -7,6 +7,8 @@ first cuts its first argument down to a few bits, and passes on one less.
 
 from __future__ import annotations
 
+import functools
+
 from ferryvm.isa.frame import HEADER_WORDS
 from ferryvm.isa.type import WORD_BYTES
 from ferryvm.testing.generate.body import (
@@ -21,6 +23,7 @@ from ferryvm.testing.generate.body import (
 )
 from ferryvm.testing.generate.catalogue import OPCODE, eqz
 from ferryvm.testing.generate.corner import MANY_LOCALS
+from ferryvm.testing.generate.exception import TAGS
 from ferryvm.testing.generate.literal import I32, I64
 from ferryvm.testing.generate.statement import Statements
 from ferryvm.testing.generate.trap import LIMITS
@@ -74,12 +77,23 @@ class Functions:
 
     # --- functions ----------------------------------------------------------------------------
 
-    def _function(self, shape: Shape, limit: int, budget: int) -> Statements:
+    def _throws(self) -> frozenset[int]:
+        """Tags that a function leaves to its callers: mostly none."""
+        chance = self.chance
+        if not chance.flip(self.tables.chance["throwing_function"]):
+            return frozenset()
+        if chance.flip(0.2):
+            return frozenset(range(len(TAGS)))
+        return frozenset(chance.below(len(TAGS)) for _ in range(2))
+
+    def _function(
+        self, shape: Shape, limit: int, budget: int, throws: frozenset[int] = frozenset()
+    ) -> Statements:
         plan, chance = self.plan, self.chance
         parameters, result, more = shape
         risky = plan.is_risky and chance.flip(self.tables.chance["risky_function"])
         body = Statements(plan, parameters, result, len(plan.ops) + limit, budget, risky)
-        body.more = more
+        body.more, body.caught = more, throws
         for _ in range(chance.between(0, 3)):
             body.new_local(chance.below(4), is_writable=True)
         for vector in plan.vectors:
@@ -98,18 +112,22 @@ class Functions:
     def plain(self, limit: int, budget: int) -> None:
         """A function that calls only earlier ones."""
         shape = self._shape()
-        entry = len(self.plan.ops)
-        body = self._function(shape, limit, budget)
+        entry, throws = len(self.plan.ops), self._throws()
+        body = self._function(shape, limit, budget, throws)
         body.is_large = True
         if self.plan.is_crowded and self.chance.flip(0.5):
             self.plan.is_crowded = False
             body.many_locals()
+        throws_at = entry + int(limit * self.chance.random())
         while body.has_capacity:
+            if throws and len(self.plan.ops) >= throws_at:
+                body.statement_throw()
+                throws_at = body.limit
             body.statement()
         self._leave(body)
         body.settle()
         self._add(entry, shape, body)
-        self._offer(len(self.made), shape, body, body.cost, body.heap)
+        self._offer(len(self.made), shape, body, body.cost, body.heap, throws)
 
     def _leave(self, body: Statements) -> None:
         """Save some locals in statics, where they are seen at the end, and return."""
@@ -134,8 +152,10 @@ class Functions:
         body: Statements,
         cost: int,
         heap: int,
+        throws: frozenset[int],
     ) -> None:
-        callee = Callee(number, self.signature(*shape), *shape, cost, heap, body.is_risky)
+        signature = self.signature(*shape)
+        callee = Callee(number, signature, *shape, cost, heap, body.is_risky, throws)
         self.plan.callees.append(callee)
 
     def recursive(self, group: int, limit: int) -> None:
@@ -147,11 +167,11 @@ class Functions:
         levels = (1 << (depth_mask + 1)) - 1 if twice else depth_mask + 1
         first = len(self.made) + 1
         shapes = [self._shape(chance.below(2)) for _ in range(group)]
-        bodies = []
+        throws, bodies = self._throws(), []
         for index, shape in enumerate(shapes):
             following = (index + 1) % group
             entry = len(self.plan.ops)
-            body = self._function(shape, limit, 40)
+            body = self._function(shape, limit, 40, throws)
             bodies.append(body)
             counter = shape[0][0]
             body.writable[counter].remove(0)
@@ -160,7 +180,13 @@ class Functions:
                 body.limit = len(self.plan.ops) + limit // (2 * calls)
                 while body.has_capacity and (number or chance.flip(0.7)):
                     body.statement()
-                self._recur(body, counter, first + following, shapes[following])
+                deeper = functools.partial(
+                    self._recur, body, counter, first + following, shapes[following]
+                )
+                if throws and chance.flip(self.tables.chance["caught_recursion"]):
+                    body.catch([*sorted(throws)], deeper)
+                else:
+                    deeper()
             body.limit = len(self.plan.ops) + limit // 3
             if chance.flip(0.6):
                 body.statement()
@@ -172,7 +198,7 @@ class Functions:
         risky = any(body.is_risky for body in bodies)
         for index, shape in enumerate(shapes):
             bodies[index].is_risky = risky
-            self._offer(first + index, shape, bodies[index], cost, heap)
+            self._offer(first + index, shape, bodies[index], cost, heap, throws)
 
     def _descend(self, body: Statements, t: int, mask: int) -> None:
         """Append the cut of the counter, which is parameter 0, and the end of the recursion."""
@@ -186,6 +212,8 @@ class Functions:
             body.jump(JUMP_IF, go_on) if t == I32 else self._test(body, t, go_on)
         else:
             self._test(body, t, go_on)
+        if body.caught and self.chance.flip(0.5):
+            body.statement_throw()
         body.finish()
         body.place(go_on)
 

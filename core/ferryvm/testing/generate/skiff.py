@@ -65,6 +65,8 @@ class Writer(Expressions):
             )
             self.vectors.append(vector)
         lines.append(f"(define block (heap.alloc {SCRATCH}i64))")
+        if chance.flip(self.tables.chance["skiff_throws"]):
+            self.thrown = chance.below(4)
         lines += [self._function() for _ in range(chance.below(3))]
         for _ in range(chance.between(3, 8)):
             if not self.affords(30):
@@ -87,22 +89,27 @@ class Writer(Expressions):
         name = self.name("fun")
         outside = ([*map(list, self.readable)], [*map(list, self.writable)], self.work, self.most)
         self.work, self.most = 0, MOST_WORK // (_DEPTH * 8 if recurses else 8)
+        throws = self.catches = self.thrown is not None and chance.flip(0.7)
         names = [self.name("p") for _ in parameters]
         for number, (parameter, t) in enumerate(zip(names, parameters, strict=True)):
             self.know(parameter, t, is_writable=not (recurses and number == 0))
         body = [self.statement() for _ in range(chance.between(0, 2))]
-        value = self.value(result, 3)
+        value = self.value_throw(result, 2) if throws else self.value(result, 3)
         if recurses:
             counter = names[0]
             suffix = NAMES[parameters[0]]
             body.insert(0, f"(set! {counter} (& {counter} {_DEPTH}{suffix}))")
             further = [f"(- {counter} 1{suffix})"]
             further += [self.value(t, 1) for t in parameters[1:]]
-            deeper = self.operation(result, f"({name} {' '.join(further)})", value)
+            recursion = f"({name} {' '.join(further)})"
+            is_caught = throws and chance.flip(self.tables.chance["caught_recursion"])
+            call = self.catching(lambda: recursion, result) if is_caught else recursion
+            deeper = self.operation(result, call, value)
             value = f"(if (> {counter} 0{suffix}) {deeper} {self.value(result, 1)})"
         work = (self.work + 20) * (_DEPTH + 1 if recurses else 1)
         self.readable, self.writable, self.work, self.most = outside
-        self.functions.append(Function(name, parameters, result, work))
+        self.catches = False
+        self.functions.append(Function(name, parameters, result, work, throws))
         typed = [f"({n} {NAMES[t]})" for n, t in zip(names, parameters, strict=True)]
         head = " ".join([name, *typed])
         return f"(define ({head}) -> {NAMES[result]}\n  " + "\n  ".join([*body, value]) + ")"
@@ -204,6 +211,15 @@ class Writer(Expressions):
         body = self._some()
         self.forget(name, t)
         return f"(let (({name} {value})) {body} {self.statement_set()})"
+
+    def statement_try(self) -> str:
+        """A variable gets a value that may be thrown on the way."""
+        if self.thrown is None or self.nesting >= 4 or not self.affords(30):
+            return self.statement_set()
+        t = self.chance.below(4)
+        name = self.chance.pick(self.writable[t] or self.readable[t])
+        value = self.catching(lambda: f"{self._some()} {self.value_throw(t, 2)}", t)
+        return f"(set! {name} {value})" if self.writable[t] else f"(print! {value})"
 
     def statement_scope(self) -> str:
         """Statements that are marked as worth compiling."""

@@ -46,6 +46,8 @@ class Function:
     parameters: tuple[int, ...]
     result: int
     work: int
+    throws: bool
+    """True if it leaves exceptions to its callers."""
 
 
 class SkiffTables:
@@ -77,6 +79,10 @@ class Expressions:
         self.weight, self.work, self.most = 1, 0, MOST_WORK
         self.names = 0
         self.nesting = 0
+        self.thrown: int | None = None
+        """The type of the program's exceptions; None for a program without."""
+        self.catches = False
+        """True if forms around catch what is thrown, or callers."""
 
     # --- names, work ----------------------------------------------------------------------------
 
@@ -244,10 +250,46 @@ class Expressions:
         return self.call(self.chance.pick(found), depth - 1)
 
     def call(self, function: Function, depth: int) -> str:
+        """A call, with handlers around it if it may throw what nothing else would catch."""
         self.work += self.weight * function.work
-        return (
-            f"({' '.join([function.name, *(self.value(t, depth) for t in function.parameters)])})"
-        )
+
+        def text() -> str:
+            arguments = [self.value(t, depth) for t in function.parameters]
+            return f"({' '.join([function.name, *arguments])})"
+
+        is_left = function.throws and not self.catches
+        if is_left and not (self.is_risky and self.chance.flip(0.1)):
+            return self.catching(text, function.result)
+        return text()
+
+    def catching(self, inside: Callable[[], str], t: int) -> str:
+        """The text that `inside` writes, of that type, with forms around it that catch its exceptions."""
+        assert self.thrown is not None
+        around, self.catches = self.catches, True
+        body = inside()
+        self.catches = around
+        name = self.name("e")
+        self.know(name, self.thrown, is_writable=False)
+        caught = self.value(t, 1)
+        if self.chance.flip(0.6) and t == self.thrown:
+            caught = self.operation(t, name, caught)
+        self.forget(name, self.thrown)
+        finally_ = f" (finally {self.statement()})" if self.chance.flip(0.2) else ""
+        return f"(try {body} (catch ({name}) {caught}){finally_})"
+
+    def value_throw(self, t: int, depth: int) -> str:
+        """A value, or an exception instead of it."""
+        if self.thrown is None or not self.catches:
+            return self.leaf(t)
+        arms = [f"(throw {self.value(self.thrown, depth)})", self.value(t, depth)]
+        first = self.chance.below(2)
+        return f"(if {self.condition(0)} {arms[first]} {arms[1 - first]})"
+
+    def value_try(self, t: int, depth: int) -> str:
+        """A value that may be thrown on the way."""
+        if self.thrown is None or self.nesting >= 2:
+            return self.value_operator(t, depth)
+        return self.catching(lambda: f"{self.statement()} {self.value_throw(t, depth)}", t)
 
     def value_vector(self, t: int, depth: int) -> str:
         """An element of a vector, or its length."""
