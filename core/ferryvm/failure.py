@@ -9,10 +9,12 @@ from __future__ import annotations
 
 import ctypes
 import errno
+import functools
 import os
+import signal
 import threading
 from pathlib import Path
-from types import TracebackType
+from types import CodeType, FunctionType, MethodType, TracebackType
 
 from ferryvm import process
 
@@ -71,6 +73,17 @@ def is_out_of_memory(error: BaseException) -> bool:
     return type(error) in _DISGUISES and str(error).endswith(_DISGUISES[type(error)])
 
 
+def undisguised(error: BaseException) -> BaseException:
+    """The error that a call of C was made impossible by: ctypes makes an ArgumentError of a
+    RecursionError or MemoryError that comes as it converts an argument."""
+    if isinstance(error, ctypes.ArgumentError):
+        if ": RecursionError: " in str(error):
+            return RecursionError("maximum recursion depth exceeded in a call of native code")
+        if is_out_of_memory(error):
+            return MemoryError()
+    return error
+
+
 _DISGUISES: dict[type[BaseException], tuple[str, ...]] = {
     RuntimeError: ("can't allocate lock", "can't allocate read lock"),
     TypeError: (
@@ -98,7 +111,7 @@ def text_of(value: object) -> str:
     try:
         return one_line(str(value))
     except BaseException as error:
-        if is_ctrl_c(error):
+        if is_ctrl_c(error) or is_signals(error):
             raise
         return f"its text cannot be had, {class_name(type(error))} was raised"
 
@@ -108,7 +121,7 @@ def shown(value: object) -> str:
     try:
         return one_line(repr(value))
     except BaseException as error:
-        if is_ctrl_c(error):
+        if is_ctrl_c(error) or is_signals(error):
             raise
         return kind_of(value)
 
@@ -151,6 +164,31 @@ def is_ctrl_c(error: BaseException) -> bool:
         context: BaseException | None = vars(BaseException)["__context__"].__get__(behind)
         behind = cause or context
     return False
+
+
+def is_signals(error: BaseException) -> bool:
+    """True if a signal handler raised it, or what that called: it says nothing of the code that was
+    running. Handlers run in the main thread alone."""
+    if threading.current_thread() is not threading.main_thread():
+        return False
+    handlers = map(signal.getsignal, signal.valid_signals())
+    codes = {_code(each) for each in handlers if callable(each)} - {None}
+    step = _traceback(error) if codes else None
+    while step is not None:
+        if step.tb_frame.f_code in codes:
+            return True
+        step = step.tb_next
+    return False
+
+
+def _code(handler: object) -> CodeType | None:
+    """The code of a Python function, a method, a partial or an object that can be called."""
+    if isinstance(handler, functools.partial):
+        handler = handler.func
+    if not isinstance(handler, FunctionType | MethodType):
+        handler = getattr(type(handler), "__call__", None)  # noqa: B004 - its code is wanted
+    found = getattr(handler, "__code__", None)
+    return found if isinstance(found, CodeType) else None
 
 
 def kind_of(value: object) -> str:

@@ -151,12 +151,28 @@ class callers:  # noqa: N801 - used as a function, in `with`
             _set(_OURS)
 
 
+def call_in_ours(function: Callable[_P, _R], *args: _P.args, **kwargs: _P.kwargs) -> _R:
+    """The result of a call in our environment. The caller's is restored whatever happens in it; a
+    block of `ours` stays unclosed where a signal handler raises as its end begins."""
+    if _thread.caller is not None:
+        return function(*args, **kwargs)
+    caller = _Buffer()
+    try:
+        _get(caller)
+        _thread.caller = caller
+        _set(_OURS)
+        return function(*args, **kwargs)
+    finally:
+        if _thread.caller is not None:
+            _thread.caller = None
+            _set(caller)
+
+
 def in_ours(function: Callable[_P, _R]) -> Callable[_P, _R]:
     """The function, run in our environment."""
 
     @functools.wraps(function)
     def run(*args: _P.args, **kwargs: _P.kwargs) -> _R:
-        with ours():
-            return function(*args, **kwargs)
+        return call_in_ours(function, *args, **kwargs)
 
     return run

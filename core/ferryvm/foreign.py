@@ -22,7 +22,7 @@ from typing import Any, TextIO, cast
 
 from ferryvm import process
 from ferryvm.errors import FerryError
-from ferryvm.failure import described, is_ctrl_c
+from ferryvm.failure import described, is_ctrl_c, is_signals
 
 
 class ForeignError(FerryError):
@@ -38,16 +38,21 @@ def contained(doing: str, *let_through: type[FerryError]) -> Iterator[None]:
     """Run foreign code. `doing`: a description of the call, such as "loading plugin x".
 
     Raises ForeignError for any exception, including SystemExit and a KeyboardInterrupt that the
-    code raises, except for `let_through`, and InterruptedIn on Ctrl-C.
+    code raises, except for `let_through` and what signal handlers raise, and InterruptedIn on
+    Ctrl-C.
     """
     try:
         with _printing_aside():
             yield
+    except GeneratorExit:  # the block was left by an exception that came as it ended
+        raise
     except BaseException as error:
         if issubclass(type(error), (InterruptedIn, *let_through)):
             raise
         if is_ctrl_c(error):
             raise InterruptedIn(f"interrupted while {doing}") from None
+        if is_signals(error):
+            raise
         raise ForeignError(described(error)) from error
 
 

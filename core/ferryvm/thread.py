@@ -9,6 +9,7 @@ thread that has ended (CPython 3.11); this module detects its end.
 from __future__ import annotations
 
 import _thread
+import contextlib
 import sys
 from collections.abc import Callable
 from typing import Any
@@ -17,6 +18,31 @@ from ferryvm.errors import FerryError
 
 _LOOK = 0.05
 """Seconds between checks whether it has ended before it ran."""
+
+
+class Bell:
+    """A thread waits for a bell that another one rings; `is_rung` says if it has.
+
+    A signal handler may raise at any point of the wait and nothing is lost, unlike with
+    `threading.Event`: that has a lock, which stays locked where a handler raises as the block of it
+    ends, so that the other thread would wait to ring it for ever.
+    """
+
+    def __init__(self) -> None:
+        self.is_rung = False
+        self._silence = _thread.allocate_lock()
+        self._silence.acquire()
+
+    def ring(self) -> None:
+        """Let all go on that wait, from now on."""
+        self.is_rung = True
+        with contextlib.suppress(RuntimeError):  # it was rung before, and nobody has waited since
+            self._silence.release()
+
+    def wait(self, seconds: float) -> bool:
+        """Wait until it is rung, or so long; whether it is. Of several that wait one is woken, the
+        others see it after their seconds."""
+        return self.is_rung or self._silence.acquire(timeout=seconds) or self.is_rung
 
 
 class ThreadError(FerryError):

@@ -291,6 +291,17 @@ def test_call_that_ran_out_of_fuel_goes_on(instance: Instance) -> None:
     assert instance.add(1, 2) == 3
 
 
+def test_call_that_cannot_be_resumed_as_wanted_stays(instance: Instance) -> None:
+    with pytest.raises(ferryvm.OutOfFuelError) as caught:
+        instance.call("spin", 1000, fuel=500)
+    for wanted in ({"backend": "nope"}, {"fuel": -1}):
+        with pytest.raises(ferryvm.FerryError, match=r"no backend 'nope'|fuel is -1"):
+            caught.value.call.resume(**wanted)
+        assert instance.suspended is caught.value.call
+        assert instance.add(1, 2) == 3
+    assert caught.value.call.resume() == 77
+
+
 def test_calls_that_stopped_are_a_stack(instance: Instance) -> None:
     calls = []
     for _ in range(2):

@@ -7,14 +7,19 @@
 A call that ends, by a result or by an error, restores the registers. A call that stops (fuel,
 Ctrl-C) remains on the stack until it is resumed or abandoned. The call of a host function stands on
 top of the host call in which it was made.
+
+A signal handler may raise wherever Python calls or starts a function. So what must be done as a
+whole (removing a call from the stack, or keeping it) is done by plain stores, in the function with
+the `try`, without a call of a function. A context manager is no alternative: after an exception at
+its end the garbage collector ends it, at any later time.
 """
 
 from __future__ import annotations
 
-import contextlib
 import dataclasses
+import struct
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Protocol, TypeVar
 
@@ -24,11 +29,11 @@ from ferryvm.engine.possession import Possession
 from ferryvm.engine.result import ProgramInterrupted, shown_stack, trap_raised
 from ferryvm.errors import FerryError
 from ferryvm.failure import shown
-from ferryvm.float_environment import ours
+from ferryvm.float_environment import in_ours
 from ferryvm.isa import BY_MNEMONIC
 from ferryvm.isa.frame import HEADER_WORDS
 from ferryvm.isa.type import WORD_BYTES
-from ferryvm.machine.control import Status
+from ferryvm.machine.control import CALL_FORMAT, CALL_REGISTERS, Status
 from ferryvm.machine.state import Machine
 from ferryvm.program import Signature
 
@@ -56,24 +61,12 @@ class Target:
     """Words of the stub's frame from its header on."""
 
 
-@dataclasses.dataclass(frozen=True)
-class Registers:
-    """Registers of a machine that a call restores."""
-
-    pc: int
-    sp: int
-    fp: int
-    status: int
-    trap: int
-    exit_id: int
-
-
 class Call:
     """An active call of an exported function: running, or stopped."""
 
-    def __init__(self, calls: Calls, target: Target, before: Registers) -> None:
-        """`before`: the registers to restore."""
-        self._calls, self.target, self.before = calls, target, before
+    def __init__(self, calls: Calls, target: Target, before: bytes, at: bytes = b"") -> None:
+        """`before`: the registers to restore; `at`: the registers when it stopped."""
+        self._calls, self.target, self.before, self.at = calls, target, before, at
         self.machine = calls.machine
         self.name = target.name
 
@@ -108,6 +101,10 @@ class Runner(Protocol):
     def collected(self) -> str:
         """The output of the program so far."""
 
+    @property
+    def entries(self) -> int:
+        """Number of times that it has started to run."""
+
     def check_usable(self) -> None:
         """Raise BackendError if the machine is in no state of its program."""
 
@@ -137,6 +134,8 @@ class Calls:
         """`execution`: a program that stopped at its start function's `halt`."""
         self.execution, self.machine = execution, execution.machine
         self.busy = execution.busy
+        self.block = self.machine.memory.control_bytes
+        """The control block as bytes."""
         has_started = self.machine.control.status == Status.HALT
         self.idle = self._registers() if has_started else None
         """The registers while no call is active; None if the program is not at its end, so that
@@ -145,14 +144,15 @@ class Calls:
         """The thread that may use `run` while no call is active; 0 for none."""
         self.run: Callable[[int], int]
         """Enters the machine from `thread` and returns its status."""
+        self.stopped: tuple[Call, ...] = ()
+        """The stopped calls, the most recent one last."""
         self._direct: DirectEntry | None = None
-        self._stopped: list[Call] = []
         self._nested = 0
 
     @property
     def suspended(self) -> Call | None:
         """The most recent stopped call, which can be resumed."""
-        return self._stopped[-1] if self._stopped else None
+        return self.stopped[-1] if self.stopped else None
 
     # --- calls ------------------------------------------------------------------------------
 
@@ -181,36 +181,45 @@ class Calls:
             raise CallError(
                 f"{target.name}: a call in a host function takes its caller's fuel and backend"
             )
-        self._nested += 1
+        nested = self._nested
         try:
+            self._nested = nested + 1
             return self._call(target, arguments, True, fuel, backend)
         finally:
-            self._nested -= 1
+            self._nested = nested
 
     def finish(self, target: Target, status: int) -> Value:
         """Continue a call that `run` left with a status other than HALT. The caller owns the
         execution."""
-        call = Call(self, target, self._idle())
-        with self._popped(call):
-            direct: DirectEntry | None = self._direct
-            left: int | None = status
-            if status == Status.INTERRUPTED:
-                # Python's handler has run by now, and raised nothing: continue the call.
-                control = self.machine.control
-                control.interrupt, control.status = 0, Status.RUNNING
-                direct = left = None
-            found = self.execution.go_on(direct, left)
-            return self._ended(call, found, is_nested=False)
+        call = Call(self, target, self.idle_registers())
+        direct: DirectEntry | None = self._direct
+        left: int | None = status
+        if status == Status.INTERRUPTED:
+            # Python's handler has run by now, and raised nothing: continue the call.
+            control = self.machine.control
+            control.interrupt, control.status = 0, Status.RUNNING
+            direct = left = None
+        execution = self.execution
+        try:
+            execution.owner, self.thread = self.thread, 0
+            return self._ended(call, execution.go_on(direct, left), is_nested=False)
+        finally:
+            execution.owner = 0
+            if not self.stopped or self.stopped[-1] is not call:
+                self.block[CALL_REGISTERS] = call.before
+                self.machine.torn = ""
+            self._arm()
 
     def interrupted(self, target: Target) -> None:
         """Raise ProgramInterrupted for a KeyboardInterrupt that arrived during `run` and stopped
         the call; returns if the call had ended or not started."""
-        status = self.machine.control.status
-        if status in (Status.HALT, Status.TRAP) or self._stopped:
+        if self.stopped or self.machine.control.status in (Status.HALT, Status.TRAP):
             return
-        call = Call(self, target, self._idle())
-        self._stop(call)
-        raise ProgramInterrupted(self.machine, call) from None
+        self.machine.control.status = Status.INTERRUPTED
+        call = Call(self, target, self.idle_registers(), self._registers())
+        error = ProgramInterrupted(self.machine, call)
+        self.thread, self.stopped = 0, (*self.stopped, call)
+        raise error from None
 
     def misfit(self, target: Target, arguments: Sequence[object]) -> FerryError:
         """The error for arguments that do not fit a function's parameters."""
@@ -224,10 +233,21 @@ class Calls:
         """Continue the call that stopped last."""
 
         def enter(is_nested: bool) -> Value:
-            self._take(call, is_nested)
-            with self._popped(call):
-                found = self.execution.go(fuel, backend)
-                return self._ended(call, found, is_nested=False)
+            self._check_last(call, is_nested)
+            execution, began = self.execution, self.execution.entries
+            try:
+                self.thread, self.stopped = 0, self.stopped[:-1]
+                self.block[CALL_REGISTERS] = call.at
+                return self._ended(call, execution.go(fuel, backend), is_nested=False)
+            except BaseException:
+                if execution.entries == began:  # it has not run: keep it
+                    self.stopped = (*self.stopped, call)
+                raise
+            finally:
+                if not self.stopped or self.stopped[-1] is not call:
+                    self.block[CALL_REGISTERS] = call.before
+                    self.machine.torn = ""
+                self._arm()
 
         return self._entered(enter)
 
@@ -235,8 +255,9 @@ class Calls:
         """Remove the call that stopped last from the stack."""
 
         def enter(is_nested: bool) -> None:
-            self._take(call, is_nested)
-            self._restore(call.before)
+            self._check_last(call, is_nested)
+            self.stopped = self.stopped[:-1]
+            self.block[CALL_REGISTERS] = call.before
             self._arm()
 
         self._entered(enter)
@@ -247,14 +268,14 @@ class Calls:
         def enter(is_nested: bool) -> None:
             if is_nested:
                 raise CallError(
-                    "the state cannot be saved inside a host function: Python is under way"
+                    "the state cannot be saved inside a host function, for Python is under way: "
+                    "save it when the call has ended, or has stopped"
                 )
-            if len(self._stopped) > 1:
+            if len(self.stopped) > 1:
                 raise CallError(
-                    f"{len(self._stopped)} calls have stopped; the state of one can be saved"
+                    f"{len(self.stopped)} calls have stopped; the state of one can be saved"
                 )
-            if not self._stopped:
-                self._restore(self._idle())
+            self._rest()
             self.execution.save_to(path)
 
         self._entered(enter)
@@ -263,30 +284,38 @@ class Calls:
         """Raise CallError if a call is active: running, or stopped."""
 
         def enter(is_nested: bool) -> None:
-            if is_nested or self._stopped:
+            if is_nested or self.stopped:
                 raise CallError("a call is under way; what it leaves is not known yet")
 
         self._entered(enter)
 
     def take_up(self, targets: Sequence[Target]) -> None:
-        """Find the active call on the stack of a machine that was loaded."""
+        """Find the active calls on the stack of a machine that was loaded."""
         machine, words = self.machine, self.machine.memory.stack
         control, owner = machine.control, machine.verified.owner
-        pc, fp, above = control.pc, control.fp, None
-        function = -1  # of the frame at `above`
+        of_stub = {owner(target.entry): target for target in targets}
+        pc, fp, at, status = control.pc, control.fp, self._registers(), Status.FUEL
+        found: list[Call] = []
+        function = -1  # of the frame that was seen last
         while distance := words[fp + 1]:  # the outermost frame has none
-            above, function = fp, owner(pc)
+            function, above = owner(pc), fp
             pc, fp = words[fp] - 1, fp - distance
-        if above is None:
+            target = of_stub.get(function)
+            if target is not None:
+                if not words[fp + 1]:
+                    status = Status.HALT
+                sp = above - len(target.signature.parameters)
+                before = CALL_FORMAT.pack(status, 0, 0, pc, sp, fp)
+                found.append(Call(self, target, before, at))
+                at = before
+        if function < 0:
             if control.status != Status.HALT:
                 raise CallError("this state stands in the start function: go on with Engine.resume")
             return
-        target = next((one for one in targets if owner(one.entry) == function), None)
-        if target is None or machine.program.code.opcodes[pc] != _HALT:
+        if function not in of_stub or machine.program.code.opcodes[pc] != _HALT:
             raise CallError("this state is no call of an instance: go on with Engine.resume")
-        sp = above - len(target.signature.parameters)
-        self.idle = Registers(pc, sp, fp, int(Status.HALT), 0, 0)
-        self._stop(Call(self, target, self.idle))
+        self.idle = found[-1].before
+        self.thread, self.stopped = 0, tuple(reversed(found))
 
     def allocate(self, size: int) -> int:
         """The offset of new bytes in the heap."""
@@ -327,9 +356,9 @@ class Calls:
         """Raise CallError if the execution is in use, except by a host function of this thread's
         run."""
         owner = self.execution.owner or self.thread
-        if owner != threading.get_ident():
+        if owner and owner != threading.get_ident():
             raise CallError("this instance is in use by another thread; each thread needs its own")
-        if self.machine.control.status != Status.HOST:
+        if not owner or self.machine.control.status != Status.HOST:
             raise CallError(
                 "this instance is in use; it can be called again from a host function only, "
                 "and not from a native one"
@@ -348,43 +377,42 @@ class Calls:
         backend: str | None,
     ) -> Value:
         check(target.name, target.parameters, target.signature, arguments)
-        if not is_nested and not self._stopped:
-            self._restore(self._idle())
-        call = Call(self, target, self._registers())
-        self._push(call, arguments)
-        with self._popped(call, is_nested):
-            execution = self.execution
+        if not is_nested:
+            self.thread = 0
+            self._rest()
+        before = self._registers()
+        call = Call(self, target, before)
+        execution = self.execution
+        try:
+            self.machine.control.status = Status.RUNNING  # else a finaliser could push a call there
+            self._push(call, arguments)
             status = execution.go_nested() if is_nested else execution.go(fuel, backend)
             return self._ended(call, status, is_nested)
+        finally:
+            if not self.stopped or self.stopped[-1] is not call:
+                self.block[CALL_REGISTERS] = before
+                self.machine.torn = ""
+            if not is_nested:
+                self._arm()
 
     def _push(self, call: Call, arguments: Sequence[object]) -> None:
         """Push a frame and set pc to its entry."""
-        machine, target, before = self.machine, call.target, call.before
-        frame = before.sp + len(target.signature.parameters)
+        machine, target = self.machine, call.target
+        control = machine.control
+        first: int = control.sp
+        frame = first + len(target.signature.parameters)
         if frame + target.frame_words > machine.memory.stack_words:
             raise CallError(f"{target.name}: the stack has no room for a call; raise its limit")
-        with ours():
-            frame_struct(target.signature).pack_into(
-                machine.memory.stack.cast("B"),
-                WORD_BYTES * before.sp,
-                *arguments,
-                before.pc + 1,
-                frame - before.fp,
-            )
-        control = machine.control
+        _pack(
+            frame_struct(target.signature),
+            machine.memory.stack.cast("B"),
+            WORD_BYTES * first,
+            *arguments,
+            control.pc + 1,
+            frame - control.fp,
+        )
         control.pc, control.sp, control.fp = target.entry, frame + HEADER_WORDS, frame
         control.status = Status.RUNNING
-
-    @contextlib.contextmanager
-    def _popped(self, call: Call, is_nested: bool = False) -> Iterator[None]:
-        """Remove a call from the stack when it ends; a stopped call remains."""
-        try:
-            yield
-        finally:
-            if self.suspended is not call:
-                self._restore(call.before)
-            if not is_nested:
-                self._arm()
 
     def _ended(self, call: Call, status: Status, is_nested: bool) -> Value:
         """The value of a call that has ended. Raises for all other ends."""
@@ -398,47 +426,48 @@ class Calls:
             types = target.signature.results
             end = machine.control.sp
             return values(types, machine.memory.stack[end - len(types) : end].tolist())
-        if not is_nested:
-            self._stop(call)
+        error: BaseException
         if status is Status.INTERRUPTED:
-            raise ProgramInterrupted(machine, None if is_nested else call)
-        raise OutOfFuelError(call)
+            error = ProgramInterrupted(machine, None if is_nested else call)
+        else:
+            error = OutOfFuelError(call)
+        if not is_nested:
+            call.at = self._registers()
+            self.thread, self.stopped = 0, (*self.stopped, call)
+        raise error
 
-    def _stop(self, call: Call) -> None:
-        self._stopped.append(call)
-        self.thread = 0
-
-    def _take(self, call: Call, is_nested: bool) -> None:
-        """Remove a stopped call from the list."""
+    def _check_last(self, call: Call, is_nested: bool) -> None:
         if is_nested or self.suspended is not call:
             raise CallError(f"{call.name}: this is not the call that stopped last")
-        self._stopped.pop()
 
-    def _idle(self) -> Registers:
+    def idle_registers(self) -> bytes:
+        """The registers while no call is active. Raises CallError if the program has not run to its
+        end."""
         if self.idle is None:
-            control = self.machine.control
-            if control.status != Status.HALT:
+            if self.machine.control.status != Status.HALT:
                 raise CallError(
                     "the program has not run to its end: only host functions can call it"
                 )
             self.idle = self._registers()
         return self.idle
 
-    def _registers(self) -> Registers:
-        control = self.machine.control
-        return Registers(
-            control.pc, control.sp, control.fp, control.status, control.trap, control.exit_id
-        )
+    def _rest(self) -> None:
+        """Set the registers to their values between calls, which an exception may have kept the
+        last call from restoring."""
+        self.block[CALL_REGISTERS] = self.stopped[-1].at if self.stopped else self.idle_registers()
 
-    def _restore(self, registers: Registers) -> None:
-        control = self.machine.control
-        control.pc, control.sp, control.fp = registers.pc, registers.sp, registers.fp
-        control.status, control.trap = registers.status, registers.trap
-        control.exit_id = registers.exit_id
+    def _registers(self) -> bytes:
+        return bytes(self.block[CALL_REGISTERS])
 
     def _arm(self) -> None:
         """Make `run` usable if no call is active and the backend can be entered directly."""
-        self._direct = None if self._stopped else self.execution.direct()
         self.thread = 0
+        self._direct = None if self.stopped else self.execution.direct()
         if self._direct is not None and self._direct.is_native():
             self.run, self.thread = self._direct.run, threading.get_ident()
+
+
+@in_ours
+def _pack(format: struct.Struct, into: memoryview, offset: int, *values: object) -> None:
+    """Write values: to make an f32 of a number is arithmetic."""
+    format.pack_into(into, offset, *values)

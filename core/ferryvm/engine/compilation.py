@@ -13,6 +13,7 @@ from __future__ import annotations
 import atexit
 import contextlib
 import os
+import queue
 import signal
 import sys
 import threading
@@ -23,7 +24,7 @@ from ferryvm.float_environment import ours
 from ferryvm.machine.control import ControlBlock
 from ferryvm.machine.host_stack import start_with_headroom
 from ferryvm.notice import Log
-from ferryvm.thread import ThreadError
+from ferryvm.thread import Bell, ThreadError
 
 _LOG = Log(__name__)
 
@@ -45,8 +46,7 @@ class Job:
         """`delay`: seconds before which it does not start; jobs that are due run first."""
         self._action = action
         self.due = time.monotonic() + delay
-        self._done = threading.Event()
-        self._ended = threading.Event()
+        self._done, self._ended = Bell(), Bell()
 
     def run(self) -> None:
         """Run it, in the background thread."""
@@ -58,20 +58,20 @@ class Job:
 
     def end(self) -> None:
         """Release all waiting threads: the job has ended."""
-        self._done.set()
-        self._ended.set()
+        self._done.ring()
+        self._ended.ring()
 
     def let_go(self) -> None:
         """Release all waiting threads, though the job continues."""
-        self._done.set()
+        self._done.ring()
 
     def wait(self, control: ControlBlock, to_the_end: bool = False) -> bool:
         """Wait until it ends or releases its waiters; False if the interrupt flag was set before.
 
         `to_the_end`: wait for the end in any case.
         """
-        event = self._ended if to_the_end else self._done
-        while not event.wait(_STEP):
+        bell = self._ended if to_the_end else self._done
+        while not bell.wait(_STEP):
             if control.interrupt:
                 return False
         return True
@@ -92,15 +92,20 @@ def _short_turns() -> Iterator[None]:
 class _Worker:
     def __init__(self) -> None:
         self._jobs: list[Job] = []
-        self._changed = threading.Condition()
+        """Those that the thread has taken from the queue; its own."""
+        self._queue: queue.SimpleQueue[Job | None] = queue.SimpleQueue()
+        self._lock = threading.RLock()  # a finaliser may run a program in a block
         self._running: threading.Lock | None = None
         """Held by the thread, if there is one."""
+        self._turn = threading.Lock()
+        """Held by the thread that does jobs: where a signal handler raised as it was started there
+        may be a second one."""
         self._is_closed = False
         self._is_busy = False
 
     def submit(self, job: Job) -> bool:
         """Queue a job; False if no thread can be started."""
-        with self._changed:
+        with self._lock:
             if self._is_closed:
                 return False
             if self._running is None:
@@ -111,28 +116,28 @@ class _Worker:
                 except ThreadError:  # the process ends, has too many threads, or has no memory
                     return False
                 self._running = running
-            self._jobs.append(job)
-            self._changed.notify()
+            self._queue.put(job)
             return True
 
     def _work(self, running: threading.Lock) -> None:
         try:
             is_open = True
-            while is_open:
-                try:
-                    is_open = self._do_next()
-                except MemoryError:
-                    # If the thread ended here, waits for later jobs would never end.
-                    self._is_busy = False
-                    _LOG.warning("out of memory: something in the background was given up")
+            with self._turn:
+                while is_open:
+                    try:
+                        is_open = self._do_next()
+                    except MemoryError:
+                        # If the thread ended here, waits for later jobs would never end.
+                        self._is_busy = False
+                        _LOG.warning("out of memory: something in the background was given up")
         finally:
             running.release()
 
     def _do_next(self) -> bool:
         """Wait for a job and run it; False when there will be no more."""
-        with self._changed:
-            job = self._take()
-            if job is None:
+        job = self._take()
+        with self._lock:
+            if job is None or self._is_closed:
                 return False
             self._is_busy = True
         try:
@@ -140,7 +145,7 @@ class _Worker:
                 job.run()
         finally:
             job.end()  # also if it could not start
-        with self._changed:
+        with self._lock:
             self._is_busy = False
         return True
 
@@ -148,6 +153,8 @@ class _Worker:
         """The first job that is due, as soon as there is one; None if the worker is closed
         before."""
         while not self._is_closed:
+            while not self._queue.empty():
+                self._receive(None)
             remaining = None
             if self._jobs:
                 job = min(self._jobs, key=lambda job: job.due)
@@ -155,15 +162,21 @@ class _Worker:
                 if remaining <= 0:
                     self._jobs.remove(job)
                     return job
-            self._changed.wait(remaining)
+            with contextlib.suppress(queue.Empty):
+                self._receive(remaining)
         return None
 
+    def _receive(self, seconds: float | None) -> None:
+        """Take something from the queue. Raises queue.Empty."""
+        found = self._queue.get(timeout=seconds)
+        if found is not None:
+            self._jobs.append(found)
+
     def drop(self) -> bool:
-        """Start no more jobs; returns True if one is running."""
-        with self._changed:
+        """Take no job and begin none any more; whether one is under way."""
+        with self._lock:
             self._is_closed = True
-            self._jobs.clear()
-            self._changed.notify()
+            self._queue.put(None)  # the thread looks
             return self._is_busy
 
     def close(self) -> None:

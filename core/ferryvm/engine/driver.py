@@ -15,6 +15,7 @@ runs in ours; native code that is entered directly sets it by itself.
 
 from __future__ import annotations
 
+import ctypes
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, ParamSpec, TypeVar
 
@@ -22,8 +23,8 @@ from ferryvm.backend import Artifact, BackendError, DirectEntry, Interpreter, Re
 from ferryvm.engine.exit_check import ExitChecker
 from ferryvm.engine.result import UncaughtError, add_frames
 from ferryvm.errors import FerryError
-from ferryvm.failure import described, is_out_of_memory, shown
-from ferryvm.float_environment import callers, ours
+from ferryvm.failure import class_name, described, is_out_of_memory, is_signals, shown, undisguised
+from ferryvm.float_environment import call_in_ours, callers
 from ferryvm.isa import Trap
 from ferryvm.machine.control import EXIT_ID, INTERRUPT, Status
 from ferryvm.machine.host import STANDARD, Context, HostFunction, Output
@@ -128,7 +129,10 @@ class Driver:
         halves, address = machine.memory.control_halves, machine.address
         while True:
             if left is None and direct is not None:
-                left = direct.run(address)
+                try:
+                    left = direct.run(address)
+                except ctypes.ArgumentError as error:
+                    raise undisguised(error) from None
             if left == _HOST:
                 left = None
                 fault = self._checker.host_fault()
@@ -146,6 +150,8 @@ class Driver:
                     control.status = Status.INTERRUPTED
                     return Status.INTERRUPTED
                 except BaseException as error:
+                    if self._checker.host_fault() is not None:
+                        raise  # a signal handler's, which ran as the call had ended
                     if not (isinstance(error, Exception) and self._catch(error, number)):
                         control.fuel += counting
                         raise
@@ -156,6 +162,7 @@ class Driver:
                 direct = self._attempt(backend, artifact.direct, machine, counting)
                 if direct is not None:
                     continue
+                control.status = Status.RUNNING  # a finaliser could call a program in a host call
                 status = self._attempt(backend, artifact.enter, machine, counting)
             elif left == Status.HALT:
                 status = Status.HALT
@@ -202,13 +209,17 @@ class Driver:
         """The result of a step in a backend's Python code, run in our floating-point
         environment."""
         try:
-            with ours():
-                return step(*args, **kwargs)
+            return call_in_ours(step, *args, **kwargs)
         except (FerryError, KeyboardInterrupt, MemoryError):
             raise
         except BaseException as error:
             if is_out_of_memory(error):
                 raise MemoryError from error
+            cause = undisguised(error)
+            if isinstance(cause, RecursionError) or is_signals(cause):
+                what = f"{class_name(type(cause))} was raised while it ran"
+                self.machine.torn = f"backend {backend.name!r} was stopped: {what}"
+                raise cause from None
             raise self._break(backend, f"raised {described(error)}") from error
 
     def _break(self, backend: Interpreter, what: str) -> BackendError:

@@ -31,7 +31,7 @@ from ferryvm.engine.preparation import collector_of, prepare
 from ferryvm.engine.result import ProgramInterrupted, RunResult, Seconds, Statistics, trap_raised
 from ferryvm.engine.runnable import mixed, runnable
 from ferryvm.errors import FerryError
-from ferryvm.failure import described, is_ctrl_c, shown
+from ferryvm.failure import described, is_ctrl_c, is_signals, shown
 from ferryvm.float_environment import in_ours, set_again
 from ferryvm.foreign import ForeignError, contained
 from ferryvm.host_registry import Layered
@@ -360,8 +360,14 @@ class Execution:
 
     def check_usable(self) -> None:
         """Raise BackendError if a backend has left the machine in no state of its program."""
-        if self._driver.broken:
-            raise BackendError(f"this execution cannot go on: {self._driver.broken}")
+        why = self._driver.broken or self.machine.torn
+        if why:
+            raise BackendError(f"this execution cannot go on: {why}")
+
+    @property
+    def entries(self) -> int:
+        """Number of times that it has started to run, calls inside host functions included."""
+        return self._driver.entries
 
     @in_ours
     def run(
@@ -423,8 +429,10 @@ class Execution:
         """Continue after `direct.run` left with a status that needs handling; otherwise as `go`."""
         chosen, artifact, _ = self._running
         settle(self.machine.control)
-        with interruptible(self.machine.control):
-            return self._driver.drive(chosen, artifact, False, direct, left)
+        drive = self._driver.drive
+        return interruptible(
+            self.machine.control, lambda: drive(chosen, artifact, False, direct, left)
+        )
 
     def go_nested(self) -> Status:
         """Continue inside a host call of this execution, as part of its run."""
@@ -477,8 +485,7 @@ class Execution:
         waited, compiled = _taken(backend, artifact)
         began = time.perf_counter()
         try:
-            with interruptible(control):
-                return self._driver.drive(backend, artifact, counting)
+            return interruptible(control, lambda: self._driver.drive(backend, artifact, counting))
         finally:
             run_seconds = time.perf_counter() - began
             if counting:
@@ -516,7 +523,7 @@ def _taken(backend: Interpreter, artifact: Artifact) -> tuple[float, float]:
     try:
         found = artifact.waited, artifact.compiled
     except BaseException as error:
-        if is_ctrl_c(error):
+        if is_ctrl_c(error) or is_signals(error):
             raise
         what = f"raised {described(error)}"
     else:

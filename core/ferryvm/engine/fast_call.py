@@ -10,6 +10,7 @@ cases (another thread, an active call, any other status) are handled in `Calls`.
 
 from __future__ import annotations
 
+import ctypes
 import functools
 import keyword
 import struct
@@ -19,10 +20,11 @@ from typing import TYPE_CHECKING, Any
 
 from ferryvm.engine.marshal import frame_struct, values_struct
 from ferryvm.engine.number import TypedViews
-from ferryvm.float_environment import ours
+from ferryvm.failure import undisguised
+from ferryvm.float_environment import call_in_ours
 from ferryvm.isa.frame import HEADER_WORDS
 from ferryvm.isa.type import Type
-from ferryvm.machine.control import INTERRUPT, PC, Status
+from ferryvm.machine.control import CALL_FORMAT, CALL_REGISTERS, INTERRUPT, PC, Status
 from ferryvm.program import Signature
 
 if TYPE_CHECKING:
@@ -36,7 +38,7 @@ def made(calls: Calls, target: Target) -> Callable[..., Any]:
     idle = calls.idle
     if idle is None:
         return lambda *arguments: calls.call(target, arguments)
-    first = idle.sp
+    _, _, _, pc, first, fp = CALL_FORMAT.unpack(idle)
     frame = first + len(signature.parameters)
     memory = machine.memory
     names = tuple(parameter_names(target.parameters, len(signature.parameters)))
@@ -50,18 +52,21 @@ def made(calls: Calls, target: Target) -> Callable[..., Any]:
         stack=memory.stack.cast("B"),
         views=TypedViews(memory.stack),
         offset=8 * first,
-        return_pc=idle.pc + 1,
-        distance=frame - idle.fp,
-        block=memory.control_words.cast("B"),
-        place=slice(8 * PC, 8 * PC + 24),
-        registers=struct.pack("<3Q", target.entry, frame + HEADER_WORDS, frame),
+        return_pc=pc + 1,
+        distance=frame - fp,
+        block=memory.control_bytes,
+        place=CALL_REGISTERS,
+        registers=CALL_FORMAT.pack(Status.RUNNING, 0, 0, target.entry, frame + HEADER_WORDS, frame),
+        idle=calls.idle,
         halves=memory.control_halves,
         address=machine.address,
         at=frame + HEADER_WORDS,
         errors=(struct.error, OverflowError, TypeError),
-        ours=ours,
+        in_ours=call_in_ours,
         words=memory.control_words,
         halt=target.halt,
+        undisguised=undisguised,
+        ArgumentError=ctypes.ArgumentError,
     )
 
 
@@ -89,14 +94,11 @@ def _maker(names: tuple[str, ...], signature: Signature) -> Callable[..., Callab
     else:
         result = f"_{types[0]}[{'_at' if types[0].bits == 64 else '2 * _at'}]"
     if has_f32:  # a narrower float is converted: that is arithmetic
-        pack, result = f"with _ours(): {pack}", f"_in_ours(lambda: {result})"
+        pack, result = f"_in_ours({pack.replace('(', ', ', 1)}", f"_in_ours(lambda: {result})"
     text = f"""
 def _make(*, {", ".join(_PARTS)}):
     {"; ".join(f"_{part} = {part}" for part in _PARTS)}
     _i32, _i64, _f32, _f64 = views.i32, views.i64, views.f32, views.f64
-    def _in_ours(read):
-        with ours():
-            return read()
     def function({given}{"/" if names else ""}):
         try:
             del _busy.free
@@ -108,14 +110,21 @@ def _make(*, {", ".join(_PARTS)}):
                     {pack}
                 except _errors:
                     raise _calls.misfit(_target, ({given})) from None
-                _block[_place] = _registers
-                _halves[{INTERRUPT}] = 0
-                _status = _calls.run(_address)
-                if _status == {int(Status.HALT)} and _words[{PC}] == _halt:
-                    return {result}
-                return _calls.finish(_target, _status)
-        except KeyboardInterrupt:
-            _calls.interrupted(_target)
+                try:
+                    _block[_place] = _registers
+                    _halves[{INTERRUPT}] = 0
+                    _status = _calls.run(_address)
+                    if _status == {int(Status.HALT)} and _words[{PC}] == _halt:
+                        return {result}
+                    return _calls.finish(_target, _status)
+                except KeyboardInterrupt:
+                    _calls.interrupted(_target)
+                    raise
+                except _ArgumentError as _error:
+                    raise _undisguised(_error) from None
+        except BaseException:
+            if not _calls.stopped:
+                _block[_place] = _idle
             raise
         finally:
             _busy.free = True
@@ -130,6 +139,6 @@ def _make(*, {", ".join(_PARTS)}):
 
 _PARTS = (
     "calls", "target", "busy", "ident", "pack", "unpack", "stack", "views", "offset", "return_pc",
-    "distance", "block", "place", "registers", "halves", "address", "at", "errors", "ours", "words",
-    "halt",
+    "distance", "block", "place", "registers", "halves", "address", "at", "errors", "in_ours", "words",
+    "halt", "idle", "undisguised", "ArgumentError",
 )  # fmt: skip

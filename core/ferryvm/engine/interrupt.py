@@ -7,23 +7,33 @@ descriptor at once; a watcher thread reads it there and sets the flag, which bac
 
 There is one watcher for the process, started by the first run that needs it: starting a thread
 takes longer than most short runs.
+
+Other signals' handlers may raise anywhere in this module. What is set is set back by functions of C,
+each in a `finally` of its own: Python handles signals before and after such a call, never within it.
 """
 
 from __future__ import annotations
 
+import _signal  # type: ignore[import-not-found]  # the functions of C beneath `signal`
 import contextlib
 import ctypes
+import functools
 import os
 import select
 import signal
 import threading
 import weakref
-from collections.abc import Iterator
+from collections.abc import Callable
 from types import FrameType
+from typing import TypeVar
 
 from ferryvm import process
 from ferryvm.machine.control import ControlBlock, Status
 from ferryvm.thread import start
+
+_R = TypeVar("_R")
+
+_set_descriptor = functools.partial(signal.set_wakeup_fd, warn_on_full_buffer=False)
 
 
 class _Watcher:
@@ -33,7 +43,7 @@ class _Watcher:
         self.reader, self.writer = os.pipe()
         os.set_blocking(self.reader, False)
         os.set_blocking(self.writer, False)
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()  # a finaliser may run a program in a block
         self._watched: ControlBlock | None = None
         self._other = -1
         """Descriptor that receives other signals; -1 for none."""
@@ -76,28 +86,35 @@ class _Watcher:
 
     def watch_until_freed(self, control: ControlBlock) -> None:
         """Set the flag of `control` at each signal from now on, until the block is freed."""
-        old_descriptor = signal.set_wakeup_fd(self.writer, warn_on_full_buffer=False)
+        before: list[int] = []
+        try:
+            # One call of C, which stores its result, too.
+            before.extend(map(_set_descriptor, (self.writer,)))
+        finally:
+            if before and before[0] != self.writer:
+                self._other = before[0]
         with self._lock:
-            if old_descriptor != self.writer:
-                self._other = old_descriptor
             self._resident[ctypes.addressof(control)] = control
 
-    @contextlib.contextmanager
-    def watching(self, control: ControlBlock) -> Iterator[None]:
-        """While active, SIGINT sets the flag of `control`; contexts may be nested."""
-        outer = self._watched, self._other
-        old_descriptor = signal.set_wakeup_fd(self.writer, warn_on_full_buffer=False)
-        with self._lock:
-            self._watched = control
-            if old_descriptor != self.writer:
-                self._other = old_descriptor
+    def watch(self, control: ControlBlock, run: Callable[[], _R]) -> _R:
+        """The result of `run`, in which SIGINT sets the flag of `control`; calls may be nested."""
+        outer, before = (self._watched, self._other), list[int]()
         try:
-            yield
+            before.extend(map(_set_descriptor, (self.writer,)))
+            if before[0] != self.writer:
+                self._other = before[0]
+            self._watched = control
+            return run()
         finally:
-            signal.set_wakeup_fd(old_descriptor)
-            with self._lock:
-                self._read()  # a signal for this run must not stop the next
-                self._watched, self._other = outer
+            try:
+                if before:
+                    _signal.set_wakeup_fd(before[0])
+            finally:
+                try:
+                    with self._lock:
+                        self._read()  # a signal for this run must not stop the next
+                finally:
+                    self._watched, self._other = outer
 
 
 _watcher: _Watcher | None = None
@@ -153,9 +170,8 @@ def watch_until_freed(control: ControlBlock) -> None:
         _watcher.watch_until_freed(control)
 
 
-@contextlib.contextmanager
-def interruptible(control: ControlBlock) -> Iterator[None]:
-    """While active, SIGINT (and other signals that the process's owner selects) sets
+def interruptible(control: ControlBlock, run: Callable[[], _R]) -> _R:
+    """The result of `run`, in which SIGINT (and other signals that the process's owner selects) sets
     `control.interrupt` and does nothing else.
 
     If the program has ended by itself, a pending signal is raised again, for the earlier handler:
@@ -166,14 +182,12 @@ def interruptible(control: ControlBlock) -> Iterator[None]:
     """
     global _watcher
     if not is_main():
-        yield
-        return
+        return run()
     on_signal = process.owner.on_signal
-    previous = {number: signal.getsignal(number) for number in process.owner.stopping}
+    previous = {number: _signal.getsignal(number) for number in process.owner.stopping}
     previous = {n: old for n, old in previous.items() if old not in (signal.SIG_IGN, None)}
     if signal.SIGINT not in previous and on_signal is None:
-        yield
-        return
+        return run()
 
     has_come: list[int] = []
 
@@ -184,15 +198,30 @@ def interruptible(control: ControlBlock) -> Iterator[None]:
             on_signal(number)
 
     _watcher = _watcher or _Watcher()
-    for number in previous:
-        signal.signal(number, handle)
-    try:
-        with _watcher.watching(control):
-            yield
-    finally:
-        for number, old in previous.items():
-            signal.signal(number, old)
+    watch = _watcher.watch
+    result = _handling(handle, list(previous.items()), lambda: watch(control, run))
     if has_come and control.status in (Status.HALT, Status.TRAP):
         if on_signal is not None:
             raise KeyboardInterrupt  # the signal was handled
         signal.raise_signal(has_come[0])
+    return result
+
+
+def _handling(
+    handle: Callable[[int, FrameType | None], object],
+    previous: list[tuple[int, object]],
+    run: Callable[[], _R],
+) -> _R:
+    """The result of `run`, in which `handle` handles signals in the place of earlier handlers."""
+    if not previous:
+        return run()
+    (number, old), *rest = previous
+    try:
+        _signal.signal(number, handle)
+        return _handling(handle, rest, run)
+    finally:
+        try:
+            _signal.signal(number, old)
+        except BaseException:  # it runs the handlers of signals that have come first
+            _signal.signal(number, old)
+            raise

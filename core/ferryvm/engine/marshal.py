@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from ferryvm.engine.host_call import expected
 from ferryvm.errors import FerryError
 from ferryvm.failure import shown
-from ferryvm.float_environment import ours
+from ferryvm.float_environment import call_in_ours
 from ferryvm.isa.type import Type, to_python
 from ferryvm.program import Signature
 
@@ -57,15 +57,14 @@ def check(
 def fits(t: Type, value: object) -> bool:
     """True if a Python value can become a value of the type."""
     try:
-        with ours():
-            if t.is_float:
-                if isinstance(value, (str, bytes)):
-                    return False
-                struct.pack("<d" if t is Type.F64 else "<f", value)
-                return True
-            number = operator.index(value)  # type: ignore[arg-type]  # it says so by TypeError
-            half = 1 << (t.bits - 1)
-            return -half <= number < half
+        if t.is_float:
+            if isinstance(value, (str, bytes)):
+                return False
+            call_in_ours(struct.pack, "<d" if t is Type.F64 else "<f", value)
+            return True
+        number = operator.index(value)  # type: ignore[arg-type]  # it says so by TypeError
+        half = 1 << (t.bits - 1)
+        return -half <= number < half
     except (TypeError, ValueError, OverflowError, struct.error):
         return False
 
@@ -99,6 +98,5 @@ def bits_of(t: Type, value: object, what: str) -> int:
     its purpose."""
     if not fits(t, value):
         raise CallError(f"{what} is {shown(value)}; {expected(t)} is expected")
-    with ours():
-        (word,) = struct.unpack("<Q", struct.pack("<" + _FORMATS[t], value))
-    return int(word)
+    packed = call_in_ours(struct.pack, "<" + _FORMATS[t], value)
+    return int.from_bytes(packed, "little")

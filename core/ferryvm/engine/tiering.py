@@ -270,10 +270,14 @@ class Tiering:
                     raise
                 tiering._broke(site, error)
 
-        site.job = Job(action, delay)
-        if is_awaited:
-            self._requirements.expect(site)
-        submit(site.job)
+        site.job = job = Job(action, delay)
+        try:
+            if is_awaited:
+                self._requirements.expect(site)
+            submit(job)
+        except BaseException:  # a signal handler's, the end of Python's stack
+            job.end()  # nobody may wait for it
+            raise
 
     def _work(self, site: Site) -> None:
         """Continue with a queued site, in the compile thread."""

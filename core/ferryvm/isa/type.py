@@ -14,7 +14,7 @@ import struct
 import weakref
 from typing import Self
 
-from ferryvm.float_environment import ours
+from ferryvm.float_environment import call_in_ours
 
 __all__ = [
     "ANYREF",
@@ -174,25 +174,26 @@ def to_python(type_: Type, bits: int) -> int | float:
     """The Python number of a bit pattern: signed for integers."""
     if not type_.is_float:
         return signed(type_, bits)
-    with ours():
-        return to_float(type_, bits)
+    return call_in_ours(to_float, type_, bits)
 
 
 def format_value(type_: Type, bits: int) -> str:
     """The shortest decimal text that reads back as the same value (`nan` and `inf` for those)."""
     if not type_.is_float:
         return str(signed(type_, bits))
-    with ours():
-        return format_number(type_, to_float(type_, bits))
+    return call_in_ours(lambda: format_number(type_, to_float(type_, bits)))
 
 
 def format_number(type_: Type, value: float) -> str:
     """As `format_value`, for the value as a Python number."""
     if not type_.is_float:
         return str(value)
-    with ours():  # conversion from and to text is floating-point arithmetic, too
-        if type_ is F64 or not math.isfinite(value):
-            return repr(value)
-        import numpy as np  # f64 has Python's `repr`; f32 needs a shorter text
+    return call_in_ours(_shortest, type_, value)  # to make a text takes such arithmetic
 
-        return repr(float(str(np.float32(value))))
+
+def _shortest(type_: Type, value: float) -> str:
+    if type_ is F64 or not math.isfinite(value):
+        return repr(value)
+    import numpy as np  # f64 has Python's `repr`; f32 needs a shorter text
+
+    return repr(float(str(np.float32(value))))

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import ctypes
 import enum
+import struct
 
 __all__ = [
     "ABI_VERSION",
@@ -171,3 +172,10 @@ STATUS, EXIT_ID, INTERRUPT = (
     vars(ControlBlock)[name].offset // 4 for name in ("status", "exit_id", "interrupt")
 )
 """Half words of the control block, in `Memory.control_halves`."""
+
+CALL_REGISTERS = slice(vars(ControlBlock)["status"].offset, vars(ControlBlock)["fp"].offset + 8)
+"""Bytes of the control block, in `Memory.control_bytes`: status, trap, exit_id, pc, sp, fp. A call
+from outside saves them, and goes back to them by one store, which no signal handler interrupts."""
+
+CALL_FORMAT = struct.Struct("<IIIQQQ")
+"""What these bytes are."""

@@ -106,14 +106,15 @@ def start_with_headroom(work: Callable[..., None], *arguments: object) -> None:
     """Start a thread that has `ROOMY` bytes of stack. Raises ThreadError."""
     with _starting:
         # The size is global: a thread that another thread starts just now may get it, too.
-        usual = threading.stack_size(ROOMY)
+        usual = threading.stack_size()
         try:
+            threading.stack_size(ROOMY)
             start(functools.partial(work, *arguments))
         finally:
             threading.stack_size(usual)
 
 
-_starting = threading.Lock()
+_starting = threading.RLock()  # a finaliser may run a program in the block
 
 
 def with_headroom(work: Callable[[], _R]) -> _R:

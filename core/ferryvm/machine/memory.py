@@ -115,6 +115,8 @@ class Memory:
             ]
         view = memoryview(self._map)
         block = view[: ctypes.sizeof(ControlBlock)]
+        self.control_bytes = block
+        """The control block as bytes."""
         self.control_words = block.cast("Q")
         """The control block as words: reading one takes a third of the time of reading a field."""
         self.control_halves = block.cast("I")

@@ -91,6 +91,9 @@ class Machine:
         HOST."""
         self.raised: list[BaseException] = []
         """Exceptions that host functions raised and the program caught, by their handles."""
+        self.torn = ""
+        """The event that left the registers in the middle of an instruction; empty where they are
+        right."""
         self.control = self.memory.control
         self.objects = ObjectMemory(verified, self.memory) if has_objects(verified) else None
         """The objects; None for a program that has no references."""
