@@ -3,8 +3,10 @@
 
 from __future__ import annotations
 
+import gc
 import types
 from pathlib import Path
+from typing import ClassVar
 
 import pytest
 
@@ -15,11 +17,14 @@ from ferryvm.isa import I64, Trap
 from ferryvm.isa.type import signed
 from ferryvm.machine.control import Status
 from ferryvm.machine.host import HostFunction
+from ferryvm.machine.raised import MOST_RAISED
 from ferryvm.machine.state import Machine
 from ferryvm.program import Signature
 from ferryvm.registry import Registry
 from ferryvm.verify import Verified
 from ferryvm.wrapper import ArtifactWrapper, InterpreterWrapper
+
+from ..tier import nightly
 
 BACKENDS = ["reference", "switch", "threaded"]
 
@@ -103,7 +108,7 @@ def test_exception_of_a_host_function_is_caught_by_the_tag_of_a_base_class(backe
     result = execution.run(fuel=100)
     assert (result.status, result.output) == (Status.HALT, "0\n")  # its handle
     assert result.statistics.instructions == 7
-    assert isinstance(execution.machine.raised[0], ZeroDivisionError)
+    assert isinstance(execution.machine.raised.get(0), ZeroDivisionError)
 
 
 @pytest.mark.parametrize("backend", BACKENDS)
@@ -150,6 +155,87 @@ def test_handle_in_a_copy_is_the_same_exception_and_in_a_file_none(tmp_path: Pat
     with pytest.raises(ferryvm.TrapError) as caught:
         engine("switch").resume(tmp_path / "a.ferry").run()
     assert caught.value.kind is Trap.INVALID_RECORD
+
+
+CATCHING = """
+.host fail () -> ()
+.export catch
+.export again
+.tag python.Probe i64
+.static first i64 = -1
+.function main
+    halt
+.function catch (n i64) -> i64
+:top
+:try
+    host fail
+:end
+    i64.const -2
+    return
+:handler
+    static.get first
+    i64.const -1
+    i64.eq
+    jump_if keep
+    drop
+:next
+    local.get n
+    i64.const 1
+    i64.sub
+    local.set n
+    local.get n
+    i64.const 0
+    i64.gt_s
+    jump_if top
+    static.get first
+    return
+:keep
+    static.set first
+    jump next
+.catch python.Probe from try to end using handler
+.function again (handle i64)
+    local.get handle
+    throw python.Probe
+"""
+
+
+class Probe(Exception):  # noqa: N818 - one of a host function's, not an error of ours
+    """Whose instances are counted while they live."""
+
+    alive: ClassVar[int] = 0
+    most: ClassVar[int] = 0
+
+    def __init__(self) -> None:
+        Probe.alive += 1
+        Probe.most = max(Probe.most, Probe.alive)
+
+    def __del__(self) -> None:
+        Probe.alive -= 1
+
+
+@ferryvm.host(name="fail")
+def fail_with_probe() -> None:
+    """Fail."""
+    raise Probe
+
+
+@pytest.mark.parametrize("times", [3 * MOST_RAISED, nightly(1_000_000)])
+def test_loop_that_catches_keeps_the_most_recent_exceptions_alone(times: int) -> None:
+    instance = ferryvm.Engine("threaded").instantiate(
+        ferryvm.assemble(CATCHING), hosts=[fail_with_probe]
+    )
+    gc.collect()
+    before = Probe.alive
+    Probe.most = before
+    assert instance.call("catch", times) == 0
+    assert Probe.most - before <= MOST_RAISED + 2
+    with pytest.raises(Probe):
+        instance.call("again", times - 1)
+    with pytest.raises(Probe):
+        instance.call("again", times - MOST_RAISED)
+    with pytest.raises(ferryvm.UncaughtError, match=r"python\.Probe"):
+        instance.call("again", times - MOST_RAISED - 1)
+    assert instance.call("catch", 1) == 0
 
 
 class Leaving(ArtifactWrapper):

@@ -27,6 +27,7 @@ from ferryvm.machine.control import (
 from ferryvm.machine.memory import AddressSpaceError, Limits, Memory
 from ferryvm.machine.native import NATIVE_WORDS, NativeField, NativeFunction
 from ferryvm.machine.object_memory import ObjectImage, ObjectMemory, has_objects
+from ferryvm.machine.raised import Raised
 from ferryvm.program import Program
 from ferryvm.verify import Verified
 
@@ -89,7 +90,7 @@ class Machine:
         self.natives = array("Q", bytes(WORD_BYTES * NATIVE_WORDS * len(program.hosts)))
         """Rows by host import, see `ferryvm.machine.native`; for a row of zeros, code leaves with
         HOST."""
-        self.raised: list[BaseException] = []
+        self.raised = Raised()
         """Exceptions that host functions raised and the program caught, by their handles."""
         self.torn = ""
         """The event that left the registers in the middle of an instruction; empty where they are
@@ -184,7 +185,7 @@ class Machine:
         memory.statics[:] = new.statics
         memory.stack[: self.control.sp] = new.stack[: self.control.sp]
         memory.take_heap(new, self.control.hp)
-        self.raised = [*other.raised]
+        self.raised = other.raised.copy()
 
     def adopt(self, twin: Machine) -> None:
         """Restore the state of a copy of this machine; the old state is discarded."""

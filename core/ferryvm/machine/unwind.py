@@ -53,7 +53,7 @@ class Target(NamedTuple):
 
 def thrown(machine: Machine) -> Thrown | None:
     """The exception that the instruction at pc throws; None if its record is invalid: its tag does
-    not exist, or no host function raised it here."""
+    not exist, or no host function raised it here, or too many did since."""
     program, control, stack = machine.program, machine.control, machine.memory.stack
     sp = control.sp
     if program.code.opcodes[control.pc] == _THROW:
@@ -62,7 +62,8 @@ def thrown(machine: Machine) -> Thrown | None:
     number, *words = stack[sp - 1 - MAX_TAG_VALUES : sp]
     tag = signed(I64, number)
     if tag == HOST_RECORD:
-        return Thrown(tag, (words[0],)) if words[0] < len(machine.raised) else None
+        is_known = machine.raised.get(words[0]) is not None
+        return Thrown(tag, (words[0],)) if is_known else None
     if not 0 <= tag < len(program.tags):
         return None
     types = program.tags[tag].parameters
@@ -132,7 +133,8 @@ def catching_tags(machine: Machine, exception: Thrown) -> Collection[int]:
     its classes."""
     if exception.tag != HOST_RECORD:
         return (exception.tag,)
-    return host_tags(machine, machine.raised[exception.words[0]])
+    error = machine.raised.get(exception.words[0])
+    return host_tags(machine, error) if error is not None else ()
 
 
 def host_tags(machine: Machine, error: BaseException) -> Collection[int]:
@@ -157,8 +159,7 @@ def catch_raised(machine: Machine, error: BaseException) -> bool:
     target = find(machine, host_tags(machine, error))
     if target is None:
         return False
-    machine.raised.append(error)
-    enter_handler(machine, target, Thrown(HOST_RECORD, (len(machine.raised) - 1,)))
+    enter_handler(machine, target, Thrown(HOST_RECORD, (machine.raised.add(error),)))
     return True
 
 
@@ -168,9 +169,5 @@ def raised_by_host(machine: Machine) -> BaseException | None:
     exception = thrown(machine)
     if exception is None:
         return None
-    if exception.tag != HOST_RECORD:
-        if not machine.program.tags[exception.tag].name.startswith(HOST_TAG):
-            return None
-        if exception.words[0] >= len(machine.raised):
-            return None
-    return machine.raised[exception.words[0]]
+    name = machine.program.tags[exception.tag].name if exception.tag != HOST_RECORD else HOST_TAG
+    return machine.raised.get(exception.words[0]) if name.startswith(HOST_TAG) else None
